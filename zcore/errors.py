@@ -1,0 +1,139 @@
+"""Every exception zcore raises, with its facts as attributes.
+
+The message says what was expected, what was found and where; everything in it is an attribute too, so that callers
+branch on fields and never parse text. A class also derives from the built-in that callers of dictionaries, files and
+NumPy arrays would expect. Wrong types passed by a programmer stay `TypeError`.
+"""
+
+
+class ZcoreError(Exception):
+    """Base of all errors of zcore.
+
+    Parameters
+    ----------
+    message : str
+        One sentence, lower case, without a full stop.
+    **fields
+        Values of the class's `fields`; a field that is not given is None.
+    """
+
+    fields = ()
+
+    def __init__(self, message, **fields):
+        super().__init__(message)
+        self.message = message
+        for name in self.fields:
+            setattr(self, name, fields.pop(name, None))
+        if fields:
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(fields))}")
+
+    def __str__(self):
+        # A KeyError base would quote the message, an OSError base would rebuild it from errno.
+        return self.message
+
+    def __reduce__(self):
+        return _rebuild, (type(self), self.message, {name: getattr(self, name) for name in self.fields})
+
+
+def _rebuild(cls, message, fields):
+    return cls(message, **fields)
+
+
+class NodeNotFoundError(ZcoreError, KeyError, FileNotFoundError):
+    """There is no array or group at `path`, or not in the format that was asked for."""
+
+    fields = ("path", "format")
+
+
+class NodeExistsError(ZcoreError, FileExistsError):
+    """An array or group stands at `path` already and the mode forbids to replace it."""
+
+    fields = ("path",)
+
+
+class MetadataError(ZcoreError, ValueError):
+    """A metadata document breaks a rule of its format; `member` names the offending part."""
+
+    fields = ("path", "document", "member")
+
+
+class UnsupportedError(ZcoreError, NotImplementedError):
+    """The data are valid, but need a `feature` that zcore, or this build or installation of it, does not have."""
+
+    fields = ("feature",)
+
+
+class UnknownCodecError(UnsupportedError):
+    """A codec chain names a `codec` that nothing installed provides."""
+
+    fields = ("feature", "codec")
+
+
+class SelectionError(ZcoreError, IndexError):
+    """An index does not fit the array: out of bounds in `dimension`, too many indices, or of a wrong kind."""
+
+    fields = ("dimension",)
+
+
+class StoreError(ZcoreError, OSError):
+    """A store could not carry out an operation on `key`; `errno` is the system's number where it gave one."""
+
+    fields = ("key", "errno")
+
+
+class InvalidKeyError(StoreError, ValueError):
+    """A key is not one: empty, absolute, with `..`, an empty part, NUL, or unfit for the file system."""
+
+
+class KeyConflictError(StoreError):
+    """A key cannot be stored beside another: one would have to be a file and a directory at once, or they alias."""
+
+
+class ReadOnlyError(StoreError):
+    """A change was asked of a store or a node that was opened for reading."""
+
+
+class LockError(StoreError):
+    """A lock could not be had because the file system or the permissions do not allow it; `lock=None` goes without."""
+
+
+class ReferenceTargetError(StoreError):
+    """The target of a reference is missing, too short, or not allowed."""
+
+    fields = ("key", "errno", "url", "range")
+
+
+class ReferenceFormatError(MetadataError):
+    """A reference set breaks a rule of its format."""
+
+
+class AsdfFormatError(MetadataError):
+    """An ASDF file breaks a rule of the file layout."""
+
+    fields = ("path", "document", "member", "offset", "block")
+
+
+class ChunkError(ZcoreError):
+    """A stored object could not be turned into elements, or elements into a stored object.
+
+    `key` names the object, `chunk_coords` the chunk, `offset` the byte of the object where it shows, `codec` the step
+    and `direction` is ``"decode"`` or ``"encode"``.
+    """
+
+    fields = ("key", "chunk_coords", "offset", "codec", "direction", "expected", "found")
+
+
+class CodecError(ChunkError):
+    """The encoded bytes of a chunk contradict their own header, their codec or the metadata."""
+
+
+class ChecksumError(ChunkError):
+    """A stored checksum differs from that of the bytes it covers."""
+
+
+class ShardIndexError(ChunkError):
+    """The index of a shard is damaged or points outside its object."""
+
+
+class TruncatedError(ChunkError):
+    """A stored object ends before the bytes it promises."""

@@ -1,0 +1,5 @@
+"""CRC-32C (Castagnoli), by the CPU's instruction where it has one, chosen at run time."""
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+
+cdef uint32_t crc32c(const uint8_t *data, int64_t n_bytes, uint32_t seed) noexcept nogil
