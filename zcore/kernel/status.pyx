@@ -1,0 +1,94 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Codes and numbers of a failed kernel call, and the one place that turns them into an exception.
+
+Compiled because nogil code fills the values; the sentences are made here, with the GIL, after the loop has ended.
+"""
+import errno as _errno
+import os
+
+from zcore import errors
+
+# Code -> (exception, sentence). `{e}` and `{f}` are the expected and the found number.
+_SENTENCES = {
+    BLOSC_SHORT: (errors.CodecError, "blosc chunk has {f} bytes, its header alone needs {e}"),
+    BLOSC_VERSION: (errors.CodecError, "unsupported blosc chunk format version {f}, expected {e}"),
+    BLOSC_FLAGS: (errors.CodecError, "blosc header sets a reserved flag (flags 0x{f:02x})"),
+    BLOSC2: (errors.UnsupportedError, "chunk is of Blosc 2 (version {f}), zcore reads Blosc 1"),
+    BLOSC_CBYTES: (errors.CodecError, "blosc header says {f} bytes stored, the object has {e}"),
+    BLOSC_NBYTES: (errors.CodecError, "blosc header says {f} bytes decoded, chunk needs {e}"),
+    BLOSC_TYPESIZE: (errors.CodecError, "blosc header says item size {f}, expected {e} or 1"),
+    BLOSC_BLOCKSIZE: (errors.CodecError, "blosc header says block size {f}, expected 1 to {e}"),
+    BLOSC_COMPRESSOR: (errors.CodecError, "blosc header names undefined compressor format {f}"),
+    BLOSC_VERSIONLZ: (errors.CodecError, "blosc header says compressor format version {f}, expected {e}"),
+    BLOSC_MEMCPY: (errors.CodecError, "blosc chunk stored as is has {f} bytes, expected {e}"),
+    BLOSC_TABLE: (errors.CodecError, "blosc block table ends at byte {e}, the chunk at {f}"),
+    BLOSC_BSTART: (errors.CodecError, "blosc block starts at byte {f}, expected at most {e}"),
+    BLOSC_STREAM: (errors.CodecError, "blosc stream says {f} bytes, expected 1 to {e}"),
+    BLOSC_DECODE: (errors.CodecError, "blosc payload is damaged: expected {e} bytes, the decoder gave {f}"),
+    BLOSC_SNAPPY: (errors.UnsupportedError, "chunk is compressed by snappy, which the linked c-blosc lacks"),
+    BLOSC_ENCODE: (errors.CodecError, "blosc could not compress {e} bytes (result {f})"),
+    CHUNK_SIZE: (errors.CodecError, "chunk decodes to {f} bytes, expected {e}"),
+    CHUNK_LONG: (errors.CodecError, "stored object has {f} bytes or more, its chunk encodes to at most {e}"),
+    CHECKSUM: (errors.ChecksumError, "checksum 0x{e:08x} is stored, the bytes have 0x{f:08x}"),
+    CHECKSUM_SHORT: (errors.CodecError, "object has {f} bytes, its checksum alone needs {e}"),
+    MISSING: (errors.ChunkError, "object is absent and the array was opened with missing='raise'"),
+    NO_MEMORY: (errors.ChunkError, "no memory for {e} bytes"),
+}
+_OPERATIONS = {
+    IO_OPEN: "open", IO_READ: "read", IO_WRITE: "write", IO_RENAME: "rename", IO_UNLINK: "remove", IO_MKDIR: "mkdir",
+}
+
+
+cdef void status_clear(Status *status) noexcept nogil:
+    status.code = OK
+    status.sys_errno = 0
+    status.step = -1
+    status.task = -1
+    status.offset = 0
+    status.expected = 0
+    status.found = 0
+
+
+cdef int fail(Status *status, int code, int64_t offset, int64_t expected, int64_t found) noexcept nogil:
+    """Record a failure of the data and return its code."""
+    status.code = code
+    status.offset = offset
+    status.expected = expected
+    status.found = found
+    return code
+
+
+cdef int fail_errno(Status *status, int code, int sys_errno) noexcept nogil:
+    """Record a failure of a system call and return its code."""
+    status.code = code
+    status.sys_errno = sys_errno
+    return code
+
+
+cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction):
+    """The exception of a failure. `key`, `codec` and `direction` may be None, `chunk_coords` None or a tuple."""
+    where = f"{key}: " if key else ""
+    if status.code == LOCK_FAILED:
+        number = status.sys_errno
+        return errors.LockError(
+            f"{where}cannot lock: {os.strerror(number)} ({_errno.errorcode.get(number, number)}); "
+            "lock=None writes without locks", key=key, errno=number)
+    if status.code in _OPERATIONS:
+        number = status.sys_errno
+        return errors.StoreError(
+            f"{where}cannot {_OPERATIONS[status.code]}: {os.strerror(number)} ({_errno.errorcode.get(number, number)})",
+            key=key, errno=number)
+    cls, sentence = _SENTENCES[status.code]
+    message = where + sentence.format(e=status.expected, f=status.found)
+    if cls is errors.UnsupportedError:
+        return cls(message, feature="snappy" if status.code == BLOSC_SNAPPY else "blosc2")
+    return cls(message, key=key, chunk_coords=chunk_coords, offset=status.offset, codec=codec, direction=direction,
+               expected=status.expected, found=status.found)
+
+
+cdef int check(const Status *status) except -1:
+    """Raise what `status` records, if anything."""
+    if status.code != OK:
+        raise make_error(status, None, None, None, None)
+    return 0
