@@ -3,17 +3,12 @@
 Only `compress.pyx` links them. zstd, LZ4 and zlib are declared by hand: the archive defines their functions, but the
 blosc distribution ships no headers of theirs.
 """
-from libc.stdint cimport uint8_t
 
 
 cdef extern from "blosc.h" nogil:
-    const char *BLOSC_VERSION_STRING
-    int BLOSC_MAX_OVERHEAD
-    int BLOSC_MAX_BUFFERSIZE
     int blosc_compress_ctx(int clevel, int doshuffle, size_t typesize, size_t nbytes, const void *src, void *dest,
                            size_t destsize, const char *compressor, size_t blocksize, int numinternalthreads)
     int blosc_decompress_ctx(const void *src, void *dest, size_t destsize, int numinternalthreads)
-    int blosc_getitem(const void *src, int start, int nitems, void *dest)
     const char *blosc_list_compressors()
     int blosc_get_complib_info(const char *compname, char **complib, char **version)
     const char *blosc_get_version_string()
@@ -22,18 +17,9 @@ cdef extern from "blosc.h" nogil:
 cdef extern from * nogil:
     """
     extern unsigned ZSTD_versionNumber(void);
-    extern size_t ZSTD_decompress(void *dst, size_t dst_capacity, const void *src, size_t src_size);
-    extern unsigned ZSTD_isError(size_t code);
     extern const char *LZ4_versionString(void);
-    extern int LZ4_decompress_safe(const char *src, char *dst, int compressed_size, int dst_capacity);
     extern const char *zlibVersion(void);
-    extern int uncompress(unsigned char *dest, unsigned long *dest_len, const unsigned char *source,
-                          unsigned long source_len);
     """
     unsigned ZSTD_versionNumber()
-    size_t ZSTD_decompress(void *dst, size_t dst_capacity, const void *src, size_t src_size)
-    unsigned ZSTD_isError(size_t code)
     const char *LZ4_versionString()
-    int LZ4_decompress_safe(const char *src, char *dst, int compressed_size, int dst_capacity)
     const char *zlibVersion()
-    int uncompress(unsigned char *dest, unsigned long *dest_len, const unsigned char *source, unsigned long source_len)

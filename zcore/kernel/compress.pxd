@@ -1,0 +1,29 @@
+"""The compressors of the kernel: one call, no GIL, no state, every header checked before a byte is decoded."""
+from libc.stdint cimport int64_t, uint8_t
+
+from zcore.kernel.status cimport Status
+
+
+cdef enum Compressor:
+    BLOSCLZ = 0
+    LZ4 = 1
+    LZ4HC = 2
+    SNAPPY = 3
+    ZLIB = 4
+    ZSTD = 5
+
+
+cdef enum:
+    BLOSC_OVERHEAD = 16                 # the most that a blosc chunk is longer than its content
+    BLOSC_MAX_NBYTES = 2147483631       # INT_MAX - 16, the most that one chunk holds
+
+
+# Decodes one chunk of exactly `dst_nbytes` decoded bytes. `itemsize` < 1: any typesize passes.
+cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int64_t itemsize,
+                      int n_threads, Status *status) noexcept nogil
+# Encodes into `dst` of at least n_bytes + BLOSC_OVERHEAD bytes; returns the stored size, or -1 with `status` filled.
+cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int compressor,
+                          int clevel, int shuffle, int64_t typesize, int64_t blocksize, int n_threads,
+                          Status *status) noexcept nogil
+# 1 when the linked c-blosc has the compressor of format `fmt` (bits 5-7 of a chunk's flags).
+cdef bint has_format(int fmt) noexcept nogil

@@ -1,0 +1,212 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Compressed chunks by the C libraries, without the GIL.
+
+The only module that links the libraries, and the only one that calls them. c-blosc is used in its context-free forms:
+they share no state between threads. They trust the header they are given, so `blosc_header` looks at it first.
+"""
+from libc.string cimport strstr
+
+from zcore import errors
+from zcore.kernel cimport libs
+from zcore.kernel.blosc_header cimport (
+    FORMAT_BLOSCLZ, FORMAT_LZ4, FORMAT_SNAPPY, FORMAT_ZLIB, FORMAT_ZSTD, BloscHeader, check_blocks, check_header,
+)
+from zcore.kernel.status cimport (
+    BLOSC_DECODE, BLOSC_ENCODE, BLOSC_SNAPPY, OK, Status, check, fail, status_clear,
+)
+
+COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
+
+cdef const char *_NAMES[6]
+_NAMES[0] = "blosclz"
+_NAMES[1] = "lz4"
+_NAMES[2] = "lz4hc"
+_NAMES[3] = "snappy"
+_NAMES[4] = "zlib"
+_NAMES[5] = "zstd"
+
+# Which formats the linked c-blosc decodes: constant after import.
+cdef bint _available[8]
+
+
+cdef void _probe() noexcept:
+    cdef const char *names = libs.blosc_list_compressors()
+    _available[FORMAT_BLOSCLZ] = strstr(names, b"blosclz") != NULL
+    _available[FORMAT_LZ4] = strstr(names, b"lz4") != NULL
+    _available[FORMAT_SNAPPY] = strstr(names, b"snappy") != NULL
+    _available[FORMAT_ZLIB] = strstr(names, b"zlib") != NULL
+    _available[FORMAT_ZSTD] = strstr(names, b"zstd") != NULL
+
+
+_probe()
+
+
+cdef bint has_format(int fmt) noexcept nogil:
+    return 0 <= fmt < 8 and _available[fmt]
+
+
+cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int64_t itemsize,
+                      int n_threads, Status *status) noexcept nogil:
+    cdef BloscHeader header
+    cdef int result
+    cdef int code = check_header(src, n_bytes, dst_nbytes, itemsize, &header, status)
+    if code != OK:
+        return code
+    if header.nbytes == 0:
+        return OK
+    code = check_blocks(src, &header, status)
+    if code != OK:
+        return code
+    if not has_format(header.flags >> 5):
+        return fail(status, BLOSC_SNAPPY, 2, 0, header.flags >> 5)
+    result = libs.blosc_decompress_ctx(src, dst, <size_t>dst_nbytes, n_threads)
+    if result != dst_nbytes:
+        return fail(status, BLOSC_DECODE, 16, dst_nbytes, result)
+    return OK
+
+
+cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int compressor,
+                          int clevel, int shuffle, int64_t typesize, int64_t blocksize, int n_threads,
+                          Status *status) noexcept nogil:
+    cdef int result
+    if n_bytes > BLOSC_MAX_NBYTES:
+        fail(status, BLOSC_ENCODE, 0, n_bytes, -1)
+        return -1
+    # c-blosc stores item sizes above 255 as 1; saying so here keeps the byte from wrapping.
+    if typesize > 255:
+        typesize = 1
+    result = libs.blosc_compress_ctx(clevel, shuffle, <size_t>typesize, <size_t>n_bytes, src, dst, <size_t>capacity,
+                                     _NAMES[compressor], <size_t>blocksize, n_threads)
+    if result <= 0:
+        fail(status, BLOSC_ENCODE, 0, n_bytes, result)
+        return -1
+    return result
+
+
+def compressor_code(str cname):
+    """Return the code of a Blosc compressor name, for `Program`.
+
+    Raises
+    ------
+    ValueError
+        `cname` is none of `COMPRESSORS`.
+    """
+    try:
+        return COMPRESSORS.index(cname)
+    except ValueError:
+        raise ValueError(f"blosc compressor {cname!r} is unknown, expected one of {', '.join(COMPRESSORS)}") from None
+
+
+def can_compress(str cname):
+    """Return whether the linked c-blosc has the compressor `cname`.
+
+    >>> can_compress("lz4")
+    True
+    """
+    cdef const char *lib
+    cdef bytes name = cname.encode()
+    return libs.blosc_get_complib_info(name, NULL, NULL) >= 0
+
+
+def blosc_decompress(const uint8_t[::1] chunk not None, out=None, *, int64_t itemsize=0, int n_threads=1):
+    """Return the content of one Blosc 1 chunk.
+
+    Parameters
+    ----------
+    chunk : bytes-like
+        Exactly one chunk.
+    out : writable bytes-like, optional
+        Where the content goes; its length must be that of the content. A new `bytearray` otherwise.
+    itemsize : int
+        If positive, the header's item size must be this or 1.
+    n_threads : int
+        Threads that c-blosc may use inside the chunk.
+
+    Raises
+    ------
+    CodecError
+        The header, the block table or the payload is damaged.
+    UnsupportedError
+        A chunk of Blosc 2, or of a compressor that the linked c-blosc lacks.
+    """
+    cdef Status status
+    cdef BloscHeader header
+    cdef uint8_t[::1] view
+    cdef const uint8_t *src = NULL
+    cdef uint8_t empty = 0
+    cdef uint8_t *dst = &empty
+    cdef int64_t n_bytes = chunk.shape[0]
+    status_clear(&status)
+    if n_bytes:
+        src = &chunk[0]
+    check_header(src, n_bytes, -1, itemsize, &header, &status)
+    if status.code == OK:
+        check_blocks(src, &header, &status)
+    check(&status)
+    if out is None:
+        # Bounded by 2 GB and by the stream sizes that check_blocks has compared with the bytes at hand.
+        out = bytearray(header.nbytes)
+    view = out
+    if view.shape[0]:
+        dst = &view[0]
+    with nogil:
+        blosc_decode(src, n_bytes, dst, view.shape[0], itemsize, n_threads, &status)
+    check(&status)
+    return out
+
+
+def blosc_compress(const uint8_t[::1] content not None, *, str cname="lz4", int clevel=5, int shuffle=1,
+                   int64_t typesize=1, int64_t blocksize=0, int n_threads=1):
+    """Return `content` (bytes-like) as one Blosc 1 chunk, a `bytes`.
+
+    Raises
+    ------
+    ValueError
+        A parameter is out of range, or `content` is longer than 2**31 - 17 bytes.
+    UnsupportedError
+        The linked c-blosc lacks the compressor.
+    """
+    cdef int64_t n_bytes = content.shape[0]
+    cdef int code = compressor_code(cname)
+    if not 0 <= clevel <= 9:
+        raise ValueError(f"clevel is {clevel}, expected 0 to 9")
+    if not 0 <= shuffle <= 2:
+        raise ValueError(f"shuffle is {shuffle}, expected 0, 1 or 2")
+    if typesize < 1:
+        raise ValueError(f"typesize is {typesize}, expected at least 1")
+    if blocksize < 0 or blocksize > BLOSC_MAX_NBYTES:
+        raise ValueError(f"blocksize is {blocksize}, expected 0 to {BLOSC_MAX_NBYTES}")
+    if n_bytes > BLOSC_MAX_NBYTES:
+        raise ValueError(f"content has {n_bytes} bytes, a blosc chunk holds at most {BLOSC_MAX_NBYTES}")
+    if not can_compress(cname):
+        raise errors.UnsupportedError(f"the linked c-blosc has no compressor {cname}", feature=cname)
+    cdef bytearray out = bytearray(n_bytes + BLOSC_OVERHEAD)
+    cdef uint8_t[::1] view = out
+    cdef uint8_t empty = 0
+    cdef const uint8_t *src = &empty
+    cdef int64_t n_stored
+    cdef Status status
+    status_clear(&status)
+    if n_bytes:
+        src = &content[0]
+    with nogil:
+        n_stored = blosc_encode(src, n_bytes, &view[0], n_bytes + BLOSC_OVERHEAD, code, clevel, shuffle, typesize,
+                                blocksize, n_threads, &status)
+    check(&status)
+    return bytes(view[:n_stored])
+
+
+def library_versions():
+    """Return a dict of the linked C libraries and their versions.
+
+    The libraries are asked at run time: a shared library may be newer than the headers.
+    """
+    cdef unsigned zstd = libs.ZSTD_versionNumber()
+    return {
+        "c-blosc": libs.blosc_get_version_string().decode(),
+        "compressors": libs.blosc_list_compressors().decode().split(","),
+        "zstd": f"{zstd // 10000}.{zstd // 100 % 100}.{zstd % 100}",
+        "lz4": libs.LZ4_versionString().decode(),
+        "zlib": libs.zlibVersion().decode(),
+    }
