@@ -104,9 +104,7 @@ def can_compress(str cname):
     >>> can_compress("lz4")
     True
     """
-    cdef const char *lib
-    cdef bytes name = cname.encode()
-    return libs.blosc_get_complib_info(name, NULL, NULL) >= 0
+    return cname in libs.blosc_list_compressors().decode().split(",")
 
 
 def blosc_decompress(const uint8_t[::1] chunk not None, out=None, *, int64_t itemsize=0, int n_threads=1):

@@ -10,7 +10,6 @@ cdef extern from "blosc.h" nogil:
                            size_t destsize, const char *compressor, size_t blocksize, int numinternalthreads)
     int blosc_decompress_ctx(const void *src, void *dest, size_t destsize, int numinternalthreads)
     const char *blosc_list_compressors()
-    int blosc_get_complib_info(const char *compname, char **complib, char **version)
     const char *blosc_get_version_string()
 
 

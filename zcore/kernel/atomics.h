@@ -1,0 +1,42 @@
+/* Atomic integers and a polite wait, for nogil code that must not touch Python. GCC and Clang builtins. */
+#ifndef ZCORE_ATOMICS_H
+#define ZCORE_ATOMICS_H
+
+#include <sched.h>
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t zc_load(const int64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+static inline void zc_store(int64_t *p, int64_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+/* Both return the value before. */
+static inline int64_t zc_add(int64_t *p, int64_t v) { return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL); }
+static inline int zc_swap_if(int64_t *p, int64_t expected, int64_t desired)
+{
+    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* The n-th wait for something another thread or process holds: spin, then yield, then sleep up to 1 ms.
+   The first sleeps are short because an object is held for some microseconds; the cap bounds what a busy lock costs
+   its waiters in wake-ups. */
+static inline void zc_back_off(int64_t n)
+{
+    if (n < 16) {
+#if defined(__x86_64__) || defined(__i386__)
+        for (int64_t i = 0; i < 8 * (n + 1); i++) __builtin_ia32_pause();
+#endif
+        return;
+    }
+    if (n < 32) { sched_yield(); return; }
+    int64_t shift = n - 32 < 5 ? n - 32 : 5;
+    struct timespec pause = {0, (int64_t)31250 << shift};
+    nanosleep(&pause, 0);
+}
+
+static inline int64_t zc_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+#endif

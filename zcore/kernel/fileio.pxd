@@ -1,0 +1,59 @@
+"""Objects in files: read whole, replaced atomically, identified by their inode.
+
+A name is relative to a directory descriptor, so a store that is moved meanwhile stays one store, and the kernel walks
+one path component a chunk, not the whole path.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from zcore.kernel.status cimport Status
+
+
+cdef struct Buffer:             # owned memory that grows; all zero is the empty one
+    uint8_t *data
+    int64_t capacity
+
+cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcept nogil
+cdef void buffer_free(Buffer *buffer) noexcept nogil
+
+
+cdef struct Identity:           # which bytes a name stood for: changes whenever the object is replaced
+    uint64_t device
+    uint64_t inode
+    int64_t size
+    int64_t mtime_ns
+    int64_t ctime_ns
+
+cdef bint same_identity(const Identity *a, const Identity *b) noexcept nogil
+# Both: 0, or the errno.
+cdef int identify_fd(int fd, Identity *identity) noexcept nogil
+cdef int identify_name(int dirfd, const char *name, Identity *identity) noexcept nogil
+
+
+cdef enum:
+    ABSENT = -1
+    FAILED = -2
+
+# Opens an object for reading: a descriptor, ABSENT, or FAILED with `status` filled.
+cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil
+# Reads it into `buffer`: its size, or FAILED. At most limit + 1 bytes are read and kept.
+cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) noexcept nogil
+# Goes on reading behind the first `n_bytes`; returns the new size or FAILED.
+cdef int64_t object_read_rest(int fd, int64_t n_bytes, int64_t limit, Buffer *buffer, Status *status) noexcept nogil
+cdef void object_close(int fd) noexcept nogil
+
+
+cdef struct Staging:            # one writer's way of replacing objects
+    int fsync                   # 1: file and directory reach the disk before the call returns
+    uint64_t token              # of the names of temporary files: random for each writer
+    uint64_t n_staged
+    int default_mode            # what 0666 became under the umask, -1 until the first file
+    char name[4400]             # of the temporary file that is staged, relative to the directory
+
+# Writes a temporary file beside `name`, then puts it in its place. In between it can be dropped.
+cdef void staging_init(Staging *staging, uint64_t token, int fsync) noexcept nogil
+cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t n_bytes, Staging *staging,
+                      Status *status) noexcept nogil
+cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil
+cdef void object_drop(int dirfd, Staging *staging) noexcept nogil
+# Removes an object; an absent one is no error.
+cdef int object_erase(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil

@@ -1,0 +1,334 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Reading and replacing objects that lie in files, without the GIL.
+
+Compiled because a chunk of some kilobytes costs a few microseconds here, and would cost ten times that through
+Python's `os`. All that another operating system would do differently about files is in this module.
+"""
+from libc.errno cimport EEXIST, EINTR, EISDIR, ENOENT, ENOTDIR, errno
+from libc.stdio cimport snprintf
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset, strlen, strrchr
+from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
+from posix.stat cimport S_ISREG, fchmod, fstat, mkdirat
+from posix.unistd cimport close, fsync, pread, unlinkat, write
+
+from zcore.kernel.status cimport (
+    CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, Status, fail, fail_errno,
+)
+
+cdef extern from *:
+    """
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <sys/mman.h>
+    #include <sys/stat.h>
+    #include <fcntl.h>
+    #include <unistd.h>
+    #if defined(__APPLE__)
+    #define ZC_MTIME_NS(s) ((int64_t)(s).st_mtimespec.tv_sec * 1000000000 + (s).st_mtimespec.tv_nsec)
+    #define ZC_CTIME_NS(s) ((int64_t)(s).st_ctimespec.tv_sec * 1000000000 + (s).st_ctimespec.tv_nsec)
+    #else
+    #define ZC_MTIME_NS(s) ((int64_t)(s).st_mtim.tv_sec * 1000000000 + (s).st_mtim.tv_nsec)
+    #define ZC_CTIME_NS(s) ((int64_t)(s).st_ctim.tv_sec * 1000000000 + (s).st_ctim.tv_nsec)
+    #endif
+
+    /* Memory whose pages are 2 MB where the system grants it: a buffer of that size is touched whole for every chunk. */
+    static void *zc_allocate(int64_t n_bytes)
+    {
+    #ifdef MADV_HUGEPAGE
+        if (n_bytes >= (int64_t)1 << 21) {
+            void *data = 0;
+            if (posix_memalign(&data, (size_t)1 << 21, (size_t)n_bytes)) return 0;
+            madvise(data, (size_t)n_bytes, MADV_HUGEPAGE);
+            return data;
+        }
+    #endif
+        return malloc((size_t)n_bytes);
+    }
+    """
+    ctypedef struct c_stat "struct stat":
+        unsigned long st_dev
+        unsigned long st_ino
+        unsigned int st_mode
+        int64_t st_size
+    int64_t ZC_MTIME_NS(c_stat s) nogil
+    int64_t ZC_CTIME_NS(c_stat s) nogil
+    int c_fstat "fstat"(int fd, c_stat *s) nogil
+    int fstatat(int dirfd, const char *name, c_stat *s, int flags) nogil
+    int renameat(int olddirfd, const char *old, int newdirfd, const char *new) nogil
+    void *zc_allocate(int64_t n_bytes) nogil
+
+TEMP_PREFIX = ".__zc_tmp."
+
+cdef enum:
+    # Up to here a buffer for the largest valid object is cheaper than asking for the size of each.
+    SMALL_NBYTES = 1 << 20
+    MAX_KEY_NBYTES = 4300
+
+
+cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcept nogil:
+    """Make room for `n_bytes`; what was in the buffer is lost when it has to grow."""
+    if n_bytes <= buffer.capacity:
+        return OK
+    buffer_free(buffer)
+    buffer.data = <uint8_t *>zc_allocate(n_bytes)
+    if buffer.data == NULL:
+        return fail(status, NO_MEMORY, 0, n_bytes, 0)
+    buffer.capacity = n_bytes
+    return OK
+
+
+cdef void buffer_free(Buffer *buffer) noexcept nogil:
+    free(buffer.data)
+    buffer.data = NULL
+    buffer.capacity = 0
+
+
+cdef bint same_identity(const Identity *a, const Identity *b) noexcept nogil:
+    return (a.inode == b.inode and a.device == b.device and a.size == b.size
+            and a.mtime_ns == b.mtime_ns and a.ctime_ns == b.ctime_ns)
+
+
+cdef void _identity_of(const c_stat *found, Identity *identity) noexcept nogil:
+    identity.device = found.st_dev
+    identity.inode = found.st_ino
+    identity.size = found.st_size
+    identity.mtime_ns = ZC_MTIME_NS(found[0])
+    identity.ctime_ns = ZC_CTIME_NS(found[0])
+
+
+cdef int identify_fd(int fd, Identity *identity) noexcept nogil:
+    cdef c_stat found
+    if c_fstat(fd, &found) != 0:
+        return errno
+    _identity_of(&found, identity)
+    return 0
+
+
+cdef int identify_name(int dirfd, const char *name, Identity *identity) noexcept nogil:
+    cdef c_stat found
+    if fstatat(dirfd, name, &found, 0) != 0:
+        return errno
+    _identity_of(&found, identity)
+    return 0
+
+
+cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil:
+    cdef int fd
+    while True:
+        # O_NONBLOCK: a FIFO in a chunk's place must not hang the reader. Regular files ignore it.
+        fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        if fd >= 0:
+            return fd
+        if errno == EINTR:
+            continue
+        if errno == ENOENT or errno == ENOTDIR:
+            return ABSENT
+        fail_errno(status, IO_OPEN, errno)
+        return FAILED
+
+
+cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) noexcept nogil:
+    cdef c_stat found
+    cdef int64_t wanted = limit + 1
+    cdef int64_t n
+    if wanted > SMALL_NBYTES:
+        if c_fstat(fd, &found) != 0:
+            fail_errno(status, IO_READ, errno)
+            return FAILED
+        if found.st_size < wanted:
+            # One byte more than it has: the read that comes back short proves the end.
+            wanted = found.st_size + 1 if found.st_size >= 0 else 1
+        elif found.st_size > limit:
+            fail(status, CHUNK_LONG, limit, limit, found.st_size)
+            return FAILED
+    if buffer_reserve(buffer, wanted, status) != OK:
+        return FAILED
+    while True:
+        n = pread(fd, buffer.data, <size_t>wanted, 0)
+        if n >= 0:
+            # A regular file that gives less than was asked for has ended, or (some network file systems) was
+            # interrupted: the caller that finds the bytes incomplete asks object_read_rest before it complains.
+            return n
+        if errno == EISDIR:
+            return ABSENT
+        if errno != EINTR:
+            fail_errno(status, IO_READ, errno)
+            return FAILED
+
+
+cdef int64_t object_read_rest(int fd, int64_t n_bytes, int64_t limit, Buffer *buffer, Status *status) noexcept nogil:
+    cdef int64_t n
+    while n_bytes <= limit:
+        if n_bytes == buffer.capacity:
+            # The object grew while it was read; it is being written in place by somebody else.
+            return n_bytes
+        n = pread(fd, buffer.data + n_bytes, <size_t>(buffer.capacity - n_bytes), n_bytes)
+        if n == 0:
+            return n_bytes
+        if n > 0:
+            n_bytes += n
+        elif errno != EINTR:
+            fail_errno(status, IO_READ, errno)
+            return FAILED
+    return n_bytes
+
+
+cdef void object_close(int fd) noexcept nogil:
+    close(fd)
+
+
+cdef void staging_init(Staging *staging, uint64_t token, int fsync) noexcept nogil:
+    staging.fsync = fsync
+    staging.token = token
+    staging.n_staged = 0
+    staging.default_mode = -1
+    staging.name[0] = 0
+
+
+cdef int _make_parents(int dirfd, const char *name, Status *status) noexcept nogil:
+    """Create the directories on the way to `name`."""
+    cdef char path[4400]
+    cdef int64_t i
+    cdef int64_t n = <int64_t>strlen(name)
+    memcpy(path, name, n + 1)
+    for i in range(1, n):
+        if path[i] != c'/':
+            continue
+        path[i] = 0
+        if mkdirat(dirfd, path, 0o777) != 0 and errno != EEXIST:
+            return fail_errno(status, IO_MKDIR, errno)
+        path[i] = c'/'
+    return OK
+
+
+cdef int _open_temporary(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil:
+    """Open a new file in the directory of `name`, its name in the staging: a descriptor or FAILED."""
+    cdef const char *slash = strrchr(name, c'/')
+    cdef int64_t n_dir = slash - name + 1 if slash != NULL else 0
+    cdef int attempt = 0
+    cdef int fd
+    memcpy(staging.name, name, n_dir)
+    while True:
+        snprintf(staging.name + n_dir, 64, ".__zc_tmp.%016llx%08llx",
+                 <unsigned long long>staging.token, <unsigned long long>staging.n_staged)
+        staging.n_staged += 1
+        fd = openat(dirfd, staging.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        if fd >= 0:
+            return fd
+        attempt += 1
+        if errno == EINTR or (errno == EEXIST and attempt < 100):
+            continue
+        # A directory may be missing, or be pruned by an erasure between our mkdir and our open.
+        if errno == ENOENT and n_dir and attempt < 100:
+            if _make_parents(dirfd, name, status) != OK and status.sys_errno != ENOENT:
+                return FAILED
+            continue
+        fail_errno(status, IO_OPEN, errno)
+        return FAILED
+
+
+cdef int _write_all(int fd, const uint8_t *data, int64_t n_bytes) noexcept nogil:
+    """0 or an errno."""
+    cdef int64_t n
+    while n_bytes > 0:
+        n = write(fd, data, <size_t>n_bytes)
+        if n >= 0:
+            data += n
+            n_bytes -= n
+        elif errno != EINTR:
+            return errno
+    return 0
+
+
+cdef int _keep_mode(int dirfd, const char *name, int fd, Staging *staging) noexcept nogil:
+    """Give the temporary file the mode of the file it will replace: 0 or an errno."""
+    cdef c_stat old
+    cdef c_stat new
+    if fstatat(dirfd, name, &old, 0) != 0:
+        return 0
+    if staging.default_mode < 0:
+        if c_fstat(fd, &new) != 0:
+            return errno
+        staging.default_mode = new.st_mode & 0o7777
+    if S_ISREG(old.st_mode) and (old.st_mode & 0o7777) != <unsigned int>staging.default_mode:
+        if fchmod(fd, old.st_mode & 0o7777) != 0:
+            return errno
+    return 0
+
+
+cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t n_bytes, Staging *staging,
+                      Status *status) noexcept nogil:
+    cdef int fd
+    cdef int error
+    if strlen(name) > MAX_KEY_NBYTES:
+        return fail_errno(status, IO_OPEN, 36)
+    fd = _open_temporary(dirfd, name, staging, status)
+    if fd < 0:
+        return status.code
+    error = _write_all(fd, data, n_bytes)
+    if error == 0:
+        error = _keep_mode(dirfd, name, fd, staging)
+    if error == 0 and staging.fsync and fsync(fd) != 0:
+        error = errno
+    # A network file system reports a full disk as late as this.
+    if close(fd) != 0 and error == 0 and errno != EINTR:
+        error = errno
+    if error:
+        object_drop(dirfd, staging)
+        return fail_errno(status, IO_WRITE, error)
+    return OK
+
+
+cdef int _sync_directory(int dirfd, const char *name) noexcept nogil:
+    """Bring the directory that holds `name` to the disk: 0 or an errno."""
+    cdef char path[4400]
+    cdef const char *slash = strrchr(name, c'/')
+    cdef int64_t n_dir = slash - name if slash != NULL else 0
+    cdef int fd
+    cdef int error = 0
+    memcpy(path, name, n_dir)
+    path[n_dir] = 0
+    fd = openat(dirfd, path if n_dir else ".", O_RDONLY | O_CLOEXEC)
+    if fd < 0:
+        return errno
+    if fsync(fd) != 0:
+        error = errno
+    close(fd)
+    return error
+
+
+cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil:
+    cdef int error = 0
+    if renameat(dirfd, staging.name, dirfd, name) != 0:
+        error = errno
+        object_drop(dirfd, staging)
+        return fail_errno(status, IO_RENAME, error)
+    staging.name[0] = 0
+    if staging.fsync:
+        error = _sync_directory(dirfd, name)
+        if error:
+            return fail_errno(status, IO_WRITE, error)
+    return OK
+
+
+cdef void object_drop(int dirfd, Staging *staging) noexcept nogil:
+    """Remove the staged file, if there is one."""
+    if staging.name[0]:
+        unlinkat(dirfd, staging.name, 0)
+        staging.name[0] = 0
+
+
+cdef int object_erase(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil:
+    cdef int error
+    if unlinkat(dirfd, name, 0) != 0:
+        error = errno
+        if error == ENOENT or error == ENOTDIR:
+            return OK
+        return fail_errno(status, IO_UNLINK, error)
+    if staging.fsync:
+        error = _sync_directory(dirfd, name)
+        if error:
+            return fail_errno(status, IO_WRITE, error)
+    return OK
