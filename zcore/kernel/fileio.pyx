@@ -5,7 +5,7 @@
 Compiled because a chunk of some kilobytes costs a few microseconds here, and would cost ten times that through
 Python's `os`. All that another operating system would do differently about files is in this module.
 """
-from libc.errno cimport EEXIST, EINTR, EISDIR, ENOENT, ENOTDIR, errno
+from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, errno
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset, strlen, strrchr
@@ -263,7 +263,7 @@ cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t 
     cdef int fd
     cdef int error
     if strlen(name) > MAX_KEY_NBYTES:
-        return fail_errno(status, IO_OPEN, 36)
+        return fail_errno(status, IO_OPEN, ENAMETOOLONG)
     fd = _open_temporary(dirfd, name, staging, status)
     if fd < 0:
         return status.code

@@ -1,0 +1,53 @@
+"""Locks of the stored objects of one node, among threads and among processes.
+
+    a writer of objects        holds one object at a time:     shared gate, then the object's stripe and byte
+    who replaces the document  holds the whole range:          exclusive gate, turnstile, then [2**62, infinity)
+
+Inside a process a `LockTable` (atomic integers) decides, so that threads wait without asking the kernel. Among
+processes it is an advisory lock on the node's metadata document, one byte at 2**62 + (hash of the object's key mod
+2**61): past any content and independent of the shape.
+"""
+from libc.stdint cimport int64_t, uint64_t
+
+from zcore.kernel.fileio cimport Identity
+from zcore.kernel.status cimport Status
+
+
+cdef enum:
+    N_STRIPES = 256
+
+cdef struct LockTable:
+    int64_t gate               # holders of objects, or -1 while somebody holds the whole
+    int64_t waiting            # threads that want the whole; new holders of objects let them pass
+    int64_t stripes[256]       # 1 while held; objects whose hashes collide here only wait for each other
+
+# Asked while waiting; non-zero gives up (a signal, or the plan was stopped).
+ctypedef int (*Poll)(void *context) noexcept nogil
+
+cdef struct Holder:            # one writer's hold on a node's objects
+    LockTable *table
+    int dirfd                  # directory of the document, -1 for a store without files
+    const char *document       # its name
+    int fd                     # the document, open for writing; -1 while closed
+    int slot                   # where `fd` is noted for the child of a fork
+    Identity identity          # of the document when it was opened
+    uint64_t hash              # of the object that is held
+    int64_t n_locked
+    bint whole                 # the holder has the whole range: objects need no lock of their own
+
+
+cdef uint64_t key_hash(const char *key) noexcept nogil
+cdef int holder_open(Holder *holder, LockTable *table, int dirfd, const char *document, Status *status) noexcept nogil
+cdef void holder_close(Holder *holder) noexcept nogil
+# 0 with the object held; STALE when the name no longer stands for the document that was opened; or a failure.
+cdef int lock_object(Holder *holder, uint64_t hash, Poll poll, void *context, Status *status) noexcept nogil
+cdef void unlock_object(Holder *holder) noexcept nogil
+cdef int lock_whole(Holder *holder, Poll poll, void *context, Status *status) noexcept nogil
+cdef void unlock_whole(Holder *holder) noexcept nogil
+
+
+cdef class ObjectLocks:
+    cdef LockTable table
+    cdef readonly object directory         # path of the document's directory, None for a store without files
+    cdef readonly object document          # name of the document in it
+    cdef object __weakref__

@@ -1,0 +1,408 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: freethreading_compatible=True
+"""The locks under which stored objects are replaced and metadata documents change.
+
+Compiled because every object that is written is locked, without the GIL, in about two microseconds.
+
+A writer opens the document once a call (never shared between threads or across a fork), locks one object at a time,
+and looks after every lock whether the name still stands for the inode it has locked: a document that was replaced
+carries its locks away. Who replaces the document takes the whole range first, so nobody holds an object then.
+
+The turnstile, the byte before the range, keeps a stream of object writers from starving whoever wants the whole:
+he holds it while he waits, and writers look at it at the start of each call and at every `TURNSTILE_EVERY`-th object.
+"""
+import os
+import weakref
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.errno cimport EACCES, EAGAIN, EINTR, EROFS, errno
+from libc.string cimport memset
+from posix.fcntl cimport O_CLOEXEC, O_NOCTTY, O_RDWR, openat
+from posix.unistd cimport close
+
+from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
+from zcore.kernel.fileio cimport Identity, identify_fd, identify_name, same_identity
+from zcore.kernel.status cimport (
+    INTERRUPTED, LOCK_FAILED, OK, STALE, Status, check, fail, fail_errno, status_clear,
+)
+
+cdef extern from "file_lock.h" nogil:
+    enum:
+        ZC_UNLOCK
+        ZC_SHARED
+        ZC_EXCLUSIVE
+    int zc_lock_range(int fd, int kind, int64_t start, int64_t n_bytes)
+    int zc_has_ranges()
+
+cdef enum:
+    TURNSTILE_EVERY = 32
+    N_SLOTS = 1024
+
+cdef int64_t RANGE_START = <int64_t>1 << 62
+cdef int64_t RANGE_MASK = (<int64_t>1 << 61) - 1
+
+# Descriptors that are open for locking, plus 1: the child of a fork closes its copies, or a lock of the parent would
+# live as long as the child does.
+cdef int64_t _open_fds[N_SLOTS]
+
+
+cdef uint64_t key_hash(const char *key) noexcept nogil:
+    """FNV-1a of the object's key: the same in every process and on every machine."""
+    cdef uint64_t h = 14695981039346656037ULL
+    while key[0]:
+        h = (h ^ <unsigned char>key[0]) * 1099511628211ULL
+        key += 1
+    # The low bits select the stripe and the byte; mix the high ones into them.
+    return h ^ (h >> 32)
+
+
+cdef int _note(int fd) noexcept nogil:
+    """Note an open descriptor; returns its slot or -1 when all are taken."""
+    cdef int i
+    for i in range(N_SLOTS):
+        if zc_load(&_open_fds[i]) == 0 and zc_swap_if(&_open_fds[i], 0, fd + 1):
+            return i
+    return -1
+
+
+cdef int _open_document(Holder *holder, Status *status) noexcept nogil:
+    cdef int fd
+    cdef int error
+    while True:
+        fd = openat(holder.dirfd, holder.document, O_RDWR | O_CLOEXEC | O_NOCTTY)
+        if fd >= 0:
+            break
+        if errno == EINTR:
+            continue
+        if errno == EACCES or errno == EROFS:
+            return fail_errno(status, LOCK_FAILED, errno)
+        # Deleted or being overwritten: the caller looks at the node anew.
+        return fail_errno(status, STALE, errno)
+    error = identify_fd(fd, &holder.identity)
+    if error:
+        close(fd)
+        return fail_errno(status, LOCK_FAILED, error)
+    holder.fd = fd
+    holder.slot = _note(fd)
+    return OK
+
+
+cdef void _close_document(Holder *holder) noexcept nogil:
+    if holder.fd >= 0:
+        if holder.slot >= 0:
+            zc_store(&_open_fds[holder.slot], 0)
+        close(holder.fd)
+        holder.fd = -1
+
+
+cdef int holder_open(Holder *holder, LockTable *table, int dirfd, const char *document, Status *status) noexcept nogil:
+    memset(holder, 0, sizeof(Holder))
+    holder.table = table
+    holder.dirfd = dirfd
+    holder.document = document
+    holder.fd = -1
+    if dirfd < 0:
+        return OK
+    return _open_document(holder, status)
+
+
+cdef void holder_close(Holder *holder) noexcept nogil:
+    _close_document(holder)
+
+
+cdef int _wait(int64_t *n, Poll poll, void *context, Status *status) noexcept nogil:
+    """The n-th wait for somebody; non-zero when the waiter has to give up. A poll may take the GIL: it is rare."""
+    zc_back_off(n[0])
+    n[0] += 1
+    if poll != NULL and n[0] % 32 == 0 and poll(context):
+        return fail(status, INTERRUPTED, 0, 0, 0)
+    return OK
+
+
+cdef int _wait_range(Holder *holder, int kind, int64_t start, int64_t n_bytes, Poll poll, void *context,
+                     Status *status) noexcept nogil:
+    """Lock a range of the document, however long it takes: SETLKW would not let a pool thread go on Ctrl-C."""
+    cdef int64_t n = 0
+    cdef int error
+    while True:
+        error = zc_lock_range(holder.fd, kind, start, n_bytes)
+        if error == 0:
+            return OK
+        if error != EAGAIN:
+            return fail_errno(status, LOCK_FAILED, error)
+        error = _wait(&n, poll, context, status)
+        if error != OK:
+            return error
+
+
+cdef int _current(Holder *holder, Status *status) noexcept nogil:
+    """Whether the document's name still stands for what is locked."""
+    cdef Identity now
+    if identify_name(holder.dirfd, holder.document, &now) != 0 or not same_identity(&now, &holder.identity):
+        return fail(status, STALE, 0, 0, 0)
+    return OK
+
+
+cdef int _pass_turnstile(Holder *holder, Poll poll, void *context, Status *status) noexcept nogil:
+    cdef int code
+    if not zc_has_ranges():
+        return OK
+    code = _wait_range(holder, ZC_SHARED, RANGE_START - 1, 1, poll, context, status)
+    if code == OK:
+        zc_lock_range(holder.fd, ZC_UNLOCK, RANGE_START - 1, 1)
+    return code
+
+
+cdef int _enter_gate(LockTable *table, Poll poll, void *context, Status *status) noexcept nogil:
+    cdef int64_t n = 0
+    cdef int64_t holders
+    cdef int code
+    while True:
+        if zc_load(&table.waiting) == 0:
+            holders = zc_load(&table.gate)
+            if holders >= 0 and zc_swap_if(&table.gate, holders, holders + 1):
+                return OK
+            if holders >= 0:
+                continue
+        code = _wait(&n, poll, context, status)
+        if code != OK:
+            return code
+
+
+cdef int lock_object(Holder *holder, uint64_t hash, Poll poll, void *context, Status *status) noexcept nogil:
+    cdef int64_t *stripe = &holder.table.stripes[hash % N_STRIPES]
+    cdef int64_t n = 0
+    cdef int code
+    if holder.whole:
+        return OK
+    # Looked at before anything is held: who waits in the turnstile may be a thread of this process.
+    if holder.fd >= 0 and holder.n_locked % TURNSTILE_EVERY == 0:
+        code = _pass_turnstile(holder, poll, context, status)
+        if code != OK:
+            return code
+    code = _enter_gate(holder.table, poll, context, status)
+    if code != OK:
+        return code
+    while not zc_swap_if(stripe, 0, 1):
+        code = _wait(&n, poll, context, status)
+        if code != OK:
+            zc_add(&holder.table.gate, -1)
+            return code
+    holder.hash = hash
+    holder.n_locked += 1
+    if holder.fd < 0:
+        return OK
+    code = _wait_range(holder, ZC_EXCLUSIVE, RANGE_START + <int64_t>(hash & RANGE_MASK), 1, poll, context, status)
+    if code != OK:
+        zc_store(stripe, 0)
+        zc_add(&holder.table.gate, -1)
+        return code
+    code = _current(holder, status)
+    if code != OK:
+        unlock_object(holder)
+    return code
+
+
+cdef void unlock_object(Holder *holder) noexcept nogil:
+    if holder.whole:
+        return
+    if holder.fd >= 0:
+        # Explicitly, not by close: a fork may have copied the descriptor.
+        zc_lock_range(holder.fd, ZC_UNLOCK, RANGE_START + <int64_t>(holder.hash & RANGE_MASK), 1)
+    zc_store(&holder.table.stripes[holder.hash % N_STRIPES], 0)
+    zc_add(&holder.table.gate, -1)
+
+
+cdef int lock_whole(Holder *holder, Poll poll, void *context, Status *status) noexcept nogil:
+    cdef LockTable *table = holder.table
+    cdef int64_t n = 0
+    cdef int code = OK
+    zc_add(&table.waiting, 1)
+    while not zc_swap_if(&table.gate, 0, -1):
+        code = _wait(&n, poll, context, status)
+        if code != OK:
+            zc_add(&table.waiting, -1)
+            return code
+    zc_add(&table.waiting, -1)
+    if holder.fd >= 0:
+        if zc_has_ranges():
+            code = _wait_range(holder, ZC_EXCLUSIVE, RANGE_START - 1, 1, poll, context, status)
+        if code == OK:
+            code = _wait_range(holder, ZC_EXCLUSIVE, RANGE_START, 0, poll, context, status)
+        if code == OK:
+            code = _current(holder, status)
+        if code != OK:
+            zc_lock_range(holder.fd, ZC_UNLOCK, RANGE_START - 1, 0)
+            zc_store(&table.gate, 0)
+            return code
+    holder.whole = True
+    return OK
+
+
+cdef void unlock_whole(Holder *holder) noexcept nogil:
+    if not holder.whole:
+        return
+    holder.whole = False
+    if holder.fd >= 0:
+        zc_lock_range(holder.fd, ZC_UNLOCK, RANGE_START - 1, 0)
+    zc_store(&holder.table.gate, 0)
+
+
+cdef int _poll_signals(void *context) noexcept with gil:
+    """For waits with nothing to stop but the caller: keeps the exception of a signal handler for `_Hold`."""
+    cdef _Hold hold = <_Hold>context
+    cdef object exception = _pending_signal()
+    if exception is None:
+        return 0
+    hold.exception = exception
+    return 1
+
+
+cdef object _pending_signal():
+    """Run signal handlers; the exception that one raised, or None."""
+    try:
+        PyErr_CheckSignals()
+    except BaseException as exception:
+        return exception
+    return None
+
+
+cdef class _Hold:
+    """Context manager: the whole range, or one object, held by this thread."""
+
+    cdef ObjectLocks locks
+    cdef Holder holder
+    cdef bytes document
+    cdef str key               # None for the whole range
+    cdef int dirfd
+    cdef object exception
+
+    def __cinit__(self):
+        self.dirfd = -1
+        self.holder.fd = -1
+
+    def __enter__(self):
+        cdef Status status
+        cdef int code
+        cdef const char *document
+        cdef uint64_t hash = 0
+        cdef bytes key
+        self.document = os.fsencode(self.locks.document) if self.locks.document is not None else b""
+        document = self.document
+        if self.key is not None:
+            key = self.key.encode()
+            hash = key_hash(key)
+        status_clear(&status)
+        while True:
+            if self.locks.directory is not None:
+                self.dirfd = os.open(self.locks.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            with nogil:
+                code = holder_open(&self.holder, &self.locks.table, self.dirfd, document, &status)
+                if code == OK:
+                    if self.key is None:
+                        code = lock_whole(&self.holder, _poll_signals, <void *>self, &status)
+                    else:
+                        code = lock_object(&self.holder, hash, _poll_signals, <void *>self, &status)
+            if code == OK:
+                return self
+            self._close()
+            if code == INTERRUPTED:
+                raise self.exception
+            if code == STALE and status.sys_errno == 0:
+                # Replaced while we waited: lock the document that stands there now.
+                status_clear(&status)
+                continue
+            if code == STALE:
+                raise FileNotFoundError(status.sys_errno, os.strerror(status.sys_errno), self.locks.document)
+            check(&status)
+
+    def __exit__(self, *exc_info):
+        with nogil:
+            if self.holder.whole:
+                unlock_whole(&self.holder)
+            else:
+                unlock_object(&self.holder)
+        self._close()
+
+    cdef void _close(self) noexcept:
+        holder_close(&self.holder)
+        if self.dirfd >= 0:
+            close(self.dirfd)
+            self.dirfd = -1
+
+    @property
+    def dir_fd(self):
+        """Descriptor of the document's directory while held; -1 for a store without files."""
+        return self.dirfd
+
+
+cdef class ObjectLocks:
+    """The locks of one node's objects.
+
+    Parameters
+    ----------
+    directory : str or None
+        Directory of the metadata document; None for a store whose bytes are not in files (then only threads of this
+        process are excluded).
+    document : str or None
+        File name of the metadata document.
+    """
+
+    def __cinit__(self, directory=None, document=None):
+        memset(&self.table, 0, sizeof(LockTable))
+        self.directory = directory
+        self.document = document
+        _all_locks.add(self)
+
+    def whole(self):
+        """Return a context manager that holds every object and the document.
+
+        Raises
+        ------
+        LockError
+            The file system or the permissions do not allow locks.
+        FileNotFoundError
+            The document is gone.
+        """
+        cdef _Hold hold = _Hold()
+        hold.locks = self
+        return hold
+
+    def object(self, str key not None):
+        """Return a context manager that holds the object `key`; same errors as `whole`."""
+        cdef _Hold hold = _Hold()
+        hold.locks = self
+        hold.key = key
+        return hold
+
+    cdef void _reset(self) noexcept:
+        memset(&self.table, 0, sizeof(LockTable))
+
+
+_all_locks = weakref.WeakSet()
+_shared = weakref.WeakValueDictionary()
+
+
+def locks_of(directory, document):
+    """Return the `ObjectLocks` of a document in a directory, one for all handles of this process."""
+    key = (directory, document)
+    # setdefault alone would do, but makes a new value for each call.
+    found = _shared.get(key)
+    return _shared.setdefault(key, ObjectLocks(directory, document)) if found is None else found
+
+
+def _after_fork_in_child():
+    """Only the forking thread lives on: what others held is free, and their descriptors are only copies."""
+    cdef int i
+    cdef int64_t fd
+    cdef ObjectLocks locks
+    for i in range(N_SLOTS):
+        fd = _open_fds[i]
+        if fd:
+            _open_fds[i] = 0
+            close(<int>fd - 1)
+    for locks in list(_all_locks):
+        locks._reset()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

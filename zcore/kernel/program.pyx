@@ -1,0 +1,168 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Codec chains as programs of C steps.
+
+Compiled because it runs once a chunk, without the GIL. The chains that can be lowered are an optional compressor with
+checksums before or behind it: every stored size on the way is then known from the object's own, and nothing is kept
+between the steps but the buffer that is written or read.
+"""
+cimport cython
+from libc.string cimport memcpy, memset
+
+from zcore.kernel.compress cimport BLOSC_OVERHEAD, blosc_decode, blosc_encode
+from zcore.kernel.compress import compressor_code
+from zcore.kernel.crc32c cimport crc32c
+from zcore.kernel.fileio cimport Buffer, buffer_free, buffer_reserve
+from zcore.kernel.status cimport (
+    CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, OK, Status, check, fail, make_error, status_clear,
+)
+from libc.stdint cimport uint32_t
+
+
+cdef inline uint32_t _load_u32(const uint8_t *p) noexcept nogil:
+    return p[0] | (<uint32_t>p[1] << 8) | (<uint32_t>p[2] << 16) | (<uint32_t>p[3] << 24)
+
+
+cdef inline void _store_u32(uint8_t *p, uint32_t v) noexcept nogil:
+    p[0] = v & 0xff
+    p[1] = (v >> 8) & 0xff
+    p[2] = (v >> 16) & 0xff
+    p[3] = v >> 24
+
+
+@cython.final
+cdef class Program:
+    """A lowered codec chain.
+
+    Parameters
+    ----------
+    steps : sequence of tuple
+        In the order of encoding: ``("blosc", cname, clevel, shuffle, typesize, blocksize)`` with `shuffle` 0, 1 or 2,
+        at most once, and ``("crc32c",)``.
+    itemsize : int
+        Item size that a blosc header may name beside 1; 0 accepts any.
+
+    Raises
+    ------
+    ValueError
+        The steps cannot be lowered: unknown, too many, or more than one compressor.
+    """
+
+    def __init__(self, steps, int64_t itemsize=0):
+        cdef Step step
+        cdef int n_compressors = 0
+        if len(steps) > MAX_STEPS:
+            raise ValueError(f"chain has {len(steps)} steps, a program at most {MAX_STEPS}")
+        self.itemsize = itemsize
+        self.n_steps = 0
+        for spec in steps:
+            memset(&step, 0, sizeof(Step))
+            if spec[0] == "blosc":
+                n_compressors += 1
+                step.op = OP_BLOSC
+                step.compressor = compressor_code(spec[1])
+                step.level, step.shuffle, step.typesize, step.blocksize = spec[2:]
+            elif spec[0] == "crc32c":
+                step.op = OP_CRC32C
+            else:
+                raise ValueError(f"step {spec[0]!r} has no C form")
+            self.steps[self.n_steps] = step
+            self.n_steps += 1
+        if n_compressors > 1 or (n_compressors == 1 and self.steps[0].op != OP_BLOSC):
+            raise ValueError("only one compressor, before all checksums, has a C form")
+
+    cdef int64_t max_encoded(self, int64_t n_bytes) noexcept nogil:
+        cdef int i
+        for i in range(self.n_steps):
+            n_bytes += BLOSC_OVERHEAD if self.steps[i].op == OP_BLOSC else CRC32C_NBYTES
+        return n_bytes
+
+    cdef int decode(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int n_threads,
+                    Status *status) noexcept nogil:
+        cdef int i = self.n_steps - 1
+        cdef int code
+        cdef uint32_t stored
+        cdef uint32_t computed
+        while i >= 0:
+            if self.steps[i].op == OP_CRC32C:
+                if n_bytes < CRC32C_NBYTES:
+                    status.step = i
+                    return fail(status, CHECKSUM_SHORT, 0, CRC32C_NBYTES, n_bytes)
+                n_bytes -= CRC32C_NBYTES
+                stored = _load_u32(src + n_bytes)
+                computed = crc32c(src, n_bytes, 0)
+                if stored != computed:
+                    status.step = i
+                    return fail(status, CHECKSUM, n_bytes, stored, computed)
+            else:
+                code = blosc_decode(src, n_bytes, dst, dst_nbytes, self.itemsize, n_threads, status)
+                if code != OK:
+                    status.step = i
+                return code
+            i -= 1
+        if n_bytes != dst_nbytes:
+            return fail(status, CHUNK_SIZE, 0, dst_nbytes, n_bytes)
+        memcpy(dst, src, n_bytes)
+        return OK
+
+    cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
+                        int n_threads, Status *status) noexcept nogil:
+        cdef int64_t capacity
+        cdef int64_t n = n_bytes
+        cdef int i
+        encoded[0] = src
+        if self.n_steps == 0:
+            return n_bytes
+        capacity = self.max_encoded(n_bytes)
+        if buffer_reserve(buffer, capacity, status) != OK:
+            return -1
+        encoded[0] = buffer.data
+        for i in range(self.n_steps):
+            if self.steps[i].op == OP_BLOSC:
+                n = blosc_encode(src, n_bytes, buffer.data, capacity, self.steps[i].compressor, self.steps[i].level,
+                                 self.steps[i].shuffle, self.steps[i].typesize, self.steps[i].blocksize, n_threads,
+                                 status)
+                if n < 0:
+                    status.step = i
+                    return -1
+            else:
+                if i == 0:
+                    memcpy(buffer.data, src, n)
+                _store_u32(buffer.data + n, crc32c(buffer.data, n, 0))
+                n += CRC32C_NBYTES
+        return n
+
+    def decode_bytes(self, const uint8_t[::1] encoded not None, uint8_t[::1] out not None):
+        """Decode one object into `out`, which has the length of the decoded chunk.
+
+        Raises
+        ------
+        ChunkError
+            The object is damaged, or does not decode to the length of `out`.
+        """
+        cdef Status status
+        cdef uint8_t empty = 0
+        cdef const uint8_t *src = &encoded[0] if encoded.shape[0] else &empty
+        cdef uint8_t *dst = &out[0] if out.shape[0] else &empty
+        status_clear(&status)
+        with nogil:
+            self.decode(src, encoded.shape[0], dst, out.shape[0], 1, &status)
+        check(&status)
+
+    def encode_bytes(self, const uint8_t[::1] chunk not None):
+        """Return the object of one chunk, a `bytes`."""
+        cdef Status status
+        cdef Buffer buffer
+        cdef uint8_t empty = 0
+        cdef const uint8_t *src = &chunk[0] if chunk.shape[0] else &empty
+        cdef const uint8_t *encoded = NULL
+        cdef int64_t n
+        memset(&buffer, 0, sizeof(Buffer))
+        status_clear(&status)
+        with nogil:
+            n = self.encode(src, chunk.shape[0], &buffer, &encoded, 1, &status)
+        try:
+            check(&status)
+            return (<const char *>encoded)[:n]
+        finally:
+            buffer_free(&buffer)
