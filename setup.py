@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import Cython.Build
+import numpy
 from setuptools import Extension, setup
 
 
@@ -24,7 +25,7 @@ for source in sorted(Path("zcore/kernel").glob("*.pyx")):
     links = source.stem == "compress"
     extensions.append(Extension(
         name, [str(source)], extra_compile_args=flags,
-        include_dirs=["zcore/kernel", str(files["blosc.h"].parent)] if links else ["zcore/kernel"],
+        include_dirs=["zcore/kernel", numpy.get_include()] + ([str(files["blosc.h"].parent)] if links else []),
         extra_objects=[str(files["libblosc.a"])] if links else [],
         extra_link_args=["-Wl,--exclude-libs,ALL", "-lpthread"] if links else [],
     ))

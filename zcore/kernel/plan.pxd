@@ -1,0 +1,89 @@
+"""One selection of one array as a list of tasks, a chunk each, and the loop that runs them.
+
+A plan is made under the GIL and not changed afterwards. Any number of threads enter `run`; each takes the next task
+from an atomic counter until none is left or one has failed. `ReadPlan` and `WritePlan` say what a task does.
+"""
+from libc.stdint cimport int64_t, uint8_t
+
+from zcore.kernel.copy cimport MAX_NDIM, Copy
+from zcore.kernel.fileio cimport Buffer, Staging
+from zcore.kernel.grid cimport Axis, Span
+from zcore.kernel.locks cimport Holder
+from zcore.kernel.program cimport Program
+from zcore.kernel.status cimport Status
+
+
+cdef enum:
+    MAX_KEY = 4400             # bytes of a key with its directory, and the final zero
+
+cdef struct Worker:            # what one thread owns while it runs a plan
+    void *plan                 # the Plan it runs, which outlives it
+    bint main                  # it looks for signals
+    int64_t last_poll_ns
+    Status status
+    Buffer encoded
+    Buffer decoded
+    Holder holder
+    Staging staging
+
+
+cdef class Plan:
+    # the selection
+    cdef readonly int ndim
+    cdef readonly int64_t n_tasks
+    cdef Axis axes[MAX_NDIM]
+    # a chunk's decoded bytes
+    cdef Program program
+    cdef bytes fill
+    cdef const char *fill_value
+    cdef int64_t itemsize
+    cdef int64_t swap
+    cdef int64_t chunk_items
+    cdef int64_t chunk_nbytes
+    cdef int64_t chunk_strides[MAX_NDIM]
+    cdef int n_inner_threads   # threads inside one chunk
+    # the caller's elements
+    cdef object array
+    cdef char *data            # NULL: the plan moves no elements
+    cdef int64_t data_strides[MAX_NDIM]
+    cdef bint lenient
+    cdef bint in_place         # the elements of a whole chunk lie in `array` as they lie in the chunk
+    # the objects
+    cdef int dirfd
+    cdef bytes head            # of every key, before the first index
+    cdef bytes separator
+    cdef bytes tail
+    cdef const char *head_text
+    cdef const char *separator_text
+    cdef const char *tail_text
+    cdef int n_head
+    cdef int n_separator
+    cdef int n_tail
+    cdef bytes directory
+    # the run
+    cdef int64_t n_taken
+    cdef int64_t stop
+    cdef int64_t first         # tasks before this one were done by an earlier plan, but for `again`
+    cdef int64_t n_again
+    cdef int64_t *again
+    cdef Status status         # of the task that stopped the plan
+    cdef readonly object exception          # that a signal handler raised
+    cdef int64_t guard         # spin lock of what follows
+    cdef int64_t n_deferred
+    cdef int64_t max_deferred
+    cdef int64_t *deferred_tasks
+
+    cdef void spans_of(self, int64_t task, Span *spans) noexcept nogil
+    cdef int key_of(self, const Span *spans, char *key) noexcept nogil
+    cdef bint is_whole(self, const Span *spans) noexcept nogil
+    cdef int64_t data_offset(self, const Span *spans) noexcept nogil
+    cdef void copy_spec(self, const Span *spans, bint to_chunk, Copy *spec) noexcept nogil
+    cdef int64_t chunk_offset(self, const Span *spans) noexcept nogil
+    cdef int open_worker(self, Worker *worker) noexcept nogil
+    cdef void close_worker(self, Worker *worker) noexcept nogil
+    cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil
+    cdef int poll(self, Worker *worker) noexcept nogil
+    cdef int load(self, const char *key, Worker *worker, uint8_t *dst) noexcept nogil
+
+
+cdef int poll_worker(void *context) noexcept with gil

@@ -1,0 +1,435 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Plans: tasks of a selection, their keys, and the loop over them.
+
+Compiled because a task of a small chunk costs a few microseconds in all. The loop takes no lock and makes no Python
+object; only the calling thread takes the GIL now and then, to let signal handlers run.
+"""
+import os
+
+cimport numpy as cnp
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
+from posix.unistd cimport close
+
+from zcore.kernel.atomics cimport zc_add, zc_load, zc_now_ns, zc_store, zc_swap_if
+from zcore.kernel.copy cimport MAX_NDIM, Copy
+from zcore.kernel.fileio cimport (
+    ABSENT, FAILED, buffer_free, object_close, object_open, object_read, object_read_rest,
+)
+from zcore.kernel.grid cimport Axis, Span, axis_init, axis_span
+from zcore.kernel.program cimport Program
+from zcore.kernel.status cimport (
+    BLOSC_NBYTES, BLOSC_SNAPPY, CHUNK_LONG, INTERRUPTED, MISSING, NO_MEMORY, OK, STALE, STOPPED, Status, fail,
+    make_error, status_clear,
+)
+
+cnp.import_array()
+
+cdef enum:
+    POLL_NS = 50_000_000       # between two looks for signals
+    MAX_DIGITS = 20
+
+
+cdef class Plan:
+    """Tasks of one selection.
+
+    Parameters
+    ----------
+    shape, chunk_shape : tuple of int
+        Of the array, elements.
+    starts, steps, counts : sequence of int
+        The box, one number per dimension; steps may be negative.
+    program : Program
+        How a chunk becomes an object; None for a plan whose tasks are only listed.
+    fill : bytes
+        One element, as chunks store it.
+    array : ndarray or None
+        The caller's elements, of shape `counts` and the stored item size; None moves no elements.
+    template : tuple of bytes
+        ``(head, separator, tail)`` of the chunk keys, relative to `directory`.
+    directory : bytes or None
+        Directory of the array's objects; None for a plan whose tasks are only listed.
+    swap : int
+        Unit in bytes whose order differs between chunk and `array`, 0 for none.
+    order : tuple of int or None
+        Permutation of the dimensions in which a chunk is stored, None for C order.
+    n_threads : int
+        Threads that will run the plan: with fewer tasks than that, a chunk may be decoded by several.
+    lenient : bool
+        A chunk of another decoded size than the metadata demand is left to Python, not an error.
+    resume : Plan or None
+        An earlier plan of the same selection and chunk shape: only what it did not do is done.
+
+    Raises
+    ------
+    SelectionError
+        The box does not lie in the array.
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self.dirfd = -1
+        self.data = NULL
+        self.again = NULL
+        self.deferred_tasks = NULL
+
+    def __init__(self, shape, chunk_shape, starts, steps, counts, *, Program program, bytes fill not None,
+                 cnp.ndarray array, template, bytes directory=None, int64_t swap=0, order=None, int n_threads=1,
+                 bint lenient=False, Plan resume=None):
+        cdef int d
+        cdef int64_t stride
+        self.ndim = len(shape)
+        if self.ndim > MAX_NDIM:
+            raise ValueError(f"array has {self.ndim} dimensions, at most {MAX_NDIM} are supported")
+        self.program = program
+        self.fill = fill
+        self.fill_value = self.fill
+        self.itemsize = len(fill)
+        self.swap = swap
+        self.n_tasks = 1
+        self.chunk_items = 1
+        for d in range(self.ndim):
+            if axis_init(&self.axes[d], shape[d], chunk_shape[d], starts[d], steps[d], counts[d]) != 0:
+                raise ValueError(f"box {starts[d]}:{steps[d]}:{counts[d]} does not fit dimension {d} of {shape}")
+            # Neither overflows: the metadata have bounded both products.
+            self.n_tasks *= self.axes[d].n_chunks
+            self.chunk_items *= self.axes[d].chunk
+        self.chunk_nbytes = self.chunk_items * self.itemsize
+        stride = self.itemsize
+        for d in reversed(range(self.ndim) if order is None else order):
+            self.chunk_strides[d] = stride
+            stride *= self.axes[d].chunk
+        self.lenient = lenient
+        self.n_inner_threads = 1
+        if 0 < self.n_tasks < n_threads:
+            self.n_inner_threads = <int>(n_threads // self.n_tasks)
+        self._set_array(array)
+        self.head, self.separator, self.tail = template
+        self.head_text, self.n_head = self.head, <int>len(self.head)
+        self.separator_text, self.n_separator = self.separator, <int>len(self.separator)
+        self.tail_text, self.n_tail = self.tail, <int>len(self.tail)
+        if self.n_head + self.n_tail + self.ndim * (MAX_DIGITS + self.n_separator) >= MAX_KEY:
+            raise ValueError("chunk keys of this array would be too long")
+        self.directory = directory
+        if directory is not None:
+            self.dirfd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        status_clear(&self.status)
+        if resume is not None:
+            self._resume(resume)
+
+    def __dealloc__(self):
+        if self.dirfd >= 0:
+            close(self.dirfd)
+        free(self.again)
+        free(self.deferred_tasks)
+
+    cdef int _set_array(self, cnp.ndarray array) except -1:
+        cdef int d
+        self.array = array
+        if array is None:
+            return 0
+        assert cnp.PyArray_NDIM(array) == self.ndim and cnp.PyArray_ITEMSIZE(array) == self.itemsize
+        self.data = <char *>cnp.PyArray_DATA(array)
+        self.in_place = self.swap == 0
+        for d in range(self.ndim):
+            assert cnp.PyArray_DIM(array, d) == self.axes[d].count
+            self.data_strides[d] = cnp.PyArray_STRIDE(array, d)
+            if self.axes[d].chunk > 1 and self.data_strides[d] != self.chunk_strides[d]:
+                self.in_place = False
+        return 0
+
+    cdef int _resume(self, Plan before) except -1:
+        """Take over what `before` did not do. Its `n_taken` counts its own list first, then new tasks."""
+        cdef int64_t n_old = before.n_taken if before.n_taken < before.n_again else before.n_again
+        cdef int64_t n_left = before.n_again - n_old
+        self.first = before.first + (before.n_taken - before.n_again if before.n_taken > before.n_again else 0)
+        self.n_again = before.n_deferred + n_left
+        if self.n_again:
+            self.again = <int64_t *>malloc(self.n_again * sizeof(int64_t))
+            if self.again == NULL:
+                raise MemoryError
+            memcpy(self.again, before.deferred_tasks, before.n_deferred * sizeof(int64_t))
+            if n_left:
+                memcpy(self.again + before.n_deferred, before.again + n_old, n_left * sizeof(int64_t))
+        return 0
+
+    # geometry of a task
+
+    cdef void spans_of(self, int64_t task, Span *spans) noexcept nogil:
+        cdef int d = self.ndim - 1
+        cdef int64_t rest
+        while d >= 0:
+            rest = task // self.axes[d].n_chunks
+            axis_span(&self.axes[d], task - rest * self.axes[d].n_chunks, &spans[d])
+            task = rest
+            d -= 1
+
+    cdef int key_of(self, const Span *spans, char *key) noexcept nogil:
+        """Write the key of a task's chunk, with a final zero; returns its length."""
+        cdef char digits[MAX_DIGITS]
+        cdef int n = self.n_head
+        cdef int n_digits
+        cdef int64_t number
+        cdef int d
+        memcpy(key, self.head_text, n)
+        for d in range(self.ndim):
+            if d:
+                memcpy(key + n, self.separator_text, self.n_separator)
+                n += self.n_separator
+            number = spans[d].chunk
+            n_digits = 0
+            while True:
+                digits[n_digits] = c'0' + <char>(number % 10)
+                n_digits += 1
+                number //= 10
+                if number == 0:
+                    break
+            while n_digits:
+                n_digits -= 1
+                key[n] = digits[n_digits]
+                n += 1
+        memcpy(key + n, self.tail_text, self.n_tail + 1)
+        return n + self.n_tail
+
+    cdef bint is_whole(self, const Span *spans) noexcept nogil:
+        """Whether the task takes every element of its chunk, in order."""
+        cdef int d
+        for d in range(self.ndim):
+            if spans[d].count != self.axes[d].chunk or (spans[d].count > 1 and self.axes[d].out_step != 1):
+                return False
+        return True
+
+    cdef int64_t data_offset(self, const Span *spans) noexcept nogil:
+        cdef int64_t offset = 0
+        cdef int d
+        for d in range(self.ndim):
+            offset += spans[d].out * self.data_strides[d]
+        return offset
+
+    cdef int64_t chunk_offset(self, const Span *spans) noexcept nogil:
+        cdef int64_t offset = 0
+        cdef int d
+        for d in range(self.ndim):
+            offset += spans[d].start * self.chunk_strides[d]
+        return offset
+
+    cdef void copy_spec(self, const Span *spans, bint to_chunk, Copy *spec) noexcept nogil:
+        """Describe the copy between the selected elements of a chunk and their place in the caller's array."""
+        cdef int64_t *chunk_side = spec.dst_strides if to_chunk else spec.src_strides
+        cdef int64_t *data_side = spec.src_strides if to_chunk else spec.dst_strides
+        cdef int d
+        spec.ndim = self.ndim
+        spec.itemsize = self.itemsize
+        spec.swap = self.swap
+        for d in range(self.ndim):
+            spec.shape[d] = spans[d].count
+            chunk_side[d] = self.chunk_strides[d] * self.axes[d].step
+            data_side[d] = self.data_strides[d] * self.axes[d].out_step
+
+    # the loop
+
+    cdef int open_worker(self, Worker *worker) noexcept nogil:
+        return OK
+
+    cdef void close_worker(self, Worker *worker) noexcept nogil:
+        buffer_free(&worker.encoded)
+        buffer_free(&worker.decoded)
+
+    cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
+        return OK
+
+    cdef int poll(self, Worker *worker) noexcept nogil:
+        """Whether the worker has to stop; on the main thread signal handlers get their turn."""
+        cdef int64_t now
+        if zc_load(&self.stop):
+            return 1
+        if worker.main:
+            now = zc_now_ns()
+            if now - worker.last_poll_ns > POLL_NS:
+                worker.last_poll_ns = now
+                if self._run_signal_handlers():
+                    zc_store(&self.stop, 1)
+                    return 1
+        return 0
+
+    cdef int _run_signal_handlers(self) noexcept with gil:
+        try:
+            PyErr_CheckSignals()
+        except BaseException as exception:
+            self.exception = exception
+            return 1
+        return 0
+
+    cdef int64_t _take(self) noexcept nogil:
+        cdef int64_t i
+        cdef int64_t task
+        if zc_load(&self.n_taken) >= self.n_again + self.n_tasks - self.first:
+            # Not counted further: `n_taken` stays the number of tasks that somebody has.
+            return -1
+        i = zc_add(&self.n_taken, 1)
+        if i < self.n_again:
+            return self.again[i]
+        task = self.first + i - self.n_again
+        return task if task < self.n_tasks else -1
+
+    cdef int _defer(self, int64_t task) noexcept nogil:
+        """Note a task that was not done: for the engine, or for a plan that resumes this one."""
+        cdef int64_t *grown
+        cdef int code = OK
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        if self.n_deferred == self.max_deferred:
+            grown = <int64_t *>realloc(self.deferred_tasks, (2 * self.max_deferred + 64) * sizeof(int64_t))
+            if grown == NULL:
+                code = NO_MEMORY
+            else:
+                self.deferred_tasks = grown
+                self.max_deferred = 2 * self.max_deferred + 64
+        if code == OK:
+            self.deferred_tasks[self.n_deferred] = task
+            self.n_deferred += 1
+        zc_store(&self.guard, 0)
+        return code
+
+    cdef void _record(self, const Status *status, int64_t task) noexcept nogil:
+        """Keep the first failure and stop the plan."""
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        if self.status.code == OK:
+            self.status = status[0]
+            self.status.task = task
+        zc_store(&self.guard, 0)
+        zc_store(&self.stop, 1)
+
+    cdef void _loop(self, Worker *worker) noexcept nogil:
+        cdef int64_t task
+        cdef int code
+        cdef bint undone
+        while not self.poll(worker):
+            task = self._take()
+            if task < 0:
+                return
+            code = self.run_task(task, worker)
+            if code == OK:
+                continue
+            # Left to Python, or to be done again once the plan is made anew: in either case not done.
+            undone = code == BLOSC_SNAPPY or code == STALE or code == INTERRUPTED or (
+                self.lenient and code == BLOSC_NBYTES)
+            if undone and self._defer(task) != OK:
+                code = fail(&worker.status, NO_MEMORY, 0, 0, 0)
+                undone = False
+            if code == STALE or not undone:
+                self._record(&worker.status, task)
+                return
+            status_clear(&worker.status)
+
+    def run(self, bint main=True):
+        """Run tasks until none is left or the plan has stopped; any number of threads may be in here.
+
+        Never raises for a task: `code`, `error` and `exception` say how it ended. `main` is for the thread that
+        waits for the plan, of which there is one.
+        """
+        cdef Worker worker
+        memset(&worker, 0, sizeof(Worker))
+        worker.main = main
+        worker.plan = <void *>self
+        worker.holder.fd = -1
+        status_clear(&worker.status)
+        with nogil:
+            worker.last_poll_ns = zc_now_ns()
+            if self.open_worker(&worker) == OK:
+                self._loop(&worker)
+            else:
+                self._record(&worker.status, -1)
+            self.close_worker(&worker)
+
+    def cancel(self):
+        """Let every thread stop after the task it is in."""
+        zc_store(&self.stop, 1)
+
+    @property
+    def stale(self):
+        """Whether the plan stopped because the metadata document is not the one it was made from."""
+        return self.status.code == STALE
+
+    @property
+    def deferred(self):
+        """Tasks left to Python: a list of int."""
+        return [self.deferred_tasks[i] for i in range(self.n_deferred)]
+
+    def error(self, codecs):
+        """Return the exception of the failed task, or None. `codecs` names the steps of the program."""
+        if self.status.code == OK or self.status.code == STALE:
+            return None
+        key, coords = None, None
+        if self.status.task >= 0:
+            key, coords, _, _, _ = self.task(self.status.task)
+        codec = codecs[self.status.step] if 0 <= self.status.step < len(codecs) else None
+        return make_error(&self.status, key, coords, codec, self._direction())
+
+    def _direction(self):
+        return None
+
+    def task(self, int64_t task):
+        """Return what a task is, for code that runs it in Python.
+
+        Returns
+        -------
+        (key, chunk_coords, chunk_selection, array_selection, covered)
+            `covered`: no element of the chunk inside the array is left out.
+        """
+        cdef Span spans[MAX_NDIM]
+        cdef char key[MAX_KEY]
+        cdef int d
+        cdef int64_t last
+        self.spans_of(task, spans)
+        cdef int n = self.key_of(spans, key)
+        coords, inside, outside, covered = [], [], [], True
+        for d in range(self.ndim):
+            coords.append(spans[d].chunk)
+            step = self.axes[d].step
+            inside.append(slice(spans[d].start, spans[d].start + (spans[d].count - 1) * step + 1, step))
+            last = spans[d].out + spans[d].count * self.axes[d].out_step
+            outside.append(slice(spans[d].out, last if last >= 0 else None, self.axes[d].out_step))
+            covered = covered and spans[d].count == spans[d].valid
+        return key[:n].decode(), tuple(coords), tuple(inside), tuple(outside), covered
+
+    cdef int load(self, const char *key, Worker *worker, uint8_t *dst) noexcept nogil:
+        """Read and decode one object into `dst`: OK, MISSING, or another code with the worker's status filled."""
+        cdef int64_t limit = self.program.max_encoded(self.chunk_nbytes)
+        cdef int64_t n
+        cdef int64_t n_all
+        cdef int code
+        cdef int fd = object_open(self.dirfd, key, &worker.status)
+        if fd == ABSENT:
+            return MISSING
+        if fd == FAILED:
+            return worker.status.code
+        n = object_read(fd, limit, &worker.encoded, &worker.status)
+        if n == ABSENT:
+            object_close(fd)
+            return MISSING
+        code = worker.status.code
+        if n >= 0:
+            code = self._decode(n, limit, dst, worker)
+            if code != OK:
+                # Were these all bytes of the object? One read more tells.
+                n_all = object_read_rest(fd, n, limit, &worker.encoded, &worker.status)
+                if n_all > n:
+                    status_clear(&worker.status)
+                    code = self._decode(n_all, limit, dst, worker)
+        object_close(fd)
+        return code
+
+    cdef int _decode(self, int64_t n_bytes, int64_t limit, uint8_t *dst, Worker *worker) noexcept nogil:
+        if n_bytes > limit:
+            return fail(&worker.status, CHUNK_LONG, limit, limit, n_bytes)
+        return self.program.decode(worker.encoded.data, n_bytes, dst, self.chunk_nbytes, self.n_inner_threads,
+                                   &worker.status)
+
+
+cdef int poll_worker(void *context) noexcept with gil:
+    """Whether a worker that waits for a lock has to give up; `context` is the `Worker`."""
+    cdef Worker *worker = <Worker *>context
+    return (<Plan>worker.plan).poll(worker)

@@ -1,0 +1,67 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Reading: each task brings the selected elements of one chunk into the caller's array.
+
+A chunk that lies in the array as it lies in its object is decoded straight into place. Any other is decoded into the
+worker's scratch and its elements are copied from there.
+"""
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+from zcore.kernel.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_run
+from zcore.kernel.fileio cimport buffer_reserve
+from zcore.kernel.grid cimport Span
+from zcore.kernel.plan cimport MAX_KEY, Plan, Worker
+from zcore.kernel.status cimport MISSING, OK, fail
+
+
+@cython.final
+cdef class ReadPlan(Plan):
+    """A `Plan` that reads.
+
+    Parameters
+    ----------
+    missing_raises : bool
+        An absent object is an error; else its elements are the fill value.
+    """
+
+    cdef bint missing_raises
+
+    def __init__(self, *args, bint missing_raises=False, **kwargs):
+        Plan.__init__(self, *args, **kwargs)
+        self.missing_raises = missing_raises
+
+    def _direction(self):
+        return "decode"
+
+    cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
+        cdef Span spans[MAX_NDIM]
+        cdef char key[MAX_KEY]
+        cdef Copy spec
+        cdef char *out
+        cdef int code
+        cdef bint in_place
+        self.spans_of(task, spans)
+        self.key_of(spans, key)
+        out = self.data + self.data_offset(spans)
+        in_place = self.in_place and self.is_whole(spans)
+        if in_place:
+            code = self.load(key, worker, <uint8_t *>out)
+        else:
+            # Reserved before the object is looked for, but untouched memory costs nothing.
+            if buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status) != OK:
+                return worker.status.code
+            code = self.load(key, worker, worker.decoded.data)
+        if code == MISSING:
+            if self.missing_raises:
+                return fail(&worker.status, MISSING, 0, 0, 0)
+            self.copy_spec(spans, False, &spec)
+            copy_simplify(&spec)
+            fill_run(&spec, self.fill_value, out)
+            return OK
+        if code != OK or in_place:
+            return code
+        self.copy_spec(spans, False, &spec)
+        copy_simplify(&spec)
+        copy_run(&spec, <const char *>worker.decoded.data + self.chunk_offset(spans), out)
+        return OK

@@ -1,0 +1,231 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: freethreading_compatible=True
+"""Writing: each task replaces one stored object, under its lock.
+
+A covered object (all its elements inside the array are written) is encoded and staged beside the old one before the
+lock is taken, and never read. A partly covered one is read, merged and written back while it is locked. What lies in a
+chunk beyond the array is reset to the fill value on the way, whoever left it there. An object that holds nothing but
+the fill value is erased, not written, unless the caller wants it stored.
+"""
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from zcore.kernel.atomics cimport zc_add
+from zcore.kernel.copy cimport (
+    MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes, fill_run, is_filled,
+)
+from zcore.kernel.fileio cimport (
+    Identity, buffer_reserve, object_commit, object_drop, object_erase, object_stage, same_identity, staging_init,
+)
+from zcore.kernel.grid cimport Span
+from zcore.kernel.locks cimport (
+    ObjectLocks, holder_close, holder_open, key_hash, lock_object, unlock_object,
+)
+from zcore.kernel.plan cimport MAX_KEY, Plan, Worker, poll_worker
+from zcore.kernel.status cimport MISSING, OK, STALE, fail
+
+
+@cython.final
+cdef class WritePlan(Plan):
+    """A `Plan` that writes.
+
+    Parameters
+    ----------
+    token : int
+        Random; makes the names of temporary files of this plan its own.
+    locks : ObjectLocks or None
+        Of the array; None writes without locks.
+    identity : tuple of int or None
+        Of the metadata document that the plan was made from; a worker that finds another one stops the plan.
+    old_shape : tuple of int or None
+        What of existing chunks is kept when they are merged: elements outside are reset to the fill value. The
+        array's shape when None; an append gives the shape before it.
+    keep_filled : bool
+        Store objects that hold nothing but the fill value.
+    missing_raises : bool
+        A partly written object must exist.
+    fsync : bool
+        The objects reach the disk before the call returns.
+
+    Notes
+    -----
+    Without an `array` nothing is written but what lies outside `old_shape` is reset in the objects that exist.
+    """
+
+    cdef ObjectLocks locks
+    cdef bytes document
+    cdef const char *document_name
+    cdef Identity identity
+    cdef bint has_identity
+    cdef int64_t old_shape[MAX_NDIM]
+    cdef bint keep_filled
+    cdef bint missing_raises
+    cdef int fsync
+    cdef uint64_t token
+    cdef int64_t n_workers
+
+    def __init__(self, shape, *args, token, ObjectLocks locks=None, identity=None, old_shape=None,
+                 bint keep_filled=False, bint missing_raises=False, bint fsync=False, **kwargs):
+        cdef int d
+        Plan.__init__(self, shape, *args, **kwargs)
+        self.token = token
+        self.locks = locks
+        if locks is not None and locks.document is not None:
+            self.document = locks.document.encode()
+            self.document_name = self.document
+        self.has_identity = identity is not None
+        if identity is not None:
+            (self.identity.device, self.identity.inode, self.identity.size, self.identity.mtime_ns,
+             self.identity.ctime_ns) = identity
+        for d in range(self.ndim):
+            self.old_shape[d] = shape[d] if old_shape is None else old_shape[d]
+        self.keep_filled = keep_filled
+        self.missing_raises = missing_raises
+        self.fsync = fsync
+
+    def _direction(self):
+        return "encode"
+
+    cdef int open_worker(self, Worker *worker) noexcept nogil:
+        cdef int code
+        # Each worker has temporary names of its own.
+        staging_init(&worker.staging, self.token + <uint64_t>zc_add(&self.n_workers, 1), self.fsync)
+        if self.locks is None:
+            return OK
+        code = holder_open(&worker.holder, &self.locks.table, self.dirfd if self.document_name != NULL else -1,
+                           self.document_name, &worker.status)
+        if code == OK and self.has_identity and not same_identity(&worker.holder.identity, &self.identity):
+            code = fail(&worker.status, STALE, 0, 0, 0)
+        return code
+
+    cdef void close_worker(self, Worker *worker) noexcept nogil:
+        object_drop(self.dirfd, &worker.staging)
+        holder_close(&worker.holder)
+        Plan.close_worker(self, worker)
+
+    cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
+        cdef Span spans[MAX_NDIM]
+        cdef char key[MAX_KEY]
+        cdef int d
+        cdef bint covered = self.data != NULL
+        self.spans_of(task, spans)
+        self.key_of(spans, key)
+        for d in range(self.ndim):
+            covered = covered and spans[d].count == spans[d].valid
+        if covered:
+            return self._replace(spans, key, worker)
+        return self._merge(spans, key, worker)
+
+    cdef int _replace(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
+        """Write an object without looking at the old one."""
+        cdef const uint8_t *chunk
+        cdef bint whole = self.is_whole(spans)
+        cdef bint erase
+        cdef int code
+        if whole and self.in_place:
+            chunk = <const uint8_t *>self.data + self.data_offset(spans)
+        else:
+            if buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status) != OK:
+                return worker.status.code
+            chunk = worker.decoded.data
+            if not whole:
+                fill_bytes(<char *>chunk, self.chunk_items, self.fill_value, self.itemsize)
+            self._put(spans, <char *>chunk)
+        erase = self._is_erased(chunk)
+        if not erase:
+            code = self._stage(chunk, key, worker)
+            if code != OK:
+                return code
+        code = self._lock(key, worker)
+        if code != OK:
+            object_drop(self.dirfd, &worker.staging)
+            return code
+        if erase:
+            code = object_erase(self.dirfd, key, &worker.staging, &worker.status)
+        else:
+            code = object_commit(self.dirfd, key, &worker.staging, &worker.status)
+        self._unlock(worker)
+        return code
+
+    cdef int _merge(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
+        """Read an object, change some of its elements, and write it back."""
+        cdef int code
+        if buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status) != OK:
+            return worker.status.code
+        code = self._lock(key, worker)
+        if code != OK:
+            return code
+        code = self._merge_locked(spans, key, worker)
+        self._unlock(worker)
+        return code
+
+    cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
+        cdef uint8_t *chunk = worker.decoded.data
+        cdef int code = self.load(key, worker, chunk)
+        if code == MISSING:
+            if self.data == NULL:
+                return OK
+            if self.missing_raises:
+                return fail(&worker.status, MISSING, 0, 0, 0)
+            fill_bytes(<char *>chunk, self.chunk_items, self.fill_value, self.itemsize)
+        elif code != OK:
+            return code
+        else:
+            self._reset_outside(spans, <char *>chunk)
+        if self.data != NULL:
+            self._put(spans, <char *>chunk)
+        if self._is_erased(chunk):
+            return object_erase(self.dirfd, key, &worker.staging, &worker.status)
+        code = self._stage(chunk, key, worker)
+        if code != OK:
+            return code
+        return object_commit(self.dirfd, key, &worker.staging, &worker.status)
+
+    cdef void _put(self, const Span *spans, char *chunk) noexcept nogil:
+        cdef Copy spec
+        self.copy_spec(spans, True, &spec)
+        copy_simplify(&spec)
+        copy_run(&spec, self.data + self.data_offset(spans), chunk + self.chunk_offset(spans))
+
+    cdef void _reset_outside(self, const Span *spans, char *chunk) noexcept nogil:
+        """Give the elements of a chunk that lie outside `old_shape` the fill value."""
+        cdef Copy spec
+        cdef int64_t kept
+        cdef int d
+        cdef int e
+        for d in range(self.ndim):
+            kept = self.old_shape[d] - spans[d].chunk * self.axes[d].chunk
+            kept = max(0, min(kept, self.axes[d].chunk))
+            if kept == self.axes[d].chunk:
+                continue
+            spec.ndim = self.ndim
+            spec.itemsize = self.itemsize
+            spec.swap = 0
+            for e in range(self.ndim):
+                spec.shape[e] = self.axes[e].chunk
+                spec.src_strides[e] = 0
+                spec.dst_strides[e] = self.chunk_strides[e]
+            spec.shape[d] = self.axes[d].chunk - kept
+            copy_simplify(&spec)
+            fill_run(&spec, self.fill_value, chunk + kept * self.chunk_strides[d])
+
+    cdef bint _is_erased(self, const uint8_t *chunk) noexcept nogil:
+        return not self.keep_filled and is_filled(<const char *>chunk, self.chunk_items, self.fill_value,
+                                                  self.itemsize)
+
+    cdef int _stage(self, const uint8_t *chunk, const char *key, Worker *worker) noexcept nogil:
+        cdef const uint8_t *encoded = NULL
+        cdef int64_t n = self.program.encode(chunk, self.chunk_nbytes, &worker.encoded, &encoded,
+                                             self.n_inner_threads, &worker.status)
+        if n < 0:
+            return worker.status.code
+        return object_stage(self.dirfd, key, encoded, n, &worker.staging, &worker.status)
+
+    cdef int _lock(self, const char *key, Worker *worker) noexcept nogil:
+        if self.locks is None:
+            return OK
+        return lock_object(&worker.holder, key_hash(key), poll_worker, <void *>worker, &worker.status)
+
+    cdef void _unlock(self, Worker *worker) noexcept nogil:
+        if self.locks is not None:
+            unlock_object(&worker.holder)
