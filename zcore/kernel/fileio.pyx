@@ -10,8 +10,8 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset, strlen, strrchr
 from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
-from posix.stat cimport S_ISREG, fchmod, fstat, mkdirat
-from posix.unistd cimport close, fsync, pread, unlinkat, write
+from posix.stat cimport S_ISREG, fchmod, mkdirat
+from posix.unistd cimport close, fsync, pread, write
 
 from zcore.kernel.status cimport (
     CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, Status, fail, fail_errno,
@@ -57,6 +57,7 @@ cdef extern from *:
     int c_fstat "fstat"(int fd, c_stat *s) nogil
     int fstatat(int dirfd, const char *name, c_stat *s, int flags) nogil
     int renameat(int olddirfd, const char *old, int newdirfd, const char *new) nogil
+    int unlinkat(int dirfd, const char *name, int flags) nogil
     void *zc_allocate(int64_t n_bytes) nogil
 
 TEMP_PREFIX = ".__zc_tmp."
@@ -289,8 +290,11 @@ cdef int _sync_directory(int dirfd, const char *name) noexcept nogil:
     cdef int fd
     cdef int error = 0
     memcpy(path, name, n_dir)
+    if n_dir == 0:
+        path[0] = c'.'
+        n_dir = 1
     path[n_dir] = 0
-    fd = openat(dirfd, path if n_dir else ".", O_RDONLY | O_CLOEXEC)
+    fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC)
     if fd < 0:
         return errno
     if fsync(fd) != 0:

@@ -51,3 +51,5 @@ cdef class ObjectLocks:
     cdef readonly object directory         # path of the document's directory, None for a store without files
     cdef readonly object document          # name of the document in it
     cdef object __weakref__
+
+    cdef void _reset(self) noexcept

@@ -16,12 +16,15 @@ import weakref
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EACCES, EAGAIN, EINTR, EROFS, errno
+from libc.stdint cimport uint8_t
 from libc.string cimport memset
 from posix.fcntl cimport O_CLOEXEC, O_NOCTTY, O_RDWR, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
-from zcore.kernel.fileio cimport Identity, identify_fd, identify_name, same_identity
+from zcore.kernel.fileio cimport (
+    Identity, Staging, identify_fd, identify_name, object_commit, object_drop, object_stage, same_identity, staging_init,
+)
 from zcore.kernel.status cimport (
     INTERRUPTED, LOCK_FAILED, OK, STALE, Status, check, fail, fail_errno, status_clear,
 )
@@ -329,6 +332,61 @@ cdef class _Hold:
         if self.dirfd >= 0:
             close(self.dirfd)
             self.dirfd = -1
+
+    def replace(self, const uint8_t[::1] content not None, *, token, bint fsync=False):
+        """Put a new document in the place of the held one, and hold that: nobody gets in between.
+
+        Parameters
+        ----------
+        content : bytes-like
+            The new document.
+        token : int
+            Random; part of the temporary file's name.
+        fsync : bool
+            The document reaches the disk before the call returns.
+
+        Returns
+        -------
+        tuple of int
+            The identity of the new document.
+        """
+        cdef Staging staging
+        cdef Holder new
+        cdef Status status
+        cdef const char *document = self.document
+        cdef uint64_t number = token
+        cdef int64_t n_bytes = content.shape[0]
+        cdef int code
+        assert self.key is None and self.holder.whole and self.dirfd >= 0
+        status_clear(&status)
+        with nogil:
+            staging_init(&staging, number, fsync)
+            code = object_stage(self.dirfd, document, &content[0], n_bytes, &staging, &status)
+            if code == OK:
+                # Nobody else knows this file yet, so its locks are free; once it has the name they are ours.
+                code = holder_open(&new, self.holder.table, self.dirfd, staging.name, &status)
+                if code == OK:
+                    code = zc_lock_range(new.fd, ZC_EXCLUSIVE, RANGE_START - 1, 0)
+                    if code != 0:
+                        fail_errno(&status, LOCK_FAILED, code)
+                        holder_close(&new)
+            if code == OK:
+                code = object_commit(self.dirfd, document, &staging, &status)
+                if code != OK:
+                    holder_close(&new)
+            if code == OK:
+                # Waiters on the old inode win now, and find that the name has left it.
+                zc_lock_range(self.holder.fd, ZC_UNLOCK, RANGE_START - 1, 0)
+                _close_document(&self.holder)
+                self.holder.fd = new.fd
+                self.holder.slot = new.slot
+                # The rename has changed the ctime.
+                identify_fd(new.fd, &self.holder.identity)
+            else:
+                object_drop(self.dirfd, &staging)
+        check(&status)
+        cdef Identity *identity = &self.holder.identity
+        return identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns
 
     @property
     def dir_fd(self):

@@ -73,6 +73,9 @@ cdef class Plan:
     cdef int64_t max_deferred
     cdef int64_t *deferred_tasks
 
+    cdef int _set_array(self, object array) except -1
+    cdef int _resume(self, Plan before) except -1
+    cdef int _select(self, object tasks) except -1
     cdef void spans_of(self, int64_t task, Span *spans) noexcept nogil
     cdef int key_of(self, const Span *spans, char *key) noexcept nogil
     cdef bint is_whole(self, const Span *spans) noexcept nogil
@@ -82,8 +85,14 @@ cdef class Plan:
     cdef int open_worker(self, Worker *worker) noexcept nogil
     cdef void close_worker(self, Worker *worker) noexcept nogil
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil
+    cdef int64_t _take(self) noexcept nogil
+    cdef int _defer(self, int64_t task) noexcept nogil
+    cdef void _record(self, const Status *status, int64_t task) noexcept nogil
+    cdef void _loop(self, Worker *worker) noexcept nogil
+    cdef int _run_signal_handlers(self) noexcept with gil
     cdef int poll(self, Worker *worker) noexcept nogil
     cdef int load(self, const char *key, Worker *worker, uint8_t *dst) noexcept nogil
+    cdef int _decode(self, int64_t n_bytes, int64_t limit, uint8_t *dst, Worker *worker) noexcept nogil
 
 
 cdef int poll_worker(void *context) noexcept with gil

@@ -61,6 +61,8 @@ cdef class Plan:
         A chunk of another decoded size than the metadata demand is left to Python, not an error.
     resume : Plan or None
         An earlier plan of the same selection and chunk shape: only what it did not do is done.
+    tasks : sequence of int or None
+        Only these tasks.
 
     Raises
     ------
@@ -76,7 +78,7 @@ cdef class Plan:
 
     def __init__(self, shape, chunk_shape, starts, steps, counts, *, Program program, bytes fill not None,
                  cnp.ndarray array, template, bytes directory=None, int64_t swap=0, order=None, int n_threads=1,
-                 bint lenient=False, Plan resume=None):
+                 bint lenient=False, Plan resume=None, tasks=None):
         cdef int d
         cdef int64_t stride
         self.ndim = len(shape)
@@ -117,6 +119,8 @@ cdef class Plan:
         status_clear(&self.status)
         if resume is not None:
             self._resume(resume)
+        elif tasks is not None:
+            self._select(tasks)
 
     def __dealloc__(self):
         if self.dirfd >= 0:
@@ -124,7 +128,8 @@ cdef class Plan:
         free(self.again)
         free(self.deferred_tasks)
 
-    cdef int _set_array(self, cnp.ndarray array) except -1:
+    cdef int _set_array(self, object elements) except -1:
+        cdef cnp.ndarray array = elements
         cdef int d
         self.array = array
         if array is None:
@@ -152,6 +157,18 @@ cdef class Plan:
             memcpy(self.again, before.deferred_tasks, before.n_deferred * sizeof(int64_t))
             if n_left:
                 memcpy(self.again + before.n_deferred, before.again + n_old, n_left * sizeof(int64_t))
+        return 0
+
+    cdef int _select(self, object tasks) except -1:
+        cdef int64_t i
+        self.first = self.n_tasks
+        self.n_again = len(tasks)
+        self.again = <int64_t *>malloc((self.n_again + 1) * sizeof(int64_t))
+        if self.again == NULL:
+            raise MemoryError
+        for i in range(self.n_again):
+            self.again[i] = tasks[i]
+            assert 0 <= self.again[i] < self.n_tasks
         return 0
 
     # geometry of a task
@@ -347,6 +364,24 @@ cdef class Plan:
     def cancel(self):
         """Let every thread stop after the task it is in."""
         zc_store(&self.stop, 1)
+
+    @property
+    def n_left(self):
+        """Tasks that nobody has taken yet."""
+        return max(0, self.n_again + self.n_tasks - self.first - self.n_taken)
+
+    def take(self):
+        """Return the next task for a run in Python, or -1 when none is left or the plan has stopped."""
+        return -1 if zc_load(&self.stop) else self._take()
+
+    def leave_stale(self, int64_t task):
+        """Give a task back, undone, and stop the plan as `stale`."""
+        cdef Status status
+        status_clear(&status)
+        fail(&status, STALE, 0, 0, 0)
+        if self._defer(task) != OK:
+            raise MemoryError
+        self._record(&status, task)
 
     @property
     def stale(self):

@@ -1,0 +1,151 @@
+"""NumPy's basic indexing, turned into a box: integers, slices with any step and ``...``.
+
+A box is three tuples of one number per dimension, `starts`, `steps` and `counts`, in the order of the result: a slice
+that runs downwards starts at its highest element.
+"""
+import operator
+
+from zcore.errors import SelectionError, UnsupportedError
+
+
+class Box:
+    """The elements a basic selection takes.
+
+    Attributes
+    ----------
+    starts, steps, counts : tuple of int
+        Per dimension of the array; an integer index has count 1.
+    shape : tuple of int
+        Of the result: without the dimensions that an integer indexes.
+    expand : tuple or None
+        Index that gives a result of `shape` all dimensions of the array again; None when it has them.
+    is_element : bool
+        Every dimension is indexed by an integer and there is no ellipsis: NumPy gives a scalar.
+    """
+
+    __slots__ = ("starts", "steps", "counts", "shape", "expand", "is_element")
+
+    def __init__(self, starts, steps, counts, dropped=(), is_element=False):
+        self.starts = starts
+        self.steps = steps
+        self.counts = counts
+        self.is_element = is_element
+        if dropped:
+            self.shape = tuple([n for d, n in enumerate(counts) if d not in dropped])
+            self.expand = tuple([None if d in dropped else slice(None) for d in range(len(counts))])
+        else:
+            self.shape = counts
+            self.expand = None
+
+    def __repr__(self):
+        return f"Box({self.starts}, {self.steps}, {self.counts})"
+
+    def fits(self, shape):
+        """Whether all elements lie in an array of `shape`."""
+        for start, step, count, length in zip(self.starts, self.steps, self.counts, shape, strict=True):
+            if count and not (0 <= start < length and 0 <= start + step * (count - 1) < length):
+                return False
+        return True
+
+
+def whole(shape):
+    """Return the box of all elements.
+
+    >>> whole((2, 3))
+    Box((0, 0), (1, 1), (2, 3))
+    """
+    n = len(shape)
+    return Box((0,) * n, (1,) * n, shape)
+
+
+def basic(selection, shape):
+    """Return the box of ``a[selection]`` for an array of `shape`.
+
+    Raises
+    ------
+    SelectionError
+        An index out of bounds, too many of them, more than one ellipsis, or of a kind NumPy refuses.
+    ValueError
+        A slice with step 0, as NumPy says it.
+    UnsupportedError
+        Indexing that NumPy has and this function not: lists, masks, new axes, field names.
+
+    >>> basic((slice(None, None, -2), 1), (5, 4))
+    Box((4, 1), (-2, 1), (3, 1))
+    >>> basic(..., ())
+    Box((), (), ())
+    """
+    if type(selection) is not tuple:
+        selection = (selection,)
+    ndim = len(shape)
+    n_given = len(selection)
+    has_ellipsis = False
+    for index in selection:
+        if index is Ellipsis:
+            if has_ellipsis:
+                raise SelectionError("an index can only have a single ellipsis ('...')")
+            has_ellipsis = True
+            n_given -= 1
+    if n_given > ndim:
+        for index in selection:
+            _refuse_other_kinds(index)
+        raise SelectionError(
+            f"too many indices for array: array is {ndim}-dimensional, but {n_given} were indexed", dimension=ndim)
+    starts, steps, counts, dropped = [], [], [], []
+    d = 0
+    for index in selection:
+        if type(index) is slice:
+            start, stop, step = index.indices(shape[d])
+            starts.append(start)
+            steps.append(step)
+            counts.append(len(range(start, stop, step)))
+            d += 1
+        elif index is Ellipsis:
+            for length in shape[d:d + ndim - n_given]:
+                starts.append(0)
+                steps.append(1)
+                counts.append(length)
+                d += 1
+        else:
+            starts.append(_integer(index, d, shape[d]))
+            steps.append(1)
+            counts.append(1)
+            dropped.append(d)
+            d += 1
+    for length in shape[d:]:
+        starts.append(0)
+        steps.append(1)
+        counts.append(length)
+    return Box(tuple(starts), tuple(steps), tuple(counts), dropped,
+               len(dropped) == ndim and not has_ellipsis)
+
+
+def _integer(index, dimension, length):
+    """Return an integer index counted from 0."""
+    if type(index) is not int:
+        _refuse_other_kinds(index)
+        try:
+            index = operator.index(index)
+        except TypeError:
+            raise SelectionError(
+                f"only integers, slices (`:`) and ellipsis (`...`) are valid indices, found {type(index).__name__}",
+                dimension=dimension) from None
+    if not -length <= index < length:
+        raise SelectionError(f"index {index} is out of bounds for axis {dimension} with size {length}",
+                             dimension=dimension)
+    return index + length if index < 0 else index
+
+
+def _refuse_other_kinds(index):
+    """Raise for what NumPy takes as an index and a box cannot express."""
+    kind = None
+    if index is None:
+        kind = "newaxis"
+    elif isinstance(index, str):
+        kind = "field names"
+    elif isinstance(index, bool) or type(index).__name__ in ("bool", "bool_"):
+        kind = "boolean masks"
+    elif isinstance(index, (list, tuple)) or getattr(index, "ndim", 0):
+        kind = "lists and arrays of indices"
+    if kind is not None:
+        raise UnsupportedError(f"{kind} in a selection are not supported", feature=kind)
