@@ -1,32 +1,146 @@
-"""Build of the compiled kernel."""
+"""Build of the compiled kernel; everything that can be said without code stands in pyproject.toml.
+
+Environment
+-----------
+ZCORE_LIBS : ``bundled`` (default) or ``system``
+    Where c-blosc, zstd, LZ4 and zlib come from: the static archive that the `blosc` distribution installs, or the
+    shared libraries of the system (with `CFLAGS` and `LDFLAGS` where they lie off the compiler's path).
+ZCORE_DEBUG : ``1``
+    Cython's bounds checks on, C assertions on, no optimisation.
+ZCORE_SANITIZE : ``1``
+    The address and the undefined behaviour sanitizer; the process must preload the former (see `.ci/run`).
+
+Each combination has its own folder under `build/`, and the generated C is made anew whenever another combination,
+another Cython or another `setup.py` was the last to build: neither Cython nor setuptools notices a change of directives
+or flags, and an in-place build copies an extension only where it is newer.
+"""
+import hashlib
 import importlib.metadata
 import os
+import sys
 from pathlib import Path
 
+import Cython
 import Cython.Build
 import numpy
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+LIBRARIES = ("blosc", "zstd", "lz4", "z")
+LINKS_LIBRARIES = "compress"     # the only module that calls them: a second copy would be a second set of symbols
+COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
+           "-fvisibility=hidden", "-Wno-unused-function"]
+CHECKS = {"boundscheck": True, "wraparound": True, "initializedcheck": True}
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+# variant: (directives that override those of the files, flags of the compiler, flags of the linker)
+VARIANTS = {
+    "release": ({}, ["-O3", "-g0"], []),
+    "debug": (CHECKS, ["-O0", "-g", "-UNDEBUG"], []),
+    "sanitize": ({}, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS),
+}
+
+
+def switch(name):
+    """Return whether the environment variable `name` is on: 1 or 0, and nothing else."""
+    value = os.environ.get(name) or "0"
+    if value not in ("0", "1"):
+        raise SystemExit(f"{name} must be 0 or 1, not {value!r}")
+    return value == "1"
+
+
+def chosen_variant():
+    """Return the key of `VARIANTS` that the environment asks for."""
+    if switch("ZCORE_DEBUG") and switch("ZCORE_SANITIZE"):
+        raise SystemExit("ZCORE_DEBUG and ZCORE_SANITIZE are two builds: set one of them")
+    return "debug" if switch("ZCORE_DEBUG") else "sanitize" if switch("ZCORE_SANITIZE") else "release"
+
+
+def chosen_libs():
+    """Return ``bundled`` or ``system``."""
+    libs = os.environ.get("ZCORE_LIBS") or "bundled"
+    if libs not in ("bundled", "system"):
+        raise SystemExit(f"ZCORE_LIBS must be bundled or system, not {libs!r}")
+    return libs
 
 
 def blosc_files():
-    dist = importlib.metadata.distribution("blosc")
-    found = {}
-    for file in dist.files or ():
-        if file.name in ("blosc.h", "libblosc.a"):
-            found[file.name] = Path(dist.locate_file(file)).resolve()
-    return found
+    """Return the paths of `blosc.h` and `libblosc.a` as the installed `blosc` distribution lists them.
+
+    The folder of the archive differs between platforms (`lib`, `lib64`), and in an isolated build it lies in an
+    environment of its own, so the list of files is the only thing to go by.
+    """
+    remedy = "install a wheel of it (pip install blosc), or set ZCORE_LIBS=system to link the system's libraries"
+    try:
+        distribution = importlib.metadata.distribution("blosc")
+    except importlib.metadata.PackageNotFoundError:
+        raise SystemExit(f"the build needs the Python distribution blosc: {remedy}") from None
+    found = {file.name: Path(distribution.locate_file(file)).resolve() for file in distribution.files or ()
+             if file.name in ("blosc.h", "libblosc.a")}
+    for name in ("blosc.h", "libblosc.a"):
+        if name not in found or not found[name].is_file():
+            raise SystemExit(f"the installed blosc {distribution.version} brings no {name}: {remedy}")
+    return found["blosc.h"], found["libblosc.a"]
 
 
-files = blosc_files()
-flags = ["-O3", "-std=c11", "-D_GNU_SOURCE", "-fvisibility=hidden", "-Wno-unused-function"]
-extensions = []
-for source in sorted(Path("zcore/kernel").glob("*.pyx")):
-    name = ".".join(source.with_suffix("").parts)
-    links = source.stem == "compress"
-    extensions.append(Extension(
-        name, [str(source)], extra_compile_args=flags,
-        include_dirs=["zcore/kernel", numpy.get_include()] + ([str(files["blosc.h"].parent)] if links else []),
-        extra_objects=[str(files["libblosc.a"])] if links else [],
-        extra_link_args=["-Wl,--exclude-libs,ALL", "-lpthread"] if links else [],
-    ))
-setup(ext_modules=Cython.Build.cythonize(extensions, build_dir="build/cython", nthreads=0))
+def hidden_symbols():
+    """Return the linker's flags that keep an archive's functions out of the extension's exported symbols."""
+    return ["-Wl,-exported_symbol,_PyInit_*"] if sys.platform == "darwin" else ["-Wl,--exclude-libs,ALL"]
+
+
+def make_extension(source, variant, libs):
+    """Return the extension of one `.pyx` file of the kernel."""
+    _, compile_flags, link_flags = VARIANTS[variant]
+    extension = Extension(
+        ".".join(source.with_suffix("").parts), [str(source)], include_dirs=["zcore/kernel", numpy.get_include()],
+        extra_compile_args=COMPILE + compile_flags, extra_link_args=[*link_flags])
+    if source.stem == "build_info":
+        extension.define_macros += [("ZCORE_VARIANT", f'"{variant}"'), ("ZCORE_LIBS", f'"{libs}"')]
+    if source.stem == LINKS_LIBRARIES:
+        if libs == "system":
+            extension.libraries += LIBRARIES
+        else:
+            header, archive = blosc_files()
+            extension.include_dirs.append(str(header.parent))
+            extension.extra_objects.append(str(archive))
+            extension.extra_link_args += [*hidden_symbols(), "-lpthread"]
+    return extension
+
+
+class BuildKernel(build_ext):
+    """Generate the C when a build really happens: the same script also runs when only metadata are asked for."""
+
+    def run(self):
+        base = Path(build_base(VARIANT, LIBS))
+        stamp, current = Path("build/stamp"), build_stamp(VARIANT, LIBS)
+        force = bool(self.force) or not stamp.exists() or stamp.read_text() != current
+        stamp.unlink(missing_ok=True)
+        # On Linux the workers are forked; where they are spawned a handful of modules is sooner done in this process.
+        generated = Cython.Build.cythonize(
+            self.extensions, build_dir=str(base / "cython"), force=force, show_all_warnings=True,
+            nthreads=self.parallel if sys.platform == "linux" else 0, compiler_directives=VARIANTS[VARIANT][0])
+        by_name = {extension.name: extension for extension in generated}
+        for extension in self.extensions:
+            extension.sources = by_name[extension.name].sources
+            extension.depends = by_name[extension.name].depends
+        super().run()
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.write_text(current)
+
+
+def build_base(variant, libs):
+    """Return the folder of the intermediate files of one combination."""
+    return f"build/{variant}-{libs}"
+
+
+def build_stamp(variant, libs):
+    """Return a text that changes with everything the generated C depends on and no timestamp shows."""
+    return f"{variant} {libs} {Cython.__version__} {hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}"
+
+
+if __name__ == "__main__":
+    VARIANT, LIBS = chosen_variant(), chosen_libs()
+    setup(
+        ext_modules=[make_extension(source, VARIANT, LIBS) for source in sorted(Path("zcore/kernel").glob("*.pyx"))],
+        cmdclass={"build_ext": BuildKernel},
+        options={"build": {"build_base": build_base(VARIANT, LIBS)}, "build_ext": {"parallel": os.cpu_count() or 1}},
+    )

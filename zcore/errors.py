@@ -93,6 +93,10 @@ class ReadOnlyError(StoreError):
     """A change was asked of a store or a node that was opened for reading."""
 
 
+class NotADirectoryStoreError(StoreError, NotADirectoryError):
+    """The base of a directory store is a file, or lies below one."""
+
+
 class LockError(StoreError):
     """A lock could not be had because the file system or the permissions do not allow it; `lock=None` goes without."""
 

@@ -1,0 +1,9 @@
+"""Settings of every test: repeatable examples, no deadlines, the caller's environment kept out.
+
+Warnings are errors and `slow` is left out by default; both are said in pyproject.toml.
+"""
+import hypothesis
+
+# Derandomized: a run is a fact about the tree, not about the day. Without deadline: no test measures time.
+hypothesis.settings.register_profile("zcore", derandomize=True, deadline=None, database=None, print_blob=True)
+hypothesis.settings.load_profile("zcore")

@@ -1,0 +1,54 @@
+# cython: language_level=3
+"""A program of somebody else: it decodes a blosc chunk through the kernel, without the GIL."""
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free, malloc
+
+from zcore.kernel.blosc_header cimport BloscHeader, check_header
+from zcore.kernel.compress cimport blosc_decode
+from zcore.kernel.crc32c cimport crc32c
+from zcore.kernel.grid cimport Axis, Span, axis_init, axis_span
+from zcore.kernel.status cimport Status, check, status_clear
+
+
+def checksum(const uint8_t[::1] data not None):
+    """Return the CRC-32C of `data`, which is not empty."""
+    cdef uint32_t found
+    with nogil:
+        found = crc32c(&data[0], data.shape[0], 0)
+    return found
+
+
+def spans(int64_t length, int64_t chunk, int64_t start, int64_t step, int64_t count):
+    """Return (chunk, start in it, count) of each chunk that a box of one dimension touches."""
+    cdef Axis axis
+    cdef Span span
+    cdef int64_t k
+    found = []
+    if axis_init(&axis, length, chunk, start, step, count) != 0:
+        raise ValueError("the box does not fit the axis")
+    for k in range(axis.n_chunks):
+        axis_span(&axis, k, &span)
+        found.append((span.chunk, span.start, span.count))
+    return found
+
+
+def decode(const uint8_t[::1] stored not None, int64_t itemsize):
+    """Return the content of a chunk that is not empty, decoded outside Python: no object, no GIL from header to last byte."""
+    cdef const uint8_t *src = &stored[0]
+    cdef int64_t n_bytes = stored.shape[0]
+    cdef uint8_t *content = NULL
+    cdef BloscHeader header
+    cdef Status status
+    status_clear(&status)
+    with nogil:
+        if check_header(src, n_bytes, -1, itemsize, &header, &status) == 0:
+            content = <uint8_t *>malloc(header.nbytes)
+            if content != NULL:
+                blosc_decode(src, n_bytes, content, header.nbytes, itemsize, 1, &status)
+    try:
+        check(&status)
+        if content == NULL:
+            raise MemoryError
+        return content[:header.nbytes]
+    finally:
+        free(content)

@@ -1,0 +1,11 @@
+"""The build of an extension that cimports zcore, as its authors would write it."""
+from Cython.Build import cythonize
+from setuptools import setup
+
+from zcore.config import get_include
+
+setup(
+    name="chunk-reader",
+    py_modules=[],
+    ext_modules=cythonize("chunk_reader.pyx", include_path=[get_include()]),
+)

@@ -1,0 +1,165 @@
+"""What was built: the variant that was asked for, no foreign symbols, and plain words where the build cannot go on."""
+import doctest
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import zcore.kernel
+from zcore.kernel.build_info import build_info
+
+KERNEL = Path(zcore.kernel.__file__).parent
+SETUP = Path(__file__).resolve().parents[2] / "setup.py"
+EXTENSIONS = sorted(path for path in KERNEL.iterdir() if path.name.endswith(EXTENSION_SUFFIXES[0]))
+
+
+@pytest.fixture
+def setup_script(monkeypatch):
+    """Return setup.py as a module: its functions, with nothing built and none of its switches on."""
+    for name in ("ZCORE_DEBUG", "ZCORE_SANITIZE", "ZCORE_LIBS"):
+        monkeypatch.delenv(name, raising=False)
+    spec = importlib.util.spec_from_file_location("zcore_setup", SETUP)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def expected_variant():
+    """Return the variant that the environment of the tests asks for, or None when it does not say."""
+    for name, variant in (("ZCORE_DEBUG", "debug"), ("ZCORE_SANITIZE", "sanitize")):
+        if os.environ.get(name) == "1":
+            return variant
+    return None
+
+
+def test_variant_is_the_one_asked_for():
+    built = build_info()
+    assert built["variant"] == (expected_variant() or built["variant"])
+    assert built["libraries"] == os.environ.get("ZCORE_LIBS", built["libraries"])
+    assert built["assertions"] is (built["variant"] != "release")
+
+
+def test_child_process_runs_the_same_build():
+    code = "import zcore; from zcore.kernel.build_info import build_info; print(zcore.__file__, build_info())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout.strip() == f"{zcore.__file__} {build_info()}"
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="nm is not installed")
+@pytest.mark.skipif(build_info()["variant"] == "sanitize", reason="sanitizers export symbols of their own")
+@pytest.mark.parametrize("path", EXTENSIONS, ids=lambda path: path.name.split(".")[0])
+def test_extension_exports_its_init_function_alone(path):
+    options = ["-gU"] if sys.platform == "darwin" else ["-D", "--defined-only"]
+    lines = subprocess.run(["nm", *options, path], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split()[-1].lstrip("_") for line in lines] == [f"PyInit_{path.name.split('.')[0]}"]
+
+
+def test_every_kernel_source_is_built():
+    assert {path.name.split(".")[0] for path in EXTENSIONS} == {path.stem for path in KERNEL.glob("*.pyx")}
+
+
+@pytest.mark.parametrize("name", [path.name.split(".")[0] for path in EXTENSIONS])
+def test_doctests_of_compiled_module_hold(name):
+    # pytest collects doctests from .py files only.
+    result = doctest.testmod(importlib.import_module(f"zcore.kernel.{name}"))
+    assert result.failed == 0
+    assert result.attempted > 0 or ">>>" not in (KERNEL / f"{name}.pyx").read_text(encoding="utf-8")
+
+
+def test_archive_is_linked_into_one_extension_only(setup_script):
+    sources = [Path("zcore/kernel") / f"{stem}.pyx" for stem in ("grid", "compress", "build_info")]
+    made = {source.stem: setup_script.make_extension(source, "release", "bundled") for source in sources}
+    assert [stem for stem, extension in made.items() if extension.extra_objects] == ["compress"]
+    assert made["compress"].extra_objects[0].endswith("libblosc.a")
+    assert all(extension.libraries == [] for extension in made.values())
+
+
+def test_system_libraries_replace_the_archive(setup_script):
+    extension = setup_script.make_extension(Path("zcore/kernel/compress.pyx"), "release", "system")
+    assert extension.libraries == ["blosc", "zstd", "lz4", "z"]
+    assert extension.extra_objects == []
+
+
+def test_debug_build_turns_the_checks_on(setup_script):
+    directives, flags, _ = setup_script.VARIANTS["debug"]
+    assert directives == {"boundscheck": True, "wraparound": True, "initializedcheck": True}
+    assert {"-O0", "-g", "-UNDEBUG"} <= set(flags)
+
+
+def test_sanitizers_are_compiled_and_linked(setup_script):
+    extension = setup_script.make_extension(Path("zcore/kernel/grid.pyx"), "sanitize", "bundled")
+    for flags in (extension.extra_compile_args, extension.extra_link_args):
+        assert {"-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"} <= set(flags)
+
+
+def test_each_combination_has_a_folder_and_a_stamp_of_its_own(setup_script):
+    combinations = [(variant, libs) for variant in setup_script.VARIANTS for libs in ("bundled", "system")]
+    assert len({setup_script.build_base(*each) for each in combinations}) == len(combinations) == 6
+    assert len({setup_script.build_stamp(*each) for each in combinations}) == 6
+
+
+@pytest.mark.parametrize(("environment", "variant", "libs"), [
+    ({}, "release", "bundled"),
+    ({"ZCORE_DEBUG": "1"}, "debug", "bundled"),
+    ({"ZCORE_DEBUG": "0", "ZCORE_SANITIZE": "1"}, "sanitize", "bundled"),
+    ({"ZCORE_DEBUG": "", "ZCORE_LIBS": "system"}, "release", "system"),
+    ({"ZCORE_LIBS": ""}, "release", "bundled"),
+])
+def test_environment_chooses_the_build(setup_script, monkeypatch, environment, variant, libs):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert (setup_script.chosen_variant(), setup_script.chosen_libs()) == (variant, libs)
+
+
+@pytest.mark.parametrize(("environment", "words"), [
+    ({"ZCORE_DEBUG": "yes"}, "ZCORE_DEBUG must be 0 or 1, not 'yes'"),
+    ({"ZCORE_SANITIZE": "2"}, "ZCORE_SANITIZE must be 0 or 1, not '2'"),
+    ({"ZCORE_DEBUG": "1", "ZCORE_SANITIZE": "1"}, "two builds"),
+    ({"ZCORE_LIBS": "shared"}, "ZCORE_LIBS must be bundled or system, not 'shared'"),
+])
+def test_wrong_choice_is_refused(setup_script, monkeypatch, environment, words):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit, match=words):
+        (setup_script.chosen_variant(), setup_script.chosen_libs())
+
+
+def test_header_and_archive_are_found_by_the_list_of_files(setup_script):
+    header, archive = setup_script.blosc_files()
+    assert "blosc_decompress_ctx" in header.read_text()
+    assert archive.read_bytes()[:8] == b"!<arch>\n"
+
+
+def test_absent_blosc_is_explained(setup_script, monkeypatch):
+    def absent(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+    monkeypatch.setattr(importlib.metadata, "distribution", absent)
+    with pytest.raises(SystemExit, match="needs the Python distribution blosc: .*pip install blosc.*ZCORE_LIBS=system"):
+        setup_script.blosc_files()
+
+
+@pytest.mark.parametrize("files", [None, [], ["blosc.h"]])
+def test_blosc_without_its_archive_is_explained(setup_script, monkeypatch, tmp_path, files):
+    (tmp_path / "blosc.h").touch()
+    listed = files and [SimpleNamespace(name=name) for name in files]
+    fake = SimpleNamespace(version="1.0", files=listed, locate_file=lambda file: tmp_path / file.name)
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: fake)
+    missing = "libblosc.a" if files else "blosc.h"
+    with pytest.raises(SystemExit, match=rf"blosc 1\.0 brings no {missing}: .*ZCORE_LIBS=system"):
+        setup_script.blosc_files()
+
+
+def test_listed_file_that_is_gone_is_explained(setup_script, monkeypatch, tmp_path):
+    listed = [SimpleNamespace(name=name) for name in ("blosc.h", "libblosc.a")]
+    fake = SimpleNamespace(version="1.0", files=listed, locate_file=lambda file: tmp_path / file.name)
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: fake)
+    with pytest.raises(SystemExit, match="brings no blosc.h"):
+        setup_script.blosc_files()

@@ -1,0 +1,175 @@
+"""Settings: where their defaults come from, what is refused and when."""
+import importlib.metadata
+import os
+import subprocess
+import sys
+
+import numpy
+import pytest
+
+import zcore.config
+
+
+@pytest.fixture
+def unset(monkeypatch):
+    """Forget what was looked up before, and the environment."""
+    monkeypatch.setattr(zcore.config, "_threads", None)
+    monkeypatch.setattr(zcore.config, "_force_python", None)
+    monkeypatch.delenv("ZCORE_NUM_THREADS", raising=False)
+    monkeypatch.delenv("ZCORE_FORCE_PYTHON", raising=False)
+    return monkeypatch
+
+
+def write_group(root, own_lines, files):
+    """Write a copy of /proc/self/cgroup and a tree of control groups; return the arguments of `cgroup_quota`."""
+    for name, text in files.items():
+        path = root / "groups" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (root / "own").write_text(own_lines)
+    return str(root / "own"), str(root / "groups")
+
+
+def test_threads_default_to_the_cpus_that_may_be_used(unset):
+    assert zcore.config.threads == zcore.config.available_cpus() >= 1
+
+
+def test_affinity_bounds_the_cpus(unset):
+    unset.setattr(os, "sched_getaffinity", lambda pid: {1, 4, 5}, raising=False)
+    unset.setattr(zcore.config, "cgroup_quota", lambda: None)
+    assert zcore.config.available_cpus() == 3
+
+
+@pytest.mark.parametrize(("quota", "expected"), [(None, 4), (1, 1), (3, 3), (9, 4), (0, 1)])
+def test_quota_bounds_the_cpus(unset, quota, expected):
+    unset.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3}, raising=False)
+    unset.setattr(zcore.config, "cgroup_quota", lambda: quota)
+    assert zcore.config.available_cpus() == expected
+
+
+def test_without_affinity_the_machine_is_counted(unset):
+    unset.delattr(os, "sched_getaffinity", raising=False)
+    unset.setattr(os, "cpu_count", lambda: None)
+    unset.setattr(zcore.config, "cgroup_quota", lambda: None)
+    assert zcore.config.available_cpus() == 1
+
+
+@pytest.mark.parametrize(("own", "files", "expected"), [
+    ("0::/\n", {"cpu.max": "150000 100000\n"}, 2),
+    ("0::/\n", {"cpu.max": "max 100000\n"}, None),
+    ("0::/\n", {}, None),
+    ("0::/a/b\n", {"cpu.max": "max 100000\n", "a/cpu.max": "200000 100000\n", "a/b/cpu.max": "700000 100000\n"}, 2),
+    ("0::/a/b\n", {"a/b/cpu.max": "50000 100000\n"}, 1),
+    ("0::/../..\n", {"cpu.max": "300000 100000\n"}, 3),
+    ("3:cpu,cpuacct:/job\n2:memory:/job\n",
+     {"cpu,cpuacct/job/cpu.cfs_quota_us": "250000\n", "cpu,cpuacct/job/cpu.cfs_period_us": "100000\n"}, 3),
+    ("3:cpu:/gone\n", {"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "50000\n"}, 2),
+    ("3:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+    ("3:cpuset:/\n", {"cpuset/cpu.cfs_quota_us": "100000\n", "cpuset/cpu.cfs_period_us": "100000\n"}, None),
+    ("0::/\n", {"cpu.max": "100000 0\n"}, None),
+    ("0::/\n", {"cpu.max": "100000\n"}, None),
+    ("0::/\n", {"cpu.max": "\n"}, None),
+    ("nonsense\n\n", {"cpu.max": "100000 100000\n"}, None),
+])
+def test_quota_of_control_groups(tmp_path, own, files, expected):
+    assert zcore.config.cgroup_quota(*write_group(tmp_path, own, files)) == expected
+
+
+def test_quota_without_control_groups(tmp_path):
+    assert zcore.config.cgroup_quota(str(tmp_path / "none"), str(tmp_path)) is None
+
+
+def test_environment_sets_threads(unset):
+    unset.setenv("ZCORE_NUM_THREADS", " 3 ")
+    assert zcore.config.threads == 3
+
+
+def test_empty_environment_variable_is_none(unset):
+    unset.setenv("ZCORE_NUM_THREADS", "")
+    unset.setenv("ZCORE_FORCE_PYTHON", "")
+    assert zcore.config.threads == zcore.config.available_cpus()
+    assert zcore.config.force_python is False
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "٣", "1_0", "9" * 5000])
+def test_bad_number_of_threads_in_the_environment_is_named(unset, text):
+    unset.setenv("ZCORE_NUM_THREADS", text)
+    with pytest.raises(ValueError, match="ZCORE_NUM_THREADS must be an integer of at least 1"):
+        _ = zcore.config.threads
+
+
+def test_setting_threads_wins_over_the_environment(unset):
+    unset.setenv("ZCORE_NUM_THREADS", "nonsense")
+    zcore.config.threads = numpy.int64(7)
+    assert zcore.config.threads == 7
+    assert type(zcore.config.threads) is int
+
+
+@pytest.mark.parametrize("value", [0, -3])
+def test_threads_below_one_are_refused(unset, value):
+    zcore.config.threads = 2
+    with pytest.raises(ValueError, match=f"at least 1, not {value}"):
+        zcore.config.threads = value
+    assert zcore.config.threads == 2
+
+
+@pytest.mark.parametrize("value", [1.0, "2", None, True])
+def test_threads_of_a_wrong_type_are_refused(unset, value):
+    with pytest.raises(TypeError, match=f"not {type(value).__name__}"):
+        zcore.config.threads = value
+
+
+@pytest.mark.parametrize(("text", "expected"), [("1", True), ("0", False)])
+def test_environment_forces_python(unset, text, expected):
+    unset.setenv("ZCORE_FORCE_PYTHON", text)
+    assert zcore.config.force_python is expected
+
+
+def test_bad_force_python_in_the_environment_is_named(unset):
+    unset.setenv("ZCORE_FORCE_PYTHON", "yes")
+    with pytest.raises(ValueError, match="ZCORE_FORCE_PYTHON must be 0 or 1, not 'yes'"):
+        _ = zcore.config.force_python
+
+
+def test_force_python_can_be_set_and_is_a_bool(unset):
+    zcore.config.force_python = True
+    assert zcore.config.force_python is True
+    with pytest.raises(TypeError, match="must be a bool, not int"):
+        zcore.config.force_python = 0
+
+
+def test_bad_environment_does_not_break_the_import():
+    environment = {**os.environ, "ZCORE_NUM_THREADS": "many", "ZCORE_FORCE_PYTHON": "maybe"}
+    subprocess.run([sys.executable, "-c", "import zcore, zcore.config"], env=environment, check=True)
+
+
+def test_get_include_is_the_parent_of_the_package():
+    assert os.path.isfile(os.path.join(zcore.config.get_include(), "zcore", "kernel", "status.pxd"))
+
+
+def test_show_config_returns_what_it_prints(capsys):
+    config = zcore.config.show_config(mode="dicts")
+    assert list(config) == ["zcore", "python", "numpy", "build", "libraries", "simd", "settings"]
+    assert config["zcore"]["version"] == zcore.config.__version__
+    assert config["numpy"]["version"] == numpy.__version__
+    assert config["settings"]["threads"] == zcore.config.threads
+    assert config["libraries"]["from"] == config["build"]["libraries"]
+    assert {"c-blosc", "zstd", "lz4", "zlib"} < set(config["libraries"])
+    assert zcore.config.show_config() is None
+    printed = capsys.readouterr().out
+    for section, values in config.items():
+        assert f"{section}:\n" in printed
+        assert all(f"  {name}: {value}\n" in printed for name, value in values.items())
+
+
+def test_show_config_refuses_other_modes():
+    with pytest.raises(ValueError, match="'stdout' or 'dicts', not 'json'"):
+        zcore.config.show_config(mode="json")
+
+
+def test_version_is_that_of_the_distribution():
+    try:
+        installed = importlib.metadata.version("zcore")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("zcore is not installed here, only on the path")
+    assert installed == zcore.config.__version__

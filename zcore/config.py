@@ -1,0 +1,188 @@
+"""What zcore is told by the environment and the machine, and what it tells about itself.
+
+`threads` and `force_python` are attributes of this module that can be set; a wrong value is refused when it is set, a
+wrong environment variable when it is first looked at, never at import. A leaf beside `errors`: every module may import
+it, and only `show_config`, when called, asks the kernel what it is made of.
+
+Environment
+-----------
+ZCORE_NUM_THREADS : threads of a read or write, at least 1; by default the CPUs this process may use.
+ZCORE_FORCE_PYTHON : ``1`` runs codecs by their Python methods, not by the compiled program; both give the same bytes.
+"""
+import os
+import sys
+from types import ModuleType
+
+__version__ = "0.1.0"
+
+_UNLIMITED = ("max", "-1")     # cpu.max of cgroup v2, cpu.cfs_quota_us of v1
+
+
+class _Config(ModuleType):
+    """The type of this module: its settings are properties, so that they are checked."""
+
+    @property
+    def threads(self):
+        if self._threads is None:
+            self._threads = _threads_of_environment()
+        return self._threads
+
+    @threads.setter
+    def threads(self, n):
+        if isinstance(n, bool) or not hasattr(n, "__index__"):
+            raise TypeError(f"threads must be an int, not {type(n).__name__}")
+        n = n.__index__()
+        if n < 1:
+            raise ValueError(f"threads must be at least 1, not {n}")
+        self._threads = n
+
+    @property
+    def force_python(self):
+        if self._force_python is None:
+            self._force_python = _force_python_of_environment()
+        return self._force_python
+
+    @force_python.setter
+    def force_python(self, value):
+        if not isinstance(value, bool):
+            raise TypeError(f"force_python must be a bool, not {type(value).__name__}")
+        self._force_python = value
+
+
+_threads = None                # what was set, else what was found at the first look
+_force_python = None
+sys.modules[__name__].__class__ = _Config
+
+
+def get_include():
+    """Return the directory to give to Cython's `include_path` for `cimport zcore.kernel`: the parent of the package.
+
+    Cython does not follow the import finder of an editable installation, so a build that cimports zcore names it.
+    """
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def show_config(mode="stdout"):
+    """Print versions, libraries, instruction sets and settings, or return them.
+
+    Parameters
+    ----------
+    mode : {'stdout', 'dicts'}
+        ``stdout`` prints and returns None; ``dicts`` returns a dict of dicts, as `numpy.show_config` does.
+
+    Examples
+    --------
+    >>> import zcore.config
+    >>> zcore.config.show_config(mode="dicts")["zcore"]["version"] == zcore.config.__version__
+    True
+    """
+    if mode not in ("stdout", "dicts"):
+        raise ValueError(f"mode must be 'stdout' or 'dicts', not {mode!r}")
+    config = _collect()
+    if mode == "dicts":
+        return config
+    for section, values in config.items():
+        print(f"{section}:")
+        for name, value in values.items():
+            print(f"  {name}: {value}")
+
+
+def _collect():
+    import platform
+
+    import numpy
+
+    from zcore.kernel.build_info import build_info, cpu_features
+    from zcore.kernel.compress import library_versions
+    from zcore.kernel.crc32c import implementation
+    build = build_info()
+    return {
+        "zcore": {"version": __version__, "include": get_include()},
+        "python": {"version": platform.python_version(), "implementation": platform.python_implementation(),
+                   "platform": platform.platform()},
+        "numpy": {"version": numpy.__version__},
+        "build": build,
+        "libraries": {"from": build["libraries"], **library_versions()},
+        "simd": {"crc32c": implementation(), **cpu_features()},
+        "settings": {"threads": sys.modules[__name__].threads, "force_python": sys.modules[__name__].force_python},
+    }
+
+
+def _threads_of_environment():
+    text = os.environ.get("ZCORE_NUM_THREADS", "").strip()
+    if not text:
+        return available_cpus()
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= 1):
+        raise ValueError(f"environment variable ZCORE_NUM_THREADS must be an integer of at least 1, not {text!r}")
+    return int(text)
+
+
+def _force_python_of_environment():
+    text = os.environ.get("ZCORE_FORCE_PYTHON", "").strip()
+    if text not in ("", "0", "1"):
+        raise ValueError(f"environment variable ZCORE_FORCE_PYTHON must be 0 or 1, not {text!r}")
+    return text == "1"
+
+
+def available_cpus():
+    """Return how many CPUs this process may use: those of its affinity, at most its groups' quota, at least 1."""
+    n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cgroup_quota()
+    return max(1, n if quota is None else min(n, quota))
+
+
+def cgroup_quota(own="/proc/self/cgroup", root="/sys/fs/cgroup"):
+    """Return the CPU quota of this process's control groups in CPUs, rounded up, or None without one.
+
+    Parameters
+    ----------
+    own : str
+        The file with the groups of the process, one `hierarchy:controllers:path` a line (cgroups(7)).
+    root : str
+        Where the hierarchies are mounted: v2 itself, v1 one folder for each set of controllers.
+
+    Notes
+    -----
+    A group is bound by the quota of each of its ancestors too, so all are read and the smallest holds. In a container
+    the path may name a folder of the host that is not mounted; its ancestors are what is left.
+    """
+    lowest = None
+    for line in _read(own).splitlines():
+        hierarchy_id, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        if (hierarchy_id, controllers) == ("0", ""):
+            hierarchy, read_quota = root, _quota_v2
+        elif "cpu" in controllers.split(","):
+            hierarchy, read_quota = os.path.join(root, controllers), _quota_v1
+        else:
+            continue
+        parts = [part for part in path.split("/") if part not in ("", "..")]
+        for depth in range(len(parts) + 1):
+            quota = read_quota(os.path.join(hierarchy, *parts[:depth]))
+            if quota is not None and (lowest is None or quota < lowest):
+                lowest = quota
+    return lowest
+
+
+def _quota_v2(group):
+    return _cpus((_read(os.path.join(group, "cpu.max")).split() + ["", ""])[:2])
+
+
+def _quota_v1(group):
+    return _cpus([_read(os.path.join(group, name)).strip() for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")])
+
+
+def _cpus(quota_and_period):
+    """Return quota / period rounded up, or None where there is no quota; both are microseconds as text."""
+    quota, period = quota_and_period
+    if quota in _UNLIMITED or not quota.isdecimal() or not period.isdecimal() or int(period) == 0:
+        return None
+    return -(-int(quota) // int(period))
+
+
+def _read(path):
+    """Return the text of a small file of the system, empty where it cannot be read."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

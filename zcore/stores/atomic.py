@@ -1,0 +1,158 @@
+"""A file written whole: readers and a kill see the old content or the new one, never a part.
+
+The bytes go to a temporary file in the directory of the target, which then takes the target's name in one step
+(rename, or link where an existing file must not be replaced). A directory that an erasure prunes meanwhile is made
+anew. Errors are the system's own; the store that calls turns them into its own.
+"""
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+
+from zcore.stores.keys import TEMPORARY
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# A try fails only when another process removes a directory or the temporary file between two calls of ours.
+_MAX_TRIES = 100
+
+
+def write_file(path: str, data: memoryview, *, exclusive: bool = False, fsync: bool = False) -> bool:
+    """Make `data` the content of the file at `path`, and its directories where they are missing.
+
+    A new file has mode 0666 less the umask, a replaced one keeps its mode. A link is replaced, not followed.
+
+    Parameters
+    ----------
+    path : str
+        Absolute.
+    data : memoryview
+        Flat, of bytes.
+    exclusive : bool
+        Leave an existing file alone. Of several writers at once exactly one succeeds.
+    fsync : bool
+        File and directories have reached the disk when the call returns.
+
+    Returns
+    -------
+    bool
+        Whether the file was written; False only when `exclusive`.
+
+    Raises
+    ------
+    IsADirectoryError
+        `path` is a directory.
+    NotADirectoryError
+        A parent of `path` is not a directory.
+    OSError
+        Any other fault; the temporary file is gone and the target is as it was.
+    """
+    for _ in range(_MAX_TRIES - 1):
+        try:
+            return _write_once(path, data, exclusive, fsync)
+        except FileNotFoundError:
+            make_directories(os.path.dirname(path), fsync)
+    return _write_once(path, data, exclusive, fsync)
+
+
+def _write_once(path, data, exclusive, fsync):
+    directory = os.path.dirname(path)
+    mode = _mode_of(path)
+    if exclusive and mode is not None:
+        return False
+    temporary = f"{directory}{os.sep}{TEMPORARY}{os.urandom(8).hex()}"
+    fd = os.open(temporary, _CREATE, 0o666)
+    try:
+        try:
+            _write_all(fd, data)
+            if mode is not None and mode != stat.S_IMODE(os.fstat(fd).st_mode):
+                os.fchmod(fd, mode)
+            if fsync:
+                os.fsync(fd)
+        finally:
+            # A network file system reports a full disk as late as this.
+            os.close(fd)
+        if exclusive:
+            is_written = _link(temporary, path)
+            os.unlink(temporary)
+        else:
+            is_written = True
+            os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    if fsync:
+        sync_directory(directory)
+    return is_written
+
+
+def _mode_of(path):
+    """Return the permission bits of the file at `path`, or None when there is none."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return stat.S_IMODE(mode)
+
+
+def _write_all(fd, data):
+    n_written = os.write(fd, data)
+    while n_written < len(data):
+        n_written += os.write(fd, data[n_written:])
+
+
+def _link(temporary, path):
+    """Give the temporary file the name `path`; return False when a file has it."""
+    try:
+        os.link(temporary, path)
+        return True
+    except FileExistsError:
+        if os.path.isdir(path) or (os.path.islink(path) and not os.path.exists(path)):
+            # Not a key, and yet in the way of one.
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path) from None
+        return False
+
+
+def make_directories(directory: str, fsync: bool = False) -> None:
+    """Create `directory` and its missing parents; some may be missing again when another process prunes them.
+
+    Raises : NotADirectoryError, if something else has one of the names.
+    """
+    below = []
+    while not _make_directory(directory, fsync):
+        below.append(directory)
+        directory = os.path.dirname(directory)
+        if directory == below[-1]:
+            return
+    while below and _make_directory(below.pop(), fsync):
+        pass
+
+
+def _make_directory(directory, fsync):
+    """Create one directory; return False when its parent is missing."""
+    try:
+        os.mkdir(directory)
+    except FileNotFoundError:
+        return False
+    except FileExistsError:
+        if not os.path.isdir(directory) and os.path.lexists(directory):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory) from None
+        return True
+    if fsync:
+        sync_directory(os.path.dirname(directory))
+    return True
+
+
+def sync_directory(directory: str) -> None:
+    """Bring the names in `directory` to the disk; nothing to do where directories cannot be opened (Windows)."""
+    if os.name == "nt":
+        return
+    fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

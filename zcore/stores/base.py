@@ -1,0 +1,287 @@
+"""The interface of a store: keys and values, as the engine and the user see them.
+
+The names are those of the Zarr v3 core specification, "Abstract store interface" (`get`, `get_partial_values`, `set`,
+`set_partial_values`, `erase`, `erase_values`, `erase_prefix`, `list`, `list_prefix`, `list_dir`) with `delete` as the
+file system store v1.0 has it. A missing key is None everywhere, never an exception; a fault is a `StoreError`, never
+a missing key, since a missing chunk reads as fill value.
+
+A new store defines `get` and `list_dir`, and is read-only. It may be written when it also defines `set`,
+`set_if_not_exists` and `erase`. All other operations follow from these; a store overrides what it can do better.
+"""
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from operator import index
+
+from zcore.errors import ReadOnlyError
+from zcore.stores.keys import POSIX, check_key, check_prefix
+
+ByteRange = tuple[int | None, int | None]
+Listing = tuple[list[str], list[str]]
+Parts = list[bytes | None]
+Identity = tuple[int, int, int, int, int]
+
+
+class Store(ABC):
+    """Keys and values, where a value is a run of bytes.
+
+    Attributes
+    ----------
+    read_only : bool
+        Every change is refused with a `ReadOnlyError`.
+    uri : str or None
+        The address another process finds the store by.
+    native_path : str or None
+        The base directory when each key is the file of that name below it and the compiled code may open it.
+    key_flavour : str
+        Which rules keys have to obey (`zcore.stores.keys`).
+    """
+
+    read_only: bool = True
+    uri: str | None = None
+    native_path: str | None = None
+    key_flavour = POSIX
+
+    # Reading
+
+    @abstractmethod
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+        """Return the value of `key`, or None when there is none.
+
+        Parameters
+        ----------
+        key : str
+        byte_range : tuple, optional
+            ``(start, length)`` in bytes, ``(start, None)`` up to the end, ``(None, n)`` the last `n` bytes. What lies
+            behind the end is left out: the result may be shorter than asked for, or empty.
+
+        Raises
+        ------
+        InvalidKeyError, ValueError
+            `key` is not a key; a number of `byte_range` is negative.
+        StoreError
+            The value is there, or may be, and could not be read.
+        """
+
+    def get_partial_values(self, requests: Iterable[tuple[str, ByteRange]]) -> Parts:
+        """Return the parts of values that the pairs of key and byte range ask for, in their order.
+
+        Keys may repeat. See `get`.
+        """
+        return [self.get(key, byte_range) for key, byte_range in requests]
+
+    def get_with_identity(self, key: str) -> tuple[bytes, Identity | None] | None:
+        """Return the value of `key` and the identity it was read under, or None when there is no value.
+
+        The identity differs whenever the value was replaced; it is None in stores that cannot tell.
+        """
+        value = self.get(key)
+        return None if value is None else (value, None)
+
+    def identity(self, key: str) -> Identity | None:
+        """Return the identity that `key` has now: (device, inode, size, mtime_ns, ctime_ns).
+
+        Returns None when there is no value, and in stores that cannot tell.
+        """
+        check_key(key, self.key_flavour)
+        return None
+
+    def exists(self, key: str) -> bool:
+        """Return whether `key` has a value."""
+        return self.getsize(key) is not None
+
+    def getsize(self, key: str) -> int | None:
+        """Return the size of the value in bytes, or None when there is none."""
+        value = self.get(key)
+        return None if value is None else len(value)
+
+    def getsize_prefix(self, prefix: str) -> int:
+        """Return the size of all values below `prefix`, in bytes."""
+        return sum(self.getsize(key) or 0 for key in self.list_prefix(prefix))
+
+    # Listing
+
+    @abstractmethod
+    def list_dir(self, prefix: str) -> Listing:
+        """Return the keys and the prefixes right below `prefix`, each sorted; prefixes end with ``/``.
+
+        An unknown prefix has neither. Keys are complete, not names.
+        """
+
+    def list(self) -> Iterator[str]:
+        """Return an iterator over all keys."""
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        """Return an iterator over the keys below `prefix`, sorted.
+
+        One directory is held at a time, with the siblings of those above it; nothing stays open in between. Keys
+        that come or go meanwhile may or may not appear.
+        """
+        check_prefix(prefix, self.key_flavour)
+        return self._walk(prefix)
+
+    def _walk(self, prefix):
+        pending = [prefix]
+        entered = set()
+        while pending:
+            item = pending.pop()
+            if item and item[-1] != "/":
+                yield item
+            elif self._may_enter(item, entered):
+                keys, prefixes = self.list_dir(item)
+                pending += sorted(keys + prefixes, reverse=True)
+
+    def _may_enter(self, prefix, entered):
+        """Return whether a walk goes into `prefix`; `entered` is a set that lives as long as the walk."""
+        return True
+
+    # Writing
+
+    def set(self, key: str, value) -> None:
+        """Make `value` the value of `key`: readers see the old one or the new one.
+
+        Parameters
+        ----------
+        key : str
+        value : bytes-like
+            Any C-contiguous buffer; its bytes are taken over.
+
+        Raises
+        ------
+        InvalidKeyError, TypeError
+            `key` is not a key; `value` is not bytes-like.
+        KeyConflictError
+            `key` is a prefix of other keys, or one of its own prefixes is a key.
+        StoreError
+            The value could not be written; the old one is still there.
+        """
+        self._refuse("set", key)
+
+    def set_if_not_exists(self, key: str, value) -> bool:
+        """Make `value` the value of `key` unless it has one; return whether that was done.
+
+        Of several callers at once exactly one succeeds. See `set`.
+        """
+        self._refuse("set_if_not_exists", key)
+
+    def set_partial_values(self, changes: Iterable[tuple[str, int, bytes]]) -> None:
+        """Write each value into the value of its key, `start` bytes from the beginning.
+
+        A value grows as needed: a gap before `start` is filled with zeros, a missing key starts as empty. All
+        changes of one key are made at once, by reading, changing and replacing its value.
+
+        Parameters
+        ----------
+        changes : iterable of (key, start, value)
+
+        Raises
+        ------
+        ValueError
+            A start is negative, or two changes of one key overlap. Nothing was written.
+        """
+        self._check_writable("set_partial_values")
+        changes = [(check_key(key, self.key_flavour), index(start), flat_view(value))
+                   for key, start, value in changes]
+        of_key = {}
+        for key, start, view in changes:
+            if start < 0:
+                raise ValueError(f"{key!r}: a change starts at {start}, expected 0 or more")
+            of_key.setdefault(key, []).append((start, start + len(view), view))
+        for key, parts in of_key.items():
+            _check_disjoint(key, parts)
+        for key, parts in of_key.items():
+            value = bytearray(self.get(key) or b"")
+            value += bytes(max(0, max(stop for _, stop, _ in parts) - len(value)))
+            for start, stop, view in parts:
+                value[start:stop] = view
+            self.set(key, value)
+
+    # Removing
+
+    def erase(self, key: str) -> None:
+        """Remove `key` and its value; a missing key is no error. A prefix is not a key and stays."""
+        self._refuse("erase", key)
+
+    def erase_values(self, keys: Iterable[str]) -> None:
+        """Remove several keys; when one is not a key, none is removed. See `erase`."""
+        self._check_writable("erase_values")
+        keys = [check_key(key, self.key_flavour) for key in keys]
+        for key in keys:
+            self.erase(key)
+
+    def erase_prefix(self, prefix: str) -> None:
+        """Remove all keys below `prefix`; the prefix ``""`` empties the store."""
+        self._check_writable("erase_prefix", prefix)
+        for key in list(self.list_prefix(prefix)):
+            self.erase(key)
+
+    def delete(self, key: str) -> None:
+        """Remove the value of `key` and all keys below ``key/``: what file systems call a file or directory.
+
+        Notes : file system store v1.0, "Store API implementation".
+        """
+        self.erase(key)
+        self.erase_prefix(key + "/")
+
+    def _check_writable(self, action, key=None):
+        if self.read_only:
+            self._refuse(action, key)
+
+    def _refuse(self, action, key):
+        what = action if key is None else f"{action} of {key!r}"
+        raise ReadOnlyError(f"{self!r} is read-only: {what} is refused", key=key)
+
+
+def resolve_range(byte_range: ByteRange | None, size: int) -> tuple[int, int]:
+    """Return the start and the stop of a byte range in a value of `size` bytes, both between 0 and `size`.
+
+    Raises : ValueError, if a number is negative or both are None.
+    >>> resolve_range((2, 3), 10), resolve_range((8, 5), 10), resolve_range((None, 4), 10)
+    ((2, 5), (8, 10), (6, 10))
+    """
+    if byte_range is None:
+        return 0, size
+    start, length = byte_range
+    start = None if start is None else index(start)
+    length = None if length is None else index(length)
+    if (start or 0) < 0 or (length or 0) < 0 or start is length is None:
+        raise ValueError(f"byte range {byte_range!r}: expected (start, length), (start, None) or (None, length) "
+                         "with numbers of 0 or more")
+    if start is None:
+        return max(0, size - length), size
+    start = min(start, size)
+    return start, size if length is None else min(start + length, size)
+
+
+def flat_view(value) -> memoryview:
+    """Return a view of the bytes of a C-contiguous buffer.
+
+    Raises : TypeError, if `value` is not bytes-like (`str` is not) or not C-contiguous.
+    """
+    try:
+        view = memoryview(value)
+    except (TypeError, ValueError) as exc:
+        # NumPy answers ValueError for types that have no buffer format, such as datetime64.
+        raise TypeError(f"a value is bytes-like, not {type(value).__name__}") from exc
+    if not view.c_contiguous:
+        raise TypeError(f"a value is C-contiguous, this {type(value).__name__} is not")
+    if view.ndim == 1 and view.format == "B":
+        return view
+    if view.nbytes == 0:
+        return memoryview(b"")
+    try:
+        return view.cast("B")
+    except TypeError:
+        # Formats of several letters (structured, big-endian) cannot be cast, only copied.
+        return memoryview(view.tobytes())
+
+
+def _check_disjoint(key, parts):
+    """Raise ValueError when two of the parts (start, stop, ...) overlap."""
+    last_stop = 0
+    for start, stop, _ in sorted(parts, key=lambda part: part[:2]):
+        if start < last_stop and start < stop:
+            raise ValueError(f"{key!r}: two changes overlap, one ends at {last_stop} and one starts at {start}")
+        last_stop = max(last_stop, stop)

@@ -1,0 +1,307 @@
+"""Keys and values as the files of a directory: one key, one file, nothing else, so that any tool can copy the tree.
+
+File system store v1.0, and the abstract store interface of the Zarr v3 core specification. Beyond the text: values
+are replaced atomically, keys cannot leave the base directory or share a file, faults are never taken for missing keys.
+
+Reading a small value is open, fstat, read and close. Limits are those of the system: a path has at most about 4096
+bytes on Linux, 1024 on macOS and 32767 characters on Windows, a name 255; Windows and macOS ignore case unless told
+otherwise (see `allow_aliases`); tools that copy to object stores take keys of up to 1024 bytes.
+"""
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+
+from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
+from zcore.stores import atomic, listing, spelling, tree
+from zcore.stores.base import ByteRange, Identity, Listing, Store, flat_view, resolve_range
+from zcore.stores.keys import NATIVE, absolute_base, check_prefix, key_to_path
+from zcore.stores.reading import identity_of, read_file, stat_file
+
+
+class DirectoryStore(Store):
+    """The files below a directory as keys and values.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The base directory, made absolute now. It need not exist; the first value that is set creates it.
+    read_only : bool
+        Refuse every change.
+    fsync : bool
+        Return from a change only when it has reached the disk.
+    confined : bool
+        Refuse keys that a symbolic link leads out of the base directory. The links are looked at before the file is
+        opened, so this does not protect from somebody who changes them meanwhile. The compiled code does not look at
+        links, so `native_path` is None.
+    allow_aliases : bool
+        Where the file system ignores case, let ``FOO`` stand for the key ``foo``. Otherwise it is a missing key that
+        cannot be set; that costs a listing of the directories on its way, on such systems only.
+
+    Raises
+    ------
+    NotADirectoryStoreError
+        The base is a file, or lies below one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as base:
+    ...     store = DirectoryStore(base)
+    ...     store.set("a/b", b"value")
+    ...     print(store.get("a/b"), store.get("a/c"), list(store.list()))
+    b'value' None ['a/b']
+    """
+
+    key_flavour = NATIVE
+
+    def __init__(self, path: str | os.PathLike, read_only: bool = False, *, fsync: bool = False,
+                 confined: bool = False, allow_aliases: bool = False):
+        path = os.fspath(path)
+        if not isinstance(path, str):
+            raise TypeError(f"the base directory is a str or os.PathLike, not {type(path).__name__}")
+        if ".." in path.replace("\\", "/").split("/"):
+            # The parent of a linked directory is known to the file system alone.
+            path = os.path.realpath(path)
+        self.path = absolute_base(path, os.getcwd())
+        self.read_only = bool(read_only)
+        self.fsync = bool(fsync)
+        self.confined = bool(confined)
+        self.allow_aliases = bool(allow_aliases)
+        # Whether the file system ignores case: None until a key that shows it has been met.
+        self._ignores_case = False if allow_aliases else None
+        self._check_base()
+
+    @classmethod
+    def from_uri(cls, uri: str, **options) -> DirectoryStore:
+        """Return the store of a ``file:`` URI, or of a path when `uri` has no scheme.
+
+        Raises : UnsupportedError, if the scheme is another one; ValueError, if the URI is not a valid local one.
+        >>> DirectoryStore.from_uri("file:///my%20data").path
+        '/my data'
+        """
+        from zcore.stores.file_uri import uri_to_path
+        return cls(uri_to_path(uri), **options)
+
+    @property
+    def uri(self) -> str:
+        """The canonical ``file:`` URI of the base directory."""
+        from zcore.stores.file_uri import path_to_uri
+        return path_to_uri(self.path)
+
+    @property
+    def native_path(self) -> str | None:
+        """The base directory; None when `confined`."""
+        return None if self.confined else self.path
+
+    def __repr__(self):
+        return f"DirectoryStore({self.path!r}{', read_only=True' if self.read_only else ''})"
+
+    def __eq__(self, other):
+        """Return whether both have the same base directory; options do not count."""
+        return self.path == other.path if type(other) is type(self) else NotImplemented
+
+    def __hash__(self):
+        return hash((type(self), self.path))
+
+    def __reduce__(self):
+        options = {name: getattr(self, name) for name in ("read_only", "fsync", "confined", "allow_aliases")}
+        return _rebuild, (type(self), self.path, options)
+
+    # Reading
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+        found = self._read(key, byte_range)
+        return None if found is None else found[0]
+
+    def get_with_identity(self, key: str) -> tuple[bytes, Identity] | None:
+        found = self._read(key, None)
+        return None if found is None else (found[0], identity_of(found[1]))
+
+    def identity(self, key: str) -> Identity | None:
+        status = self._stat(key)
+        return None if status is None else identity_of(status)
+
+    def exists(self, key: str) -> bool:
+        return self._stat(key) is not None
+
+    def getsize(self, key: str) -> int | None:
+        status = self._stat(key)
+        return None if status is None else status.st_size
+
+    def list_dir(self, prefix: str) -> Listing:
+        directory = self._directory_of(prefix)
+        if prefix and self._is_alias(prefix[:-1]):
+            return [], []
+        if self.confined:
+            self._check_confined(directory, prefix)
+        try:
+            files, directories = listing.names_in(directory, self.path if self.confined else None)
+        except (FileNotFoundError, NotADirectoryError):
+            return [], []
+        except OSError as exc:
+            raise self._fault(exc, "list", prefix) from exc
+        return [prefix + name for name in files], [f"{prefix}{name}/" for name in directories]
+
+    def _may_enter(self, prefix, entered):
+        return not prefix or listing.may_enter(self._directory_of(prefix), self.path, entered)
+
+    def _read(self, key, byte_range):
+        """Return the bytes of the file of `key` and the status of the descriptor they came from, or None."""
+        path = self._readable_path(key)
+        try:
+            found = read_file(path, byte_range)
+        except OSError as exc:
+            raise self._fault(exc, "read", key) from exc
+        return None if found is None or (self._ignores_case is not False and self._is_alias(key)) else found
+
+    def _stat(self, key):
+        """Return the status of the file of `key`, or None when it has none."""
+        path = self._readable_path(key)
+        try:
+            status = stat_file(path)
+        except OSError as exc:
+            raise self._fault(exc, "read", key) from exc
+        return None if status is None or self._is_alias(key) else status
+
+    def _readable_path(self, key):
+        path = key_to_path(self.path, key, self.key_flavour)
+        if self.confined:
+            self._check_confined(path, key)
+        return path
+
+    # Writing
+
+    def set(self, key: str, value) -> None:
+        self._check_writable("set", key)
+        self._write(key, value, exclusive=False)
+
+    def set_if_not_exists(self, key: str, value) -> bool:
+        self._check_writable("set_if_not_exists", key)
+        return self._write(key, value, exclusive=True)
+
+    def _write(self, key, value, exclusive):
+        path = key_to_path(self.path, key, self.key_flavour)
+        data = flat_view(value)
+        if self.confined:
+            self._check_confined(os.path.dirname(path), key)
+        if self._ignores_case is not False:
+            self._check_spelling(key)
+        try:
+            return atomic.write_file(path, data, exclusive=exclusive, fsync=self.fsync)
+        except IsADirectoryError as exc:
+            raise KeyConflictError(f"{key!r} cannot be a key of {self!r}: a directory or a broken link has its name",
+                                   key=key, errno=exc.errno) from exc
+        except NotADirectoryError as exc:
+            raise KeyConflictError(f"{key!r} cannot be a key of {self!r}: one of its parents is not a directory",
+                                   key=key, errno=exc.errno) from exc
+        except OSError as exc:
+            raise self._fault(exc, "write", key) from exc
+
+    # Removing
+
+    def erase(self, key: str) -> None:
+        self._check_writable("erase", key)
+        if self._stat(key) is not None:
+            self._remove(key, os.unlink)
+
+    def erase_prefix(self, prefix: str) -> None:
+        self._check_writable("erase_prefix", prefix)
+        check_prefix(prefix, self.key_flavour)
+        if prefix:
+            self._remove(prefix[:-1], tree.remove_directory)
+            return
+        try:
+            tree.remove_below(self.path)
+        except OSError as exc:
+            raise self._fault(exc, "erase", prefix) from exc
+
+    def delete(self, key: str) -> None:
+        self._check_writable("delete", key)
+        self._remove(key, tree.remove)
+
+    def _remove(self, key: str, remove: Callable[[str], None]):
+        """Remove what has the name of `key` by `remove(path)`, then the parents that are left empty."""
+        path = key_to_path(self.path, key, self.key_flavour)
+        directory = os.path.dirname(path)
+        if self.confined:
+            self._check_confined(directory, key)
+        if self._is_alias(key):
+            return
+        try:
+            remove(path)
+            if self.fsync:
+                atomic.sync_directory(directory)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return
+        except OSError as exc:
+            raise self._fault(exc, "erase", key) from exc
+        tree.prune(directory, self.path)
+
+    def clean_temporary(self, older_than: float = 3600.0) -> int:
+        """Remove the temporary files that killed writers left behind, and return their number.
+
+        Parameters
+        ----------
+        older_than : float
+            Seconds since the last write to a file. A living writer that loses its file begins again.
+        """
+        self._check_writable("clean_temporary")
+        from time import time
+        try:
+            return tree.remove_temporary(self.path, time() - older_than)
+        except OSError as exc:
+            raise self._fault(exc, "clean", "") from exc
+
+    # What keeps keys and files one to one
+
+    def _directory_of(self, prefix):
+        check_prefix(prefix, self.key_flavour)
+        return key_to_path(self.path, prefix[:-1], self.key_flavour) if prefix else self.path
+
+    def _check_base(self):
+        try:
+            mode = os.stat(self.path).st_mode
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            mode = 0
+        except OSError as exc:
+            raise self._fault(exc, "open", "") from exc
+        if not stat.S_ISDIR(mode):
+            raise NotADirectoryStoreError(f"{self.path!r}: expected a directory, found a file", errno=errno.ENOTDIR)
+
+    def _check_confined(self, path, key):
+        if not listing.lies_in(path, self.path):
+            raise StoreError(f"{key!r}: a symbolic link leads out of {self!r}, which is confined",
+                             key=key, errno=errno.ELOOP)
+
+    def _is_alias(self, key):
+        """Return whether the file that `key` leads to has another spelling."""
+        if self._ignores_case is False:
+            return False
+        try:
+            if self._ignores_case is None:
+                self._ignores_case = spelling.ignores_case(self._directory_of, key)
+            return bool(self._ignores_case) and not spelling.is_spelled_so(self._directory_of, key)
+        except OSError as exc:
+            raise self._fault(exc, "list the directories of", key) from exc
+
+    def _check_spelling(self, key):
+        """Raise KeyConflictError when setting `key` would reach files of another spelling."""
+        existing = key
+        while existing and not os.path.lexists(self._directory_of(existing + "/")):
+            existing = existing.rpartition("/")[0]
+        if existing and self._is_alias(existing):
+            raise KeyConflictError(
+                f"{key!r} cannot be a key of {self!r}: {existing!r} is there in another spelling, and the file system "
+                "ignores case", key=key, errno=errno.EEXIST)
+
+    def _fault(self, exc, action, key):
+        return StoreError(f"cannot {action} {key!r} of {self!r}: {exc.strerror or exc}", key=key, errno=exc.errno)
+
+
+def _rebuild(cls, path, options):
+    return cls(path, **options)

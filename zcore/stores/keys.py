@@ -1,0 +1,190 @@
+"""Keys: which strings are keys, and how a key and a path of the file system become one another.
+
+A key is one or more non-empty parts joined by ``/``; a prefix is ``""`` or a key with a ``/`` behind it. The rules
+are those of every store, so that a store can be copied into any other one. The Windows flavour is stricter, since
+that system cannot name every file. All functions are pure and take the flavour as an argument: the rules of one
+system are tested on the other.
+
+Zarr v3 core, "Abstract store interface"; file system store v1.0, "Key translation". Stricter than the latter:
+keys that would leave the base directory or share a file with another key are refused.
+"""
+import os
+import posixpath
+import re
+
+from zcore.errors import InvalidKeyError
+
+POSIX = "posix"
+WINDOWS = "windows"
+NATIVE = WINDOWS if os.name == "nt" else POSIX
+
+# Names of files that are being written begin so; they are never keys.
+TEMPORARY = ".__zc_tmp."
+
+# Keys that need no second look: ASCII parts that begin with a letter, a digit, "_" or "-".
+_is_ordinary = re.compile(r"(?:[\w-][\w.-]*/)*[\w-][\w.-]*", re.ASCII).fullmatch
+
+_WINDOWS_MAX_PATH = 259  # characters; longer absolute paths need the \\?\ form
+_LONG = "\\\\?\\"
+_LONG_UNC = "\\\\?\\UNC\\"
+
+
+def check_key(key, flavour=POSIX):
+    """Return `key` when it is one.
+
+    Raises : InvalidKeyError with the reason; TypeError when `key` is not a string.
+    Notes : Zarr v3 core, "Abstract store interface": the final character of a key is never ``/``.
+    >>> check_key("foo/c/1/23")
+    'foo/c/1/23'
+    """
+    if not isinstance(key, str):
+        raise TypeError(f"a key is a str, not {type(key).__name__}")
+    if flavour == POSIX and _is_ordinary(key):
+        return key
+    reason = _fault(key, flavour)
+    if reason:
+        raise InvalidKeyError(f"{key!r} is not a key: {reason}", key=key)
+    return key
+
+
+def check_prefix(prefix, flavour=POSIX):
+    """Return `prefix` when it is one: ``""``, or a key with a ``/`` behind it.
+
+    Raises : InvalidKeyError with the reason; TypeError when `prefix` is not a string.
+    Notes : the core text leaves a prefix without the final ``/`` undefined; ``foo`` must not stand for ``foobar``.
+    >>> check_prefix("foo/c/")
+    'foo/c/'
+    """
+    if not isinstance(prefix, str):
+        raise TypeError(f"a prefix is a str, not {type(prefix).__name__}")
+    if prefix == "":
+        return prefix
+    reason = _fault(prefix[:-1], flavour) if prefix[-1] == "/" else "it does not end with '/'"
+    if reason:
+        raise InvalidKeyError(f"{prefix!r} is not a prefix: {reason}", key=prefix)
+    return prefix
+
+
+def _fault(key, flavour):
+    """Return why `key` is not a key, or None."""
+    if key == "":
+        return "it is empty"
+    if "\0" in key:
+        return "it holds a NUL character"
+    if not key.isascii():
+        try:
+            key.encode()
+        except UnicodeEncodeError as exc:
+            return f"character {exc.start} is a lone surrogate, which UTF-8 cannot encode"
+    for part in key.split("/"):
+        if part == "":
+            return "it begins or ends with '/', or has an empty part"
+        if part in (".", ".."):
+            return f"the part {part!r} stands for a directory"
+        if part.startswith(TEMPORARY):
+            return f"names that begin with {TEMPORARY!r} are those of temporary files"
+        if flavour == WINDOWS:
+            reason = _windows_fault(part)
+            if reason:
+                return reason
+    return None
+
+
+def _windows_fault(part):
+    """Return why Windows cannot have a file of the name `part`, or None.
+
+    Notes : Windows, "Naming Files, Paths, and Namespaces".
+    """
+    found = re.search(r'[\x00-\x1f\\:*?"<>|]', part)
+    if found:
+        return f"Windows does not allow {found[0]!r} in a name"
+    if part[-1] in ". ":
+        return f"Windows drops the final {part[-1]!r} of {part!r}"
+    if re.match(r"(CON|PRN|AUX|NUL|(COM|LPT)[1-9\xb9\xb2\xb3]) *(\.|$)", part, re.IGNORECASE):
+        return f"{part!r} is the name of a device on Windows"
+    return None
+
+
+def is_temporary(name):
+    """Return whether a file of this name (without directory) is one that is being written.
+
+    >>> is_temporary(".__zc_tmp.0f3a"), is_temporary("zarr.json")
+    (True, False)
+    """
+    return name.startswith(TEMPORARY)
+
+
+def absolute_base(path, cwd, flavour=NATIVE):
+    """Return the one spelling of a base directory: absolute, without ``.``, ``..`` or a trailing separator.
+
+    Only a root (``/``, ``C:\\``, ``\\\\server\\share\\``) keeps its final separator. ``..`` is resolved as text.
+
+    Raises : ValueError, if `path` is empty, holds NUL, or does not name a directory of a drive or share.
+    >>> absolute_base("x/../data/", "/home", POSIX), absolute_base("c:/my data", "C:\\\\", WINDOWS)
+    ('/home/data', 'c:\\\\my data')
+    """
+    if path == "":
+        raise ValueError("the base directory of a store is an empty string; '.' is the current directory")
+    if "\0" in path:
+        raise ValueError(f"the base directory of a store holds a NUL character: {path!r}")
+    if flavour == POSIX:
+        base = posixpath.normpath(posixpath.join(cwd, path))
+        # Two leading slashes are kept by normpath, but are one on Linux and macOS.
+        return base[1:] if base.startswith("//") else base
+    import ntpath
+    base = ntpath.normpath(ntpath.join(cwd, _without_long_form(path)))
+    drive, rest = ntpath.splitdrive(base)
+    if not drive or drive.startswith("\\\\.\\") or (rest and rest[0] != "\\"):
+        raise ValueError(f"{path!r} does not name a directory of a drive or a network share")
+    return drive + (rest or "\\")
+
+
+def key_to_path(base, key, flavour=NATIVE):
+    """Return the path of the file that holds `key`; `base` comes from `absolute_base`.
+
+    No part is percent-encoded, case-folded or normalised: one key, one name.
+
+    Raises : InvalidKeyError. The path of a valid key lies below the base, whatever the key is.
+    Notes : file system store v1.0, "Key translation".
+    >>> key_to_path("/data", "foo/bar", POSIX), key_to_path("C:\\\\data", "foo/bar", WINDOWS)
+    ('/data/foo/bar', 'C:\\\\data\\\\foo\\\\bar')
+    """
+    check_key(key, flavour)
+    if flavour == POSIX:
+        return f"{base}/{key}" if base != "/" else f"/{key}"
+    path = (base if base[-1] == "\\" else base + "\\") + key.replace("/", "\\")
+    if len(path) <= _WINDOWS_MAX_PATH:
+        return path
+    return _LONG_UNC + path[2:] if path.startswith("\\\\") else _LONG + path
+
+
+def path_to_key(base, path, flavour=NATIVE):
+    """Return the key of the file at the absolute `path`; `base` comes from `absolute_base`.
+
+    Raises : ValueError, if `path` does not lie below the base; InvalidKeyError, if what lies below it is not a key.
+    Notes : file system store v1.0, "Key translation"; the separator behind the base is stripped with it, as the
+        text's example shows. The base is a leading run of whole components, not any text that occurs.
+    >>> path_to_key("/d", "/d/x/d/y", POSIX), path_to_key("C:\\\\data", "c:\\\\data\\\\foo\\\\bar", WINDOWS)
+    ('x/d/y', 'foo/bar')
+    """
+    if flavour == POSIX:
+        root, found, key = base, path, path
+    else:
+        import ntpath
+        path = _without_long_form(path.replace("/", "\\"))
+        drive, rest = ntpath.splitdrive(path)
+        base_drive, base_rest = ntpath.splitdrive(base)
+        # Drives and servers have no case of their own; the names below them are compared as they are.
+        root, found = base_drive.lower() + base_rest, drive.lower() + rest
+        root, found, key = root.replace("\\", "/"), found.replace("\\", "/"), path.replace("\\", "/")
+    root = root if root[-1] == "/" else root + "/"
+    if not found.startswith(root):
+        raise ValueError(f"{path!r} does not lie in the base directory {base!r}")
+    return check_key(key[len(root):], flavour)
+
+
+def _without_long_form(path):
+    """Return a Windows path without the prefix that lifts the limit of its length."""
+    if path.upper().startswith(_LONG_UNC):
+        return "\\\\" + path[len(_LONG_UNC):]
+    return path[len(_LONG):] if path.startswith(_LONG) else path

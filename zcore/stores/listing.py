@@ -1,0 +1,97 @@
+"""What a directory of a store lists: names of keys and of directories, through links as far as they may be followed.
+
+Temporary files, names that are not text, sockets, FIFOs and links that lead nowhere are left out.
+"""
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import warnings
+
+from zcore.stores.keys import is_temporary
+
+
+def names_in(directory: str, confines: str | None = None) -> tuple[list[str], list[str]]:
+    """Return the names of the files and of the directories in `directory`, each sorted.
+
+    Parameters
+    ----------
+    directory : str
+        Absolute; read to its end and closed before the call returns.
+    confines : str, optional
+        Leave out links that lead out of this directory.
+
+    Raises
+    ------
+    OSError
+        Also when `directory` is missing.
+    """
+    files, directories = [], []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                names = files
+            elif entry.is_dir(follow_symlinks=False):
+                names = directories
+            else:
+                mode = _linked_mode(entry.path, confines)
+                names = files if stat.S_ISREG(mode) else directories
+                if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                    continue
+            if not is_temporary(entry.name) and _is_text(entry.name, directory):
+                names.append(entry.name)
+    files.sort()
+    directories.sort()
+    return files, directories
+
+
+def _linked_mode(path, confines):
+    """Return the mode of what `path` leads to, 0 when that is nothing a store may hold."""
+    if confines is not None and not lies_in(path, confines):
+        return 0
+    try:
+        return os.stat(path).st_mode
+    except OSError as exc:
+        if exc.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return 0
+        raise
+
+
+def lies_in(path: str, directory: str) -> bool:
+    """Return whether `path` lies in `directory`, or is it, when all links of both are followed."""
+    directory = os.path.realpath(directory)
+    return os.path.commonpath((directory, os.path.realpath(path))) == directory
+
+
+def may_enter(path: str, base: str, entered: set) -> bool:
+    """Return whether a walk from `base` goes on into the directory `path`, and note linked ones in `entered`.
+
+    A linked directory is entered once in a walk, and not from inside of itself, so that loops of links end.
+    """
+    if not os.path.islink(path):
+        return True
+    try:
+        status = os.stat(path)
+        above = path
+        while len(above) > len(base):
+            above = os.path.dirname(above)
+            if os.path.samestat(status, os.stat(above)):
+                return False
+    except FileNotFoundError:
+        return False
+    if (status.st_dev, status.st_ino) in entered:
+        return False
+    entered.add((status.st_dev, status.st_ino))
+    return True
+
+
+def _is_text(name, directory):
+    """Return whether a name can be part of a key; warn when it cannot."""
+    if not name.isascii():
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            warnings.warn(f"{directory!r} holds a name that is not UTF-8, {name!r}: it is left out", stacklevel=3)
+            return False
+    return True

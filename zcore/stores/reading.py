@@ -1,0 +1,81 @@
+"""A file read whole or in part: open, fstat, read, close."""
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from zcore.stores.base import ByteRange, Identity, resolve_range
+
+# O_NONBLOCK: a FIFO in the place of a value must not hang its reader. Regular files ignore it.
+_OPEN = os.O_RDONLY
+for _flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"):
+    _OPEN |= getattr(os, _flag, 0)
+
+
+def read_file(path: str, byte_range: ByteRange | None) -> tuple[bytes, os.stat_result] | None:
+    """Return bytes of the file at `path` and the status of the descriptor they came from.
+
+    The buffer has the size that the status gives; bytes that are added meanwhile are not read.
+
+    Returns
+    -------
+    tuple or None
+        None when there is no regular file at `path`, nor a link to one.
+
+    Raises
+    ------
+    ValueError
+        The byte range is not one.
+    OSError
+        Any other fault; ENOMEM when the content does not fit into memory.
+    """
+    try:
+        fd = os.open(path, _OPEN)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        if exc.errno == errno.ENXIO:  # a socket
+            return None
+        raise
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        start, stop = resolve_range(byte_range, status.st_size)
+        return _read_bytes(fd, start, stop - start), status
+    except (MemoryError, OverflowError) as exc:
+        raise OSError(errno.ENOMEM, f"no memory for the {status.st_size} bytes of the file", path) from exc
+    finally:
+        os.close(fd)
+
+
+def _read_bytes(fd, start, n_bytes):
+    """Return `n_bytes` from `start` on, fewer when the file ends before."""
+    if n_bytes == 0:
+        return b""
+    if start:
+        os.lseek(fd, start, os.SEEK_SET)
+    data = os.read(fd, n_bytes)
+    if len(data) == n_bytes:
+        return data
+    # More than the system reads at once, a network file system that was interrupted, or a file cut off meanwhile.
+    parts = [data]
+    while parts[-1] and n_bytes > len(parts[-1]):
+        n_bytes -= len(parts[-1])
+        parts.append(os.read(fd, n_bytes))
+    return b"".join(parts)
+
+
+def stat_file(path: str) -> os.stat_result | None:
+    """Return the status of the file at `path`, or None when there is no regular file nor a link to one."""
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """Return what changes whenever a file is replaced or written to."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
