@@ -1,0 +1,186 @@
+"""JSON documents that are not trusted: read strictly, asked for members one by one, written in one form.
+
+`Document` reads RFC 8259 JSON in UTF-8 and nothing looser: no byte order mark, no member named twice, no number beyond
+float64, nothing after the object. Size and depth are bounded before the parser sees a byte. The bare tokens ``NaN``,
+``Infinity`` and ``-Infinity``, which Python's json has always written, are accepted where a format says so.
+
+Every refusal is a `MetadataError` that says where: path, document, member, what was expected and what was found.
+"""
+import json
+import re
+
+from zcore.errors import MetadataError, UnsupportedError
+
+MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
+MAX_NBYTES = 2**24  # of a document; JSON takes some twenty times as much when parsed
+
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # the last one may lack its end
+_NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+
+
+class _RepeatedMember(ValueError):
+    """An object has two members of one name, the argument."""
+
+
+def _members(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen = set()
+        raise _RepeatedMember(next(name for name, _ in pairs if name in seen or seen.add(name)))
+    return members
+
+
+def _finite(text):
+    value = float(text)
+    if value - value != 0.0:
+        raise ValueError(f"the number {text[:40]} is beyond the range of float64")
+    return value
+
+
+def _no_constant(text):
+    raise ValueError(f"{text} is not JSON")
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant)
+_WITH_CONSTANTS = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite)
+
+
+def _nesting(raw):
+    """Return the deepest nesting of brackets outside strings, and how many are open at the end."""
+    depth = deepest = 0
+    for byte in _STRINGS.sub(b"", raw).translate(None, _NOT_BRACKETS):
+        if byte in b"[{":
+            depth += 1
+            deepest = max(depth, deepest)
+        else:
+            depth -= 1
+    return deepest, depth
+
+
+class Document:
+    """One JSON object read from a store, with the means to ask for its members and to complain about them.
+
+    Parameters
+    ----------
+    raw : bytes
+        The document.
+    path : str
+        Of the node it describes, and `name`, the document's own: they stand in every message.
+    bare_constants : bool
+        Accept the tokens NaN, Infinity and -Infinity.
+    max_nbytes : int
+        The size above which a document is refused unread.
+
+    Attributes
+    ----------
+    members : dict
+        All members, as JSON's Python equivalents.
+    """
+
+    __slots__ = ("path", "name", "members")
+
+    def __init__(self, raw, path, name, bare_constants=False, max_nbytes=MAX_NBYTES):
+        self.path = path
+        self.name = name
+        if len(raw) > max_nbytes:
+            raise self.error(None, f"expected at most {max_nbytes} bytes, found {len(raw)}")
+        if raw.startswith(b"\xef\xbb\xbf"):
+            raise self.error(None, "expected JSON, found a byte order mark")
+        if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _nesting(raw)[0] > MAX_DEPTH:
+            raise self.error(None, f"expected at most {MAX_DEPTH} nested lists and objects, found more")
+        try:
+            members = (_WITH_CONSTANTS if bare_constants else _STRICT).decode(raw.decode("utf-8"))
+        except _RepeatedMember as exc:
+            raise self.error(exc.args[0], "expected once, found twice") from exc
+        except UnicodeDecodeError as exc:
+            raise self.error(None, f"expected JSON in UTF-8, found {exc.reason} at byte {exc.start}") from exc
+        except ValueError as exc:
+            if not raw.strip() or _nesting(raw)[1] > 0:
+                raise self.error(None, f"the document is incomplete: it ends after {len(raw)} bytes") from exc
+            raise self.error(None, f"expected JSON, found a mistake: {exc}") from exc
+        if type(members) is not dict:
+            raise self.error(None, f"expected an object, found {_shown(members)}")
+        self.members = members
+
+    def where(self):
+        """Return the document's place, as messages begin."""
+        return f"{self.path.rstrip('/')}/{self.name}" if self.path.rstrip("/") else self.name
+
+    def error(self, member, reason):
+        """Return the MetadataError about a member, or about the document when `member` is None."""
+        about = "" if member is None else f"member {member!r}: "
+        return MetadataError(f"{self.where()}: {about}{reason}", path=self.path, document=self.name, member=member)
+
+    def unexpected(self, member, expected):
+        """Return the MetadataError that says what was expected of a member, and what was found."""
+        return self.error(member, f"expected {expected}, found {_shown(self.members[member])}")
+
+    def required(self, member):
+        """Return the value of a mandatory member."""
+        try:
+            return self.members[member]
+        except KeyError:
+            raise self.error(member, "expected this mandatory member, found none") from None
+
+    def integers(self, member, minimum):
+        """Return a mandatory list of integers, each >= `minimum`, as a tuple; 10.0 and true are no integers."""
+        values = self.required(member)
+        if type(values) is list:
+            for value in values:
+                if type(value) is not int or value < minimum:
+                    break
+            else:
+                return tuple(values)
+        raise self.unexpected(member, f"a list of integers >= {minimum}")
+
+    def integer(self, member, minimum, maximum):
+        """Return a mandatory integer between two bounds, which are allowed themselves."""
+        value = self.required(member)
+        if type(value) is not int or not minimum <= value <= maximum:
+            raise self.unexpected(member, f"an integer from {minimum} to {maximum}")
+        return value
+
+    def choice(self, member, choices):
+        """Return a mandatory string that is one of `choices`."""
+        value = self.required(member)
+        if type(value) is not str or value not in choices:
+            raise self.unexpected(member, f"one of {', '.join(choices)}")
+        return value
+
+    def checked(self, member, function, *arguments):
+        """Return `function(*arguments)`; a ValueError or UnsupportedError of it becomes one about this member."""
+        try:
+            return function(*arguments)
+        except UnsupportedError as exc:
+            raise UnsupportedError(f"{self.where()}: member {member!r}: {exc.message}", feature=exc.feature) from exc
+        except ValueError as exc:
+            raise self.error(member, str(exc)) from exc
+
+
+def _shown(value):
+    text = json.dumps(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def render_json(members):
+    """Return an object as bytes: members sorted, indented by 4, ASCII, no final newline (as Zarr has always written).
+
+    Raises : TypeError, if a name is not a string or a value not JSON's; ValueError, if it nests too deep to be read.
+    """
+    _check_writable(members, 1)
+    return json.dumps(members, indent=4, sort_keys=True).encode("ascii")
+
+
+def _check_writable(value, depth):
+    """Refuse what json would write as something else: names that are not strings, and endless nesting."""
+    if isinstance(value, dict):
+        for name in value:
+            if not isinstance(name, str):
+                raise TypeError(f"names of a JSON object are strings, not {name!r}")
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return
+    if depth > MAX_DEPTH:
+        raise ValueError(f"more than {MAX_DEPTH} nested lists and objects")
+    for part in value:
+        _check_writable(part, depth + 1)

@@ -1,0 +1,92 @@
+"""Chunk shapes from what a user says: a shape, a part of one, a size in bytes, or nothing.
+
+The automatic shape splits the longest side in two until a chunk is no larger than the target, then spreads the array
+evenly over the number of chunks found. Chunks come out near to cubes, so that no direction of reading is bad, between
+half the target and the target, and the last chunk of a dimension is hardly smaller than the others.
+"""
+import itertools
+import math
+import re
+from operator import index as exact_index
+
+TARGET_NBYTES = 2**20  # fits an L2 cache with its encoded form, and is large enough to hide the cost of a file
+
+_NBYTES = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kKMGT]?)(i?)B?", re.ASCII)
+_POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def parse_nbytes(text):
+    """Return the number of bytes of a size such as ``"4 MB"`` (10**6 bytes each), ``"512 KiB"`` or ``"65536"``.
+
+    Raises : ValueError, if `text` is none or less than a byte.
+
+    >>> parse_nbytes("1.5 MiB")
+    1572864
+    """
+    match = _NBYTES.fullmatch(text.strip())
+    if match is None or (match[3] and not match[2]):
+        raise ValueError(f"expected a size such as '4 MB' or '512 KiB', found {text!r}")
+    nbytes = int(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2]])
+    if nbytes < 1:
+        raise ValueError(f"expected a size of at least one byte, found {text!r}")
+    return nbytes
+
+
+def auto_chunk_shape(shape, itemsize, target_nbytes=TARGET_NBYTES):
+    """Return a chunk shape of at most `target_nbytes`, or of single elements where one is larger.
+
+    >>> auto_chunk_shape((10000, 1000), itemsize=4)
+    (313, 500)
+    """
+    lengths = [max(length, 1) for length in shape]
+    pieces = [1] * len(lengths)
+    chunk_shape = lengths.copy()
+    while math.prod(chunk_shape) * itemsize > target_nbytes and max(chunk_shape, default=1) > 1:
+        d = chunk_shape.index(max(chunk_shape))
+        pieces[d] *= 2
+        chunk_shape[d] = -(-lengths[d] // pieces[d])
+    return tuple(chunk_shape)
+
+
+def normalize_chunks(chunks, shape, itemsize, max_nbytes=None):
+    """Return the full chunk shape that `chunks` asks for.
+
+    Parameters
+    ----------
+    chunks : None, "auto", str, int or sequence of (int or None)
+        Nothing or ``"auto"`` chooses; a size in bytes is the target of the choice; an int is the length in every
+        dimension; in a sequence None and -1 stand for the whole dimension, and so does what it leaves out at the end.
+    shape : tuple of int
+    itemsize : int
+        Bytes of an element.
+    max_nbytes : int, optional
+        What a format allows in a chunk; limits the choice, not what is spelled out.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there are more lengths than dimensions, or one is neither an integer >= 1 nor -1.
+
+    Examples
+    --------
+    >>> normalize_chunks((10000,), (1000000, 1000), itemsize=4)
+    (10000, 1000)
+    """
+    if chunks is None or isinstance(chunks, str):
+        target = TARGET_NBYTES if chunks in (None, "auto") else parse_nbytes(chunks)
+        return auto_chunk_shape(shape, itemsize, target if max_nbytes is None else min(target, max_nbytes))
+    try:
+        asked = (exact_index(chunks),) * len(shape)
+    except TypeError:
+        asked = tuple(chunks)
+    if isinstance(chunks, bool) or any(isinstance(chunk, bool) for chunk in asked):
+        raise TypeError(f"chunks: expected integers, found {chunks!r}")
+    if len(asked) > len(shape):
+        raise ValueError(f"chunks: expected at most {len(shape)} lengths, one for each dimension, found {len(asked)}")
+    chunk_shape = []
+    for length, chunk in itertools.zip_longest(shape, asked):
+        chunk = -1 if chunk is None else exact_index(chunk)
+        if chunk < 1 and chunk != -1:
+            raise ValueError(f"chunks: expected integers >= 1, or -1 for the whole dimension, found {chunk}")
+        chunk_shape.append(max(length, 1) if chunk == -1 else chunk)
+    return tuple(chunk_shape)

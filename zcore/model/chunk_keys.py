@@ -1,0 +1,183 @@
+"""Chunk coordinates to keys and back: the prefix, suffix and separator rule of the early Zarr v3 draft.
+
+"The key for chunk with grid index (i, j, k, ...) is formed by joining together the path of the array in which the
+chunk occurs, then a forward slash character, then a prefix, then the ASCII string representations of each index, then
+a suffix. The prefix, chunk indices and suffix are joined using a separator." (core protocol v3.0 draft of 2019,
+"Regular grids".) Every format zcore knows is one setting of this rule:
+
+=============  =============  ======  =========  ======  ======  =======================
+format         directory      prefix  separator  suffix  scalar  chunk (1, 23, 45)
+=============  =============  ======  =========  ======  ======  =======================
+v3 `default`                  c       / or .                     c/1/23/45
+v2, v3 `v2`                           . or /             0       1.23.45
+`__zmeta__`    __zdata__              .          blosc   0       __zdata__/1.23.45.blosc
+=============  =============  ======  =========  ======  ======  =======================
+
+An empty prefix or suffix contributes nothing, not an empty part. `scalar` stands in the place of the indices when
+there are none, as in the only chunk of a 0-d array.
+"""
+from operator import index as exact_index
+
+from zcore.errors import InvalidKeyError, SelectionError
+from zcore.model.value import Value
+
+MAX_INDEX_DIGITS = 19  # of 2**63 - 1, the largest chunk coordinate
+
+
+def parse_index(text):
+    """Return the chunk index that `text` spells.
+
+    Raises : ValueError, unless `text` is the canonical spelling: ASCII digits, no sign, blank or leading zero.
+    """
+    if not (text.isascii() and text.isdigit()) or (text[0] == "0" and text != "0") or len(text) > MAX_INDEX_DIGITS:
+        raise ValueError(f"expected a chunk index in decimal digits without padding, found {text[:40]!r}")
+    return int(text)
+
+
+class ChunkKeyEncoding(Value):
+    """How the chunks of an array are named, as a frozen value.
+
+    Parameters
+    ----------
+    directory : str
+        Where below the array's path the chunks lie; ``""`` is the path itself.
+    prefix, suffix : str
+        Parts before and after the indices; empty ones contribute nothing.
+    separator : str
+        What joins the parts: not empty and without digits, so that no two chunks share a key.
+    scalar : str, optional
+        The part that stands for no indices; by default none when there is a prefix, else ``"0"``.
+
+    Raises
+    ------
+    ValueError
+        If a part is not printable ASCII, or would make a key with an empty, ``.`` or ``..`` segment.
+
+    Examples
+    --------
+    >>> ChunkKeyEncoding(prefix="c", suffix="blosc").encode((1, 23, 45))
+    'c.1.23.45.blosc'
+    >>> ChunkKeyEncoding.zmeta().decode("__zdata__/4.2.blosc", ndim=2)
+    (4, 2)
+    """
+
+    __slots__ = ("directory", "prefix", "separator", "suffix", "scalar", "_head", "_tail", "_scalar_key")
+    _fields = ("directory", "prefix", "separator", "suffix", "scalar")
+
+    def __init__(self, directory="", prefix="", separator=".", suffix="", scalar=None):
+        if scalar is None:
+            scalar = "" if prefix else "0"
+        store = object.__setattr__
+        for name, part in zip(self._fields, (directory, prefix, separator, suffix, scalar), strict=True):
+            if type(part) is not str:
+                raise TypeError(f"{name} of a chunk key: expected a str, found {type(part).__name__}")
+            if not (part.isascii() and part.isprintable()):
+                raise ValueError(f"{name} of a chunk key: expected printable ASCII, found {part!r}")
+            store(self, name, part)
+        if not separator or any(digit in separator for digit in "0123456789"):
+            raise ValueError(f"separator of a chunk key: expected characters other than digits, found {separator!r}")
+        base = directory + "/" if directory else ""
+        store(self, "_head", base + prefix + separator if prefix else base)
+        store(self, "_tail", separator + suffix if suffix else "")
+        store(self, "_scalar_key", base + separator.join(part for part in (prefix, scalar, suffix) if part))
+        for key in (self._scalar_key, self.encode((0,)), self.encode((0, 0))):
+            if not {"", ".", ".."}.isdisjoint(key.split("/")):
+                raise ValueError(f"chunk key {key!r}: the parts make a segment that is empty, '.' or '..'")
+
+    @classmethod
+    def v3(cls, separator="/"):
+        """Return the `default` encoding of Zarr v3; a 0-d array's only chunk is ``c``."""
+        return cls(prefix="c", separator=separator)
+
+    @classmethod
+    def v2(cls, separator="."):
+        """Return the encoding of Zarr v2, which v3 calls `v2`; a 0-d array's only chunk is ``0``."""
+        return cls(separator=separator)
+
+    @classmethod
+    def zmeta(cls):
+        """Return the encoding of `__zmeta__` arrays (storage of 2016, "Array data")."""
+        return cls(directory="__zdata__", suffix="blosc")
+
+    def v3_name(self):
+        """Return the `(name, separator)` under which a Zarr v3 document registers this encoding.
+
+        Raises : ValueError, if it has none: v3 knows `default` and `v2`, each with ``/`` or ``.``.
+        """
+        if self.separator in ("/", "."):
+            if self == ChunkKeyEncoding.v3(self.separator):
+                return "default", self.separator
+            if self == ChunkKeyEncoding.v2(self.separator):
+                return "v2", self.separator
+        raise ValueError(f"Zarr v3 cannot record the chunk keys {self!r}; it knows 'default' and 'v2' with '/' or '.'")
+
+    def encode(self, chunk_coords):
+        """Return the key of one chunk, relative to the array's path.
+
+        Raises : SelectionError, on a negative coordinate.
+
+        >>> ChunkKeyEncoding.v3("/").encode((1, 23))
+        'c/1/23'
+        """
+        if not len(chunk_coords):
+            return self._scalar_key
+        indices = []
+        for d, coord in enumerate(chunk_coords):
+            coord = exact_index(coord)
+            if coord < 0:
+                raise SelectionError(f"chunk coordinate {coord} in dimension {d} is negative", dimension=d)
+            indices.append(str(coord))
+        return self._head + self.separator.join(indices) + self._tail
+
+    def decode(self, key, ndim):
+        """Return the chunk coordinates that `key` (relative to the array's path) spells, or None.
+
+        None means that `key` names no chunk of an array of `ndim` dimensions: another prefix or suffix, another number
+        of indices, or an index that `parse_index` refuses.
+        """
+        if ndim == 0:
+            return () if key == self._scalar_key else None
+        head, tail = self._head, self._tail
+        if not (key.startswith(head) and key.endswith(tail)) or len(key) < len(head) + len(tail):
+            return None
+        parts = key[len(head):len(key) - len(tail)].split(self.separator)
+        if len(parts) != ndim:
+            return None
+        try:
+            return tuple(parse_index(part) for part in parts)
+        except ValueError:
+            return None
+
+    def template(self, ndim):
+        """Return `(head, separator, tail)` as bytes: a key is head + separator.join(decimal indices) + tail.
+
+        It holds for every chunk of an array of `ndim` dimensions, 0 included, and lets compiled code make keys.
+        """
+        if ndim == 0:
+            return self._scalar_key.encode("ascii"), b"", b""
+        return self._head.encode("ascii"), self.separator.encode("ascii"), self._tail.encode("ascii")
+
+    def store_key(self, path, chunk_coords):
+        """Return the key under which a store holds a chunk of the array at `path`; it never begins with ``/``.
+
+        Raises : InvalidKeyError, if `path` has a segment that is empty, ``.`` or ``..``.
+
+        >>> ChunkKeyEncoding().store_key("/foo/bar", (1, 23, 45))
+        'foo/bar/1.23.45'
+        """
+        node = path.removeprefix("/")
+        if not node:
+            return self.encode(chunk_coords)
+        if not {"", ".", ".."}.isdisjoint(node.split("/")) or "\0" in node:
+            raise InvalidKeyError(f"path {path!r} has a segment that is empty, '.' or '..', or a NUL", key=path)
+        return f"{node}/{self.encode(chunk_coords)}"
+
+    def path_form(self, path, chunk_coords):
+        """Return the key as the draft spells it, with the leading ``/`` of the array's path.
+
+        Notes : the draft's words would give ``//1.23.45`` at the root, which it does not discuss; here ``/1.23.45``.
+
+        >>> ChunkKeyEncoding().path_form("/foo/bar", (1, 23, 45))
+        '/foo/bar/1.23.45'
+        """
+        return "/" + self.store_key(path, chunk_coords)

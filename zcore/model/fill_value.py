@@ -1,0 +1,221 @@
+"""The fill value: what elements hold that were never written, as a NumPy scalar, as bytes, and in JSON's numbers.
+
+`fill_bytes` stores a value as `numpy.ndarray.fill` does, with two differences: a number that the type cannot hold is
+refused instead of wrapped or truncated, and in a structure every field takes the value. The bytes are what chunks are
+compared with and filled from; they distinguish -0.0 and the payloads of NaN, and equal values compare equal.
+
+`real_to_json` and `real_from_json` are the spelling of numbers that all formats share: ``"NaN"``, ``"Infinity"`` and
+``"-Infinity"`` as strings, because JSON has no such numbers.
+"""
+import math
+import re
+import struct
+
+import numpy as np
+
+_SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+_REAL = {2: "e", 4: "f", 8: "d"}
+_ISO_DATE = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d{1,18})?)?)?)?)?)?", re.ASCII)
+
+
+def fill_scalar(dtype, raw):
+    """Return the NumPy scalar of the `dtype.itemsize` bytes `raw`, which are in the type's own byte order."""
+    return np.ndarray((), dtype, raw)[()]
+
+
+def fill_bytes(dtype, value, cut_text=False):
+    """Return the bytes of `value` as an item of `dtype`, in its byte order.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Any type of fixed size.
+    value : object
+        None (zeros), a Python or NumPy number, bool, str, bytes or date; for a structure also a tuple or `numpy.void`
+        of its fields, while a single value is given to every field.
+    cut_text : bool
+        Cut text that is longer than the item, as NumPy does, instead of refusing it.
+
+    Raises
+    ------
+    ValueError
+        If the type does not hold the value: out of range, a fraction in an integer, text that is too long.
+
+    Notes
+    -----
+    A number stored as text is the text of the number: 0 in an ``S10`` is ``b"0"``, not the empty string.
+
+    Examples
+    --------
+    >>> fill_bytes(np.dtype(">i2"), 258), fill_bytes(np.dtype("S3"), 0)
+    (b'\\x01\\x02', b'0\\x00\\x00')
+    """
+    if value is None:
+        return bytes(dtype.itemsize)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, np.generic):
+        if value.dtype == dtype or value.dtype.newbyteorder() == dtype:  # keeps the payload of a NaN
+            return _assigned(dtype, (), value)
+        if value.dtype.kind in "biufcSU":
+            value = value.item()
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        if isinstance(value, (list, tuple, np.ndarray)):
+            return _assigned(base, shape, value)
+        return fill_bytes(base, value, cut_text) * math.prod(shape)
+    if dtype.names is not None:
+        return _fields_bytes(dtype, value, cut_text)
+    try:
+        return _PACK[dtype.kind](dtype, value, cut_text)
+    except (OverflowError, UnicodeError, struct.error) as exc:
+        raise _unfit(dtype, value) from exc
+
+
+def _unfit(dtype, value, reason=""):
+    shown = repr(value) if not isinstance(value, int) or abs(value) < 2**128 else "an integer beyond 2**128"
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return ValueError(f"data type {dtype.str} cannot hold {shown}{reason}")
+
+
+def _assigned(dtype, shape, value):
+    item = np.zeros(shape, dtype)
+    try:
+        item[...] = value
+    except (TypeError, ValueError, OverflowError) as exc:
+        raise _unfit(dtype, value) from exc
+    return item.tobytes()
+
+
+def _fields_bytes(dtype, value, cut_text):
+    if isinstance(value, np.void) and value.dtype.names is not None:
+        value = tuple(value[name] for name in value.dtype.names)
+    if not isinstance(value, tuple):
+        value = (value,) * len(dtype.names)
+    if len(value) != len(dtype.names):
+        raise _unfit(dtype, value, f": it has {len(dtype.names)} fields")
+    item = bytearray(dtype.itemsize)
+    for name, part in zip(dtype.names, value, strict=True):
+        base, offset = dtype.fields[name][:2]
+        item[offset:offset + base.itemsize] = fill_bytes(base, part, cut_text)
+    return bytes(item)
+
+
+def _order(dtype):
+    return "big" if dtype.str[0] == ">" else "little"
+
+
+def _pack_bool(dtype, value, cut_text):
+    if value not in (0, 1) or not isinstance(value, (int, float)):
+        raise _unfit(dtype, value)
+    return b"\1" if value else b"\0"
+
+
+def _pack_integer(dtype, value, cut_text):
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int):
+        raise _unfit(dtype, value)
+    return value.to_bytes(dtype.itemsize, _order(dtype), signed=dtype.kind == "i")
+
+
+def _pack_real(dtype, value, cut_text):
+    if isinstance(value, str):
+        value = real_from_json(value)
+    if not isinstance(value, (int, float)):
+        raise _unfit(dtype, value)
+    return struct.pack(dtype.str[0] + _REAL[dtype.itemsize], value)
+
+
+def _pack_complex(dtype, value, cut_text):
+    if isinstance(value, str):
+        value = real_from_json(value)
+    if not isinstance(value, (int, float, complex)):
+        raise _unfit(dtype, value)
+    parts = (value.real, value.imag)
+    return struct.pack(dtype.str[0] + 2 * _REAL[dtype.itemsize // 2], *parts)
+
+
+def _pack_time(dtype, value, cut_text):
+    """Store a count of units since the epoch; ``"NaT"`` is -2**63, as in NumPy."""
+    if type(value) is int:
+        return value.to_bytes(8, _order(dtype), signed=True)
+    if type(value) is str:
+        if value == "NaT":
+            return (-2**63).to_bytes(8, _order(dtype), signed=True)
+        if dtype.kind == "m" or not _ISO_DATE.fullmatch(value):
+            raise _unfit(dtype, value)
+        value = np.datetime64(value)
+    if not isinstance(value, np.generic) or value.dtype.kind != dtype.kind:
+        raise _unfit(dtype, value)
+    converted = value.astype(dtype)
+    if not np.isnat(value) and converted.astype(value.dtype) != value:
+        raise _unfit(dtype, value, ": not a whole number of its units, or too many")
+    return np.array(converted, dtype).tobytes()
+
+
+def _pack_bytes(dtype, value, cut_text):
+    raw = value if isinstance(value, bytes) else _text_of(dtype, value).encode("ascii")
+    return _fitted(dtype, value, raw, cut_text)
+
+
+def _pack_text(dtype, value, cut_text):
+    codec = "utf-32-be" if dtype.str[0] == ">" else "utf-32-le"
+    return _fitted(dtype, value, _text_of(dtype, value).encode(codec, "surrogatepass"), cut_text)
+
+
+def _pack_void(dtype, value, cut_text):
+    """Store raw bytes, or ASCII text; 0 is the only number, and all zeros (NumPy itself refuses any)."""
+    if type(value) is int and value == 0:
+        return bytes(dtype.itemsize)
+    if isinstance(value, np.void):
+        value = value.tobytes()
+    if not isinstance(value, (bytes, str)):
+        raise _unfit(dtype, value)
+    return _pack_bytes(dtype, value, cut_text)
+
+
+def _text_of(dtype, value):
+    if isinstance(value, (bool, int, float, complex)):
+        return str(value)
+    if not isinstance(value, str):
+        raise _unfit(dtype, value)
+    return value
+
+
+def _fitted(dtype, value, raw, cut_text):
+    if len(raw) > dtype.itemsize and not cut_text:
+        raise _unfit(dtype, value, ": too long")
+    return raw[:dtype.itemsize].ljust(dtype.itemsize, b"\0")
+
+
+_PACK = {
+    "b": _pack_bool, "i": _pack_integer, "u": _pack_integer, "f": _pack_real, "c": _pack_complex, "m": _pack_time,
+    "M": _pack_time, "S": _pack_bytes, "U": _pack_text, "V": _pack_void,
+}
+
+
+def real_from_json(value):
+    """Return the number that a JSON number, or one of the strings NaN, Infinity and -Infinity, stands for.
+
+    Raises : ValueError, on anything else; `true` is not a number here.
+    """
+    if type(value) in (int, float):
+        return value
+    if type(value) is str and value in _SPECIAL:
+        return _SPECIAL[value]
+    raise ValueError(f"expected a number, 'NaN', 'Infinity' or '-Infinity', found {value!r:.60}")
+
+
+def real_to_json(scalar):
+    """Return what stands in JSON for a NumPy real: the shortest number that reads back as the same, or a string.
+
+    NaN is "NaN" whatever its payload.
+    """
+    value = float(scalar)
+    if value != value:
+        return "NaN"
+    if value in (_SPECIAL["Infinity"], _SPECIAL["-Infinity"]):
+        return "Infinity" if value > 0 else "-Infinity"
+    shortest = float(str(scalar))  # 0.1, where float(float32(0.1)) is 0.10000000149011612
+    return shortest if type(scalar)(shortest) == scalar else value

@@ -1,0 +1,199 @@
+"""What an array is, whatever its format: shape, type, chunks, their names and codecs, and the fill value.
+
+These are frozen values. A format makes them from a document and writes documents from them; the engine binds them to a
+store. Lengths are Python integers, exact, and checked here once so that 64-bit arithmetic on them cannot overflow
+anywhere else: no length, number of elements, or end of a chunk exceeds 2**63 - 1.
+"""
+import math
+from operator import index as exact_index
+
+import numpy as np
+
+from zcore.errors import UnsupportedError
+from zcore.model.fill_value import fill_bytes as bytes_of_fill
+from zcore.model.fill_value import fill_scalar
+from zcore.model.value import Value
+
+MAX_NDIM = 64  # of numpy.ndarray
+MAX_LENGTH = 2**63 - 1
+
+
+def check_shape(shape):
+    """Return `shape` as a tuple of exact integers >= 0 whose product (zeros apart) fits in 63 bits."""
+    lengths = _integers(shape, "shape", 0)
+    if len(lengths) > MAX_NDIM:
+        raise UnsupportedError(f"an array of {len(lengths)} dimensions", feature=f"more than {MAX_NDIM} dimensions")
+    if math.prod(length or 1 for length in lengths) > MAX_LENGTH:
+        raise ValueError("shape: expected fewer than 2**63 elements")
+    return lengths
+
+
+def check_chunk_shape(chunk_shape, shape):
+    """Return `chunk_shape` as a tuple of exact integers >= 1, one for each dimension of `shape`."""
+    lengths = _integers(chunk_shape, "chunk shape", 1)
+    if len(lengths) != len(shape):
+        raise ValueError(f"chunk shape: expected {len(shape)} lengths, one for each dimension, found {len(lengths)}")
+    for length, chunk in zip(shape, lengths, strict=True):
+        if length + chunk - 1 > MAX_LENGTH:
+            raise ValueError("chunk shape: expected chunks that end before 2**63")
+    if math.prod(lengths) > MAX_LENGTH:
+        raise ValueError("chunk shape: expected fewer than 2**63 elements")
+    return lengths
+
+
+def _integers(values, what, minimum):
+    lengths = tuple(values)
+    for d, length in enumerate(lengths):
+        if type(length) is not int:
+            if isinstance(length, (bool, np.bool_)):
+                raise TypeError(f"{what}: expected integers, found {length!r}")
+            lengths = lengths[:d] + (exact_index(length),) + lengths[d + 1:]
+        if lengths[d] < minimum:
+            raise ValueError(f"{what}: expected integers >= {minimum}, found {length!r}")
+    return lengths
+
+
+class CodecSpec(Value):
+    """One member of a codec chain in Zarr v3's terms: a name and a configuration (a dict that nobody changes)."""
+
+    __slots__ = _fields = ("name", "configuration")
+
+    def __init__(self, name, configuration=None):
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "configuration", {} if configuration is None else configuration)
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+class ArrayMetadata(Value):
+    """All that must be known to read and write the chunks of one array.
+
+    Parameters
+    ----------
+    shape, chunk_shape : tuple of int
+        Elements per dimension, of the array (>= 0) and of each chunk (>= 1; border chunks are stored in full).
+    dtype : numpy.dtype
+        As stored, byte order included; items have at least one byte.
+    chunk_keys : ChunkKeyEncoding
+    codecs : tuple of CodecSpec
+        The chain from array to bytes, in Zarr v3's terms.
+    fill_value : object
+        Of elements never written; None if undefined. Kept as a NumPy scalar of the type.
+    fill_bytes : bytes, optional
+        The `itemsize` bytes of `fill_value`, where the caller has them already; else they are computed.
+    zarr_format : {3, 2, "zmeta"}
+    attributes : dict or None
+        The user's attributes, or None where the format keeps them in a document of their own.
+    dimension_names : tuple of (str or None), or None
+    extra : dict
+        Members of the document that the format does not define, kept when it is rewritten.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the parts contradict each other or a length is not an integer in its range.
+    UnsupportedError
+        If there are more than 64 dimensions.
+    """
+
+    __slots__ = _fields = (
+        "shape", "dtype", "chunk_shape", "chunk_keys", "codecs", "fill_value", "fill_bytes", "zarr_format",
+        "attributes", "dimension_names", "extra",
+    )
+
+    def __init__(self, shape, dtype, chunk_shape, chunk_keys, codecs, fill_value=None, fill_bytes=None, zarr_format=3,
+                 attributes=None, dimension_names=None, extra=None):
+        shape = check_shape(shape)
+        chunk_shape = check_chunk_shape(chunk_shape, shape)
+        dtype = np.dtype(dtype)
+        itemsize = dtype.itemsize
+        if itemsize < 1:
+            raise ValueError(f"data type {dtype.str} has items of no bytes")
+        if math.prod(chunk_shape) * itemsize > MAX_LENGTH:
+            raise ValueError("chunk shape: expected chunks of fewer than 2**63 bytes")
+        if fill_bytes is None:
+            fill_bytes = bytes_of_fill(dtype, fill_value)
+            if fill_value is not None:
+                fill_value = fill_scalar(dtype, fill_bytes)
+        elif len(fill_bytes) != itemsize:
+            raise ValueError(f"fill value: expected {itemsize} bytes, found {len(fill_bytes)}")
+        if dimension_names is not None:
+            dimension_names = tuple(dimension_names)
+            if len(dimension_names) != len(shape):
+                raise ValueError(f"expected {len(shape)} dimension names, found {len(dimension_names)}")
+        store = object.__setattr__
+        store(self, "shape", shape)
+        store(self, "dtype", dtype)
+        store(self, "chunk_shape", chunk_shape)
+        store(self, "chunk_keys", chunk_keys)
+        store(self, "codecs", tuple(codecs))
+        store(self, "fill_value", fill_value)
+        store(self, "fill_bytes", fill_bytes)
+        store(self, "zarr_format", zarr_format)
+        store(self, "attributes", attributes)
+        store(self, "dimension_names", dimension_names)
+        store(self, "extra", {} if extra is None else extra)
+
+    def _compared(self):
+        """Return the fields that make equality: the fill value by its bytes, so that NaN equals itself."""
+        undefined = self.fill_value is None
+        return (
+            self.shape, self.dtype, self.chunk_shape, self.chunk_keys, self.codecs, undefined, self.fill_bytes,
+            self.zarr_format, self.attributes, self.dimension_names, self.extra,
+        )
+
+    def __eq__(self, other):
+        if type(other) is not ArrayMetadata:
+            return NotImplemented
+        return self is other or self._compared() == other._compared()
+
+    def __hash__(self):
+        return hash((self.shape, self.dtype, self.chunk_shape, self.chunk_keys, self.codecs, self.fill_bytes))
+
+    def replace(self, **changes):
+        """Return a copy in which the named fields have other values.
+
+        >>> from zcore.model.chunk_keys import ChunkKeyEncoding
+        >>> array = ArrayMetadata((4,), "<i2", (2,), ChunkKeyEncoding.v3(), (CodecSpec("bytes"),), fill_value=-1)
+        >>> array.replace(shape=(7,)).grid_shape
+        (4,)
+        """
+        if "dtype" in changes or "fill_value" in changes:
+            changes.setdefault("fill_bytes", None)
+        return super().replace(**changes)
+
+    @property
+    def ndim(self):
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def itemsize(self):
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def size(self):
+        """Number of elements: 1 for no dimensions, 0 if a length is 0."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self):
+        """Bytes of all elements, decoded."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def grid_shape(self):
+        """Number of chunks in each dimension, the overhanging last one included."""
+        return tuple(-(-length // chunk) for length, chunk in zip(self.shape, self.chunk_shape, strict=True))
+
+    @property
+    def n_chunks(self):
+        """Number of chunks of the grid, stored or not."""
+        return math.prod(self.grid_shape)
+
+    @property
+    def chunk_nbytes(self):
+        """Bytes of one chunk, decoded, in full shape."""
+        return math.prod(self.chunk_shape) * self.dtype.itemsize

@@ -1,0 +1,43 @@
+"""The base of the frozen values: equal when their fields are, hashable, printable, picklable, never changed.
+
+A standard frozen dataclass says the same, but importing `dataclasses` costs more than importing the whole of zcore's
+model, and its generated constructor is slower than these few lines.
+"""
+
+
+class Value:
+    """A value with the fields named in `_fields`, which are also the constructor's parameters, in that order."""
+
+    __slots__ = ()
+    _fields = ()
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"{type(self).__name__} is frozen; replace({name}=...) makes a changed copy")
+
+    def __delattr__(self, name):
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def _identity(self):
+        """Return the hashable parts that two equal values share."""
+        return tuple(getattr(self, name) for name in self._fields)
+
+    def __eq__(self, other):
+        if type(other) is not type(self):
+            return NotImplemented
+        return self is other or all(getattr(self, name) == getattr(other, name) for name in self._fields)
+
+    def __hash__(self):
+        return hash((type(self), self._identity()))
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._fields)})"
+
+    def __reduce__(self):
+        return type(self), tuple(getattr(self, name) for name in self._fields)
+
+    def replace(self, **changes):
+        """Return a copy in which the named fields have other values; the constructor checks them."""
+        unknown = changes.keys() - set(self._fields)
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
+        return type(self)(**{name: changes.get(name, getattr(self, name)) for name in self._fields})
