@@ -1,0 +1,40 @@
+"""zcore: the small, fast, trustworthy reader and writer of chunked N-dimensional arrays.
+
+>>> import tempfile, zcore
+>>> with tempfile.TemporaryDirectory() as folder:
+...     z = zcore.open(folder, mode="w", shape=(100, 100), chunks=(10, 10), dtype="<f4", cname="lz4")
+...     z[:10] = 1.5
+...     float(zcore.open(folder)[0:20, 0].sum())
+15.0
+"""
+from zcore import blosc, codecs, config
+from zcore.api import create_array, open
+from zcore.arrays import Array
+from zcore.config import __version__, get_include, show_config
+from zcore.errors import (
+    ChecksumError,
+    ChunkError,
+    CodecError,
+    InvalidKeyError,
+    KeyConflictError,
+    LockError,
+    MetadataError,
+    NodeExistsError,
+    NodeNotFoundError,
+    ReadOnlyError,
+    SelectionError,
+    StoreError,
+    TruncatedError,
+    UnknownCodecError,
+    UnsupportedError,
+    ZcoreError,
+)
+from zcore.stores.directory import DirectoryStore
+from zcore.stores.memory import MemoryStore
+
+__all__ = [
+    "Array", "ChecksumError", "ChunkError", "CodecError", "DirectoryStore", "InvalidKeyError", "KeyConflictError",
+    "LockError", "MemoryStore", "MetadataError", "NodeExistsError", "NodeNotFoundError", "ReadOnlyError",
+    "SelectionError", "StoreError", "TruncatedError", "UnknownCodecError", "UnsupportedError", "ZcoreError",
+    "__version__", "blosc", "codecs", "config", "create_array", "get_include", "open", "show_config",
+]

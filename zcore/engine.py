@@ -11,7 +11,7 @@ import numpy as np
 
 from zcore import config, workers
 from zcore.codecs.chain import CodecChain
-from zcore.errors import ChunkError, LockError, NodeNotFoundError, SelectionError, StoreError
+from zcore.errors import ChunkError, LockError, NodeNotFoundError, ReadOnlyError, SelectionError, StoreError
 from zcore.kernel.copy import is_filled
 from zcore.kernel.read import ReadPlan
 from zcore.kernel.write import WritePlan
@@ -38,11 +38,14 @@ class Options:
         blosc chunks of a foreign item size.
     write_empty_chunks : bool
         Store objects that hold only the fill value.
+    read_only : bool
+        Refuse every change.
     """
 
-    __slots__ = ("lock", "missing", "threads", "strict", "write_empty_chunks")
+    __slots__ = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only")
 
-    def __init__(self, lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False):
+    def __init__(self, lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False,
+                 read_only=False):
         if missing not in ("fill", "raise"):
             raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
@@ -52,6 +55,7 @@ class Options:
         self.threads = threads
         self.strict = bool(strict)
         self.write_empty_chunks = bool(write_empty_chunks)
+        self.read_only = bool(read_only)
 
     @property
     def keeps_filled(self):
@@ -136,6 +140,12 @@ class Binding:
     def describe(self):
         """Return where the array is, for messages."""
         return f"{self.store!r}/{self.path}" if self.path else repr(self.store)
+
+    def check_writable(self):
+        """Raise ReadOnlyError when this handle or its store is for reading."""
+        if self.options.read_only or self.store.read_only:
+            raise ReadOnlyError(f"{self.describe()} is open for reading; mode='r+' opens it for writing",
+                                key=self.document)
 
     def locks(self):
         """Return the `ObjectLocks` of the array."""

@@ -441,9 +441,8 @@ _all_locks = weakref.WeakSet()
 _shared = weakref.WeakValueDictionary()
 
 
-def locks_of(directory, document):
-    """Return the `ObjectLocks` of a document in a directory, one for all handles of this process."""
-    key = (directory, document)
+def locks_of(key, directory=None, document=None):
+    """Return the `ObjectLocks` known by `key`, one for all handles of this process; see there for the rest."""
     # setdefault alone would do, but makes a new value for each call.
     found = _shared.get(key)
     return _shared.setdefault(key, ObjectLocks(directory, document)) if found is None else found

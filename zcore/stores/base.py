@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from operator import index
 
 from zcore.errors import ReadOnlyError
+from zcore.kernel.locks import ObjectLocks, locks_of
 from zcore.stores.keys import POSIX, check_key, check_prefix
 
 ByteRange = tuple[int | None, int | None]
@@ -36,12 +37,15 @@ class Store(ABC):
         The base directory when each key is the file of that name below it and the compiled code may open it.
     key_flavour : str
         Which rules keys have to obey (`zcore.stores.keys`).
+    fsync : bool
+        Changes reach the disk before the call that makes them returns.
     """
 
     read_only: bool = True
     uri: str | None = None
     native_path: str | None = None
     key_flavour = POSIX
+    fsync: bool = False
 
     # Reading
 
@@ -86,6 +90,13 @@ class Store(ABC):
         """
         check_key(key, self.key_flavour)
         return None
+
+    def locks(self, path: str, document: str) -> ObjectLocks:
+        """Return the locks under which the objects of the node at `path` are replaced.
+
+        `document` is the name of its metadata document. All handles of this process get the same locks.
+        """
+        return locks_of((id(self), path))
 
     def exists(self, key: str) -> bool:
         """Return whether `key` has a value."""

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Callable
 
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
+from zcore.kernel.locks import ObjectLocks, locks_of
 from zcore.stores import atomic, listing, spelling, tree
 from zcore.stores.base import ByteRange, Identity, Listing, Store, flat_view, resolve_range
 from zcore.stores.keys import NATIVE, absolute_base, check_prefix, key_to_path
@@ -119,6 +120,10 @@ class DirectoryStore(Store):
     def get_with_identity(self, key: str) -> tuple[bytes, Identity] | None:
         found = self._read(key, None)
         return None if found is None else (found[0], identity_of(found[1]))
+
+    def locks(self, path: str, document: str) -> ObjectLocks:
+        directory = os.path.join(self.path, path) if path else self.path
+        return locks_of((directory, document), directory, document)
 
     def identity(self, key: str) -> Identity | None:
         status = self._stat(key)

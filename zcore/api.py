@@ -1,0 +1,217 @@
+"""The functions that make arrays: open and create. Names and keywords are those of zarr-python."""
+import os
+
+from zcore import lifecycle
+from zcore.arrays import Array
+from zcore.engine import Binding, Options
+from zcore.errors import NodeExistsError, NodeNotFoundError, UnsupportedError
+from zcore.formats import FORMATS
+from zcore.stores.base import Store
+from zcore.stores.directory import DirectoryStore
+
+MODES = ("r", "r+", "a", "w", "w-")
+# What stands in a directory of a format that this version does not read.
+_OTHER_FORMATS = (("zarr.json", "Zarr v3"), (".zarray", "Zarr v2"), (".zgroup", "Zarr v2"), ("meta", "Zarr v1"))
+
+
+def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_value=0, cname=None, clevel=None,
+         shuffle=None, compressors=None, zarr_format=None, attributes=None, lock=True, missing="fill", threads=None,
+         strict=True, write_empty_chunks=False, fsync=False):
+    """Open an array, or create it.
+
+    Parameters
+    ----------
+    store : str, os.PathLike or Store
+        A directory, a ``file:`` URI, or a store.
+    mode : {"r", "r+", "a", "w", "w-"}
+        Read; read and write; open or create; create and replace; create where nothing is.
+    path : str
+        Of the array in the store.
+    shape, chunks, dtype, fill_value, attributes, compressors
+        Of an array that is created; see `create_array`.
+    cname, clevel, shuffle
+        Of an array that is created in the ``__zmeta__`` format: compressor, level 0 to 9, and 0, 1 or 2 for no, byte
+        or bit shuffle. Any of them asks for that format.
+    zarr_format : {"zmeta", 3, 2}, optional
+        Of an array that is created; what `open` must find, of one that exists.
+    lock : bool
+        Lock every stored object while it is replaced, so that threads and processes that write parts of one chunk
+        lose nothing. None and False write without locks.
+    missing : {"fill", "raise"}
+        Whether an absent object stands for the fill value or is an error.
+    threads : int, optional
+        Of each read and write; `zcore.config.threads` by default.
+    strict : bool
+        Refuse chunks that the format forbids, even where they can be read.
+    write_empty_chunks : bool
+        Store chunks that hold only the fill value; else they are erased.
+    fsync : bool
+        Every change reaches the disk before the call returns.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    NodeNotFoundError
+        Nothing to open.
+    NodeExistsError
+        Mode ``"w-"``, and an array is there.
+    MetadataError
+        A metadata document breaks a rule of its format.
+    UnsupportedError
+        What is there needs something that zcore does not have.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     a = open(folder, mode="w", shape=(10, 10), chunks=(5, 5), dtype="i4", fill_value=42, cname="lz4")
+    ...     a[0, :] = 1
+    ...     b = open(folder)
+    ...     int(b[0, 0]), int(b[9, 9])
+    (1, 42)
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode is {mode!r}, expected one of {', '.join(MODES)}")
+    options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r")
+    store = _store_of(store, mode == "r", fsync)
+    path = _path_of(path)
+    if mode in ("r", "r+", "a"):
+        binding = _find(store, path, zarr_format, options)
+        if binding is not None:
+            return Array(binding)
+        if mode != "a" or shape is None:
+            raise NodeNotFoundError(f"no array at {path!r} in {store!r}", path=path, format=zarr_format)
+    if shape is None:
+        raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=")
+    if zarr_format is None and (cname, clevel, shuffle) != (None, None, None):
+        zarr_format = "zmeta"
+    settings = {"cname": cname, "clevel": clevel, "shuffle": shuffle}
+    try:
+        return _create(store, path, shape, dtype, chunks, fill_value, compressors, settings, zarr_format or 3,
+                       attributes, options, mode == "w")
+    except NodeExistsError:
+        if mode != "a":
+            raise
+        # Somebody else created it since we looked.
+        return Array(_find(store, path, zarr_format, options))
+
+
+def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="auto", fill_value=0, zarr_format=3,
+                 attributes=None, overwrite=False, lock=True, missing="fill", threads=None, strict=True,
+                 write_empty_chunks=False, fsync=False):
+    """Create an array.
+
+    Parameters
+    ----------
+    store : str, os.PathLike or Store
+    name : str, optional
+        Path of the array in the store; its root by default.
+    shape : int or tuple of int
+    dtype : object
+        What `numpy.dtype` takes.
+    chunks : tuple of int, int, "auto" or str
+        Elements per chunk; a size such as ``"4 MB"`` lets zcore choose.
+    compressors : codec, dict, or "auto"
+        One compressor, such as ``zcore.codecs.BloscCodec(cname="lz4", clevel=3, shuffle=1)``.
+    fill_value : scalar or None
+        Of elements never written; None leaves it undefined.
+    zarr_format : {3, 2, "zmeta"}
+    attributes : dict, optional
+    overwrite : bool
+        Replace an array that is there.
+    lock, missing, threads, strict, write_empty_chunks, fsync
+        See `open`.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    NodeExistsError
+        An array is there, and `overwrite` is false.
+    ValueError, TypeError, UnsupportedError
+        The format cannot express what is asked for.
+    """
+    options = Options(lock, missing, threads, strict, write_empty_chunks)
+    return _create(_store_of(store, False, fsync), _path_of(name or ""), shape, dtype, chunks, fill_value,
+                   None if compressors == "auto" else compressors, {}, zarr_format, attributes, options, overwrite)
+
+
+def _create(store, path, shape, dtype, chunks, fill_value, compressors, settings, zarr_format, attributes, options,
+            overwrite):
+    format = FORMATS.get(zarr_format)
+    if format is None:
+        raise UnsupportedError(f"zarr_format is {zarr_format!r}, this version writes "
+                               f"{', '.join(map(repr, FORMATS))}", feature=f"zarr_format {zarr_format}")
+    if dtype is None:
+        raise TypeError("creating an array needs dtype=")
+    prefix = path + "/" if path else ""
+    for document, other in _OTHER_FORMATS:
+        if store.exists(prefix + document):
+            raise NodeExistsError(f"{path or store!r} holds a {other} node ({document}), which this version does not "
+                                  "replace", path=path)
+    metadata = format.new_array(shape, dtype, chunks, fill_value, _specs_of(compressors, dtype), **settings)
+    return Array(lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite))
+
+
+def _specs_of(compressors, dtype):
+    """Return the codecs that a caller named as a tuple of `CodecSpec`, or None when he left the choice."""
+    if compressors is None:
+        return None
+    import numpy as np
+
+    from zcore.codecs.chain import CODECS
+    from zcore.errors import UnknownCodecError
+
+    specs = []
+    for codec in compressors if isinstance(compressors, (list, tuple)) else [compressors]:
+        if isinstance(codec, dict):
+            cls = CODECS.get(codec.get("name"))
+            if cls is None:
+                raise UnknownCodecError(f"no codec is named {codec.get('name')!r}", feature="codec",
+                                        codec=codec.get("name"))
+            codec = cls.from_configuration(codec.get("configuration") or {})
+        if hasattr(codec, "resolve"):
+            codec = codec.resolve(np.dtype(dtype).itemsize)
+        specs.append(codec.spec())
+    return tuple(specs)
+
+
+def _store_of(store, read_only, fsync):
+    if isinstance(store, Store):
+        return store
+    store = os.fspath(store)
+    if isinstance(store, str) and ":" in store:
+        # A colon is either a URI's or part of a name: the URI rules decide.
+        return DirectoryStore.from_uri(store, read_only=read_only, fsync=fsync)
+    return DirectoryStore(store, read_only=read_only, fsync=fsync)
+
+
+def _path_of(path):
+    """Return a path without the leading ``/`` that the hierarchy's own spelling has."""
+    return path.strip("/")
+
+
+def _find(store, path, zarr_format, options):
+    """Return the binding of the array at `path`, or None."""
+    prefix = path + "/" if path else ""
+    for document, other in _OTHER_FORMATS[:1]:
+        if store.exists(prefix + document):
+            raise UnsupportedError(f"{path or store!r} is a {other} node, which this version does not read",
+                                   feature=other)
+    for name, format in FORMATS.items():
+        if zarr_format is not None and zarr_format != name:
+            continue
+        try:
+            return Binding(store, path, format, options)
+        except NodeNotFoundError:
+            pass
+    for document, other in _OTHER_FORMATS:
+        if store.exists(prefix + document):
+            raise UnsupportedError(f"{path or store!r} is a {other} node, which this version does not read",
+                                   feature=other)
+    return None

@@ -1,0 +1,361 @@
+"""The array that the user holds: NumPy's manners over a `Binding`."""
+import math
+
+import numpy as np
+
+from zcore import lifecycle
+from zcore.attributes import Attributes
+from zcore.engine import Binding, Options
+from zcore.selection import basic
+
+
+class Array:
+    """A chunked array in a store.
+
+    Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes as a NumPy array does; nothing is kept in
+    memory between two calls. The shape is that of the moment the array was opened; `refresh` looks again.
+
+    Examples
+    --------
+    >>> import zcore
+    >>> a = zcore.create_array(zcore.MemoryStore(), shape=(4, 6), chunks=(2, 3), dtype="i4", zarr_format="zmeta")
+    >>> a[1:3, ::2] = 7
+    >>> a[:, 2]
+    array([0, 7, 7, 0], dtype=int32)
+    >>> a.nchunks, a.nchunks_initialized
+    (4, 4)
+    """
+
+    __slots__ = ("_binding", "__weakref__")
+
+    def __init__(self, binding):
+        self._binding = binding
+
+    # what it is
+
+    @property
+    def metadata(self):
+        """The `ArrayMetadata`: all that the document says."""
+        return self._binding.metadata
+
+    @property
+    def shape(self):
+        """Elements per dimension, a tuple of int; assigning resizes the array."""
+        return self._binding.metadata.shape
+
+    @shape.setter
+    def shape(self, shape):
+        self.resize(shape)
+
+    @property
+    def dtype(self):
+        """Type of the elements, a numpy.dtype, byte order included."""
+        return self._binding.metadata.dtype
+
+    @property
+    def ndim(self):
+        """Number of dimensions."""
+        return len(self._binding.metadata.shape)
+
+    @property
+    def size(self):
+        """Number of elements."""
+        return self._binding.metadata.size
+
+    @property
+    def itemsize(self):
+        """Bytes of an element."""
+        return self._binding.metadata.itemsize
+
+    @property
+    def nbytes(self):
+        """Bytes of all elements, decoded."""
+        return self._binding.metadata.nbytes
+
+    @property
+    def chunks(self):
+        """Elements of a chunk per dimension."""
+        return self._binding.metadata.chunk_shape
+
+    @property
+    def shards(self):
+        """Elements of a shard per dimension; None for an array without shards."""
+        return None
+
+    @property
+    def fill_value(self):
+        """Value of elements never written; None when the document leaves it undefined (they read as zero)."""
+        return self._binding.metadata.fill_value
+
+    @property
+    def order(self):
+        """Order of the elements in a chunk: ``"C"``."""
+        return "C"
+
+    @property
+    def codecs(self):
+        """The codecs of the chain, from array to bytes."""
+        return self._binding.chain.codecs
+
+    @property
+    def attrs(self):
+        """The user's attributes, a mutable mapping on the store."""
+        return Attributes(self._binding)
+
+    @property
+    def store(self):
+        """The store that holds the array."""
+        return self._binding.store
+
+    @property
+    def path(self):
+        """Path in the store, ``""`` at its root."""
+        return self._binding.path
+
+    @property
+    def name(self):
+        """Path with a leading ``/``."""
+        return "/" + self._binding.path
+
+    @property
+    def basename(self):
+        """Last part of the path."""
+        return self._binding.path.rpartition("/")[2]
+
+    @property
+    def read_only(self):
+        """Whether changes are refused."""
+        return self._binding.options.read_only or self._binding.store.read_only
+
+    @property
+    def lock(self):
+        """Whether objects are locked while they are replaced."""
+        return self._binding.options.lock
+
+    @property
+    def missing(self):
+        """What an absent object is: ``"fill"`` or ``"raise"``."""
+        return self._binding.options.missing
+
+    @property
+    def threads(self):
+        """Threads of a read or write; None for `zcore.config.threads`."""
+        return self._binding.options.threads
+
+    @property
+    def strict(self):
+        """Whether what the formats forbid is refused where it could be read."""
+        return self._binding.options.strict
+
+    @property
+    def cdata_shape(self):
+        """Chunks per dimension."""
+        return self._binding.metadata.grid_shape
+
+    @property
+    def nchunks(self):
+        """Chunks of the grid, stored or not."""
+        return self._binding.metadata.n_chunks
+
+    @property
+    def nchunks_initialized(self):
+        """Chunks of the grid whose object exists; costs a listing."""
+        grid = self._binding.metadata.grid_shape
+        return sum(all(i < n for i, n in zip(coords, grid, strict=True))
+                   for _, coords in self._binding.stored_chunks())
+
+    @property
+    def nbytes_stored(self):
+        """Bytes of all objects of the array, documents included; costs a listing."""
+        return self._binding.store.getsize_prefix(self._binding.prefix)
+
+    # reading
+
+    def __getitem__(self, selection):
+        box = basic(selection, self.shape)
+        out = np.empty(box.shape, self.dtype)
+        self._read(box, out)
+        return out[()] if box.is_element else out
+
+    def read(self, selection=..., out=None):
+        """Return the selected elements, in `out` if that is given.
+
+        Parameters
+        ----------
+        selection : int, slice, ..., or a tuple of these
+        out : ndarray, optional
+            Writable, of the selection's shape and the array's type; any strides. Elements of a whole chunk are decoded
+            straight into it where they lie in it as in the chunk.
+
+        Raises
+        ------
+        SelectionError
+            The selection does not fit the array.
+        ValueError, TypeError
+            `out` has another shape or type, or is not writable.
+        """
+        box = basic(selection, self.shape)
+        if out is None:
+            out = np.empty(box.shape, self.dtype)
+        else:
+            if not isinstance(out, np.ndarray):
+                raise TypeError(f"out is {type(out).__name__}, expected numpy.ndarray")
+            if out.shape != box.shape:
+                raise ValueError(f"out has shape {out.shape}, the selection {box.shape}")
+            if out.dtype != self.dtype:
+                raise TypeError(f"out has type {out.dtype}, the array {self.dtype}")
+            if not out.flags.writeable:
+                raise ValueError("out is not writable")
+        self._read(box, out)
+        return out
+
+    def _read(self, box, out):
+        self._binding.read(box, out if box.expand is None else out[box.expand])
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is False:
+            raise ValueError("an array in a store cannot become a NumPy array without a copy")
+        out = self[...]
+        return out if dtype is None else out.astype(dtype, copy=False)
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        # One row of chunks a read: a chunk is decoded once, however many rows it has.
+        n_rows = self.chunks[0]
+        for start in range(0, self.shape[0], n_rows):
+            yield from self[start:start + n_rows]
+
+    def __bool__(self):
+        return bool(self[...])
+
+    # writing
+
+    def __setitem__(self, selection, values):
+        self._binding.check_writable()
+        box = basic(selection, self.shape)
+        values = _cast(values, self.dtype)
+        values = _broadcast(values, box.shape)
+        if box.expand is not None:
+            values = values[box.expand]
+        self._binding.write(box, values)
+
+    def resize(self, *shape):
+        """Change the shape; elements that stay keep their values, new ones have the fill value.
+
+        Parameters
+        ----------
+        *shape : int, or one tuple of int
+
+        Raises
+        ------
+        ValueError
+            Another number of dimensions, or a negative length.
+        """
+        self._binding.check_writable()
+        lifecycle.resize(self._binding, shape[0] if len(shape) == 1 and np.iterable(shape[0]) else shape)
+
+    def append(self, data, axis=0):
+        """Add elements behind the last ones along `axis`; returns the new shape.
+
+        Appends of several threads and processes come one after the other, each whole: a reader, or a kill, sees the
+        old length or the new one.
+
+        Raises
+        ------
+        ValueError
+            `data` does not have the array's shape in the other dimensions.
+        """
+        self._binding.check_writable()
+        if not -self.ndim <= axis < self.ndim:
+            raise ValueError(f"axis is {axis}, the array has {self.ndim} dimensions")
+        return lifecycle.append(self._binding, _cast(data, self.dtype), axis % self.ndim)
+
+    def refresh(self):
+        """Look at the metadata document again: another writer may have changed the shape. Returns the array."""
+        self._binding.reload()
+        return self
+
+    # manners
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        """Nothing to close: every call leaves the store as it says."""
+
+    def __reduce__(self):
+        binding = self._binding
+        return _reopen, (binding.store, binding.path, binding.format.name, binding.options.as_keywords())
+
+    def __eq__(self, other):
+        if not isinstance(other, Array):
+            return NotImplemented
+        return (self.store == other.store and self.path == other.path and self.metadata == other.metadata)
+
+    __hash__ = None
+
+    def __repr__(self):
+        metadata = self.metadata
+        return (f"<zcore.Array {self.name!r} {metadata.shape} {_type_name(metadata.dtype)}, chunks "
+                f"{metadata.chunk_shape}, format {metadata.zarr_format}{', read-only' if self.read_only else ''}>")
+
+    @property
+    def info(self):
+        """A description of several lines, objects counted; costs a listing."""
+        metadata = self.metadata
+        stored = self.nbytes_stored
+        ratio = f" (ratio {metadata.nbytes / stored:.1f})" if stored else ""
+        rows = {
+            "path": self.name,
+            "store": repr(self.store),
+            "format": metadata.zarr_format,
+            "shape": f"{metadata.shape} = {metadata.size} elements",
+            "type": _type_name(metadata.dtype),
+            "fill value": metadata.fill_value,
+            "chunks": f"{metadata.chunk_shape}, {math.prod(metadata.grid_shape)} in a grid of {metadata.grid_shape}",
+            "stored chunks": self.nchunks_initialized,
+            "codecs": ", ".join(map(repr, self.codecs)),
+            "bytes": f"{metadata.nbytes} decoded, {stored} stored{ratio}",
+        }
+        return "\n".join(f"{name:14}: {value}" for name, value in rows.items())
+
+
+def _type_name(dtype):
+    return str(dtype) if dtype.names is None else str(dtype.descr)
+
+
+def _cast(values, dtype):
+    """Return values as an ndarray of the array's type, by the rules of NumPy's assignment."""
+    if isinstance(values, (np.ndarray, np.generic)):
+        values = np.asarray(values)
+        if values.dtype == dtype:
+            return values
+        cast = np.empty(values.shape, dtype)
+        cast[...] = values
+        return cast
+    return np.asarray(values, dtype)
+
+
+def _broadcast(values, shape):
+    """Return values broadcast as NumPy's assignment does: leading dimensions of length 1 may be too many."""
+    if values.shape == shape:
+        return values
+    squeezed = values
+    while squeezed.ndim > len(shape) and squeezed.shape[0] == 1:
+        squeezed = squeezed[0]
+    try:
+        return np.broadcast_to(squeezed, shape)
+    except ValueError:
+        raise ValueError(f"could not broadcast input array from shape {values.shape} into shape {shape}") from None
+
+
+def _reopen(store, path, format_name, keywords):
+    from zcore.formats import FORMATS
+
+    return Array(Binding(store, path, FORMATS[format_name], Options(**keywords)))

@@ -1,0 +1,84 @@
+"""The attributes of a node: a mapping that is read from and written to the store."""
+from collections.abc import MutableMapping
+
+from zcore import lifecycle
+
+
+class Attributes(MutableMapping):
+    """User attributes: names and JSON values.
+
+    Every access reads what is stored now, and every change is one atomic write under the node's lock, so that two
+    writers who set different attributes lose none. `update` with several attributes is one write.
+    """
+
+    __slots__ = ("_binding",)
+
+    def __init__(self, binding):
+        self._binding = binding
+
+    def asdict(self):
+        """Return all attributes as a new dict; one read."""
+        return lifecycle.read_attributes(self._binding)
+
+    def __getitem__(self, name):
+        return self.asdict()[name]
+
+    def __iter__(self):
+        return iter(self.asdict())
+
+    def __len__(self):
+        return len(self.asdict())
+
+    def __contains__(self, name):
+        return name in self.asdict()
+
+    def __setitem__(self, name, value):
+        self.update({name: value})
+
+    def __delitem__(self, name):
+        def change(attributes):
+            del attributes[name]
+        self._change(change)
+
+    def update(self, *args, **kwargs):
+        """Set several attributes in one write; takes what `dict.update` takes."""
+        new = dict(*args, **kwargs)
+        self._change(lambda attributes: attributes.update(new))
+
+    def put(self, attributes):
+        """Replace all attributes by those of a mapping in one write."""
+        new = dict(attributes)
+
+        def change(old):
+            old.clear()
+            old.update(new)
+        self._change(change)
+
+    def clear(self):
+        """Remove all attributes in one write."""
+        self.put({})
+
+    def pop(self, name, *default):
+        """Remove an attribute and return its value, or `default` when there is none."""
+        found = []
+        self._change(lambda attributes: found.append(attributes.pop(name, *default)))
+        return found[0]
+
+    def popitem(self):
+        """Remove an attribute and return its name and value."""
+        found = []
+        self._change(lambda attributes: found.append(attributes.popitem()))
+        return found[0]
+
+    def setdefault(self, name, default=None):
+        """Return an attribute, which is set to `default` first when there is none."""
+        found = []
+        self._change(lambda attributes: found.append(attributes.setdefault(name, default)))
+        return found[0]
+
+    def _change(self, change):
+        self._binding.check_writable()
+        lifecycle.change_attributes(self._binding, change)
+
+    def __repr__(self):
+        return f"Attributes({self.asdict()!r})"

@@ -1,0 +1,210 @@
+"""An array comes into being, changes its shape, and goes; always in an order that no kill can turn into wrong data.
+
+========  ==========================================================================================================
+create    left-overs erased, attributes, then the metadata document: a node exists from its last write on
+delete    the document first, then the rest; to overwrite is to delete and to create
+shrink    the document first, then objects outside are erased and border objects reset beyond the new shape
+grow      objects outside the old shape erased and border objects reset beyond it, whoever wrote them, then the document
+append    the data, then the document
+========  ==========================================================================================================
+
+Each step runs under the whole-range lock of the document, or, while there is none, under a lock of the directory.
+What is in the way is found by listing the objects that exist, never by probing the chunks of the grid.
+"""
+import contextlib
+import errno
+import os
+
+from zcore.engine import Binding
+from zcore.errors import LockError, NodeExistsError
+from zcore.selection import Box, whole
+
+
+def create(store, path, format, metadata, attributes, options, *, overwrite=False):
+    """Create an array and return its `Binding`.
+
+    Parameters
+    ----------
+    store : Store
+    path : str
+    format : module
+    metadata : ArrayMetadata
+    attributes : dict or None
+    options : Options
+    overwrite : bool
+        Replace an array that stands there.
+
+    Raises
+    ------
+    NodeExistsError
+        An array stands there, and `overwrite` is false.
+    """
+    prefix = path + "/" if path else ""
+    document = format.render_array(metadata)
+    attributes_document = format.render_attributes(attributes) if attributes else None
+    with _place(store, path, options):
+        if store.exists(prefix + format.array_document):
+            if not overwrite:
+                raise NodeExistsError(f"an array stands at {path or store!r} already", path=path)
+            _delete_document(store, path, format, options)
+        _erase_rest(store, prefix, format)
+        if store.native_path is not None:
+            os.makedirs(os.path.join(store.native_path, path, format.chunk_directory), exist_ok=True)
+        if attributes_document is not None:
+            store.set(prefix + format.attributes_document, attributes_document)
+        store.set(prefix + format.array_document, document)
+    return Binding(store, path, format, options)
+
+
+def delete(store, path, format, options):
+    """Delete the array at `path`; one that is gone already is no error."""
+    with _place(store, path, options):
+        _delete_document(store, path, format, options)
+        _erase_rest(store, path + "/" if path else "", format)
+
+
+def _delete_document(store, path, format, options):
+    """Take the document away while nobody writes an object; from then on there is no array."""
+    document = (path + "/" if path else "") + format.array_document
+    if not options.lock:
+        store.erase(document)
+        return
+    with contextlib.suppress(FileNotFoundError), store.locks(path, format.array_document).whole():
+        store.erase(document)
+
+
+def _erase_rest(store, prefix, format):
+    """Erase what an array leaves behind, and nothing that is not the format's."""
+    store.erase(prefix + format.attributes_document)
+    store.erase_prefix(f"{prefix}{format.chunk_directory}/")
+
+
+@contextlib.contextmanager
+def _place(store, path, options):
+    """Keep others from creating or deleting a node at `path`.
+
+    There is no document to lock yet, so it is the directory that is locked (`flock`). A file of ours keeps it from
+    being pruned meanwhile.
+    """
+    if store.native_path is None or not options.lock:
+        yield
+        return
+    import fcntl
+
+    directory = os.path.join(store.native_path, path)
+    while True:
+        os.makedirs(directory, exist_ok=True)
+        try:
+            fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            _flock(fcntl, fd, directory)
+            if not _is_same(fd, directory):
+                continue
+            keeper = os.path.join(directory, f".__zc_tmp.{os.urandom(8).hex()}")
+            try:
+                os.close(os.open(keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+            except FileNotFoundError:
+                continue
+            try:
+                yield
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(keeper)
+            return
+        finally:
+            os.close(fd)
+
+
+def _flock(fcntl, fd, directory):
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    except OSError as exc:
+        if exc.errno not in (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EACCES):
+            raise
+        raise LockError(f"cannot lock directory {directory}: {exc.strerror}; lock=None writes without locks",
+                        key=directory, errno=exc.errno) from exc
+
+
+def _is_same(fd, directory):
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(directory))
+    except FileNotFoundError:
+        return False
+
+
+def resize(binding, shape):
+    """Give an array another shape; elements that stay keep their values, new ones have the fill value.
+
+    Costs what the objects at the border and outside cost, and a listing of those that exist.
+
+    Raises
+    ------
+    ValueError
+        The number of dimensions differs, or a length is negative.
+    """
+    with binding.exclusive() as exclusive:
+        old = binding.metadata.shape
+        new = binding.metadata.replace(shape=tuple(shape)).shape
+        if len(new) != len(old):
+            raise ValueError(f"array has {len(old)} dimensions, the new shape {new} has {len(new)}")
+        kept = tuple([min(a, b) for a, b in zip(old, new, strict=True)])
+        if kept != old:
+            exclusive.replace_metadata(binding.metadata.replace(shape=kept))
+        # Whether the shape has just shrunk to `kept` or is about to grow from it, nothing may be left beyond it.
+        _reset_outside(binding, kept)
+        if new != kept:
+            exclusive.replace_metadata(binding.metadata.replace(shape=new))
+
+
+def append(binding, values, axis):
+    """Add `values`, an ndarray of the stored type, behind the last elements along `axis`; return the new shape.
+
+    Appends of several threads and processes come one after the other, each whole. A kill leaves the old length.
+    """
+    with binding.exclusive() as exclusive:
+        old = binding.metadata.shape
+        expected = old[:axis] + values.shape[axis:axis + 1] + old[axis + 1:]
+        if values.shape != expected:
+            raise ValueError(f"array has shape {old}, cannot append values of shape {values.shape} along axis {axis}")
+        metadata = binding.metadata.replace(shape=old[:axis] + (old[axis] + values.shape[axis],) + old[axis + 1:])
+        starts = tuple([old[d] if d == axis else 0 for d in range(len(old))])
+        box = Box(starts, (1,) * len(old), values.shape)
+        # Every object that the new elements touch is replaced or erased, so nothing old shows in them.
+        binding.write_once(box, values, metadata=metadata, old_shape=old, exclusive=True)
+        exclusive.replace_metadata(metadata)
+        return metadata.shape
+
+
+def _reset_outside(binding, shape):
+    """Erase the objects outside of `shape` and give the fill value to what border objects hold beyond it."""
+    chunk_shape = binding.metadata.chunk_shape
+    grid = binding.metadata.replace(shape=shape).grid_shape
+    border = []
+    for key, coords in list(binding.stored_chunks()):
+        if any(i >= n for i, n in zip(coords, grid, strict=True)):
+            binding.store.erase(key)
+        elif any((i + 1) * c > n for i, c, n in zip(coords, chunk_shape, shape, strict=True)):
+            task = 0
+            for i, n in zip(coords, grid, strict=True):
+                task = task * n + i
+            border.append(task)
+    if border:
+        binding.write_once(whole(shape), None, metadata=binding.metadata.replace(shape=shape), old_shape=shape,
+                           exclusive=True, tasks=border)
+
+
+def change_attributes(binding, change):
+    """Replace the attributes by what ``change(attributes)`` makes of them, in one write that loses no other."""
+    key = binding.prefix + binding.format.attributes_document
+    with binding.exclusive():
+        attributes = read_attributes(binding)
+        change(attributes)
+        binding.store.set(key, binding.format.render_attributes(attributes))
+
+
+def read_attributes(binding):
+    """Return the attributes as they are stored now, a new dict."""
+    raw = binding.store.get(binding.prefix + binding.format.attributes_document)
+    return binding.format.parse_attributes(raw, binding.path)
