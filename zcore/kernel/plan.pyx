@@ -233,8 +233,8 @@ cdef class Plan:
 
     cdef void copy_spec(self, const Span *spans, bint to_chunk, Copy *spec) noexcept nogil:
         """Describe the copy between the selected elements of a chunk and their place in the caller's array."""
-        cdef int64_t *chunk_side = spec.dst_strides if to_chunk else spec.src_strides
-        cdef int64_t *data_side = spec.src_strides if to_chunk else spec.dst_strides
+        cdef int64_t *chunk_side = &spec.dst_strides[0] if to_chunk else &spec.src_strides[0]
+        cdef int64_t *data_side = &spec.src_strides[0] if to_chunk else &spec.dst_strides[0]
         cdef int d
         spec.ndim = self.ndim
         spec.itemsize = self.itemsize
