@@ -151,7 +151,7 @@ def test_absent_blosc_is_explained(setup_script, monkeypatch):
     def absent(name):
         raise importlib.metadata.PackageNotFoundError(name)
     monkeypatch.setattr(importlib.metadata, "distribution", absent)
-    with pytest.raises(SystemExit, match="needs the Python distribution blosc: .*pip install blosc.*ZCORE_LIBS=system"):
+    with pytest.raises(SystemExit, match="needs the Python distribution blosc: .*install blosc.*ZCORE_LIBS=system"):
         setup_script.blosc_files()
 
 
