@@ -97,8 +97,8 @@ def test_debug_build_turns_the_checks_on(setup_script):
 
 @pytest.mark.parametrize("path", sorted(KERNEL.glob("*.pyx")), ids=lambda path: path.stem)
 def test_source_leaves_the_checks_to_the_build(setup_script, path):
-    # A header comment or a decorator wins over the directives of cythonize (seen with Cython 3.3): the debug build would
-    # run unchecked and nobody would notice.
+    # A header comment or a decorator wins over the directives of cythonize (seen with Cython 3.3): the debug build
+    # would run unchecked and nobody would notice.
     text = path.read_text(encoding="utf-8")
     assert [name for name in setup_script.CHECKS if name in text] == []
 
