@@ -109,7 +109,7 @@ def _run_in_child(arguments, threads):
             command += ["--directory", arguments.directory]
         if arguments.quick:
             command.append("--quick")
-        subprocess.run(command, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
         return json.loads(out.read_text("utf-8"))["runs"]
 
 

@@ -40,7 +40,7 @@ def digest(array):
 
 def _run(arguments):
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-    done = subprocess.run([sys.executable, "-P", *arguments], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-P", *arguments], capture_output=True, text=True, check=False,
                           env={**os.environ, "PYTHONPATH": path})
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])

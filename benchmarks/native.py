@@ -63,7 +63,7 @@ def library():
     if not target.exists():
         temporary = target.with_suffix(f".{os.getpid()}")
         try:
-            done = subprocess.run([*command, "-o", str(temporary)], capture_output=True, text=True)
+            done = subprocess.run([*command, "-o", str(temporary)], capture_output=True, text=True, check=False)
         except OSError as exc:
             raise ImportError(f"no C compiler: {exc}") from exc
         if done.returncode:

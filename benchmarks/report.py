@@ -67,8 +67,8 @@ def _heading(result):
     machine = result["machine"]
     facts = [
         f"commit {result['commit'] or 'unknown'}, {result['time']}",
-        f"{machine['cpu']}, {machine['cores']} cores, two spinning threads run {machine['parallel_speed_of_2_threads']} "
-        f"times as fast as one, load {machine['load'][0]}",
+        f"{machine['cpu']}, {machine['cores']} cores, load {machine['load'][0]}",
+        f"two spinning threads do {machine['parallel_speed_of_2_threads']} times the work of one",
         f"{machine['system']}, Python {machine['python']}, NumPy {machine['numpy']}",
         f"float32 data \"{result['data']}\", {result['repeats']} repeats",
     ]

@@ -125,8 +125,8 @@ def measure(bench, workload, libraries):
 
 def _take(bench, workload, libraries, operation):
     """Call `operation(name, library, i)` → sample over all rounds; return samples and failures by library."""
-    repeats = bench.options.repeats if workload.max_repeats is None else min(bench.options.repeats, workload.max_repeats)
-    rounds = repeats * workload.samples_per_repeat
+    limit = workload.max_repeats or bench.options.repeats
+    rounds = min(bench.options.repeats, limit) * workload.samples_per_repeat
     samples, failed = {name: [] for name in libraries}, {}
     names = list(libraries)
     if workload.blocked:
@@ -143,7 +143,7 @@ def _take(bench, workload, libraries, operation):
             bench.say(f"{workload.name}: {done} of {len(turns)} samples")
         try:
             sample = operation(name, libraries[name], i)
-        except Exception as exc:  # whatever a library raises is its result
+        except Exception as exc:  # noqa: BLE001 (whatever a library raises is its result)
             failed[name] = f"{type(exc).__name__}: {exc}".strip()
             del samples[name]
             bench.say(f"{workload.name}: {name} is out, {failed[name]}")

@@ -11,8 +11,9 @@ LIBRARIES = {
     "zarr": ("zarr_python", {"pipeline": "batched"}),
     "zarr_fused": ("zarr_python", {"pipeline": "fused"}),
     "zarrs": ("zarrs", {}),
-    "tensorstore": ("tensorstore", {"sync": False}),
-    "tensorstore_sync": ("tensorstore", {"sync": True}),
+    "tensorstore": ("tensorstore", {}),
+    "tensorstore_mmap": ("tensorstore", {"variant": "mmap"}),
+    "tensorstore_sync": ("tensorstore", {"variant": "sync"}),
     "bare_loop": ("bare_loop", {}),
 }
 

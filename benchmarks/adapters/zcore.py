@@ -1,8 +1,9 @@
 """zcore itself: the `__zmeta__` view, locks on, as a user gets it."""
 import zcore
-
 from benchmarks import fixtures
 from benchmarks.adapters import Base
+from zcore import codecs, config, create_array
+from zcore import open as open_array
 
 
 class Adapter(Base):
@@ -14,10 +15,10 @@ class Adapter(Base):
         return {"zcore": zcore.__version__}
 
     def activate(self):
-        zcore.config.threads = self.threads
+        config.threads = self.threads
 
     def open(self, path):
-        return zcore.open(path)
+        return open_array(path)
 
     def read(self, handle):
         return handle[...]
@@ -26,9 +27,9 @@ class Adapter(Base):
         return handle[:count]
 
     def create(self, path, shape, chunks):
-        blosc = zcore.codecs.BloscCodec(cname=fixtures.CNAME, clevel=fixtures.CLEVEL, shuffle="shuffle")
-        return zcore.create_array(path, shape=shape, chunks=chunks, dtype="<f4", fill_value=0.0,
-                                  zarr_format="zmeta", compressors=blosc)
+        blosc = codecs.BloscCodec(cname=fixtures.CNAME, clevel=fixtures.CLEVEL, shuffle="shuffle")
+        return create_array(path, shape=shape, chunks=chunks, dtype="<f4", fill_value=0.0, zarr_format="zmeta",
+                            compressors=blosc)
 
     def write(self, handle, data):
         handle[...] = data
