@@ -9,7 +9,8 @@ The rules of the comparison:
   on the same files, with the page cache warm; which library comes first changes from round to round.
 - Fixtures are written by python-blosc and a JSON writer of their own (`fixtures`), not by a library under test. One set
   of chunk files is seen as `__zmeta__` and, through hard links, as Zarr v2.
-- Every result is compared with the source data, after the clock has stopped; a library that answers wrongly has no time.
+- Every result is compared with the source data, after the clock has stopped; a library that answers wrongly has no
+  time.
 - Every library makes its own result array within the measured time, has the same number of threads, the same codec
   and the settings that its documentation recommends (said in its adapter).
 - The bare loop (`bare_loop.c`) is the limit: the same work in C without any generality. It is no part of zcore.
