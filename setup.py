@@ -30,13 +30,15 @@ LIBRARIES = ("blosc", "zstd", "lz4", "z")
 LINKS_LIBRARIES = "compress"     # the only module that calls them: a second copy would be a second set of symbols
 COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
            "-fvisibility=hidden", "-Wno-unused-function"]
-CHECKS = {"boundscheck": True, "wraparound": True, "initializedcheck": True}
+# Never in a file's header comment, which would win over what is said here and take the checks out of the debug build.
+CHECKS = ("boundscheck", "wraparound", "initializedcheck")
+UNCHECKED, CHECKED = dict.fromkeys(CHECKS, False), dict.fromkeys(CHECKS, True)
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-# variant: (directives that override those of the files, flags of the compiler, flags of the linker)
+# variant: (directives, flags of the compiler, flags of the linker)
 VARIANTS = {
-    "release": ({}, ["-O3", "-g0"], []),
-    "debug": (CHECKS, ["-O0", "-g", "-UNDEBUG"], []),
-    "sanitize": ({}, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS),
+    "release": (UNCHECKED, ["-O3", "-g0"], []),
+    "debug": (CHECKED, ["-O0", "-g", "-UNDEBUG"], []),
+    "sanitize": (UNCHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS),
 }
 
 

@@ -1,4 +1,4 @@
-"""Settings of every test: repeatable examples, no deadlines, the caller's environment kept out.
+"""Settings of every test: repeatable examples, no deadlines.
 
 Warnings are errors and `slow` is left out by default; both are said in pyproject.toml.
 """

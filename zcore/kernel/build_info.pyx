@@ -1,10 +1,11 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """How the kernel was compiled, and what the CPU it runs on can do.
 
 Compiled, because only the compiler knows: `setup.py` defines the first two macros, the compiler and Cython the others. A
-debug or sanitizer build that went stale looks like any other from outside; here it tells its name.
+debug or sanitizer build that went stale looks like any other from outside; here it tells its name, and shows by a deed
+whether Cython's checks are in it.
 """
+from libc.stdint cimport uint8_t
 
 cdef extern from *:
     """
@@ -48,10 +49,11 @@ def build_info():
     """Return how the kernel was compiled, as a dict.
 
     `variant` is ``release``, ``debug`` or ``sanitize``; `libraries` is ``bundled`` or ``system``; `compiler` and `cython`
-    name the two compilers with their versions; `assertions` tells whether C assertions are alive.
+    name the two compilers with their versions; `assertions` and `bounds_checks` tell whether those of C and those of
+    Cython are alive.
 
     >>> sorted(build_info())
-    ['assertions', 'compiler', 'cython', 'libraries', 'variant']
+    ['assertions', 'bounds_checks', 'compiler', 'cython', 'libraries', 'variant']
     """
     cdef unsigned long version = CYTHON_HEX_VERSION    # as PY_VERSION_HEX: major, minor, micro in the upper bytes
     return {
@@ -60,7 +62,19 @@ def build_info():
         "compiler": ZCORE_COMPILER.decode("ascii").strip(),
         "cython": f"{version >> 24 & 255}.{version >> 16 & 255}.{version >> 8 & 255}",
         "assertions": ZCORE_ASSERTIONS,
+        "bounds_checks": _bounds_are_checked(),
     }
+
+
+def _bounds_are_checked():
+    """Return whether an index past the end of a view is found; the memory there is ours, so both answers are safe."""
+    cdef const uint8_t[::1] two = b"\0\0"
+    cdef const uint8_t[::1] one = two[:1]
+    cdef Py_ssize_t past_the_end = 1
+    try:
+        return one[past_the_end] != 0
+    except IndexError:
+        return True
 
 
 def cpu_features():

@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Compressed chunks by the C libraries, without the GIL.
 
 The only module that links the libraries, and the only one that calls them. c-blosc is used in its context-free forms:

@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Reading and replacing objects that lie in files, without the GIL.
 
 Compiled because a chunk of some kilobytes costs a few microseconds here, and would cost ten times that through

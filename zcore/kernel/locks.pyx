@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """The locks under which stored objects are replaced and metadata documents change.
 
 Compiled because every object that is written is locked, without the GIL, in about two microseconds.

@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Plans: tasks of a selection, their keys, and the loop over them.
 
 Compiled because a task of a small chunk costs a few microseconds in all. The loop takes no lock and makes no Python

@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Codec chains as programs of C steps.
 
 Compiled because it runs once a chunk, without the GIL. The chains that can be lowered are an optional compressor with

@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Reading: each task brings the selected elements of one chunk into the caller's array.
 
 A chunk that lies in the array as it lies in its object is decoded straight into place. Any other is decoded into the

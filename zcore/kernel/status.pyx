@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Codes and numbers of a failed kernel call, and the one place that turns them into an exception.
 
 Compiled because nogil code fills the values; the sentences are made here, with the GIL, after the loop has ended.

@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Writing: each task replaces one stored object, under its lock.
 
 A covered object (all its elements inside the array are written) is encoded and staged beside the old one before the

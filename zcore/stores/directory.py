@@ -17,7 +17,7 @@ from collections.abc import Callable
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
 from zcore.kernel.locks import ObjectLocks, locks_of
 from zcore.stores import atomic, listing, spelling, tree
-from zcore.stores.base import ByteRange, Identity, Listing, Store, flat_view, resolve_range
+from zcore.stores.base import ByteRange, Identity, Listing, Store, flat_view
 from zcore.stores.keys import NATIVE, absolute_base, check_prefix, key_to_path
 from zcore.stores.reading import identity_of, read_file, stat_file
 
@@ -172,7 +172,7 @@ class DirectoryStore(Store):
         return None if status is None or self._is_alias(key) else status
 
     def _readable_path(self, key):
-        path = key_to_path(self.path, key, self.key_flavour)
+        path = self._file_of(key)
         if self.confined:
             self._check_confined(path, key)
         return path
@@ -188,7 +188,7 @@ class DirectoryStore(Store):
         return self._write(key, value, exclusive=True)
 
     def _write(self, key, value, exclusive):
-        path = key_to_path(self.path, key, self.key_flavour)
+        path = self._file_of(key)
         data = flat_view(value)
         if self.confined:
             self._check_confined(os.path.dirname(path), key)
@@ -229,7 +229,7 @@ class DirectoryStore(Store):
 
     def _remove(self, key: str, remove: Callable[[str], None]):
         """Remove what has the name of `key` by `remove(path)`, then the parents that are left empty."""
-        path = key_to_path(self.path, key, self.key_flavour)
+        path = self._file_of(key)
         directory = os.path.dirname(path)
         if self.confined:
             self._check_confined(directory, key)
@@ -262,9 +262,12 @@ class DirectoryStore(Store):
 
     # What keeps keys and files one to one
 
+    def _file_of(self, key):
+        return key_to_path(self.path, key, self.key_flavour)
+
     def _directory_of(self, prefix):
         check_prefix(prefix, self.key_flavour)
-        return key_to_path(self.path, prefix[:-1], self.key_flavour) if prefix else self.path
+        return self._file_of(prefix[:-1]) if prefix else self.path
 
     def _check_base(self):
         try:

@@ -134,7 +134,8 @@ def absolute_base(path, cwd, flavour=NATIVE):
     import ntpath
     base = ntpath.normpath(ntpath.join(cwd, _without_long_form(path)))
     drive, rest = ntpath.splitdrive(base)
-    if not drive or drive.startswith("\\\\.\\") or (rest and rest[0] != "\\"):
+    is_share = drive.startswith("\\\\") and drive[2:3] not in ".?" and all(drive[2:].partition("\\"))
+    if not (is_share or drive[1:] == ":") or rest[:1] not in ("", "\\"):
         raise ValueError(f"{path!r} does not name a directory of a drive or a network share")
     return drive + (rest or "\\")
 

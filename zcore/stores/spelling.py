@@ -16,13 +16,15 @@ def ignores_case(path_of: Callable[[str], str], key: str) -> bool | None:
     swapped = key.translate(_SWAPPED_CASE)
     if swapped == key or not os.path.lexists(path_of(key + "/")):
         return None
-    return os.path.lexists(path_of(swapped + "/")) and not is_spelled_so(path_of, swapped)
+    if not os.path.lexists(path_of(swapped + "/")):
+        return False
+    return not (is_spelled_so(path_of, key) and is_spelled_so(path_of, swapped))
 
 
 def is_spelled_so(path_of: Callable[[str], str], key: str) -> bool:
     """Return whether every part of the existing `key` is written as its directory lists it.
 
-    Names that differ in Unicode normal form alone count as equal: HFS+ lists another form than it was given.
+    The decomposed form of a name counts too: HFS+ lists names in it, whatever it was given.
     """
     parent = ""
     for part in key.split("/"):
@@ -41,4 +43,4 @@ def _lists(directory, name):
     if name in names or name.isascii():
         return name in names
     from unicodedata import normalize
-    return normalize("NFC", name) in (normalize("NFC", other) for other in names)
+    return normalize("NFD", name) in names

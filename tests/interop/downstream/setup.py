@@ -2,10 +2,10 @@
 from Cython.Build import cythonize
 from setuptools import setup
 
-from zcore.config import get_include
+import zcore
 
 setup(
     name="chunk-reader",
     py_modules=[],
-    ext_modules=cythonize("chunk_reader.pyx", include_path=[get_include()]),
+    ext_modules=cythonize("chunk_reader.pyx", include_path=[zcore.get_include()]),
 )

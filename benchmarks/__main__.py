@@ -1,0 +1,142 @@
+"""The command ``python -m benchmarks``: ``run``, ``report`` and ``kernels``."""
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import adapters, data, kernels, machine, report, runner, workloads
+
+_RESULTS = Path(__file__).with_name("results")
+
+
+def _names(text):
+    return [name for name in text.split(",") if name]
+
+
+def _counts(text):
+    counts = [int(name) for name in _names(text)]
+    if not counts or min(counts) < 1:
+        raise argparse.ArgumentTypeError("thread counts are positive integers, separated by commas")
+    return counts
+
+
+def _library_names(text):
+    names = _names(text)
+    unknown = sorted(set(names) - set(adapters.LIBRARIES))
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no library {', '.join(unknown)}; there are {', '.join(adapters.LIBRARIES)}")
+    return names
+
+
+def _workload_names(text):
+    names = _names(text)
+    try:
+        workloads.select(names)
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from exc
+    return names
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure zcore and its peers.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="measure, write a JSON file and print the report")
+    run.add_argument("--libraries", type=_library_names, default=list(adapters.LIBRARIES),
+                     help=f"of {','.join(adapters.LIBRARIES)}")
+    run.add_argument("--workloads", type=_workload_names, default=None,
+                     help=f"of {','.join(workload.name for workload in workloads.WORKLOADS)}")
+    run.add_argument("--threads", type=_counts, default=[2], help="threads of each library; several: 1,2")
+    run.add_argument("--repeats", type=int, default=7)
+    run.add_argument("--data", choices=data.KINDS, default="smooth")
+    run.add_argument("--seed", type=int, default=0)
+    run.add_argument("--directory", default=None, help="where all files go (default: temporary files and /dev/shm)")
+    run.add_argument("--quick", action="store_true", help="tiny sizes, one repeat: checks the harness and the answers")
+    run.add_argument("--out", type=Path, default=None,
+                     help="result file (default: benchmarks/results/<time>-<commit>.json; none for a quick run)")
+    show = commands.add_parser("report", help="print the Markdown of a result file")
+    show.add_argument("file", type=Path, nargs="?", help="default: the newest of benchmarks/results")
+    show.add_argument("--base", choices=list(adapters.LIBRARIES), default=None, help="compare the others with this one")
+    show.add_argument("--out", type=Path, default=None)
+    alone = commands.add_parser("kernels", help="time the kernel's leaf functions against memcpy")
+    alone.add_argument("--quick", action="store_true")
+    return parser
+
+
+def _run(arguments):
+    selected = workloads.select(arguments.workloads)
+    repeats = 1 if arguments.quick else arguments.repeats
+    result = {
+        "format": 1,
+        "time": machine.now(),
+        "commit": machine.commit(),
+        "machine": machine.describe(**({"spin_count": 10**6} if arguments.quick else {})),
+        "data": arguments.data,
+        "seed": arguments.seed,
+        "repeats": repeats,
+        "quick": arguments.quick,
+        "runs": [],
+    }
+    for threads in arguments.threads:
+        if len(arguments.threads) > 1:
+            # Several libraries fix their pools at first use: each count gets a new process.
+            result["runs"] += _run_in_child(arguments, threads)
+            continue
+        options = runner.Options(repeats=repeats, threads=threads, quick=arguments.quick, kind=arguments.data,
+                                 seed=arguments.seed, directory=arguments.directory)
+        result["runs"].append(runner.run(selected, arguments.libraries, options))
+    out = arguments.out
+    if out is None and not arguments.quick:
+        _RESULTS.mkdir(exist_ok=True)
+        out = _RESULTS / f"{result['time'].replace(':', '')}-{result['commit'] or 'unknown'}.json"
+    if out is not None:
+        out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+        print(f"wrote {out}", file=sys.stderr)
+    print(report.render(result), end="")
+    return int(any(workload["failed"] for run in result["runs"] for workload in run["workloads"]))
+
+
+def _run_in_child(arguments, threads):
+    with tempfile.TemporaryDirectory() as directory:
+        out = Path(directory, "run.json")
+        command = [sys.executable, "-m", "benchmarks", "run", "--threads", str(threads), "--out", str(out),
+                   "--libraries", ",".join(arguments.libraries), "--repeats", str(arguments.repeats),
+                   "--data", arguments.data, "--seed", str(arguments.seed)]
+        if arguments.workloads:
+            command += ["--workloads", ",".join(arguments.workloads)]
+        if arguments.directory:
+            command += ["--directory", arguments.directory]
+        if arguments.quick:
+            command.append("--quick")
+        subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+        return json.loads(out.read_text("utf-8"))["runs"]
+
+
+def _report(arguments):
+    path = arguments.file
+    if path is None:
+        path = max(_RESULTS.glob("*.json"), default=None)  # names begin with the time
+        if path is None:
+            raise SystemExit(f"no result in {_RESULTS}: run `python -m benchmarks run` first")
+    text = report.render(json.loads(path.read_text("utf-8")), arguments.base)
+    if arguments.out:
+        arguments.out.write_text(text, "utf-8")
+    else:
+        print(text, end="")
+    return 0
+
+
+def main(argv=None):
+    """Run one command and return the exit status: 1 when a library failed or gave a wrong answer."""
+    arguments = _parser().parse_args(argv)
+    if arguments.command == "run":
+        return _run(arguments)
+    if arguments.command == "report":
+        return _report(arguments)
+    print(kernels.render(kernels.measure(quick=arguments.quick)), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,16 @@
+"""zarrs, the pipeline in Rust that zarr-python runs when it is configured to.
+
+`codec_pipeline.strict` forbids the silent way back to zarr-python's own pipeline: what is measured here is zarrs.
+"""
+import zarrs  # noqa: F401 (zarr-python imports it by name; here it shows whether it is installed)
+
+from benchmarks.adapters import zarr_python
+
+
+class Adapter(zarr_python.Adapter):
+    distributions = ("zarrs", "zarr")
+
+    def __init__(self, threads):
+        super().__init__(threads, pipeline="batched")
+        self.settings |= {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True}
+        self.module = "zarrs"

@@ -1,0 +1,79 @@
+"""What is measured in a process of its own: the cost of an import, and the peak memory of a read."""
+import json
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+_IMPORT = """
+import sys, time
+start = time.perf_counter()
+import numpy
+middle = time.perf_counter()
+import {module}
+print(middle - start, time.perf_counter() - middle)
+"""
+
+
+def import_cost(module):
+    """Return the seconds that ``import numpy`` takes in a new process, and after it ``import <module>``."""
+    numpy_seconds, seconds = _run(["-c", _IMPORT.format(module=module)]).split()
+    return float(numpy_seconds), float(seconds)
+
+
+def peak_memory(name, threads, path):
+    """Return the peak memory (bytes above that before the read) and the digest of a full read in a new process."""
+    answer = json.loads(_run(["-m", "benchmarks.children", name, str(threads), path]))
+    return answer["peak_nbytes"], answer["digest"]
+
+
+def digest(array):
+    """Return the CRC-32 of an array's bytes with shape and dtype, as text."""
+    body = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    return f"{array.dtype.str} {array.shape} {body:08x}"
+
+
+def _run(arguments):
+    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run([sys.executable, "-P", *arguments], capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": path})
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
+    return done.stdout
+
+
+def _status_nbytes(member):
+    for line in Path("/proc/self/status").read_text("ascii").splitlines():
+        if line.startswith(member):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"/proc/self/status has no {member}")
+
+
+def _read_in_this_process(name, threads, path):
+    """Return the answer of a child: Linux resets the high-water mark before the read, elsewhere it only grows."""
+    from benchmarks import adapters
+
+    adapter = adapters.load(name, threads)
+    adapter.activate()
+    handle = adapter.open(path)
+    if sys.platform == "linux":
+        Path("/proc/self/clear_refs").write_text("5", "ascii")  # 5: peak resident size := present one
+        before = _status_nbytes("VmRSS:")
+        result = adapter.read(handle)
+        peak = _status_nbytes("VmHWM:")
+    else:
+        import resource
+
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        result = adapter.read(handle)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"peak_nbytes": peak - before, "digest": digest(result)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_read_in_this_process(sys.argv[1], int(sys.argv[2]), sys.argv[3])))

@@ -1,0 +1,175 @@
+"""Markdown of a result file: times, ratios, targets; losses and failures stand in it like everything else."""
+from benchmarks.workloads import BARE_LOOP, FASTEST, NUMPY, RESULT, ZCORE
+
+_NOT_PEERS = (ZCORE, BARE_LOOP, NUMPY)
+
+
+def render(result, base=None):
+    """Return the report of one result as Markdown text.
+
+    Parameters
+    ----------
+    result : dict
+        What ``python -m benchmarks run`` has written.
+    base : str or None
+        The library that the others are compared with; by default zcore, or the bare loop where zcore was not measured.
+    """
+    parts = [_heading(result)]
+    for run in result["runs"]:
+        parts.append(f"## {run['threads']} threads")
+        parts.append(_times(run))
+        chosen = base or (ZCORE if any(ZCORE in w["summary"] for w in run["workloads"]) else BARE_LOOP)
+        parts.append(_ratios(run, chosen))
+        parts.append(_targets(run))
+        parts.append(_remarks(run))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def peers(workload):
+    """Return the libraries with a time on this workload that zcore competes with."""
+    return [name for name in workload["summary"] if name not in _NOT_PEERS]
+
+
+def fastest_peer(workload, statistic="median"):
+    """Return the name of the peer with the least median (or minimum), None without peers."""
+    return min(peers(workload), key=lambda name: workload["summary"][name][statistic], default=None)
+
+
+def evaluate(target, workload, threads):
+    """Return how a target was met.
+
+    Returns
+    -------
+    dict or None
+        ``against`` (the library it came to), ``ratio``, ``bound`` (text), ``met``; None where a side was not measured.
+    """
+    own = workload["summary"].get(ZCORE)
+    against = fastest_peer(workload) if target["against"] == FASTEST else target["against"]
+    if own is None:
+        return None
+    if against == RESULT:
+        other = workload["nbytes"]
+        limit = target["at_most"] * other + target["chunks_per_thread"] * threads * workload["chunk_nbytes"]
+        bound = f"≤ {target['at_most']} + {target['chunks_per_thread']} chunks a thread = {limit / other:.3f}"
+        return {"against": against, "ratio": own["median"] / other, "bound": bound, "met": own["median"] <= limit}
+    if against not in workload["summary"]:
+        return None
+    other = workload["summary"][against]["median"]
+    if target["at_least"] is not None:
+        ratio = other / own["median"]
+        return {"against": against, "ratio": ratio, "bound": f"≥ {target['at_least']}",
+                "met": ratio >= target["at_least"]}
+    ratio = own["median"] / other
+    return {"against": against, "ratio": ratio, "bound": f"≤ {target['at_most']}", "met": ratio <= target["at_most"]}
+
+
+def _heading(result):
+    machine = result["machine"]
+    facts = [
+        f"commit {result['commit'] or 'unknown'}, {result['time']}",
+        f"{machine['cpu']}, {machine['cores']} cores, load {machine['load'][0]}",
+        f"two spinning threads do {machine['parallel_speed_of_2_threads']} times the work of one",
+        f"{machine['system']}, Python {machine['python']}, NumPy {machine['numpy']}",
+        f"float32 data \"{result['data']}\", {result['repeats']} repeats",
+    ]
+    if result["quick"]:
+        facts.append("**quick run: tiny sizes, the times mean nothing**")
+    return "# Benchmarks\n\n" + "\n".join(f"- {fact}" for fact in facts)
+
+
+def _table(header, rows):
+    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _columns(run):
+    found = [name for workload in run["workloads"] for name in workload["summary"]]
+    known = list(dict.fromkeys([ZCORE, *run["versions"], *found]))
+    return [name for name in known if name in found]
+
+
+def _quantity(value, unit):
+    if unit == "bytes":
+        return f"{value / 1e6:.1f} MB"
+    for scale, name in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
+        if value * scale >= 1 or name == "µs":
+            return f"{value * scale:.3g} {name}"
+    raise AssertionError("the last unit takes every value")
+
+
+def _times(run):
+    names = _columns(run)
+    rows = []
+    for workload in run["workloads"]:
+        cells = []
+        for name in names:
+            summary = workload["summary"].get(name)
+            text = "wrong or failed" if name in workload["failed"] else "–"
+            if summary:
+                low, middle = (_quantity(summary[key], workload["unit"]) for key in ("min", "median"))
+                text = f"{middle} ({low})"
+            cells.append(text)
+        rows.append([f"{workload['name']}: {workload['title']}", *cells])
+    return "Median (minimum).\n\n" + _table(["workload", *names], rows)
+
+
+def _ratios(run, base):
+    names = [name for name in _columns(run) if name not in (base, NUMPY)]
+    rows = []
+    for workload in run["workloads"]:
+        own = workload["summary"].get(base)
+        if own is None:
+            continue
+        cells = []
+        for name in names:
+            other = workload["summary"].get(name)
+            cells.append(_ratio(other, own, mark=base == ZCORE and name != BARE_LOOP) if other else "–")
+        least = {key: workload["summary"][fastest_peer(workload, key)][key] if peers(workload) else None
+                 for key in ("median", "min")}
+        cells.append(_ratio(least, own, mark=base == ZCORE) if peers(workload) else "–")
+        rows.append([workload["name"], *cells])
+    if not rows:
+        return ""
+    explain = f"Other / {base}, of the medians and (of the minima): above 1, {base} is faster or smaller."
+    if base == ZCORE:
+        explain += " **Bold: zcore loses.**"
+    return explain + "\n\n" + _table(["workload", *names, FASTEST], rows)
+
+
+def _ratio(other, own, mark):
+    ratio = other["median"] / own["median"]
+    text = f"{ratio:.2f} ({other['min'] / own['min']:.2f})"
+    return f"**{text}**" if mark and ratio < 1 else text
+
+
+def _targets(run):
+    rows = []
+    for workload in run["workloads"]:
+        for target in workload["targets"]:
+            found = evaluate(target, workload, run["threads"])
+            if found is None:
+                rows.append([workload["name"], target["against"], "–", "–", "not measured"])
+                continue
+            against = target["against"]
+            if found["against"] != against:
+                against += f" ({found['against']})"
+            rows.append([workload["name"], against, found["bound"], f"{found['ratio']:.3f}",
+                         "met" if found["met"] else "**missed**"])
+    if not rows:
+        return ""
+    explain = "Targets, of medians: ≥ is other / zcore, ≤ is zcore / other."
+    return explain + "\n\n" + _table(["workload", "against", "target", "measured", ""], rows)
+
+
+def _remarks(run):
+    lines = []
+    for name, versions in run["versions"].items():
+        lines.append(f"- {name}: " + ", ".join(f"{package} {version}" for package, version in versions.items()))
+    lines += [f"- {name}: skipped, {reason}" for name, reason in run["skipped"].items()]
+    for workload in run["workloads"]:
+        lines += [f"- {workload['name']}: {name} has no time, {reason}" for name, reason in workload["failed"].items()]
+        if "stored_nbytes" in workload:
+            lines.append(f"- {workload['name']}: {workload['nbytes'] / 1e6:.1f} MB stored in "
+                         f"{workload['stored_nbytes'] / 1e6:.1f} MB")
+    places = ", ".join(f"{place} is {kind}" for place, kind in run["file_systems"].items() if kind)
+    return "\n".join(lines + ([f"- {places}"] if places else []))

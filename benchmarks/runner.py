@@ -1,0 +1,260 @@
+"""Runs workloads: sets up files, takes times with the libraries interleaved, checks every result.
+
+A sample is one call of one library. In each round every library has its turn, and the round begins with another
+library each time; the first round warms caches and pools and is not counted. Garbage collection rests while the clock
+runs. A library that raises, or answers wrongly even once, is taken out and has no time on that workload.
+"""
+import contextlib
+import dataclasses
+import functools
+import gc
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+
+from benchmarks import adapters, children, data, fixtures, machine, workloads
+
+_FIRST = 10  # elements read by the workloads of kind "open"
+
+
+class WrongResult(Exception):
+    """A library returned, or left on disk, something else than the source data."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What one run is asked for; `directory` None is the system's place for temporary files."""
+
+    repeats: int = 7
+    threads: int = 2
+    quick: bool = False
+    kind: str = "smooth"
+    seed: int = 0
+    directory: str | None = None
+
+
+class Bench:
+    """The directories, arrays and fixtures of one run; everything on disk goes when the context is left."""
+
+    def __init__(self, options, report=None):
+        self.options = options
+        self.say = report or (lambda line: print(line, file=sys.stderr, flush=True))
+        self._stack = contextlib.ExitStack()
+        self._fixtures = {}
+        self.array = functools.lru_cache(maxsize=1)(
+            lambda shape: data.make(self.options.kind, shape, self.options.seed))
+
+    def __enter__(self):
+        memory = "/dev/shm" if self.options.directory is None and os.access("/dev/shm", os.W_OK) else None
+        self.places = {}
+        for place, parent in (("disk", self.options.directory), ("tmpfs", memory or self.options.directory)):
+            self.places[place] = self._stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="zcore-benchmarks-", dir=parent))
+        return self
+
+    def __exit__(self, *exc_info):
+        self.array.cache_clear()
+        return self._stack.__exit__(*exc_info)
+
+    def fixture(self, workload):
+        """Return the files of a workload, written at first use."""
+        key = workload.shape, workload.chunks
+        if key not in self._fixtures:
+            self.say(f"{workload.name}: writing {len(self._fixtures) + 1}. fixture")
+            root = os.path.join(self.places["disk"], f"fixture-{len(self._fixtures)}")
+            self._fixtures[key] = fixtures.write(root, self.array(workload.shape), workload.chunks)
+        return self._fixtures[key]
+
+
+def run(selected, names, options, report=None):
+    """Measure and return one run, ready for JSON.
+
+    Parameters
+    ----------
+    selected : list of Workload
+    names : list of str
+        Libraries, of `adapters.LIBRARIES`.
+    options : Options
+    report : callable or None
+        Takes lines about progress; standard error by default.
+    """
+    libraries, skipped = adapters.load_all(names, options.threads)
+    with Bench(options, report) as bench:
+        for name, reason in skipped.items():
+            bench.say(f"{name}: skipped, {reason}")
+        measured = []
+        for workload in selected:
+            workload = workloads.quick(workload) if options.quick else workload
+            able = {name: library for name, library in libraries.items() if workload.kind in library.kinds}
+            measured.append(measure(bench, workload, able))
+        return {
+            "threads": options.threads,
+            "versions": {name: library.versions() for name, library in libraries.items()},
+            "skipped": skipped,
+            "file_systems": {place: machine.file_system(path) for place, path in bench.places.items()},
+            "workloads": measured,
+        }
+
+
+def measure(bench, workload, libraries):
+    """Return everything measured on one workload, as a dictionary."""
+    samples, failed = _KINDS[workload.kind](bench, workload, libraries)
+    nbytes = 4
+    for length in workload.shape:
+        nbytes *= length
+    out = {field.name: getattr(workload, field.name) for field in dataclasses.fields(workload)}
+    out["targets"] = [dataclasses.asdict(target) for target in workload.targets]
+    out["unit"] = "bytes" if workload.kind == "memory" else "seconds"
+    if workload.shape:
+        chunk_nbytes = 4
+        for length in workload.chunks:
+            chunk_nbytes *= length
+        out |= {"nbytes": nbytes, "chunk_nbytes": chunk_nbytes}
+    if workload.kind in ("read", "open", "memory"):
+        out["stored_nbytes"] = bench.fixture(workload).stored_nbytes
+    out["load"] = round(os.getloadavg()[0], 2)
+    out["samples"] = samples
+    out["summary"] = {
+        name: {"min": min(taken), "median": statistics.median(taken)} for name, taken in samples.items() if taken}
+    out["failed"] = failed
+    return out
+
+
+def _take(bench, workload, libraries, operation):
+    """Call `operation(name, library, i)` → sample over all rounds; return samples and failures by library."""
+    limit = workload.max_repeats or bench.options.repeats
+    rounds = min(bench.options.repeats, limit) * workload.samples_per_repeat
+    samples, failed = {name: [] for name in libraries}, {}
+    names = list(libraries)
+    if workload.blocked:
+        turns = [(i, name) for name in names for i in range(-1, rounds)]
+    else:
+        # Round i begins with library i mod n; round -1 warms up.
+        turns = [(i, names[(i + k) % len(names)]) for i in range(-1, rounds) for k in range(len(names))]
+    started = last_said = time.monotonic()
+    for done, (i, name) in enumerate(turns):
+        if name in failed:
+            continue
+        if time.monotonic() - last_said > 5:
+            last_said = time.monotonic()
+            bench.say(f"{workload.name}: {done} of {len(turns)} samples")
+        try:
+            sample = operation(name, libraries[name], i)
+        except Exception as exc:  # noqa: BLE001 (whatever a library raises is its result)
+            failed[name] = f"{type(exc).__name__}: {exc}".strip()
+            del samples[name]
+            bench.say(f"{workload.name}: {name} is out, {failed[name]}")
+            continue
+        if i >= 0:
+            samples[name].append(sample)
+    bench.say(f"{workload.name}: {len(turns)} samples in {time.monotonic() - started:.1f} s")
+    return samples, failed
+
+
+@contextlib.contextmanager
+def _no_collection():
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _read(bench, workload, libraries):
+    expected, fixture = bench.array(workload.shape), bench.fixture(workload)
+
+    def operation(name, library, i):
+        library.activate()
+        handle = library.open(fixture.path(library.view))
+        with _no_collection():
+            start = time.perf_counter()
+            result = library.read(handle)
+            elapsed = time.perf_counter() - start
+        if not data.same(result, expected):
+            raise WrongResult("the array read differs from the one written")
+        return elapsed
+
+    return _take(bench, workload, libraries, operation)
+
+
+def _open(bench, workload, libraries):
+    fixture = bench.fixture(workload)
+    expected = bench.array(workload.shape)[:_FIRST]
+
+    def operation(name, library, i):
+        library.activate()
+        path = fixture.path(library.view)
+        with _no_collection():
+            start = time.perf_counter()
+            result = library.read_first(library.open(path), _FIRST)
+            elapsed = time.perf_counter() - start
+        if not data.same(result, expected):
+            raise WrongResult("the elements read differ from those written")
+        return elapsed
+
+    return _take(bench, workload, libraries, operation)
+
+
+def _write(bench, workload, libraries):
+    source = bench.array(workload.shape)
+    on_disk = workload.place == "disk"
+    top = os.path.join(bench.places[workload.place], workload.name)
+
+    def operation(name, library, i):
+        # Always a new directory. On disk it stays until the end of the workload: many file systems write slower for
+        # a while after files have been deleted.
+        path = os.path.join(top, f"{name}-{i}")
+        os.makedirs(top, exist_ok=True)
+        library.activate()
+        handle = library.create(path, workload.shape, workload.chunks)
+        if on_disk:
+            os.sync()  # so that nobody pays for the dirty pages of another
+        with _no_collection():
+            start = time.perf_counter()
+            library.write(handle, source)
+            elapsed = time.perf_counter() - start
+        if not fixtures.written_correctly(path, library.view, source, workload.chunks):
+            raise WrongResult("the chunk files do not hold the array written")
+        if not on_disk:
+            shutil.rmtree(path)
+        return elapsed
+
+    try:
+        return _take(bench, workload, libraries, operation)
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def _import(bench, workload, libraries):
+    of_numpy = []
+
+    def operation(name, library, i):
+        numpy_seconds, seconds = children.import_cost(library.module)
+        if i >= 0:
+            of_numpy.append(numpy_seconds)
+        return seconds
+
+    samples, failed = _take(bench, workload, libraries, operation)
+    return samples | {workloads.NUMPY: of_numpy}, failed
+
+
+def _memory(bench, workload, libraries):
+    fixture = bench.fixture(workload)
+    expected = children.digest(bench.array(workload.shape))
+
+    def operation(name, library, i):
+        if i < 0:
+            return None  # a new process each time: nothing to warm but the page cache, which the fixture's writing did
+        peak, found = children.peak_memory(name, library.threads, fixture.path(library.view))
+        if found != expected:
+            raise WrongResult("the array read differs from the one written")
+        return peak
+
+    return _take(bench, workload, libraries, operation)
+
+
+_KINDS = {"read": _read, "open": _open, "write": _write, "import": _import, "memory": _memory}

@@ -1,0 +1,172 @@
+"""Keys and paths as pure functions: both flavours on any system (FS-K2P-02)."""
+import pytest
+
+from zcore.errors import InvalidKeyError
+from zcore.stores.keys import (
+    POSIX,
+    WINDOWS,
+    absolute_base,
+    check_key,
+    check_prefix,
+    is_temporary,
+    key_to_path,
+    path_to_key,
+)
+
+from .conformance import NOT_KEYS, UNUSUAL_KEYS
+
+CWD = {POSIX: "/home/user", WINDOWS: "D:\\work"}
+
+
+@pytest.mark.parametrize("flavour", [POSIX, WINDOWS])
+@pytest.mark.parametrize("key", NOT_KEYS, ids=lambda key: ascii(key))
+def test_what_is_no_key(key, flavour):
+    """FS-K2P-03, FS-K2P-04, FS-K2P-05, FS-K2P-06, FS-K2P-07, FS-K2P-08."""
+    with pytest.raises(InvalidKeyError, match="is not a key: ") as caught:
+        check_key(key, flavour)
+    assert caught.value.key == key
+    with pytest.raises(InvalidKeyError):
+        key_to_path(absolute_base("data", CWD[flavour], flavour), key, flavour)
+
+
+@pytest.mark.parametrize("key", UNUSUAL_KEYS, ids=lambda key: ascii(key)[:20])
+def test_unusual_keys_are_taken_as_they_are(key):
+    """FS-K2P-10, FS-K2P-12."""
+    assert check_key(key) == key
+    assert check_prefix(key + "/") == key + "/"
+    assert key_to_path("/data", key, POSIX) == "/data/" + key
+    assert path_to_key("/data", "/data/" + key, POSIX) == key
+
+
+def test_the_reason_is_told():
+    """FS-K2P-03, FS-K2P-06, FS-K2P-07, FS-K2P-08, FS-K2P-09, FS-LST-08."""
+    for key, flavour, reason in [
+        ("", POSIX, "empty"), ("a//b", POSIX, "an empty part"), ("a/..", POSIX, "'..'"), ("a\0", POSIX, "NUL"),
+        ("a\udcff", POSIX, "character 1"), (".__zc_tmp.1", POSIX, "temporary"), ("a:b", WINDOWS, "':'"),
+        ("a.", WINDOWS, "final '.'"), ("nul.txt", WINDOWS, "device"),
+    ]:
+        with pytest.raises(InvalidKeyError, match=reason):
+            check_key(key, flavour)
+
+
+@pytest.mark.parametrize("key", [
+    "a\\b", "a:b", "c:", "*", "a?", 'a"b', "<", ">", "a|b", "a\x1f", "a\tb", "a.", "a ", "d./x", "d /x", "...",
+    "CON", "con", "PRN", "AUX", "NUL", "nul.txt", "NUL.tar.gz", "COM1", "com9.x", "LPT1", "lpt9", "x/Aux/y", "COM\xb9",
+    "NUL .txt", "AUX.",
+])
+def test_names_that_windows_cannot_have(key):
+    """FS-K2P-09: refused there, keys elsewhere."""
+    with pytest.raises(InvalidKeyError):
+        check_key(key, WINDOWS)
+    with pytest.raises(InvalidKeyError):
+        check_prefix(key + "/", WINDOWS)
+    assert check_key(key, POSIX) == key
+
+
+@pytest.mark.parametrize("key", [
+    "zarr.json", ".zarray", "a.b", "..a", " a", "CONSOLE", "COM", "COM0", "COM10", "LPT", "a.con", "NULL", "xNUL",
+    "é/日本",
+    "a'b", "a;b=c&d", "[1]", "~",
+])
+def test_names_that_windows_can_have(key):
+    """FS-K2P-09."""
+    assert check_key(key, WINDOWS) == key
+
+
+@pytest.mark.parametrize("prefix", ["a", "/", "//", "/a/", "a//", "../", "a/./", ".__zc_tmp.1/"])
+def test_what_is_no_prefix(prefix):
+    """FS-K2P-05."""
+    with pytest.raises(InvalidKeyError, match="is not a prefix: "):
+        check_prefix(prefix)
+
+
+def test_the_empty_prefix():
+    """FS-K2P-03."""
+    assert check_prefix("") == ""
+
+
+def test_temporary_names():
+    """FS-LST-08: exactly one form."""
+    assert is_temporary(".__zc_tmp.0f") and is_temporary(".__zc_tmp.")
+    assert not any(map(is_temporary, (".__zc_tmp", "__zc_tmp.1", "x.__zc_tmp.1", ".__ZC_TMP.1", "")))
+
+
+@pytest.mark.parametrize("flavour, base, key, path", [
+    (POSIX, "/data", "foo/bar", "/data/foo/bar"),
+    (POSIX, "/", "foo/bar", "/foo/bar"),
+    (POSIX, "/data", "a\\b", "/data/a\\b"),
+    (WINDOWS, "C:\\data", "foo/bar", "C:\\data\\foo\\bar"),
+    (WINDOWS, "C:\\", "foo/bar", "C:\\foo\\bar"),
+    (WINDOWS, "\\\\server\\share\\", "foo", "\\\\server\\share\\foo"),
+    (WINDOWS, "\\\\server\\share\\d", "foo", "\\\\server\\share\\d\\foo"),
+])
+def test_both_translations(flavour, base, key, path):
+    """FS-K2P-01, FS-P2K-01: the examples of the file system store v1.0 and the roots."""
+    assert key_to_path(base, key, flavour) == path
+    assert path_to_key(base, path, flavour) == key
+
+
+@pytest.mark.parametrize("base, long", [
+    ("C:\\data", "\\\\?\\C:\\data\\"), ("\\\\srv\\share\\x", "\\\\?\\UNC\\srv\\share\\x\\"),
+])
+def test_long_paths_on_windows(base, long):
+    """FS-K2P-13."""
+    fits = "a" * (259 - len(base) - 1)
+    assert key_to_path(base, fits, WINDOWS) == f"{base}\\{fits}"
+    assert key_to_path(base, fits + "a", WINDOWS) == long + fits + "a"
+    assert path_to_key(base, long + fits + "a", WINDOWS) == fits + "a"
+    assert absolute_base(long, CWD[WINDOWS], WINDOWS) == base
+
+
+def test_base_is_stripped_as_leading_parts_only():
+    """FS-P2K-02."""
+    assert path_to_key("/d", "/d/x/d/y", POSIX) == "x/d/y"
+    assert path_to_key("C:\\d", "C:\\d\\x\\C\\d", WINDOWS) == "x/C/d"
+
+
+@pytest.mark.parametrize("flavour, base, path", [
+    (POSIX, "/data", "/database/x"), (POSIX, "/data", "/other"), (POSIX, "/data", "data/x"), (POSIX, "/data", "/data"),
+    (POSIX, "/data", "/data/"), (POSIX, "/data", "/data/../x"), (POSIX, "/data", "/Data/x"),
+    (POSIX, "/data", "/data//x"), (WINDOWS, "C:\\data", "C:\\Data\\x"),
+    (WINDOWS, "C:\\data", "D:\\data\\x"), (WINDOWS, "C:\\data", "C:\\database\\x"),
+    (WINDOWS, "C:\\data", "\\data\\x"), (WINDOWS, "\\\\s\\h\\d", "\\\\s\\i\\d\\x"),
+])
+def test_paths_outside_the_base(flavour, base, path):
+    """FS-P2K-03."""
+    with pytest.raises(ValueError):
+        path_to_key(base, path, flavour)
+
+
+@pytest.mark.parametrize("base, path", [
+    ("C:\\data", "c:\\data\\a\\b"), ("c:\\data", "C:\\data\\a\\b"), ("C:\\data", "C:/data/a/b"),
+    ("C:\\data", "C:\\data/a\\b"),
+    ("\\\\srv\\share\\", "\\\\SRV\\Share\\a\\b"), ("\\\\srv\\share\\", "//srv/share/a/b"),
+])
+def test_windows_separators_and_drives(base, path):
+    """FS-P2K-04."""
+    assert path_to_key(base, path, WINDOWS) == "a/b"
+
+
+@pytest.mark.parametrize("flavour, path, base", [
+    (POSIX, "/data/", "/data"), (POSIX, "//data", "/data"), (POSIX, "/", "/"), (POSIX, "//", "/"),
+    (POSIX, ".", "/home/user"), (POSIX, "x", "/home/user/x"),
+    (POSIX, "../x", "/home/x"), (POSIX, "/../..", "/"), (POSIX, "/a/./b//c/..", "/a/b"),
+    (POSIX, "C:\\x", "/home/user/C:\\x"), (POSIX, "/a b/é", "/a b/é"),
+    (WINDOWS, "C:\\data\\", "C:\\data"), (WINDOWS, "c:/data", "c:\\data"), (WINDOWS, "C:\\", "C:\\"),
+    (WINDOWS, "C:/", "C:\\"), (WINDOWS, ".", "D:\\work"), (WINDOWS, "x\\..\\y", "D:\\work\\y"),
+    (WINDOWS, "\\x", "D:\\x"), (WINDOWS, "D:x", "D:\\work\\x"),
+    (WINDOWS, "\\\\server\\share", "\\\\server\\share\\"), (WINDOWS, "//server/share/x/", "\\\\server\\share\\x"),
+    (WINDOWS, "\\\\?\\C:\\x", "C:\\x"), (WINDOWS, "\\\\?\\UNC\\server\\share\\x", "\\\\server\\share\\x"),
+])
+def test_one_spelling_of_a_base(flavour, path, base):
+    """FS-P2K-06, FS-MOD-03."""
+    assert absolute_base(path, CWD[flavour], flavour) == base
+    assert absolute_base(base, CWD[flavour], flavour) == base
+
+
+@pytest.mark.parametrize("flavour, path", [
+    (POSIX, ""), (POSIX, "a\0b"), (WINDOWS, ""), (WINDOWS, "C:\\a\0"), (WINDOWS, "\\\\.\\pipe\\x"),
+])
+def test_what_is_no_base(flavour, path):
+    with pytest.raises(ValueError):
+        absolute_base(path, CWD[flavour], flavour)

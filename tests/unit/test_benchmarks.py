@@ -1,0 +1,304 @@
+"""The benchmark harness: well-formed tables, fixtures that others agree with, wrong answers that get no time.
+
+No test looks at a time. The libraries that are not installed are skipped.
+"""
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("blosc")
+
+from benchmarks import __main__ as command
+from benchmarks import adapters, data, fixtures, kernels, machine, report, runner, workloads
+
+SHAPES = [((64,), (16,)), ((12, 20), (4, 5)), ((4, 6, 8), (1, 6, 8)), ((4, 6, 8), (2, 3, 8)), ((8, 1, 4), (2, 1, 4))]
+
+
+def adapter(name):
+    try:
+        return adapters.load(name, 2)
+    except ImportError as exc:
+        pytest.skip(f"{name}: {exc}")
+
+
+@pytest.fixture(params=list(adapters.LIBRARIES))
+def library(request):
+    return adapter(request.param)
+
+
+class Wrong(adapters.Base):
+    """Opens and writes nothing, and reads zeros."""
+
+    def open(self, path):
+        return path
+
+    def read(self, handle):
+        return np.zeros((256, 256), np.float32)
+
+    def read_first(self, handle, count):
+        return np.zeros(count, np.float32)
+
+    def create(self, path, shape, chunks):
+        return path
+
+    def write(self, handle, data):
+        pass
+
+
+class TestWorkloads:
+    def test_names_are_unique(self):
+        names = [workload.name for workload in workloads.WORKLOADS]
+        assert len(set(names)) == len(names)
+
+    @pytest.mark.parametrize("workload", workloads.WORKLOADS, ids=lambda workload: workload.name)
+    def test_chunks_divide_shape_and_targets_are_bounds(self, workload):
+        for one in (workload, workloads.quick(workload)):
+            assert len(one.shape) == len(one.chunks)
+            assert not any(n % c for n, c in zip(one.shape, one.chunks, strict=True))
+            assert one.kind in runner._KINDS
+            assert one.place in ("disk", "tmpfs")
+        assert workload.targets
+        known = {*adapters.LIBRARIES, workloads.FASTEST, workloads.NUMPY, workloads.RESULT}
+        for target in workload.targets:
+            assert (target.at_least is None) != (target.at_most is None)
+            assert target.against in known
+
+    @pytest.mark.parametrize(("name", "n_chunks", "chunk_nbytes"), [
+        ("read_frames", 64, 2**22), ("read_tiles", 64, 2**22), ("read_small_tiles", 4096, 2**14),
+        ("read_small_rows", 4096, 2**14), ("write_disk", 64, 2**22), ("write_small_tmpfs", 4096, 2**14),
+    ])
+    def test_sizes_are_those_of_the_titles(self, name, n_chunks, chunk_nbytes):
+        workload, = workloads.select([name])
+        assert len(list(fixtures.grid_coords(workload.shape, workload.chunks))) == n_chunks
+        assert 4 * np.prod(workload.chunks) == chunk_nbytes
+
+    def test_unknown_name_is_refused(self):
+        with pytest.raises(ValueError, match="no workload read_alll"):
+            workloads.select(["read_tiles", "read_alll"])
+
+
+class TestData:
+    @pytest.mark.parametrize("kind", data.KINDS)
+    def test_is_reproducible_float32(self, kind):
+        first, second = data.make(kind, (30, 40), seed=7), data.make(kind, (30, 40), seed=7)
+        assert first.dtype == np.float32
+        assert first.shape == (30, 40)
+        assert data.same(first, second)
+        assert np.isfinite(first).all()
+        assert first.any()
+
+    def test_seed_changes_the_noise(self):
+        assert not data.same(data.make("smooth", (30, 40), seed=1), data.make("smooth", (30, 40), seed=2))
+
+    @pytest.mark.parametrize("other", [
+        np.zeros(4, np.float32), np.zeros((2, 2), np.float64), np.full((2, 2), -0.0, np.float32), [[0.0] * 2] * 2, None,
+    ])
+    def test_same_tells_shape_dtype_kind_and_sign_of_zero(self, other):
+        assert not data.same(other, np.zeros((2, 2), np.float32))
+
+    def test_nan_is_the_same_as_itself(self):
+        array = np.array([np.nan, 1], np.float32)
+        assert data.same(array.copy(), array)
+
+
+class TestFixtures:
+    def test_both_views_are_the_same_inodes(self, tmp_path):
+        array = data.make("smooth", (12, 20))
+        fixture = fixtures.write(tmp_path / "f", array, (4, 5))
+        names = {path.name for path in (tmp_path / "f" / "zmeta" / "__zdata__").iterdir()}
+        assert names == {f"{i}.{j}.blosc" for i in range(3) for j in range(4)}
+        for i, j in fixtures.grid_coords((12, 20), (4, 5)):
+            one = fixtures.chunk_path(fixture.path("zmeta"), "zmeta", (i, j))
+            other = fixtures.chunk_path(fixture.path("v2"), "v2", (i, j))
+            assert (tmp_path / one).samefile(other)
+        for view in ("zmeta", "v2"):
+            assert fixtures.written_correctly(fixture.path(view), view, array, (4, 5))
+
+    def test_zmeta_document_has_the_seven_members_in_order(self):
+        text = fixtures.document("zmeta", (12, 20), (4, 5))
+        assert list(json.loads(text)) == ["chunks", "clevel", "cname", "dtype", "fill_value", "shape", "shuffle"]
+
+    def test_a_wrong_missing_or_differently_coded_chunk_is_found(self, tmp_path):
+        import blosc
+
+        array = data.make("smooth", (12, 20))
+        path = fixtures.write(tmp_path / "f", array, (4, 5)).path("v2")
+        chunk = tmp_path / "f" / "v2" / "1.2"
+        good = chunk.read_bytes()
+        chunk.unlink()
+        assert not fixtures.written_correctly(path, "v2", array, (4, 5))
+        chunk.write_bytes(blosc.compress(bytes(80), 4, 5, 1, "lz4"))
+        assert not fixtures.written_correctly(path, "v2", array, (4, 5))
+        chunk.write_bytes(good)
+        assert fixtures.written_correctly(path, "v2", array, (4, 5))
+        wide = data.make("smooth", (64, 64))
+        path = fixtures.write(tmp_path / "g", wide, (64, 64)).path("v2")
+        (tmp_path / "g" / "v2" / "0.0").write_bytes(blosc.compress(wide.tobytes(), 4, 5, 1, "zstd"))
+        assert not fixtures.written_correctly(path, "v2", wide, (64, 64))
+
+    def test_an_absent_chunk_of_fill_values_is_right(self, tmp_path):
+        assert fixtures.written_correctly(tmp_path, "v2", np.zeros((4, 4), np.float32), (2, 2))
+
+    def test_chunks_that_do_not_divide_are_refused(self, tmp_path):
+        with pytest.raises(ValueError, match="do not divide"):
+            fixtures.write(tmp_path / "f", data.make("constant", (10,)), (4,))
+
+
+class TestAdapters:
+    @pytest.mark.parametrize(("shape", "chunks"), SHAPES)
+    def test_library_reads_and_writes_what_the_fixture_says(self, library, tmp_path, shape, chunks):
+        array = data.make("smooth", shape)
+        fixture = fixtures.write(tmp_path / "f", array, chunks)
+        library.activate()
+        if "read" in library.kinds:
+            assert data.same(library.read(library.open(fixture.path(library.view))), array)
+        if "write" in library.kinds:
+            library.write(library.create(str(tmp_path / "new"), shape, chunks), array)
+            assert fixtures.written_correctly(tmp_path / "new", library.view, array, chunks)
+        if "open" in library.kinds and len(shape) == 1:
+            assert data.same(library.read_first(library.open(fixture.path(library.view)), 10), array[:10])
+        assert all(library.versions().values())
+
+    def test_bare_loop_reports_what_is_wrong(self, tmp_path):
+        loop = adapter("bare_loop")
+        array = data.make("smooth", (12, 20))
+        path = fixtures.write(tmp_path / "f", array, (4, 5)).path("v2")
+        chunk = tmp_path / "f" / "v2" / "1.2"
+        good = chunk.read_bytes()
+        chunk.write_bytes(good[:-1])
+        with pytest.raises(OSError, match="a chunk header"):
+            loop.read(loop.open(path))
+        chunk.unlink()
+        with pytest.raises(OSError, match="open"):
+            loop.read(loop.open(path))
+
+    def test_a_library_that_is_not_installed_is_skipped_with_the_reason(self, monkeypatch):
+        monkeypatch.setitem(adapters.LIBRARIES, "absent", ("no_such_module", {}))
+        found, skipped = adapters.load_all(["absent"], 1)
+        assert found == {}
+        assert "no_such_module" in skipped["absent"]
+
+
+class TestRunner:
+    @pytest.mark.parametrize("name", ["read_tiles", "open_blocked", "write_tmpfs"])
+    def test_a_wrong_answer_has_no_time(self, name, tmp_path):
+        workload = workloads.quick(workloads.select([name])[0])
+        options = runner.Options(repeats=2, quick=True, directory=str(tmp_path))
+        with runner.Bench(options, report=lambda line: None) as bench:
+            found = runner.measure(bench, workload, {"wrong": Wrong(1)})
+        assert found["samples"] == {}
+        assert found["summary"] == {}
+        assert found["failed"]["wrong"].startswith("WrongResult")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_every_library_has_its_turn_and_the_first_one_changes(self, tmp_path):
+        class Recorder(Wrong):
+            def __init__(self, name):
+                super().__init__(1)
+                self.name = name
+
+            def read_first(self, handle, count):
+                turns.append(self.name)
+                return expected[:count]
+
+        workload = workloads.quick(workloads.select(["open_interleaved"])[0])
+        turns, options = [], runner.Options(repeats=3, directory=str(tmp_path))
+        workload = workloads.replace(workload, max_repeats=None)
+        with runner.Bench(options, report=lambda line: None) as bench:
+            expected = bench.array(workload.shape)
+            found = runner.measure(bench, workload, {name: Recorder(name) for name in "ab"})
+        assert turns == list("ba" "ab" "ba" "ab")
+        assert [len(samples) for samples in found["samples"].values()] == [3, 3]
+
+
+class TestReport:
+    @staticmethod
+    def workload(summary, targets, **members):
+        return {"name": "w", "title": "t", "unit": "seconds", "summary": summary, "failed": {},
+                "targets": [{"at_least": None, "at_most": None, "chunks_per_thread": 0, **one} for one in targets],
+                **members}
+
+    @staticmethod
+    def both(value):
+        return {"min": value, "median": value}
+
+    @pytest.mark.parametrize(("target", "expected"), [
+        ({"against": "fastest peer", "at_least": 1.5}, ("p", 2.0, True)),
+        ({"against": "fastest peer", "at_least": 2.5}, ("p", 2.0, False)),
+        ({"against": "q", "at_least": 3}, ("q", 3.0, True)),
+        ({"against": "bare_loop", "at_most": 1.9}, ("bare_loop", 2.0, False)),
+        ({"against": "bare_loop", "at_most": 2.1}, ("bare_loop", 2.0, True)),
+    ])
+    def test_target_of_times(self, target, expected):
+        summary = {"zcore": self.both(2.0), "p": self.both(4.0), "q": self.both(6.0), "bare_loop": self.both(1.0)}
+        found = self.workload(summary, [target])
+        got = report.evaluate(found["targets"][0], found, 2)
+        assert (got["against"], got["ratio"], got["met"]) == expected
+
+    @pytest.mark.parametrize(("peak", "met"), [(1090, True), (1091, False)])
+    def test_target_of_memory_adds_chunks_for_each_thread(self, peak, met):
+        target = {"against": "result", "at_most": 1.05, "chunks_per_thread": 2}
+        found = self.workload({"zcore": self.both(peak)}, [target], nbytes=1000, chunk_nbytes=10)
+        assert report.evaluate(found["targets"][0], found, 2)["met"] is met
+
+    def test_target_without_a_measurement_is_open(self):
+        found = self.workload({"p": self.both(1.0)}, [{"against": "fastest peer", "at_least": 2}])
+        assert report.evaluate(found["targets"][0], found, 2) is None
+
+    def test_losses_and_failures_stand_in_the_report(self):
+        summary = {"zcore": self.both(2.0), "fast": self.both(1.0), "slow": self.both(8.0)}
+        found = self.workload(summary, [{"against": "fastest peer", "at_least": 1.1}])
+        found["failed"] = {"broken": "WrongResult: differs"}
+        text = report.render({
+            "commit": "abc", "time": "now", "data": "smooth", "repeats": 1, "quick": False,
+            "machine": machine.describe(spin_count=1000),
+            "runs": [{"threads": 2, "versions": {}, "skipped": {"gone": "not here"}, "file_systems": {},
+                      "workloads": [found]}],
+        })
+        assert "**0.50 (0.50)**" in text
+        assert "4.00 (4.00)" in text
+        assert "| fastest peer (fast) | ≥ 1.1 | 0.500 | **missed** |" in text
+        assert "broken has no time, WrongResult: differs" in text
+        assert "gone: skipped, not here" in text
+
+
+class TestCommand:
+    def test_quick_run_writes_json_and_markdown(self, tmp_path, capsys):
+        names = [name for name in ("bare_loop", "tensorstore") if name not in adapters.load_all([name], 1)[1]]
+        if not names:
+            pytest.skip("no C compiler")
+        out, files = tmp_path / "result.json", tmp_path / "files"
+        files.mkdir()
+        status = command.main(["run", "--quick", "--libraries", ",".join(names), "--out", str(out), "--directory",
+                               str(files), "--workloads", "read_frames,read_tiles,write_disk,peak_memory"])
+        assert status == 0
+        result = json.loads(out.read_text("utf-8"))
+        run, = result["runs"]
+        assert [workload["name"] for workload in run["workloads"]] == [
+            "read_frames", "read_tiles", "write_disk", "peak_memory"]
+        for workload in run["workloads"]:
+            assert workload["failed"] == {}
+            assert {name: len(taken) for name, taken in workload["samples"].items()} == dict.fromkeys(names, 1)
+        assert result["machine"]["cores"] >= 1
+        assert list(files.iterdir()) == []
+        printed = capsys.readouterr().out
+        assert command.main(["report", str(out)]) == 0
+        assert capsys.readouterr().out == printed
+        assert "read_tiles: read 256 MB" in printed
+
+    @pytest.mark.parametrize("option", [["--libraries", "zarrr"], ["--workloads", "reed"], ["--threads", "0"]])
+    def test_unknown_names_are_usage_errors(self, option):
+        with pytest.raises(SystemExit) as caught:
+            command.main(["run", *option])
+        assert caught.value.code == 2
+
+
+def test_kernel_functions_agree_with_numpy():
+    try:
+        timings = kernels.measure(quick=True)
+    except ImportError as exc:
+        pytest.skip(str(exc))
+    text = kernels.render(timings)
+    assert "| copy, transposed |" in text
+    assert "| blosc header check |" in text
