@@ -18,7 +18,7 @@ from zcore.errors import UnsupportedError
 MAX_ITEM_NBYTES = 2**24  # numpy lets structures overflow at 2**31 silently; a larger item is no element of anything
 
 _TYPESTR = re.compile(
-    r"([<>|=]?)(?:([biufc])([0-9]{1,2})|([SUV])([0-9]{1,10})|([mM])8(?:\[([1-9][0-9]{0,9})?([a-zA-Z]{1,7})\])?)",
+    r"([<>|=]?)(?:([biufc])([1-9][0-9]?)|([SUV])(0|[1-9][0-9]{0,9})|([mM])8(?:\[([1-9][0-9]{0,9})?([a-zA-Z]{1,7})\])?)",
     re.ASCII,
 )
 _SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
@@ -190,5 +190,5 @@ def _to_typestr(dtype):
 
 
 def byte_order(dtype):
-    """Return ``"little"``, ``"big"``, or None for single bytes and for structures, whose fields have their own order."""
+    """Return ``"little"``, ``"big"``, or None for single bytes and for structures, whose fields have their own."""
     return {"<": "little", ">": "big"}.get(dtype.str[0])

@@ -1,0 +1,157 @@
+"""The strict JSON reader and the one writer that all formats share."""
+import json
+
+import pytest
+
+from zcore.errors import MetadataError
+from zcore.formats.json_documents import MAX_DEPTH, Document, render_json
+
+
+def read(raw, **options):
+    return Document(raw, "a/b", "doc.json", **options)
+
+
+@pytest.mark.parametrize(("raw", "found"), [
+    (b"", "incomplete"), (b" \n", "incomplete"), (b'{"a": ', "incomplete"), (b'{"a": "b', "incomplete"),
+    (b'{"a": "\\', "incomplete"), (b'{"a": {"b": []}', "incomplete"), (b'{"a": tru', "incomplete"),
+    (b'{"a": "]}', "incomplete"), (b"{} {}", "mistake"), (b"{}x", "mistake"), (b'{"a": 1,}', "mistake"),
+    (b"{'a': 1}", "mistake"), (b"{a: 1}", "mistake"), (b'{"a": 01}', "mistake"), (b'{"a": .5}', "mistake"),
+    (b'{"a": +1}', "mistake"), (b'{"a": 0x1}', "mistake"), (b'{"a": "\t"}', "mistake"), (b'{"a": "\\x"}', "mistake"),
+    (b'{"a": // no\n1}', "mistake"), (b'{"a": True}', "mistake"), (b'{"a": nan}', "mistake"),
+    (b'{"a": 1e999}', "1e999 is beyond"), (b'{"a": -1e999}', "beyond the range"),
+    (b'{"a": ' + b"9" * 5000 + b"}", "mistake"),
+    (b'{"a": NaN}', "NaN is not JSON"), (b'{"a": -Infinity}', "-Infinity is not JSON"), (b"\0" * 100, "mistake"),
+    (b"[]", "expected an object, found []"), (b"null", "found null"), (b'"a"', 'found "a"'), (b"1", "found 1"),
+    (b"\xef\xbb\xbf{}", "byte order mark"), ("{}".encode("utf-16"), "UTF-8"), (b'{"a": "\xff"}', "UTF-8"),
+    (b'{"a": "\xed\xa0\x80"}', "UTF-8"), (b'{"a": "\xc0\xaf"}', "UTF-8"),
+])
+def test_document_that_is_not_strict_json_is_refused(raw, found):
+    with pytest.raises(MetadataError) as caught:
+        read(raw)
+    assert str(caught.value).startswith("a/b/doc.json: ")
+    assert found in str(caught.value)
+    assert (caught.value.path, caught.value.document, caught.value.member) == ("a/b", "doc.json", None)
+
+
+@pytest.mark.parametrize("raw", [b'{"a": 1, "a": 2}', b'{"b": {"a": 1, "c": 2, "a": 1}}', b'{"a": 1, "\\u0061": 1}'])
+def test_member_named_twice_is_refused(raw):
+    with pytest.raises(MetadataError, match="member 'a': expected once, found twice"):
+        read(raw)
+
+
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_nesting_is_bounded_before_it_is_parsed(opening, closing):
+    def nested(depth):
+        return b'{"x":' + opening * (depth - 1) + b"0" + closing * (depth - 1) + b"}"
+
+    assert read(nested(MAX_DEPTH)).members
+    for depth in (MAX_DEPTH + 1, 100_000):
+        with pytest.raises(MetadataError, match="nested"):
+            read(nested(depth))
+    with pytest.raises(MetadataError, match="nested"):
+        read(opening * 100_000)
+
+
+def test_brackets_in_strings_and_in_breadth_are_no_nesting():
+    text = "[{" * 200 + '\\"' * 3
+    assert read(json.dumps({text: [[i] for i in range(200)], "b": "\\"}).encode()).members[text][199] == [199]
+
+
+@pytest.mark.parametrize("raw", [b'"' + b'\\"' * 300_000, b"[" * 65 + b'"\\' * 150_000, b'["' * 200_000])
+def test_hostile_strings_are_scanned_in_linear_time(raw):
+    """A quadratic scan of these would not end within the patience of any test run."""
+    with pytest.raises(MetadataError):
+        read(b"[" * 70 + raw)
+
+
+def test_document_beyond_the_size_limit_is_refused_unread():
+    with pytest.raises(MetadataError, match="expected at most 10 bytes, found 11"):
+        read(b'{"aaaa": 1}', max_nbytes=10)
+    assert read(b'{"aaa": 1}', max_nbytes=10).members == {"aaa": 1}
+
+
+def test_bare_constants_are_read_where_a_format_allows_them():
+    members = read(b'{"a": [NaN, Infinity, -Infinity]}', bare_constants=True).members
+    assert str(members["a"]) == "[nan, inf, -inf]"
+
+
+def test_members_are_exact():
+    members = read('{"i": 18446744073709551615, "f": 0.1, "z": -0.0, "s": "\\u00e9é\\ud83d\\ude00"}'.encode()).members
+    assert members["i"] == 2**64 - 1 and members["f"] == 0.1 and str(members["z"]) == "-0.0" and members["s"] == "éé😀"
+
+
+@pytest.mark.parametrize(("method", "arguments", "expected"), [
+    ("required", (), "expected this mandatory member, found none"),
+    ("integers", (0,), "expected this mandatory member, found none"),
+    ("integer", (0, 9), "expected this mandatory member, found none"),
+    ("choice", (("x", "y"),), "expected this mandatory member, found none"),
+])
+def test_missing_member_is_named(method, arguments, expected):
+    with pytest.raises(MetadataError, match=f"a/b/doc.json: member 'gone': {expected}") as caught:
+        getattr(read(b"{}"), method)("gone", *arguments)
+    assert caught.value.member == "gone"
+
+
+@pytest.mark.parametrize(("value", "found"), [
+    *[(value, value) for value in (
+        "1", "[1.0]", "[true]", "[-1]", '["1"]', "[null]", "[1, [2]]", "null", '"12"', "{}", "[NaN]",
+    )],
+    (str([-1] * 99), str([-1] * 99)[:77] + "..."),
+])
+def test_list_of_integers_is_exactly_that(value, found):
+    with pytest.raises(MetadataError) as caught:
+        read(f'{{"m": {value}}}'.encode(), bare_constants=True).integers("m", 0)
+    assert str(caught.value) == f"a/b/doc.json: member 'm': expected a list of integers >= 0, found {found}"
+
+
+@pytest.mark.parametrize("value", ["-1", "10", "1.0", "true", '"5"', "null", "[5]"])
+def test_integer_is_exactly_that(value):
+    with pytest.raises(MetadataError, match="member 'm': expected an integer from 0 to 9, found"):
+        read(f'{{"m": {value}}}'.encode()).integer("m", 0, 9)
+
+
+@pytest.mark.parametrize("value", ['"z"', '"X"', '"x "', "1", "null", '["x"]'])
+def test_choice_is_one_of_the_choices(value):
+    with pytest.raises(MetadataError, match="member 'm': expected one of x, y, found"):
+        read(f'{{"m": {value}}}'.encode()).choice("m", ("x", "y"))
+
+
+def test_place_of_a_document_in_messages():
+    assert [Document(b"{}", path, "zarr.json").where() for path in ("", "/", "a", "a/", "/data/x.zarr")] == [
+        "zarr.json", "zarr.json", "a/zarr.json", "a/zarr.json", "/data/x.zarr/zarr.json",
+    ]
+
+
+def test_written_form_is_sorted_indented_ascii():
+    """ZM-META-15, ZM-ATTR-03, V2-ARR-10"""
+    assert render_json({}) == b"{}"
+    assert render_json({"foo": 42, "bar": 4.2, "é": ["\u20ac", None, True]}) == (
+        b'{\n    "bar": 4.2,\n    "foo": 42,\n'
+        b'    "\\u00e9": [\n        "\\u20ac",\n        null,\n        true\n    ]\n}'
+    )
+
+
+@pytest.mark.parametrize(("members", "error"), [
+    ({1: 2}, TypeError), ({"a": [{None: 1}]}, TypeError), ({"a": {"b": {True: 1}}}, TypeError),
+    ({"a": {1, 2}}, TypeError),
+    ({"a": b"x"}, TypeError), ({"a": object()}, TypeError), ({"a": 1j}, TypeError),
+])
+def test_what_json_would_alter_or_cannot_hold_is_not_written(members, error):
+    with pytest.raises(error):
+        render_json(members)
+
+
+def test_what_could_not_be_read_again_is_not_written():
+    def nested(depth):
+        value = {}
+        for _ in range(depth - 1):
+            value = {"a": value}
+        return value
+
+    assert read(render_json(nested(MAX_DEPTH))).members == nested(MAX_DEPTH)
+    with pytest.raises(ValueError, match="nested"):
+        render_json(nested(MAX_DEPTH + 1))
+    endless = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="nested"):
+        render_json({"a": endless})

@@ -1,0 +1,153 @@
+"""Hostile `__zmeta__` documents: each ends in an error of zcore that names the place, or in right metadata."""
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zcore.errors import MetadataError, UnsupportedError, ZcoreError
+from zcore.formats import zmeta
+
+VALID = {
+    "shape": [10, 10], "chunks": [5, 5], "dtype": "<i4", "fill_value": 0, "cname": "lz4", "clevel": 5, "shuffle": 1,
+}
+DEEP = "[" * 60 + "]" * 60
+
+WRONG = [  # (member, JSON text)
+    # ZM-META-02
+    ("shape", "[-1, 10]"), ("shape", "[10.0, 10]"), ("shape", "[true, 10]"), ("shape", "[1e1, 10]"),
+    ("shape", '["10", 10]'),
+    ("shape", "[null, 10]"), ("shape", "[[10], 10]"), ("shape", "10"), ("shape", "null"), ("shape", '"10,10"'),
+    ("shape", "{}"),
+    ("shape", "[9223372036854775808, 1]"), ("shape", "[4294967296, 4294967296]"), ("shape", "[0, 9223372036854775808]"),
+    ("shape", "[NaN, 1]"), ("shape", "[" + "9" * 4000 + ", 1]"), ("shape", DEEP), ("shape", "[-0.0, 1]"),
+    # ZM-META-03
+    ("chunks", "[0, 5]"), ("chunks", "[-5, 5]"), ("chunks", "[5.0, 5]"), ("chunks", "[true, 5]"), ("chunks", "[5]"),
+    ("chunks", "[5, 5, 5]"), ("chunks", "[]"), ("chunks", "5"), ("chunks", "null"), ("chunks", "[[5], [5]]"),
+    ("chunks", '"auto"'),
+    ("chunks", "[9223372036854775807, 5]"), ("chunks", "[3037000500, 3037000500]"), ("chunks", "[23171, 23171]"),
+    ("chunks", "[" + "9" * 4000 + ", 5]"),
+    # ZM-META-04, ZM-META-06
+    ("dtype", "null"), ("dtype", "4"), ("dtype", "true"), ("dtype", "{}"), ("dtype", "[]"), ("dtype", '["<i4"]'),
+    ("dtype", '[["a"]]'), ("dtype", '[["a", "<i4", "x"]]'), ("dtype", '[["a", "<i4"], ["a", "<i4"]]'),
+    ("dtype", '[["", "<i4"]]'),
+    ("dtype", '[["a", "<i4", [0]]]'), ("dtype", '[["a", "<i4", [true]]]'), ("dtype", '[[1, "<i4"]]'),
+    ("dtype", '"<M8"'),
+    ("dtype", '"|S0"'), ("dtype", '"<U0"'), ("dtype", '[["a", "|V0"]]'), ("dtype", '"<M8[x]"'), ("dtype", DEEP),
+    ("dtype", '[["a", "<M8[generic]"]]'), ("dtype", "NaN"),
+    # ZM-META-07, ZM-META-10
+    ("fill_value", "[]"), ("fill_value", "[0]"), ("fill_value", "{}"), ("fill_value", "2147483648"),
+    ("fill_value", "-2147483649"),
+    ("fill_value", "0.5"), ("fill_value", '"0"'), ("fill_value", "NaN"), ("fill_value", "Infinity"),
+    ("fill_value", '"NaN"'),
+    ("fill_value", "9" * 4000), ("fill_value", "[0, 0]"), ("fill_value", '""'), ("fill_value", "1e300"),
+    # ZM-META-11
+    ("cname", '"gzip"'), ("cname", '""'), ("cname", '"LZ4"'), ("cname", '"lz4\\u0000"'), ("cname", "null"),
+    ("cname", "1"),
+    ("cname", '["lz4"]'), ("cname", "{}"), ("cname", '"\\ud800"'),
+    # ZM-META-12
+    ("clevel", "-1"), ("clevel", "10"), ("clevel", "5.0"), ("clevel", "true"), ("clevel", '"5"'), ("clevel", "null"),
+    ("clevel", "1e0"),
+    ("clevel", "[5]"), ("clevel", "NaN"),
+    # ZM-META-13
+    ("shuffle", "-1"), ("shuffle", "3"), ("shuffle", "true"), ("shuffle", "false"), ("shuffle", '"shuffle"'),
+    ("shuffle", "1.0"),
+    ("shuffle", "null"), ("shuffle", "256"), ("shuffle", "[1]"),
+]
+
+
+def document(**texts):
+    members = {name: json.dumps(value) for name, value in VALID.items()}
+    return ("{" + ", ".join(f'"{name}": {text}' for name, text in {**members, **texts}.items()) + "}").encode()
+
+
+@pytest.mark.parametrize(("member", "text"), WRONG, ids=[f"{member}-{text[:30]}" for member, text in WRONG])
+def test_wrong_member_is_named(member, text):
+    with pytest.raises(MetadataError) as caught:
+        zmeta.parse_array(document(**{member: text}), "x.zarr")
+    assert (caught.value.path, caught.value.document) == ("x.zarr", "__zmeta__")
+    assert caught.value.member == member
+    assert str(caught.value).startswith(f"x.zarr/__zmeta__: member '{member}': ")
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(("dtype", "text"), [
+    ("|b1", "2"), ("|b1", '"true"'), ("|u1", "256"), ("|u1", "-1"), ("<u8", "18446744073709551616"),
+    ("<i8", "9223372036854775808"),
+    ("<f4", "1e39"), ("<f4", "-1e39"), ("<f2", "65520"), ("<f8", '"nan"'), ("<f8", '"1.5"'), ("<f8", '"+Infinity"'),
+    ("<f8", "9" * 400),
+    ("<f8", "[1.0]"), ("<c8", "[1.0]"), ("<c8", "[1.0, 2.0, 3.0]"), ("<c8", '[1.0, "x"]'), ("<c8", "[1.0, null]"),
+    ("<c8", "[[1], 2]"),
+    ("<c8", "[1e39, 0]"), ("<c8", "[true, 0]"), ("|S3", '"\\u00e9"'), ("|S3", "[]"), ("<U3", "{}"), ("<M8[D]", "0.0"),
+    ("<M8[D]", "true"), ("<M8[D]", '"now"'), ("<M8[D]", '"2016-99-99"'), ("<M8[D]", "9223372036854775808"),
+    ("<m8[s]", '"1"'),
+    ("<m8[s]", "NaN"), ("|V3", "1"), ("|V3", '"\\u0100"'), ("|V3", "0.0"),
+])
+def test_fill_value_that_the_type_does_not_hold_is_refused(dtype, text):
+    """ZM-META-07"""
+    with pytest.raises(MetadataError) as caught:
+        zmeta.parse_array(document(dtype=json.dumps(dtype), fill_value=text), "")
+    assert caught.value.member == "fill_value"
+    assert str(caught.value).startswith("__zmeta__: member 'fill_value': ")
+
+
+@pytest.mark.parametrize("dtype", [
+    '"|O"', '"<i3"', '"<f16"', '"f4,i4"', '"|S2147483647"', '"|V99999999999"', '[["a", "|V16777216"], ["b", "|u1"]]',
+    '[["a", "<i4", [2147483648, 2147483648]]]', '[["a", "|O"]]', '""', '"\\ud800"', json.dumps("<" * 10000),
+])
+def test_type_without_portable_size_is_unsupported(dtype):
+    with pytest.raises(UnsupportedError) as caught:
+        zmeta.parse_array(document(dtype=dtype), "x")
+    assert str(caught.value).startswith("x/__zmeta__: member 'dtype': ") and len(str(caught.value)) < 200
+
+
+def test_too_many_dimensions_are_unsupported():
+    with pytest.raises(UnsupportedError):
+        zmeta.parse_array(document(shape=json.dumps([1] * 65), chunks=json.dumps([1] * 65)), "x")
+
+
+@pytest.mark.parametrize("raw", [
+    b"[]", b"null", b"true", b"0", b"x", b"{}x", b"\0" * 200, b"\xef\xbb\xbf" + document(),
+    document().decode().encode("utf-16"),
+    document() + document(), document().replace(b'"lz4"', b'"lz\xff"'), document().replace(b'"lz4"', b"'lz4'"),
+    document().replace(b"}", b",}"), document(extra="[" * 100000), document(extra="[" * 100000 + "]" * 100000),
+    document(extra='{"a":' * 100000 + "1" + "}" * 100000), document(extra="1e999"), document(extra="9" * 5000),
+    document(extra=" " * 2**24 + "1"), b"{" * 10**6, b'{"' * 10**6, b'"' * 10**6, b"[" + b"{}," * 10**5,
+])
+def test_document_that_is_not_strict_json_is_refused(raw):
+    with pytest.raises(MetadataError) as caught:
+        zmeta.parse_array(raw, "x")
+    assert len(str(caught.value)) < 400
+
+
+def test_member_named_twice_is_refused():
+    with pytest.raises(MetadataError) as caught:
+        zmeta.parse_array(document()[:-1] + b', "shape": [99, 99]}', "x")
+    assert caught.value.member == "shape"
+
+
+@given(st.integers(0, len(document()) - 1), st.binary(max_size=3), st.integers(0, 3))
+def test_damaged_document_ends_in_an_error_of_zcore_or_in_metadata(start, inserted, removed):
+    raw = document()
+    try:
+        array = zmeta.parse_array(raw[:start] + inserted + raw[start + removed:], "x")
+    except ZcoreError:
+        return
+    assert zmeta.parse_array(zmeta.render_array(array), "x") == array
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-2**70, 2**70) | st.floats() | st.text(max_size=4) | st.just("|S3"),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=3), children, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(sorted(VALID)), json_values)
+def test_any_json_in_any_member_ends_in_an_error_of_zcore_or_in_metadata(member, value):
+    try:
+        array = zmeta.parse_array(document(**{member: json.dumps(value)}), "x")
+    except ZcoreError:
+        return
+    if array.ndim:
+        assert zmeta.parse_array(zmeta.render_array(array), "x") == array

@@ -1,0 +1,113 @@
+"""Array metadata as a value: exact counts, what is refused, equality and pickling."""
+import pickle
+
+import numpy as np
+import pytest
+
+from zcore.errors import UnsupportedError
+from zcore.model.chunk_keys import ChunkKeyEncoding
+from zcore.model.metadata import ArrayMetadata, CodecSpec
+
+RAW = (CodecSpec("bytes", {"endian": "little"}),)
+
+
+def metadata(shape=(10, 200, 3000), dtype="<f4", chunk_shape=(5, 20, 400), **fields):
+    return ArrayMetadata(shape, dtype, chunk_shape, ChunkKeyEncoding.v3(), RAW, **fields)
+
+
+def test_counts_of_the_drafts_example():
+    """D3-GRID-05, D3-CON-06"""
+    array = metadata()
+    assert (array.ndim, array.itemsize, array.size, array.nbytes) == (3, 4, 6_000_000, 24_000_000)
+    assert (array.grid_shape, array.n_chunks, array.chunk_nbytes) == ((2, 10, 8), 160, 160_000)
+
+
+def test_counts_are_exact_integers():
+    """D3-GRID-05: 2**53 + 1 must be right."""
+    array = metadata((2**53 + 1,), "<f8", (2,))
+    assert array.grid_shape == (2**52 + 1,)
+    assert array.nbytes == 8 * (2**53 + 1)
+
+
+@pytest.mark.parametrize(("shape", "chunk_shape", "grid_shape", "n_chunks", "size"), [
+    ((), (), (), 1, 1), ((0,), (3,), (0,), 0, 0), ((5, 0), (9, 1), (1, 0), 0, 0), ((1,), (100,), (1,), 1, 1),
+])
+def test_counts_at_the_edges(shape, chunk_shape, grid_shape, n_chunks, size):
+    """D3-GRID-08, D3-GRID-09"""
+    array = metadata(shape, chunk_shape=chunk_shape)
+    assert (array.grid_shape, array.n_chunks, array.size) == (grid_shape, n_chunks, size)
+
+
+@pytest.mark.parametrize(("shape", "chunk_shape"), [
+    ((-1,), (1,)), ((1,), (0,)), ((1,), (-1,)), ((1, 1), (1,)), ((), (1,)), ((2**63,), (1,)), ((2**32, 2**31), (1, 1)),
+    ((0, 2**62, 2), (1, 1, 1)), ((2**63 - 1,), (2,)), ((1, 1), (2**32, 2**32)), ((1,), (2**63,)), ((1,), (2**62,)),
+])
+def test_lengths_out_of_range_are_refused(shape, chunk_shape):
+    """D3-CON-05, D3-GRID-02, D3-GRID-08; no product and no end of a chunk passes 2**63 - 1."""
+    with pytest.raises(ValueError, match=r"shape: expected"):
+        metadata(shape, chunk_shape=chunk_shape)
+
+
+@pytest.mark.parametrize("shape", [(1.0,), (True,), ("1",), (np.True_,), (None,), 5, None])
+def test_lengths_of_other_types_are_type_errors(shape):
+    with pytest.raises(TypeError):
+        metadata(shape, chunk_shape=(1,))
+
+
+def test_largest_lengths_are_accepted():
+    assert metadata((2**63 - 1,), "|u1", (1,)).n_chunks == 2**63 - 1
+    assert metadata((np.int16(3), 4), chunk_shape=(np.uint8(2), 2)).shape == (3, 4)
+
+
+def test_more_than_64_dimensions_are_unsupported():
+    assert metadata((1,) * 64, chunk_shape=(1,) * 64).ndim == 64
+    with pytest.raises(UnsupportedError):
+        metadata((1,) * 65, chunk_shape=(1,) * 65)
+
+
+@pytest.mark.parametrize("fields", [
+    {"fill_value": 1, "fill_bytes": b"\0"}, {"dimension_names": ("x",)}, {"fill_value": "x"}, {"dtype": "S0"},
+])
+def test_parts_that_contradict_each_other_are_refused(fields):
+    with pytest.raises(ValueError):
+        metadata(**fields)
+
+
+def test_fill_value_is_a_scalar_and_bytes_or_undefined():
+    array = metadata(fill_value=1.5)
+    assert (array.fill_value, type(array.fill_value), array.fill_bytes) == (1.5, np.float32, b"\0\0\xc0?")
+    array = metadata()
+    assert (array.fill_value, array.fill_bytes) == (None, bytes(4))
+    assert array != metadata(fill_value=0)
+
+
+def test_replace_keeps_bytes_and_value_together():
+    array = metadata(fill_value=1.5)
+    assert array.replace(fill_value=2).fill_bytes == b"\0\0\0@"
+    assert array.replace(dtype=">f4").fill_bytes == b"?\xc0\0\0"
+    assert array.replace(shape=(7, 7, 7)).fill_bytes == array.fill_bytes
+    assert array.replace(shape=[7, 7, 7]).grid_shape == (2, 1, 1)
+    with pytest.raises(ValueError, match="chunk shape"):
+        array.replace(shape=(7,))
+
+
+def test_equal_metadata_are_equal_and_hash_alike():
+    fields = {
+        "fill_value": float("nan"), "attributes": {"a": [1]}, "extra": {"b": 2}, "dimension_names": ["x", None, "x"],
+    }
+    one, other = metadata(**fields), metadata(**fields)
+    assert one == other and hash(one) == hash(other)
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert one.dimension_names == ("x", None, "x")
+    assert one != one.replace(dtype=">f4") != one.replace(extra={}) and one != "x"
+    assert repr(one).startswith("ArrayMetadata(shape=(10, 200, 3000), dtype=dtype('float32'), ")
+    with pytest.raises(AttributeError, match="frozen"):
+        one.shape = ()
+
+
+def test_codec_specs_compare_by_name_and_configuration():
+    spec = CodecSpec("blosc", {"clevel": 5})
+    assert spec == CodecSpec("blosc", {"clevel": 5}) == pickle.loads(pickle.dumps(spec)) == eval(repr(spec))
+    assert hash(spec) == hash(CodecSpec("blosc", {"clevel": 5}))
+    assert spec != CodecSpec("blosc") and spec != CodecSpec("zstd", {"clevel": 5})
+    assert CodecSpec("bytes").configuration == {}
