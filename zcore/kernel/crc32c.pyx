@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """CRC-32C, the checksum of the `crc32c` codec.
 
 Compiled because it covers every byte that is read or written. The C is in `crc32c.h`; the tables are made at import.

@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Byte and bit shuffle of one block.
 
 c-blosc shuffles what it compresses itself; this is for blocks whose inner compressor it lacks, and for shuffle filters
