@@ -126,6 +126,7 @@ def test_member_named_twice_is_refused():
     assert caught.value.member == "shape"
 
 
+@pytest.mark.filterwarnings("ignore:.*byte order")
 @given(st.integers(0, len(document()) - 1), st.binary(max_size=3), st.integers(0, 3))
 def test_damaged_document_ends_in_an_error_of_zcore_or_in_metadata(start, inserted, removed):
     raw = document()
@@ -143,6 +144,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.filterwarnings("ignore:.*byte order")
 @given(st.sampled_from(sorted(VALID)), json_values)
 def test_any_json_in_any_member_ends_in_an_error_of_zcore_or_in_metadata(member, value):
     try:

@@ -45,7 +45,7 @@ types = st.recursive(simple_types, structures, max_leaves=4)
 @st.composite
 def arrays(draw):
     dtype = draw(types)
-    shape = draw(st.lists(st.integers(0, 2**20), min_size=1, max_size=4))
+    shape = draw(st.lists(st.integers(0, 2**15), min_size=1, max_size=4))
     chunks = [draw(st.integers(1, 16)) for _ in shape]
     if dtype.names is not None:
         fill_value = draw(st.sampled_from([None, 0]))
