@@ -117,3 +117,15 @@ def test_real_in_json_reads_back_bit_for_bit(kind, data):
     value = kind(data.draw(st.floats(width=np.dtype(kind).itemsize * 8, allow_nan=False)))
     back = kind(real_from_json(real_to_json(value)))
     assert back.tobytes() == value.tobytes()
+
+
+def test_array_of_no_dimensions_is_its_element():
+    assert fill_bytes(np.dtype(">i2"), np.array(258)) == b"\1\2"
+
+
+def test_field_with_a_shape_takes_an_array_of_it():
+    dtype = np.dtype([("m", "<i2", (2, 2)), ("u", "u1")])
+    assert fill_bytes(dtype, ([[1, 2], [3, 4]], 5)) == b"\1\0\2\0\3\0\4\0\5"
+    for wrong in ([[1, 2, 3]], [["x", 0], [0, 0]], [[2**15, 0], [0, 0]]):
+        with pytest.raises(ValueError, match="cannot hold"):
+            fill_bytes(dtype, (wrong, 5))
