@@ -6,6 +6,7 @@ files and the chain has a C form, in Python otherwise. Both runs take the same t
 """
 import os
 import time
+from functools import lru_cache
 
 import numpy as np
 
@@ -67,6 +68,18 @@ class Options:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+@lru_cache(maxsize=64)
+def _resolve(format, raw, path, strict):
+    """Return (metadata, codec chain, key template) of a document: what depends on nothing else.
+
+    All three are immutable and shared by the handles of equal documents. A task scheduler that opens an array for
+    every task finds it here.
+    """
+    metadata = format.parse_array(raw, path)
+    chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape, strict)
+    return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
+
+
 class Binding:
     """One array in one store.
 
@@ -118,22 +131,13 @@ class Binding:
             raise NodeNotFoundError(f"no array at {self.describe()}: {self.document} does not exist", path=self.path,
                                     format=self.format.name)
         raw, identity = found
+        self.adopt(raw, identity)
+
+    def adopt(self, raw, identity):
+        """Take over the document `raw` of the object `identity`."""
         if self.metadata is None or raw != self._raw:
-            self.adopt(self.format.parse_array(raw, self.path), raw, identity)
-        else:
-            self._note(identity)
-
-    def adopt(self, metadata, raw, identity):
-        """Make `metadata` those of this binding; `raw` is their document, `identity` that of its object."""
-        old = self.metadata
-        if old is None or old.codecs != metadata.codecs or not _same_chunks(old, metadata):
-            self.chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape, self.options.strict)
-            self.template = metadata.chunk_keys.template(len(metadata.shape))
-        self.metadata = metadata
-        self._raw = raw
-        self._note(identity)
-
-    def _note(self, identity):
+            self.metadata, self.chain, self.template = _resolve(self.format, raw, self.path, self.options.strict)
+            self._raw = raw
         self._identity = identity
         self._trusted = identity is None or time.time_ns() - max(identity[3:]) > TRUSTED_AGE_NS
 
@@ -171,7 +175,7 @@ class Binding:
         plan = ReadPlan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts, program=self.chain.program,
             fill=metadata.fill_bytes, array=out, template=self.template,
-            directory=self._checked_directory() if native else None, n_threads=n_threads, lenient=not options.strict,
+            directory=self.directory if native else None, n_threads=n_threads, lenient=not options.strict,
             missing_raises=options.missing == "raise")
 
         def read_task(task):
@@ -183,12 +187,6 @@ class Binding:
 
     def _is_native(self):
         return self.directory is not None and self.chain.program is not None and not config.force_python
-
-    def _checked_directory(self):
-        if os.path.isdir(self.directory):
-            return self.directory
-        raise NodeNotFoundError(f"no array at {self.describe()}: the directory is gone", path=self.path,
-                                format=self.format.name)
 
     def _run(self, plan, native, n_threads, python_task):
         """Run a plan to its end; raises what stopped it, but for a stale document."""
@@ -326,7 +324,7 @@ class Binding:
         plan = WritePlan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts, program=self.chain.program,
             fill=metadata.fill_bytes, array=values, template=self.template,
-            directory=self._checked_directory() if native else None, n_threads=n_threads, lenient=not options.strict,
+            directory=self.directory if native else None, n_threads=n_threads, lenient=not options.strict,
             token=int.from_bytes(os.urandom(8)), locks=locks, identity=self._identity if locks is not None else None,
             old_shape=old_shape, keep_filled=options.keeps_filled, missing_raises=options.missing == "raise",
             fsync=self.store.fsync, resume=resume, tasks=tasks)
@@ -440,7 +438,7 @@ class _Exclusive:
         else:
             binding.store.set(binding.document, raw)
             identity = binding.store.identity(binding.document)
-        binding.adopt(metadata, raw, identity)
+        binding.adopt(raw, identity)
 
 
 def _same_chunks(a, b):

@@ -6,6 +6,8 @@ object; only the calling thread takes the GIL now and then, to let signal handle
 """
 import os
 
+from zcore import errors
+
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdlib cimport free, malloc, realloc
@@ -29,6 +31,20 @@ cnp.import_array()
 cdef enum:
     POLL_NS = 50_000_000       # between two looks for signals
     MAX_DIGITS = 20
+
+
+cdef int _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+cdef int _open_directory(bytes directory) except -1:
+    try:
+        return os.open(directory, _OPEN_DIRECTORY)
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        path = os.fsdecode(directory)
+        raise errors.NodeNotFoundError(f"the directory of the array is gone: {path}", path=path) from exc
+    except OSError as exc:
+        path = os.fsdecode(directory)
+        raise errors.StoreError(f"cannot open {path}: {exc.strerror}", key=path, errno=exc.errno) from exc
 
 
 cdef class Plan:
@@ -114,7 +130,7 @@ cdef class Plan:
             raise ValueError("chunk keys of this array would be too long")
         self.directory = directory
         if directory is not None:
-            self.dirfd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.dirfd = _open_directory(directory)
         status_clear(&self.status)
         if resume is not None:
             self._resume(resume)

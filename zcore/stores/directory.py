@@ -22,6 +22,11 @@ from zcore.stores.keys import NATIVE, absolute_base, check_prefix, key_to_path
 from zcore.stores.reading import identity_of, read_file, stat_file
 
 
+# Devices whose file system was seen to tell upper from lower case. (ext4 lets a single empty directory be switched to
+# ignore case; in one that is switched after this process looked at the device, aliases go unnoticed.)
+_CASE_SENSITIVE = set()
+
+
 class DirectoryStore(Store):
     """The files below a directory as keys and values.
 
@@ -160,7 +165,11 @@ class DirectoryStore(Store):
             found = read_file(path, byte_range)
         except OSError as exc:
             raise self._fault(exc, "read", key) from exc
-        return None if found is None or (self._ignores_case is not False and self._is_alias(key)) else found
+        if found is None:
+            return None
+        if self._ignores_case is None:
+            self._look_up_case(key, found[1].st_dev)
+        return None if self._ignores_case is not False and self._is_alias(key) else found
 
     def _stat(self, key):
         """Return the status of the file of `key`, or None when it has none."""
@@ -285,6 +294,15 @@ class DirectoryStore(Store):
         if not listing.lies_in(path, self.path):
             raise StoreError(f"{key!r}: a symbolic link leads out of {self!r}, which is confined",
                              key=key, errno=errno.ELOOP)
+
+    def _look_up_case(self, key, device):
+        """Find out whether the file system ignores case; one that was found not to is not asked again."""
+        if device in _CASE_SENSITIVE:
+            self._ignores_case = False
+        else:
+            self._is_alias(key)
+            if self._ignores_case is False:
+                _CASE_SENSITIVE.add(device)
 
     def _is_alias(self, key):
         """Return whether the file that `key` leads to has another spelling."""

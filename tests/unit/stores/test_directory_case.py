@@ -4,7 +4,7 @@ import os
 import pytest
 
 from zcore.errors import KeyConflictError
-from zcore.stores import DirectoryStore, spelling
+from zcore.stores import DirectoryStore, directory, spelling
 from zcore.stores.keys import check_key
 
 
@@ -21,6 +21,12 @@ class FoldingStore(DirectoryStore):
             same = [name for name in names if name.lower() == part.lower()]
             path = os.path.join(path, same[0] if same else part)
         return path
+
+
+@pytest.fixture(autouse=True)
+def no_device_known(monkeypatch):
+    """The made-up file system is on a device of the real one, which other tests have looked at."""
+    monkeypatch.setattr(directory, "_CASE_SENSITIVE", set())
 
 
 @pytest.fixture
@@ -43,6 +49,14 @@ def test_the_file_system_here_is_asked_once(tmp_path, monkeypatch):
         monkeypatch.setattr(spelling, "ignores_case", None)
         store.get("a/foo")
         store.set("b", b"")
+
+
+def test_a_device_that_tells_case_is_not_asked_again(tmp_path, monkeypatch):
+    DirectoryStore(tmp_path).set("foo", b"")
+    monkeypatch.setattr(directory, "_CASE_SENSITIVE", {os.stat(tmp_path).st_dev})
+    monkeypatch.setattr(spelling, "ignores_case", None)
+    store = DirectoryStore(tmp_path)
+    assert store.get("foo") == b"" and store._ignores_case is False
 
 
 def test_both_spellings_present_tell_that_case_matters(tmp_path):
