@@ -8,9 +8,10 @@ from zcore.cli.source import matplotlib_needed
 
 matplotlib_needed("the picture (--no-picture goes without)")
 
-from matplotlib import patheffects  # noqa: E402
+from matplotlib import colormaps, patheffects  # noqa: E402
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
-from matplotlib.colors import LightSource, Normalize  # noqa: E402
+from matplotlib.cm import ScalarMappable  # noqa: E402
+from matplotlib.colors import LightSource, ListedColormap, Normalize  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.ticker import MaxNLocator  # noqa: E402
 
@@ -52,7 +53,7 @@ def draw(path, array, source):
     axes.text(0.5, 1.012, f"{shape} {array.dtype}{where} in {array.nchunks} "
               f"{'chunk' if array.nchunks == 1 else 'chunks'} of {chunks}, read back by zcore",
               transform=axes.transAxes, ha="center", va="bottom", fontsize=11, color=INK)
-    figure.savefig(path)
+    figure.savefig(path, bbox_inches="tight", pad_inches=0.2)
     return None
 
 
@@ -99,27 +100,22 @@ def _draw_relief(figure, axes, values, extent, aspect, source):
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     if low == high:
         high = low + 1
-    cmap = "gist_earth" if source.quantity.startswith("elevation") else "viridis"
+    cmap = _land() if source.quantity.startswith("elevation") else colormaps["viridis"]
     norm = Normalize(low, high)
     # Slopes as those of mountains, whatever the unit: the range of values stands for a ninth of the longer side.
     heights = np.where(np.isfinite(values), (values - low) / (high - low), 0.0) * max(values.shape) / 9
+    colours = cmap(norm(np.ma.masked_invalid(values)))[..., :3]
     if min(values.shape) >= 2:
-        colours = LightSource(azdeg=315, altdeg=45).shade_rgb(
-            _mapped(norm, cmap, values), heights, blend_mode="soft", fraction=1.1)
-    else:
-        colours = _mapped(norm, cmap, values)
+        colours = LightSource(azdeg=315, altdeg=45).shade_rgb(colours, heights, blend_mode="soft", fraction=1.1)
     axes.imshow(colours, extent=extent, aspect=aspect, interpolation="nearest")
-    from matplotlib.cm import ScalarMappable
-
     bar = figure.colorbar(ScalarMappable(norm, cmap), ax=axes, shrink=0.82, pad=0.02)
     bar.set_label(source.quantity, fontsize=11)
     bar.ax.tick_params(labelsize=10)
 
 
-def _mapped(norm, cmap, values):
-    from matplotlib import colormaps
-
-    return colormaps[cmap](norm(np.ma.masked_invalid(values)))[..., :3]
+def _land():
+    """Return the colours of the earth without those of the sea."""
+    return ListedColormap(colormaps["gist_earth"](np.linspace(0.33, 0.99, 256)))
 
 
 def _name_chunks(axes, array, lead, rows, columns, is_colour):
@@ -134,7 +130,7 @@ def _name_chunks(axes, array, lead, rows, columns, is_colour):
             coords = (*before, i, j, *([0] if is_colour else []))
             axes.text((column + min(column + column_chunk, n_columns)) / 2 - 0.5,
                       (row + min(row + row_chunk, n_rows)) / 2 - 0.5, ".".join(map(str, coords)), color="white",
-                      fontsize=9, ha="center", va="center", path_effects=outline)
+                      fontsize=10, ha="center", va="center", path_effects=outline)
 
 
 def _borders(length, chunk):
