@@ -295,7 +295,8 @@ class Binding:
             self.reload()
             resume = plan if _same_chunks(before, self.metadata) else None
             if self.metadata.dtype != before.dtype:
-                raise StoreError(f"{self.document}: the array was replaced by one of another data type", key=self.document)
+                raise StoreError(f"{self.document}: the array was replaced by one of another data type",
+                                 key=self.document)
 
     def write_once(self, box, values, *, metadata=None, old_shape=None, exclusive=False, tasks=None, resume=None):
         """Write as far as the document stays the same, and return the plan.

@@ -6,7 +6,6 @@ that can use them, not at import, and a forked child starts without any.
 """
 import os
 import threading
-
 from _queue import SimpleQueue
 
 _lock = threading.Lock()

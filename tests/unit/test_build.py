@@ -70,7 +70,8 @@ def test_every_kernel_source_is_built():
 @pytest.mark.parametrize("name", [path.name.split(".")[0] for path in EXTENSIONS])
 def test_doctests_of_compiled_module_hold(name):
     # pytest collects doctests from .py files only.
-    result = doctest.testmod(importlib.import_module(f"zcore.kernel.{name}"))
+    module = importlib.import_module(f"zcore.kernel.{name}")
+    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.failed == 0
     assert result.attempted > 0 or ">>>" not in (KERNEL / f"{name}.pyx").read_text(encoding="utf-8")
 

@@ -42,7 +42,8 @@ def decompress_snappy(data, itemsize):
             n_stored = int.from_bytes(view[offset:offset + 4], "little")
             stream = view[offset + 4:offset + 4 + n_stored]
             offset += 4 + n_stored
-            block += bytes(stream) if n_stored == n_bytes // n_streams else _stream(snappy, stream, n_bytes // n_streams)
+            is_raw = n_stored == n_bytes // n_streams
+            block += bytes(stream) if is_raw else _stream(snappy, stream, n_bytes // n_streams)
         if header.flags & 0x01 and header.typesize > 1:
             block = unshuffle_block(block, header.typesize)
         elif header.flags & 0x04 and n_bytes >= header.typesize:

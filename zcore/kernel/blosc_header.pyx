@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """The header and the block table of a Blosc 1 chunk, and every check that needs no decoding.
 
 c-blosc README_CHUNK_FORMAT.rst, with what its source and real chunks say where the text is silent or wrong::

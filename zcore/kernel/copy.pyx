@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Strided copy and fill: how decoded elements reach the array that the caller sees, and back.
 
 Byte order, Fortran order, a transpose and the position in the output are nothing but byte strides on two sides, so one

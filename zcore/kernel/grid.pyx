@@ -1,5 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: freethreading_compatible=True
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Regular chunk grid arithmetic: which chunks an array has, and which part of each a selection touches.
 
 Rules of the early Zarr v3 core protocol draft (2019), "Regular grids", unchanged in Zarr v3 core, "Regular grids".

@@ -253,10 +253,14 @@ cdef void unlock_whole(Holder *holder) noexcept nogil:
 cdef int _poll_signals(void *context) noexcept with gil:
     """For waits with nothing to stop but the caller: keeps the exception of a signal handler for `_Hold`."""
     cdef _Hold hold = <_Hold>context
-    cdef object exception = _pending_signal()
-    if exception is None:
-        return 0
-    hold.exception = exception
+    cdef object exception
+    try:
+        exception = _pending_signal()
+        if exception is None:
+            return 0
+        hold.exception = exception
+    except:  # noqa: E722 (the only clause that cannot raise itself, as nobody above could see it)
+        pass
     return 1
 
 

@@ -287,9 +287,12 @@ cdef class Plan:
 
     cdef int _run_signal_handlers(self) noexcept with gil:
         try:
-            PyErr_CheckSignals()
-        except BaseException as exception:
-            self.exception = exception
+            try:
+                PyErr_CheckSignals()
+            except BaseException as exception:
+                self.exception = exception
+                return 1
+        except:  # noqa: E722 (the only clause that cannot raise itself, as nobody above could see it)
             return 1
         return 0
 

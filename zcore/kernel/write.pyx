@@ -88,11 +88,12 @@ cdef class WritePlan(Plan):
     cdef int open_worker(self, Worker *worker) noexcept nogil:
         cdef int code
         # Each worker has temporary names of its own.
-        staging_init(&worker.staging, self.token + <uint64_t>zc_add(&self.n_workers, 1), self.fsync)
+        cdef uint64_t token = self.token + <uint64_t>zc_add(&self.n_workers, 1)
+        cdef int dirfd = self.dirfd if self.document_name != NULL else -1
+        staging_init(&worker.staging, token, self.fsync)
         if self.locks is None:
             return OK
-        code = holder_open(&worker.holder, &self.locks.table, self.dirfd if self.document_name != NULL else -1,
-                           self.document_name, &worker.status)
+        code = holder_open(&worker.holder, &self.locks.table, dirfd, self.document_name, &worker.status)
         if code == OK and self.has_identity and not same_identity(&worker.holder.identity, &self.identity):
             code = fail(&worker.status, STALE, 0, 0, 0)
         return code
