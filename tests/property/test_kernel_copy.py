@@ -16,7 +16,9 @@ def views(draw, shape, itemsize, random, broadcast=False):
     stored = [1 if r else n * abs(s) for n, s, r in zip(shape, steps, repeated, strict=True)]
     offset = draw(st.integers(0, 3))
     room = random.integers(0, 256, int(np.prod(stored)) * itemsize + offset, dtype="u1")
-    base = np.frombuffer(room.data, f"V{itemsize}", offset=offset) if room.size > offset else np.empty(0, f"V{itemsize}")
+    base = np.empty(0, f"V{itemsize}")
+    if room.size > offset:
+        base = np.frombuffer(room.data, f"V{itemsize}", offset=offset)
     whole = base.reshape([stored[d] for d in order]).transpose(np.argsort(order)) if ndim else base.reshape(())
     view = whole[tuple(slice(None) if r else slice(None, None, s) for s, r in zip(steps, repeated, strict=True))]
     return room, np.broadcast_to(view, shape) if broadcast else view[...]

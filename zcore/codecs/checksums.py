@@ -4,7 +4,7 @@
 the flipped bits in a compressed chunk most decode without an error; only a checksum finds them.
 """
 from zcore.errors import ChecksumError, CodecError
-from zcore.kernel.crc32c import checksum
+from zcore.kernel.crc32c import crc32c
 from zcore.model.metadata import CodecSpec
 
 
@@ -28,7 +28,7 @@ class Crc32cCodec:
 
     def encode(self, data):
         """Return `data` with its checksum."""
-        return bytes(data) + checksum(data).to_bytes(4, "little")
+        return bytes(data) + crc32c(data).to_bytes(4, "little")
 
     def decode(self, data, n_bytes):
         """Return the bytes before the checksum.
@@ -44,7 +44,7 @@ class Crc32cCodec:
             raise CodecError(f"object has {len(data)} bytes, its checksum alone needs 4", codec=self.name,
                              direction="decode", expected=4, found=len(data))
         covered = memoryview(data)[:-4]
-        stored, computed = int.from_bytes(data[-4:], "little"), checksum(covered)
+        stored, computed = int.from_bytes(data[-4:], "little"), crc32c(covered)
         if stored != computed:
             raise ChecksumError(f"checksum 0x{stored:08x} is stored, the bytes have 0x{computed:08x}",
                                 codec=self.name, direction="decode", offset=len(covered), expected=stored,

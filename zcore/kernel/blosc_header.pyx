@@ -99,7 +99,7 @@ cdef int check_header(const uint8_t *data, int64_t n_bytes, int64_t expected_nby
 cdef int check_blocks(const uint8_t *data, const BloscHeader *header, Status *status) noexcept nogil:
     cdef int64_t blocks = n_blocks(header), table_end = HEADER_NBYTES + 4 * blocks, end = header.cbytes
     cdef int64_t block, position, size
-    cdef int stream, streams = 0
+    cdef int streams
     if header.flags & FLAG_MEMCPY:
         return 0
     if table_end > end:
@@ -114,7 +114,7 @@ cdef int check_blocks(const uint8_t *data, const BloscHeader *header, Status *st
             # The byte planes would leave the block's last bytes undefined.
             return fail(status, BLOSC_BLOCKSIZE, 8, header.blocksize // header.typesize * header.typesize,
                         header.blocksize)
-        for stream in range(streams):
+        for _ in range(streams):
             if position > end - 4:
                 return fail(status, BLOSC_STREAM, position, 0, end - position)
             size = <int32_t>load_u32(data + position)
@@ -154,8 +154,8 @@ cdef class BloscHeaderInfo:
     compressor : str
         ``"blosclz"``, ``"lz4"`` (also what lz4hc writes), ``"snappy"``, ``"zlib"``, ``"zstd"`` or ``"undefined"``.
     shuffle : str
-        ``"noshuffle"``, ``"shuffle"`` or ``"bitshuffle"`` as the flags say; ``"blosc2"`` where both bits are set. What is
-        stored as is was never shuffled, whatever the flags say.
+        ``"noshuffle"``, ``"shuffle"`` or ``"bitshuffle"`` as the flags say; ``"blosc2"`` where both bits are set. What
+        is stored as is was never shuffled, whatever the flags say.
     memcpyed : bool
         Whether the data are stored as they are.
     n_blocks : int
@@ -301,8 +301,8 @@ def validate(data, expected_nbytes=None, itemsize=None):
 
     Notes
     -----
-    c-blosc README_CHUNK_FORMAT.rst. Stricter than c-blosc's decoder: the stored size must be exactly that of `data`, and
-    chunks that are stored as is must name a defined compressor too, as all writers do.
+    c-blosc README_CHUNK_FORMAT.rst. Stricter than c-blosc's decoder: the stored size must be exactly that of `data`,
+    and chunks that are stored as is must name a defined compressor too, as all writers do.
 
     Examples
     --------

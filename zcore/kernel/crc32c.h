@@ -1,134 +1,194 @@
-/* CRC-32C (Castagnoli): reflected polynomial 0x82F63B78, all ones before and after.
-
-   The CPU's instruction takes 8 bytes a cycle but answers three cycles later, so three streams are run side by side
-   and joined: the checksum of A followed by B is that of A moved past len(B) zero bytes, xor that of B. "Moved past a
-   fixed number of zero bytes" is linear, four tables of 256 entries. */
+/* CRC-32C three ways: by table, by the instruction of x86-64 (SSE4.2), by that of ARMv8.
+ *
+ * The sum is the remainder of the message, as a polynomial over GF(2), divided by
+ * P = x^32 + x^28 + x^27 + x^26 + x^25 + x^23 + x^22 + x^20 + x^19 + x^18 + x^14 + x^13 + x^11 + x^10 + x^9 + x^8 + x^6 + 1
+ * with the bits of every byte, and of the sum, in reflected order (the highest power is the lowest bit). The functions
+ * here carry the bare remainder; the caller inverts it before and after, as the definition asks.
+ */
 #ifndef ZCORE_CRC32C_H
 #define ZCORE_CRC32C_H
 
 #include <stdint.h>
 #include <string.h>
 
+#define ZC_CRC32C_POLYNOMIAL 0x82f63b78u    /* P without x^32, reflected */
+
+typedef uint32_t (*zc_crc32c_function)(uint32_t crc, const uint8_t *data, int64_t n);
+
+/* Row k: what a byte adds to the remainder when k more bytes follow it. Filled once, by zc_crc32c_choose. */
+static uint32_t zc_crc32c_rows[8][256];
+
+static uint32_t zc_crc32c_by_table(uint32_t crc, const uint8_t *data, int64_t n)
+{
+    for (; n >= 8; n -= 8, data += 8)
+        crc = zc_crc32c_rows[7][data[0] ^ (crc & 0xff)] ^ zc_crc32c_rows[6][data[1] ^ (crc >> 8 & 0xff)]
+            ^ zc_crc32c_rows[5][data[2] ^ (crc >> 16 & 0xff)] ^ zc_crc32c_rows[4][data[3] ^ crc >> 24]
+            ^ zc_crc32c_rows[3][data[4]] ^ zc_crc32c_rows[2][data[5]] ^ zc_crc32c_rows[1][data[6]]
+            ^ zc_crc32c_rows[0][data[7]];
+    for (; n > 0; n--, data++)
+        crc = zc_crc32c_rows[0][*data ^ (crc & 0xff)] ^ crc >> 8;
+    return crc;
+}
+
 #if defined(__x86_64__)
-#include <nmmintrin.h>
-#define ZC_CRC_TARGET __attribute__((target("sse4.2")))
-#define ZC_CRC_8(crc, word) ((uint32_t)_mm_crc32_u64((crc), (word)))
-#define ZC_CRC_1(crc, byte) _mm_crc32_u8((crc), (byte))
-#define ZC_CRC_NAME "sse4.2"
-#elif defined(__aarch64__) && !defined(__ARM_BIG_ENDIAN)
-#include <arm_acle.h>
+
+#include <immintrin.h>
+
+/* The instruction takes 3 cycles and can start in every one, so three stretches are summed side by side. */
+enum { ZC_CRC32C_LONG = 4096, ZC_CRC32C_SHORT = 128 };
+
+/* What a remainder is multiplied by to let 2 and 1 stretches of zeros follow it. */
+static uint32_t zc_crc32c_skip_long[2], zc_crc32c_skip_short[2];
+
+/* a * b mod P of reflected polynomials: bit 31 is 1, bit 30 is x. */
+static uint32_t zc_crc32c_multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (uint32_t bit = 1u << 31; bit; bit >>= 1) {
+        if (a & bit)
+            product ^= b;
+        b = b >> 1 ^ (b & 1 ? ZC_CRC32C_POLYNOMIAL : 0);
+    }
+    return product;
+}
+
+/* x^n mod P */
+static uint32_t zc_crc32c_power(uint64_t n)
+{
+    uint32_t result = 1u << 31, square = 1u << 30;
+    for (; n; n >>= 1) {
+        if (n & 1)
+            result = zc_crc32c_multiply(result, square);
+        square = zc_crc32c_multiply(square, square);
+    }
+    return result;
+}
+
+__attribute__((target("sse4.2")))
+static uint32_t zc_crc32c_one_stream(uint32_t crc, const uint8_t *data, int64_t n)
+{
+    uint64_t sum = crc, word;
+    for (; n >= 8; n -= 8, data += 8) {
+        memcpy(&word, data, 8);
+        sum = _mm_crc32_u64(sum, word);
+    }
+    crc = (uint32_t)sum;
+    for (; n > 0; n--, data++)
+        crc = _mm_crc32_u8(crc, *data);
+    return crc;
+}
+
+/* crc * skip * x^33 mod P: the carry-less product of two reflected words comes out one place too high in 64 bits, and
+ * the instruction that reduces it multiplies by x^32; zc_crc32c_choose leaves both out of `skip`. */
+__attribute__((target("sse4.2,pclmul")))
+static inline uint32_t zc_crc32c_move(uint64_t crc, uint32_t skip)
+{
+    __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)crc), _mm_cvtsi64_si128(skip), 0);
+    return (uint32_t)_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
+}
+
+__attribute__((target("sse4.2,pclmul")))
+static uint32_t zc_crc32c_three_streams(uint32_t crc, const uint8_t *data, int64_t n)
+{
+    while (n >= 3 * ZC_CRC32C_SHORT) {
+        const int is_long = n >= 3 * ZC_CRC32C_LONG;
+        const int64_t length = is_long ? ZC_CRC32C_LONG : ZC_CRC32C_SHORT;
+        const uint32_t *skip = is_long ? zc_crc32c_skip_long : zc_crc32c_skip_short;
+        uint64_t a = crc, b = 0, c = 0, word;
+        for (int64_t i = 0; i < length; i += 8) {
+            if (is_long && i % 64 == 0) {
+                /* Three places at once are more than the hardware foresees. */
+                __builtin_prefetch(data + 3 * ZC_CRC32C_LONG + i);
+                __builtin_prefetch(data + 4 * ZC_CRC32C_LONG + i);
+                __builtin_prefetch(data + 5 * ZC_CRC32C_LONG + i);
+            }
+            memcpy(&word, data + i, 8);
+            a = _mm_crc32_u64(a, word);
+            memcpy(&word, data + length + i, 8);
+            b = _mm_crc32_u64(b, word);
+            memcpy(&word, data + 2 * length + i, 8);
+            c = _mm_crc32_u64(c, word);
+        }
+        crc = zc_crc32c_move(a, skip[0]) ^ zc_crc32c_move(b, skip[1]) ^ (uint32_t)c;
+        data += 3 * length;
+        n -= 3 * length;
+    }
+    return zc_crc32c_one_stream(crc, data, n);
+}
+
+#elif defined(__aarch64__)
+
 #if defined(__linux__)
 #include <sys/auxv.h>
-#endif
-#if defined(__ARM_FEATURE_CRC32)
-#define ZC_CRC_TARGET
-#else
-#define ZC_CRC_TARGET __attribute__((target("+crc")))
-#endif
-#define ZC_CRC_8(crc, word) __crc32cd((crc), (word))
-#define ZC_CRC_1(crc, byte) __crc32cb((crc), (byte))
-#define ZC_CRC_NAME "armv8"
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
-#define ZC_CRC_POLYNOMIAL 0x82F63B78u
-enum { ZC_CRC_STREAM = 2048 };          /* bytes of each of the three streams */
-
-static uint32_t zc_crc_bytes[8][256];   /* [k][b]: byte b followed by k zero bytes */
-static uint32_t zc_crc_shift[4][256];   /* [k][b]: checksum b << 8k moved past ZC_CRC_STREAM zero bytes */
-static int zc_crc_has_instruction;
-
-/* Checksums here are the bare register: the complements are the caller's. */
-static uint32_t zc_crc_by_table(uint32_t crc, const uint8_t *data, int64_t n)
-{
-    for (; n >= 8; n -= 8, data += 8) {
-        crc ^= (uint32_t)data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 | (uint32_t)data[3] << 24;
-        crc = zc_crc_bytes[7][crc & 0xff] ^ zc_crc_bytes[6][crc >> 8 & 0xff] ^ zc_crc_bytes[5][crc >> 16 & 0xff]
-            ^ zc_crc_bytes[4][crc >> 24] ^ zc_crc_bytes[3][data[4]] ^ zc_crc_bytes[2][data[5]]
-            ^ zc_crc_bytes[1][data[6]] ^ zc_crc_bytes[0][data[7]];
-    }
-    for (; n > 0; n--, data++) crc = crc >> 8 ^ zc_crc_bytes[0][(crc ^ *data) & 0xff];
-    return crc;
-}
-
-static inline uint32_t zc_crc_moved(uint32_t crc)
-{
-    return zc_crc_shift[0][crc & 0xff] ^ zc_crc_shift[1][crc >> 8 & 0xff] ^ zc_crc_shift[2][crc >> 16 & 0xff]
-         ^ zc_crc_shift[3][crc >> 24];
-}
-
-#ifdef ZC_CRC_NAME
-static inline uint64_t zc_crc_word(const uint8_t *data)
+/* Assembly, because compilers disagree on where they offer the instruction to a file built for plain ARMv8. */
+static uint32_t zc_crc32c_armv8(uint32_t crc, const uint8_t *data, int64_t n)
 {
     uint64_t word;
-    memcpy(&word, data, 8);
-    return word;
-}
-
-ZC_CRC_TARGET static uint32_t zc_crc_by_instruction(uint32_t crc, const uint8_t *data, int64_t n)
-{
-    while (n >= 3 * ZC_CRC_STREAM) {
-        uint32_t second = 0, third = 0;
-        for (int64_t i = 0; i < ZC_CRC_STREAM; i += 8) {
-            crc = ZC_CRC_8(crc, zc_crc_word(data + i));
-            second = ZC_CRC_8(second, zc_crc_word(data + i + ZC_CRC_STREAM));
-            third = ZC_CRC_8(third, zc_crc_word(data + i + 2 * ZC_CRC_STREAM));
-        }
-        crc = zc_crc_moved(zc_crc_moved(crc) ^ second) ^ third;
-        data += 3 * ZC_CRC_STREAM;
-        n -= 3 * ZC_CRC_STREAM;
+    for (; n >= 8; n -= 8, data += 8) {
+        memcpy(&word, data, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        word = __builtin_bswap64(word);
+#endif
+        __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
     }
-    for (; n >= 8; n -= 8, data += 8) crc = ZC_CRC_8(crc, zc_crc_word(data));
-    for (; n > 0; n--, data++) crc = ZC_CRC_1(crc, *data);
+    for (; n > 0; n--, data++)
+        __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"((uint32_t)*data));
     return crc;
 }
-#endif
 
-static inline uint32_t zc_crc32c(uint32_t crc, const uint8_t *data, int64_t n)
+static int zc_has_armv8_crc32(void)
 {
-#ifdef ZC_CRC_NAME
-    if (zc_crc_has_instruction) return ~zc_crc_by_instruction(~crc, data, n);
+#if defined(__linux__)
+    return (getauxval(AT_HWCAP) & 1 << 7) != 0;    /* HWCAP_CRC32 */
+#elif defined(__APPLE__)
+    int value = 0;
+    size_t size = sizeof value;
+    return sysctlbyname("hw.optional.armv8_crc32", &value, &size, NULL, 0) == 0 && value;
+#else
+    return 0;
 #endif
-    return ~zc_crc_by_table(~crc, data, n);
 }
 
-static const char *zc_crc_init(void)
+#endif
+
+/* Fills the tables, and returns the fastest function that this CPU runs and its name. */
+static zc_crc32c_function zc_crc32c_choose(const char **name)
 {
-    static const uint8_t zeros[64];
-    for (uint32_t b = 0; b < 256; b++) {
-        uint32_t crc = b;
-        for (int i = 0; i < 8; i++) crc = crc >> 1 ^ (crc & 1 ? ZC_CRC_POLYNOMIAL : 0);
-        zc_crc_bytes[0][b] = crc;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = byte;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? ZC_CRC32C_POLYNOMIAL : 0);
+        zc_crc32c_rows[0][byte] = crc;
     }
-    for (int k = 1; k < 8; k++)
-        for (int b = 0; b < 256; b++)
-            zc_crc_bytes[k][b] = zc_crc_bytes[k - 1][b] >> 8 ^ zc_crc_bytes[0][zc_crc_bytes[k - 1][b] & 0xff];
-#ifdef ZC_CRC_NAME
-#if defined(__x86_64__)
-    zc_crc_has_instruction = __builtin_cpu_supports("sse4.2") != 0;
-#elif defined(__APPLE__)
-    zc_crc_has_instruction = 1;
-#elif defined(__linux__)
-    zc_crc_has_instruction = (getauxval(AT_HWCAP) & (1 << 7)) != 0;     /* HWCAP_CRC32 */
-#endif
-    if (zc_crc_has_instruction) {
-        uint32_t moved[32];
-        for (int bit = 0; bit < 32; bit++) {
-            uint32_t crc = (uint32_t)1 << bit;
-            for (int i = 0; i < ZC_CRC_STREAM; i += 64) crc = zc_crc_by_instruction(crc, zeros, 64);
-            moved[bit] = crc;
+    for (int row = 1; row < 8; row++)
+        for (int byte = 0; byte < 256; byte++) {
+            const uint32_t before = zc_crc32c_rows[row - 1][byte];
+            zc_crc32c_rows[row][byte] = zc_crc32c_rows[0][before & 0xff] ^ before >> 8;
         }
-        for (int k = 0; k < 4; k++)
-            for (int b = 0; b < 256; b++) {
-                uint32_t crc = 0;
-                for (int bit = 0; bit < 8; bit++)
-                    if (b >> bit & 1) crc ^= moved[8 * k + bit];
-                zc_crc_shift[k][b] = crc;
-            }
-        return ZC_CRC_NAME;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("sse4.2")) {
+        *name = "sse4.2";
+        if (!__builtin_cpu_supports("pclmul"))
+            return zc_crc32c_one_stream;
+        for (int stretches = 1; stretches <= 2; stretches++) {
+            zc_crc32c_skip_long[2 - stretches] = zc_crc32c_power(8 * ZC_CRC32C_LONG * stretches - 33);
+            zc_crc32c_skip_short[2 - stretches] = zc_crc32c_power(8 * ZC_CRC32C_SHORT * stretches - 33);
+        }
+        return zc_crc32c_three_streams;
+    }
+#elif defined(__aarch64__)
+    if (zc_has_armv8_crc32()) {
+        *name = "armv8";
+        return zc_crc32c_armv8;
     }
 #endif
-    (void)zeros;
-    return "table";
+    *name = "table";
+    return zc_crc32c_by_table;
 }
 
 #endif

@@ -1,49 +1,87 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""CRC-32C, the checksum of the `crc32c` codec.
+"""CRC-32C, the checksum of the Zarr v3 `crc32c` codec and of shard indexes.
 
-Compiled because it covers every byte that is read or written. The C is in `crc32c.h`; the tables are made at import.
+The Castagnoli polynomial with reflected bits, initial value and final inversion of all ones (RFC 3720, appendix B.4).
+The sum of "123456789" is 0xe3069283.
+
+Compiled, because every chunk that is read or written passes through it: the CPU's own instruction is used where there
+is one, found when the module is imported, and a table (eight bytes at a time) elsewhere.
 """
-cdef extern from "crc32c.h" nogil:
-    const char *zc_crc_init()
-    uint32_t zc_crc32c(uint32_t crc, const uint8_t *data, int64_t n_bytes)
-    uint32_t zc_crc_by_table(uint32_t crc, const uint8_t *data, int64_t n_bytes)
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-cdef str _implementation = zc_crc_init().decode()
+
+cdef extern from "crc32c.h" nogil:
+    ctypedef uint32_t (*zc_crc32c_function)(uint32_t crc, const uint8_t *data, int64_t n) noexcept nogil
+    zc_crc32c_function zc_crc32c_choose(const char **name) noexcept
+    uint32_t zc_crc32c_by_table(uint32_t crc, const uint8_t *data, int64_t n) noexcept
+
+
+cdef const char *chosen_name = NULL
+cdef zc_crc32c_function update = zc_crc32c_choose(&chosen_name)
 
 
 cdef uint32_t crc32c(const uint8_t *data, int64_t n_bytes, uint32_t seed) noexcept nogil:
-    return zc_crc32c(seed, data, n_bytes)
+    return ~update(~seed, data, n_bytes)
 
 
-def checksum(const uint8_t[::1] data not None, uint32_t seed=0):
-    """Return the CRC-32C of bytes, an int.
+def implementation():
+    """Return how this process computes the sum: ``"sse4.2"``, ``"armv8"`` or ``"table"``.
+
+    >>> implementation() in ("sse4.2", "armv8", "table")
+    True
+    """
+    return chosen_name.decode("ascii")
+
+
+def _crc32c(data, uint32_t seed=0):
+    """Return the CRC-32C of some bytes.
 
     Parameters
     ----------
     data : bytes-like
-    seed : int
-        Checksum of what came before; 0 at the beginning.
+        Contiguous bytes. The GIL is released.
+    seed : int, optional
+        The sum of what comes before `data`: sums of pieces chain to the sum of the whole.
 
-    >>> hex(checksum(b"123456789"))
+    Returns
+    -------
+    int
+        0 to 2**32 - 1; of no bytes the seed.
+
+    Notes
+    -----
+    RFC 3720, appendix B.4; Zarr v3 `crc32c` codec.
+
+    Examples
+    --------
+    >>> hex(crc32c(b"123456789"))
     '0xe3069283'
-    >>> checksum(b"6789", checksum(b"12345")) == checksum(b"123456789")
-    True
+    >>> hex(crc32c(b"6789", crc32c(b"12345")))
+    '0xe3069283'
     """
-    cdef uint8_t empty = 0
-    cdef const uint8_t *start = &data[0] if data.shape[0] else &empty
-    cdef uint32_t crc
+    return _sum(update, data, seed)
+
+
+def crc32c_table(data, uint32_t seed=0):
+    """Return the same sum, computed by the table whatever the CPU has.
+
+    >>> hex(crc32c_table(b"123456789"))
+    '0xe3069283'
+    """
+    return _sum(zc_crc32c_by_table, data, seed)
+
+
+# The header gives the name to the C function; Python sees its own door under the same one.
+_crc32c.__name__ = _crc32c.__qualname__ = "crc32c"
+globals()["crc32c"] = globals().pop("_crc32c")
+
+
+cdef _sum(zc_crc32c_function function, data, uint32_t seed):
+    cdef Py_buffer view
+    cdef uint32_t result
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     with nogil:
-        crc = zc_crc32c(seed, start, data.shape[0])
-    return crc
-
-
-def checksum_by_table(const uint8_t[::1] data not None, uint32_t seed=0):
-    """Return what `checksum` does, by the code for CPUs without an instruction for it."""
-    cdef uint8_t empty = 0
-    cdef const uint8_t *start = &data[0] if data.shape[0] else &empty
-    return <uint32_t>~zc_crc_by_table(~seed, start, data.shape[0])
-
-
-def implementation():
-    """Return what computes the checksums on this machine: ``"sse4.2"``, ``"armv8"`` or ``"table"``."""
-    return _implementation
+        result = ~function(~seed, <const uint8_t *>view.buf, view.len)
+    PyBuffer_Release(&view)
+    return result

@@ -8,8 +8,8 @@ Dimensions are independent, so every rule is one of a single dimension of `lengt
     element i lies in chunk   i // chunk  at position  i % chunk
     there are                 ceil(length / chunk)  chunks
 
-A selection is a box: `start`, `step` and `count` in every dimension. What it touches in the k-th chunk follows from k by
-a closed formula (`axis_span`), so a plan over millions of chunks keeps one `Axis` per dimension and no lists.
+A selection is a box: `start`, `step` and `count` in every dimension. What it touches in the k-th chunk follows from k
+by a closed formula (`axis_span`), so a plan over millions of chunks keeps one `Axis` per dimension and no lists.
 
 Compiled, because it runs once per dimension for every chunk of every read and write. All numbers are exact 64-bit
 integers; no floating point, and no intermediate result is larger than `length`.
@@ -24,7 +24,8 @@ cdef int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
     return a // b + (a % b != 0)
 
 
-cdef int axis_init(Axis *axis, int64_t length, int64_t chunk, int64_t start, int64_t step, int64_t count) noexcept nogil:
+cdef int axis_init(Axis *axis, int64_t length, int64_t chunk, int64_t start, int64_t step,
+                   int64_t count) noexcept nogil:
     cdef uint64_t stride, room
     if length < 0 or chunk < 1 or step == 0 or count < 0:
         return 1
@@ -249,7 +250,8 @@ def project(shape, chunk_shape, starts, steps, counts):
     for d in range(len(shape)):
         _chunk_length(chunk_shape, d)
         if steps[d] == 0 or counts[d] < 0 or shape[d] < 0:
-            raise ValueError(f"dimension {d}: length {shape[d]}, step {steps[d]} and count {counts[d]} are no selection")
+            raise ValueError(
+                f"dimension {d}: length {shape[d]}, step {steps[d]} and count {counts[d]} are no selection")
         dimensions.append(_Projection(d, shape[d], chunk_shape[d], starts[d], steps[d], counts[d]))
     return _product(dimensions, 0)
 

@@ -221,7 +221,7 @@ def test_version_of_the_inner_format(split, versionlz):
 
 def test_size_of_a_chunk_stored_as_is(stored, split):
     assert blosc_header.validate(stored).memcpyed
-    refused(edited(stored, 4, 99), "stored as is", 116, 115)
+    refused(edited(edited(stored, 8, 50), 4, 99), "stored as is", 116, 115)
     refused(edited(edited(stored, 12, 117), 4, 100) + b"x", "stored as is", 117, 116)
     refused(edited(split, 2, bytes([split[2] | 2])), "stored as is")
 
@@ -271,7 +271,7 @@ def test_size_of_a_later_stream(split):
     start = table(split)[3]
     for _ in range(3):
         start += 4 + struct.unpack_from("<i", split, start)[0]
-        refused(edited(split, start, 0), "blosc stream", 0)
+        refused(edited(split, start, 0), "blosc stream", 0, len(split) - start - 4)
 
 
 def test_stream_whose_size_lies_past_the_end(split):

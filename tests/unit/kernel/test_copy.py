@@ -45,7 +45,8 @@ def test_transposed(shape, axes, itemsize):
 
 @pytest.mark.parametrize("itemsize", ITEM_SIZES)
 @pytest.mark.parametrize("index", [
-    np.s_[::-1], np.s_[::2], np.s_[:, ::-1], np.s_[:, ::3], np.s_[::-1, ::-1], np.s_[::-2, ::2], np.s_[3:4], np.s_[:, 3:5],
+    np.s_[::-1], np.s_[::2], np.s_[:, ::-1], np.s_[:, ::3], np.s_[::-1, ::-1], np.s_[::-2, ::2], np.s_[3:4],
+    np.s_[:, 3:5],
 ])
 def test_selections_on_either_side(index, itemsize):
     whole = items((36, 41), itemsize)
@@ -139,7 +140,8 @@ def test_overlapping_and_read_only_buffers_are_refused():
 
 @pytest.mark.parametrize("itemsize", ITEM_SIZES)
 @pytest.mark.parametrize("index", [
-    np.s_[...], np.s_[::-1], np.s_[::2], np.s_[:, ::-2], np.s_[3:9, 5:7], np.s_[:, 4], np.s_[2, 3:4], np.s_[:0], np.s_[1, 2],
+    np.s_[...], np.s_[::-1], np.s_[::2], np.s_[:, ::-2], np.s_[3:9, 5:7], np.s_[:, 4], np.s_[2, 3:4], np.s_[:0],
+    np.s_[1, 2],
 ])
 def test_fill_sets_the_selection_and_nothing_else(index, itemsize):
     value = items((), itemsize, 5)
