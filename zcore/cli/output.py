@@ -56,5 +56,6 @@ class Output:
         except (ValueError, KeyError, TypeError):
             made = None
         if not isinstance(made, list) or not all(isinstance(name, str) for name in made):
-            raise FileExistsError(f"{self.path(LIST)} is not a list that zcore demo wrote; choose another folder by --out")
+            raise FileExistsError(f"{self.path(LIST)} is not a list that zcore demo wrote; "
+                                  "choose another folder by --out")
         return made

@@ -83,8 +83,8 @@ def _draw_plane(figure, axes, array, source):
         axes.imshow(found, extent=extent, aspect=aspect)
     else:
         _draw_relief(figure, axes, _real(found), extent, aspect, source)
-    for borders, line in ((_borders(n_rows, row_chunk), axes.axhline), (_borders(n_columns, column_chunk), axes.axvline)):
-        for border in borders:
+    for length, chunk, line in ((n_rows, row_chunk, axes.axhline), (n_columns, column_chunk, axes.axvline)):
+        for border in _borders(length, chunk):
             line(border - 0.5, color="white", linewidth=1.1, alpha=0.9)
     _name_chunks(axes, array, lead, (n_rows, row_chunk), (n_columns, column_chunk), is_colour)
     axes.set_xlabel("column (white lines: chunk borders)", fontsize=11)
@@ -140,6 +140,7 @@ def _borders(length, chunk):
 
 
 def _real(values):
-    """Return values as floating point numbers; of complex ones the magnitude."""
+    """Return values as floating point numbers whose differences are finite; of complex ones the magnitude."""
     values = np.abs(values) if values.dtype.kind == "c" else values
-    return values.astype(np.float64)
+    values = values.astype(np.float64)
+    return np.where(np.isfinite(values), np.clip(values, -1e300, 1e300), np.nan)

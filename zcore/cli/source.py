@@ -1,4 +1,4 @@
-"""Where a command's data come from: matplotlib's elevation model, or a file of the user's. Nothing is ever unpickled."""
+"""Where a command's data come from: matplotlib's elevation model, or a file of the user's. Nothing is unpickled."""
 import os
 
 import numpy as np
@@ -61,7 +61,11 @@ def load(path=None, array=None):
     if array is not None:
         raise ValueError(f"--array names an array of an .npz file, which {path} is not")
     if ending == ".npy":
-        return Source(name, _load(path))
+        # Mapped, not read: it may be larger than the memory.
+        data = _load(path, path, "r")
+        if not isinstance(data, np.ndarray):
+            raise ValueError(f"{path} is not an .npy file")
+        return Source(name, data)
     return Source(name, _read_image(path), is_image=True)
 
 
@@ -80,10 +84,11 @@ def _elevation():
 
 
 def _from_npz(path, name, array):
-    arrays = _load(path)
-    if not isinstance(arrays, np.lib.npyio.NpzFile):
-        raise ValueError(f"{path} is not an .npz file")
-    with arrays:
+    # Opened here: numpy.load leaves a file open that it cannot read.
+    with open(path, "rb") as file:
+        arrays = _load(path, file)
+        if not isinstance(arrays, np.lib.npyio.NpzFile):
+            raise ValueError(f"{path} is not an .npz file")
         if not arrays.files:
             raise ValueError(f"{path} holds no array")
         if array is None:
@@ -99,11 +104,11 @@ def _from_npz(path, name, array):
     return Source(name, data, title=f"{name}, {array}", quantity=array)
 
 
-def _load(path):
-    """Return what `numpy.load` finds; an array is mapped, not read, since it may be larger than the memory."""
+def _load(path, file, mmap_mode=None):
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, EOFError, ValueError) as exc:
+        return np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
+    except Exception as exc:
+        # numpy lets errors of struct, tokenize and zipfile through.
         raise ValueError(f"cannot read {path}: {exc}") from exc
 
 

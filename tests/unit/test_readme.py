@@ -1,0 +1,87 @@
+"""README and docs: sessions run, examples compile, links and names lead somewhere."""
+import doctest
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+from Cython.Build import cythonize
+
+import zcore
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+INSTALL_AND_SEE = 'python -m pip install ".[demo]" && zcore demo'
+INSTALL_AND_TEST = 'python -m pip install -e ".[test]" && python -m pytest'
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def blocks(page, language):
+    """Return the fenced blocks of a language as (line number, text)."""
+    text = page.read_text(encoding="utf-8")
+    return [(text.count("\n", 0, found.start(1)) + 1, found[1])
+            for found in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
+
+
+def test_the_two_commands_stand_as_they_are_run():
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert INSTALL_AND_SEE in lines and INSTALL_AND_TEST in lines
+    assert lines.index(INSTALL_AND_TEST) < 25
+
+
+@pages
+def test_sessions(page, tmp_path, monkeypatch):
+    """All sessions of a page are one, in an empty folder; what they print is compared character by character."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    n_examples = 0
+    for line, text in blocks(page, "python"):
+        test = doctest.DocTestParser().get_doctest(text, names, page.name, str(page), line - 1)
+        names = test.globs
+        runner = doctest.DocTestRunner(verbose=False)
+        complaints = []
+        runner.run(test, out=complaints.append, clear_globs=False)
+        assert not runner.failures, "".join(complaints)
+        n_examples += len(test.examples)
+    assert n_examples >= 10 or page != README
+
+
+@pages
+def test_cython_examples_compile(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for line, text in blocks(page, "cython"):
+        if "cimport" in text:
+            source = Path(f"example_{line}.pyx")
+            source.write_text(text)
+            cythonize(str(source), include_path=[zcore.get_include()], quiet=True)
+            assert source.with_suffix(".c").exists()
+
+
+@pages
+def test_links_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        name, _, anchor = target.partition("#")
+        linked = page if not name else page.parent / name
+        assert linked.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+            assert anchor in anchors, target
+
+
+@pages
+def test_files_that_are_named_exist(page):
+    named = set(re.findall(r"\b(?:zcore|tests|benchmarks|docs)/[\w/]+\.(?:pyx|pxd|py|md)\b",
+                           page.read_text(encoding="utf-8")))
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_keywords_are_those_of_open():
+    text = README.read_text(encoding="utf-8").split("## How it behaves", 1)[1].split("\n## ", 1)[0]
+    described = dict(re.findall(r"^- `(\w+)=([^`]+)`", text, re.MULTILINE))
+    parameters = inspect.signature(zcore.open).parameters
+    assert len(described) >= 6
+    assert described == {name: repr(parameters[name].default).replace("'", '"') for name in described}
