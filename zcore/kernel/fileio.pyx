@@ -64,6 +64,7 @@ TEMP_PREFIX = ".__zc_tmp."
 cdef enum:
     # Up to here a buffer for the largest valid object is cheaper than asking for the size of each.
     SMALL_NBYTES = 1 << 20
+    HUGE_PAGE = 1 << 21
     MAX_KEY_NBYTES = 4300
 
 
@@ -72,6 +73,10 @@ cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcep
     if n_bytes <= buffer.capacity:
         return OK
     buffer_free(buffer)
+    if n_bytes > SMALL_NBYTES:
+        # Objects differ in size, and every growth costs the page faults of the whole buffer. Pages that are not
+        # touched cost nothing.
+        n_bytes = (n_bytes + n_bytes // 4 + HUGE_PAGE) & ~<int64_t>(HUGE_PAGE - 1)
     buffer.data = <uint8_t *>zc_allocate(n_bytes)
     if buffer.data == NULL:
         return fail(status, NO_MEMORY, 0, n_bytes, 0)
