@@ -5,7 +5,7 @@ shuffle is undone by the kernel.
 """
 from zcore.errors import CodecError, UnsupportedError
 from zcore.kernel.blosc_header import validate
-from zcore.kernel.shuffle import unbitshuffle_block, unshuffle_block
+from zcore.kernel.shuffle import unbitshuffle, unshuffle
 
 
 def decompress_snappy(data, itemsize):
@@ -45,9 +45,9 @@ def decompress_snappy(data, itemsize):
             is_raw = n_stored == n_bytes // n_streams
             block += bytes(stream) if is_raw else _stream(snappy, stream, n_bytes // n_streams)
         if header.flags & 0x01 and header.typesize > 1:
-            block = unshuffle_block(block, header.typesize)
+            block = unshuffle(block, header.typesize)
         elif header.flags & 0x04 and n_bytes >= header.typesize:
-            block = unbitshuffle_block(block, header.typesize)
+            block = unbitshuffle(block, header.typesize)
         out[start:start + n_bytes] = block
     return out
 

@@ -45,6 +45,23 @@ cdef bint has_format(int fmt) noexcept nogil:
     return 0 <= fmt < 8 and _available[fmt]
 
 
+cdef bint decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes) noexcept nogil:
+    cdef unsigned long n = <unsigned long>dst_nbytes
+    if fmt == FORMAT_LZ4:
+        return libs.LZ4_decompress_safe(<const char *>src, <char *>dst, <int>n_bytes, <int>dst_nbytes) == dst_nbytes
+    if fmt == FORMAT_ZSTD:
+        # An error is a number far beyond any size.
+        return libs.ZSTD_decompress(dst, <size_t>dst_nbytes, src, <size_t>n_bytes) == <size_t>dst_nbytes
+    if fmt == FORMAT_ZLIB:
+        return libs.uncompress(dst, &n, src, <unsigned long>n_bytes) == 0 and n == <unsigned long>dst_nbytes
+    return False
+
+
+cdef int64_t encode_stream_lz4(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                               int acceleration) noexcept nogil:
+    return libs.LZ4_compress_fast(<const char *>src, <char *>dst, <int>n_bytes, <int>capacity, acceleration)
+
+
 cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int64_t itemsize,
                       int n_threads, Status *status) noexcept nogil:
     cdef BloscHeader header

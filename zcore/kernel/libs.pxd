@@ -16,9 +16,18 @@ cdef extern from "blosc.h" nogil:
 cdef extern from * nogil:
     """
     extern unsigned ZSTD_versionNumber(void);
+    extern size_t ZSTD_decompress(void *dst, size_t dst_capacity, const void *src, size_t src_size);
     extern const char *LZ4_versionString(void);
+    extern int LZ4_decompress_safe(const char *src, char *dst, int compressed_size, int dst_capacity);
+    extern int LZ4_compress_fast(const char *src, char *dst, int src_size, int dst_capacity, int acceleration);
     extern const char *zlibVersion(void);
+    extern int uncompress(unsigned char *dest, unsigned long *dest_len, const unsigned char *source,
+                          unsigned long source_len);
     """
     unsigned ZSTD_versionNumber()
+    size_t ZSTD_decompress(void *dst, size_t dst_capacity, const void *src, size_t src_size)
     const char *LZ4_versionString()
+    int LZ4_decompress_safe(const char *src, char *dst, int compressed_size, int dst_capacity)
+    int LZ4_compress_fast(const char *src, char *dst, int src_size, int dst_capacity, int acceleration)
     const char *zlibVersion()
+    int uncompress(unsigned char *dest, unsigned long *dest_len, const unsigned char *source, unsigned long source_len)

@@ -5,6 +5,7 @@ from an atomic counter until none is left or one has failed. `ReadPlan` and `Wri
 """
 from libc.stdint cimport int64_t, uint8_t
 
+from zcore.kernel.blosc_blocks cimport Runs
 from zcore.kernel.copy cimport MAX_NDIM, Copy
 from zcore.kernel.fileio cimport Buffer, Staging
 from zcore.kernel.grid cimport Axis, Span
@@ -20,6 +21,7 @@ cdef struct Worker:            # what one thread owns while it runs a plan
     void *plan                 # the Plan it runs, which outlives it
     bint main                  # it looks for signals
     int64_t last_poll_ns
+    bint placed                # `load` has brought the elements to their places
     Status status
     Buffer encoded
     Buffer decoded
@@ -47,6 +49,7 @@ cdef class Plan:
     cdef char *data            # NULL: the plan moves no elements
     cdef int64_t data_strides[MAX_NDIM]
     cdef bint lenient
+    cdef bint is_c_order       # elements lie in a chunk in C order and the caller's byte order
     cdef bint in_place         # the elements of a whole chunk lie in `array` as they lie in the chunk
     # the objects
     cdef int dirfd
@@ -81,6 +84,7 @@ cdef class Plan:
     cdef bint is_whole(self, const Span *spans) noexcept nogil
     cdef int64_t data_offset(self, const Span *spans) noexcept nogil
     cdef void copy_spec(self, const Span *spans, bint to_chunk, Copy *spec) noexcept nogil
+    cdef void runs_of(self, Runs *runs) noexcept nogil
     cdef int64_t chunk_offset(self, const Span *spans) noexcept nogil
     cdef int open_worker(self, Worker *worker) noexcept nogil
     cdef void close_worker(self, Worker *worker) noexcept nogil
@@ -91,8 +95,9 @@ cdef class Plan:
     cdef void _loop(self, Worker *worker) noexcept nogil
     cdef int _run_signal_handlers(self) noexcept with gil
     cdef int poll(self, Worker *worker) noexcept nogil
-    cdef int load(self, const char *key, Worker *worker, uint8_t *dst) noexcept nogil
-    cdef int _decode(self, int64_t n_bytes, int64_t limit, uint8_t *dst, Worker *worker) noexcept nogil
+    cdef int load(self, const char *key, Worker *worker, uint8_t *dst, const Runs *runs, uint8_t *places) noexcept nogil
+    cdef int _decode(self, int64_t n_bytes, int64_t limit, uint8_t *dst, const Runs *runs, uint8_t *places,
+                     Worker *worker) noexcept nogil
 
 
 cdef int poll_worker(void *context) noexcept with gil

@@ -15,6 +15,7 @@ from libc.string cimport memcpy, memset
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_load, zc_now_ns, zc_store, zc_swap_if
+from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, runs_init
 from zcore.kernel.copy cimport MAX_NDIM, Copy
 from zcore.kernel.fileio cimport (
     ABSENT, FAILED, buffer_free, object_close, object_open, object_read, object_read_rest,
@@ -118,6 +119,7 @@ cdef class Plan:
             self.chunk_strides[d] = stride
             stride *= self.axes[d].chunk
         self.lenient = lenient
+        self.is_c_order = swap == 0 and order is None
         self.n_inner_threads = 1
         if 0 < self.n_tasks < n_threads:
             self.n_inner_threads = <int>(n_threads // self.n_tasks)
@@ -238,6 +240,14 @@ cdef class Plan:
         for d in range(self.ndim):
             offset += spans[d].out * self.data_strides[d]
         return offset
+
+    cdef void runs_of(self, Runs *runs) noexcept nogil:
+        """Describe where the elements of a whole chunk lie in the caller's array."""
+        cdef int64_t shape[MAX_NDIM]
+        cdef int d
+        for d in range(self.ndim):
+            shape[d] = self.axes[d].chunk
+        runs_init(runs, self.ndim, shape, self.data_strides, self.itemsize)
 
     cdef int64_t chunk_offset(self, const Span *spans) noexcept nogil:
         cdef int64_t offset = 0
@@ -448,8 +458,13 @@ cdef class Plan:
             covered = covered and spans[d].count == spans[d].valid
         return key[:n].decode(), tuple(coords), tuple(inside), tuple(outside), covered
 
-    cdef int load(self, const char *key, Worker *worker, uint8_t *dst) noexcept nogil:
-        """Read and decode one object into `dst`: OK, MISSING, or another code with the worker's status filled."""
+    cdef int load(self, const char *key, Worker *worker, uint8_t *dst, const Runs *runs,
+                  uint8_t *places) noexcept nogil:
+        """Read and decode one object: OK, MISSING, or another code with the worker's status filled.
+
+        The chunk is in `dst` then; or, with `runs`, its elements may be in their `places` already (`worker.placed`)
+        and `dst` was only scratch.
+        """
         cdef int64_t limit = self.program.max_encoded(self.chunk_nbytes)
         cdef int64_t n
         cdef int64_t n_all
@@ -465,19 +480,28 @@ cdef class Plan:
             return MISSING
         code = worker.status.code
         if n >= 0:
-            code = self._decode(n, limit, dst, worker)
+            code = self._decode(n, limit, dst, runs, places, worker)
             if code != OK:
                 # Were these all bytes of the object? One read more tells.
                 n_all = object_read_rest(fd, n, limit, &worker.encoded, &worker.status)
                 if n_all > n:
                     status_clear(&worker.status)
-                    code = self._decode(n_all, limit, dst, worker)
+                    code = self._decode(n_all, limit, dst, runs, places, worker)
         object_close(fd)
         return code
 
-    cdef int _decode(self, int64_t n_bytes, int64_t limit, uint8_t *dst, Worker *worker) noexcept nogil:
+    cdef int _decode(self, int64_t n_bytes, int64_t limit, uint8_t *dst, const Runs *runs, uint8_t *places,
+                     Worker *worker) noexcept nogil:
+        cdef int code
+        worker.placed = False
         if n_bytes > limit:
             return fail(&worker.status, CHUNK_LONG, limit, limit, n_bytes)
+        if runs != NULL:
+            code = self.program.scatter(worker.encoded.data, n_bytes, self.chunk_nbytes, runs, places, dst,
+                                        &worker.status)
+            if code != NOT_BLOCKWISE:
+                worker.placed = code == OK
+                return code
         return self.program.decode(worker.encoded.data, n_bytes, dst, self.chunk_nbytes, self.n_inner_threads,
                                    &worker.status)
 

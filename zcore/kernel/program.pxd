@@ -1,6 +1,7 @@
 """A codec chain lowered to C: the steps that turn a chunk's elements into the bytes of its object, and back."""
 from libc.stdint cimport int64_t, uint8_t
 
+from zcore.kernel.blosc_blocks cimport Runs
 from zcore.kernel.fileio cimport Buffer
 from zcore.kernel.status cimport Status
 
@@ -31,6 +32,11 @@ cdef class Program:
     # Decodes an object into exactly `dst_nbytes` bytes. `src` is not changed.
     cdef int decode(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int n_threads,
                     Status *status) noexcept nogil
+    # The same, with the elements brought to their places (`runs` at `dst`) block by block; `scratch` holds a chunk.
+    # NOT_BLOCKWISE when the chain or the chunk does not allow it: nothing has been decoded then.
+    cdef int scatter(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs, uint8_t *dst,
+                     uint8_t *scratch, Status *status) noexcept nogil
+    cdef int64_t _verify(self, const uint8_t *src, int64_t n_bytes, Status *status) noexcept nogil
     # Encodes a chunk; the object is at `encoded[0]`, in `buffer` or (no steps) the chunk itself. Its size, or -1.
     cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
                         int n_threads, Status *status) noexcept nogil

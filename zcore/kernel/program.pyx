@@ -8,6 +8,7 @@ between the steps but the buffer that is written or read.
 cimport cython
 from libc.string cimport memcpy, memset
 
+from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, scatter_chunk
 from zcore.kernel.compress cimport BLOSC_OVERHEAD, blosc_decode, blosc_encode
 from zcore.kernel.compress import compressor_code
 from zcore.kernel.crc32c cimport crc32c
@@ -78,31 +79,53 @@ cdef class Program:
 
     cdef int decode(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int n_threads,
                     Status *status) noexcept nogil:
-        cdef int i = self.n_steps - 1
+        cdef int64_t n = self._verify(src, n_bytes, status)
         cdef int code
+        if n < 0:
+            return status.code
+        if self.n_steps and self.steps[0].op == OP_BLOSC:
+            code = blosc_decode(src, n, dst, dst_nbytes, self.itemsize, n_threads, status)
+            if code != OK:
+                status.step = 0
+            return code
+        if n != dst_nbytes:
+            return fail(status, CHUNK_SIZE, 0, dst_nbytes, n)
+        memcpy(dst, src, n)
+        return OK
+
+    cdef int scatter(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs, uint8_t *dst,
+                     uint8_t *scratch, Status *status) noexcept nogil:
+        cdef int64_t n
+        cdef int code
+        if self.n_steps == 0 or self.steps[0].op != OP_BLOSC:
+            return NOT_BLOCKWISE
+        n = self._verify(src, n_bytes, status)
+        if n < 0:
+            return status.code
+        code = scatter_chunk(src, n, dst_nbytes, self.itemsize, runs, dst, scratch, status)
+        if code != OK:
+            status.step = 0
+        return code
+
+    cdef int64_t _verify(self, const uint8_t *src, int64_t n_bytes, Status *status) noexcept nogil:
+        """Verify the checksums of an object; the size without them, or -1 with `status` filled."""
+        cdef int i = self.n_steps - 1
         cdef uint32_t stored
         cdef uint32_t computed
-        while i >= 0:
-            if self.steps[i].op == OP_CRC32C:
-                if n_bytes < CRC32C_NBYTES:
-                    status.step = i
-                    return fail(status, CHECKSUM_SHORT, 0, CRC32C_NBYTES, n_bytes)
-                n_bytes -= CRC32C_NBYTES
-                stored = _load_u32(src + n_bytes)
-                computed = crc32c(src, n_bytes, 0)
-                if stored != computed:
-                    status.step = i
-                    return fail(status, CHECKSUM, n_bytes, stored, computed)
-            else:
-                code = blosc_decode(src, n_bytes, dst, dst_nbytes, self.itemsize, n_threads, status)
-                if code != OK:
-                    status.step = i
-                return code
+        while i >= 0 and self.steps[i].op == OP_CRC32C:
+            if n_bytes < CRC32C_NBYTES:
+                fail(status, CHECKSUM_SHORT, 0, CRC32C_NBYTES, n_bytes)
+                status.step = i
+                return -1
+            n_bytes -= CRC32C_NBYTES
+            stored = _load_u32(src + n_bytes)
+            computed = crc32c(src, n_bytes, 0)
+            if stored != computed:
+                fail(status, CHECKSUM, n_bytes, stored, computed)
+                status.step = i
+                return -1
             i -= 1
-        if n_bytes != dst_nbytes:
-            return fail(status, CHUNK_SIZE, 0, dst_nbytes, n_bytes)
-        memcpy(dst, src, n_bytes)
-        return OK
+        return n_bytes
 
     cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
                         int n_threads, Status *status) noexcept nogil:

@@ -161,7 +161,7 @@ cdef class WritePlan(Plan):
 
     cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
         cdef uint8_t *chunk = worker.decoded.data
-        cdef int code = self.load(key, worker, chunk)
+        cdef int code = self.load(key, worker, chunk, NULL, NULL)
         if code == MISSING:
             if self.data == NULL:
                 return OK

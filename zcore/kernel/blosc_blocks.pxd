@@ -1,0 +1,27 @@
+"""Blosc chunks block by block, straight between their streams and strided memory.
+
+A block is some hundred kilobytes and stays in the CPU's cache while it is decoded and its elements go to their places;
+a whole chunk does not.
+"""
+from libc.stdint cimport int64_t, uint8_t
+
+from zcore.kernel.copy cimport MAX_NDIM
+from zcore.kernel.status cimport Status
+
+
+cdef enum:
+    NOT_BLOCKWISE = -1         # the chunk has to be decoded, or encoded, as a whole
+
+cdef struct Runs:              # where the items of a chunk, in their order, lie in the caller's memory
+    int64_t itemsize
+    int64_t n_items            # of a run, which is contiguous
+    int ndim                   # the dimensions in which runs follow each other
+    int64_t shape[MAX_NDIM]
+    int64_t strides[MAX_NDIM]
+
+
+# Describes a whole chunk in C order; shape and byte strides have `ndim` numbers.
+cdef void runs_init(Runs *runs, int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize) noexcept nogil
+# Decodes a chunk of `dst_nbytes` decoded bytes to `dst`. `scratch` holds a chunk. Makes all checks of blosc_decode.
+cdef int scatter_chunk(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize, const Runs *runs,
+                       uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil
