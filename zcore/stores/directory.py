@@ -21,7 +21,6 @@ from zcore.stores.base import ByteRange, Identity, Listing, Store, flat_view
 from zcore.stores.keys import NATIVE, absolute_base, check_prefix, key_to_path
 from zcore.stores.reading import identity_of, read_file, stat_file
 
-
 # Devices whose file system was seen to tell upper from lower case. (ext4 lets a single empty directory be switched to
 # ignore case; in one that is switched after this process looked at the device, aliases go unnoticed.)
 _CASE_SENSITIVE = set()
