@@ -1,9 +1,9 @@
 /* CRC-32C three ways: by table, by the instruction of x86-64 (SSE4.2), by that of ARMv8.
  *
  * The sum is the remainder of the message, as a polynomial over GF(2), divided by
- * P = x^32 + x^28 + x^27 + x^26 + x^25 + x^23 + x^22 + x^20 + x^19 + x^18 + x^14 + x^13 + x^11 + x^10 + x^9 + x^8 + x^6 + 1
- * with the bits of every byte, and of the sum, in reflected order (the highest power is the lowest bit). The functions
- * here carry the bare remainder; the caller inverts it before and after, as the definition asks.
+ * P = x^32 + x^28 + x^27 + x^26 + x^25 + x^23 + x^22 + x^20 + x^19 + x^18 + x^14 + x^13 + x^11 + x^10 + x^9 + x^8 + x^6
+ * + 1, with the bits of every byte, and of the sum, in reflected order (the highest power is the lowest bit). The
+ * functions here carry the bare remainder; the caller inverts it before and after, as the definition asks.
  */
 #ifndef ZCORE_CRC32C_H
 #define ZCORE_CRC32C_H

@@ -30,29 +30,43 @@ typedef uint64_t zc_v8 __attribute__((vector_size(16)));
 #define ZC_LOW_8(a, b) ZC_PICK(zc_v8, a, b, 0, 2)
 #define ZC_HIGH_8(a, b) ZC_PICK(zc_v8, a, b, 1, 3)
 
-/* Rows of the source lie src_row bytes apart and become columns of the target, whose rows lie dst_row bytes apart. */
-#define ZC_DEFINE_SQUARE(SIZE, STAGES)                                                                          \
-    static inline void zc_square_##SIZE(const char *src, int64_t src_row, char *dst, int64_t dst_row)           \
-    {                                                                                                           \
-        enum { W = 16 / SIZE };                                                                                 \
-        zc_v##SIZE a[W], b[W];                                                                                  \
-        _Pragma("GCC unroll 16")                                                                                \
-        for (int i = 0; i < W; i++)                                                                             \
-            memcpy(&a[i], src + i * src_row, 16);                                                               \
-        _Pragma("GCC unroll 4")                                                                                 \
-        for (int stage = 0; stage < STAGES; stage++) {                                                          \
-            _Pragma("GCC unroll 8")                                                                             \
-            for (int i = 0; i < W / 2; i++) {                                                                   \
-                b[2 * i] = ZC_LOW_##SIZE(a[i], a[i + W / 2]);                                                   \
-                b[2 * i + 1] = ZC_HIGH_##SIZE(a[i], a[i + W / 2]);                                              \
-            }                                                                                                   \
-            _Pragma("GCC unroll 16")                                                                            \
-            for (int i = 0; i < W; i++)                                                                         \
-                a[i] = b[i];                                                                                    \
+/* One step of the network on W vectors, W a constant: interleaves a[i] with a[i + W/2]. Seen as an address of bits
+ * (vector, place in the vector), every step rotates the address of each element by one bit to the left. */
+#define ZC_INTERLEAVE(VECTOR, W, LOW, HIGH, a)                                                                  \
+    do {                                                                                                        \
+        VECTOR mixed_[W];                                                                                       \
+        _Pragma("GCC unroll 8")                                                                                 \
+        for (int i_ = 0; i_ < (W) / 2; i_++) {                                                                  \
+            mixed_[2 * i_] = LOW((a)[i_], (a)[i_ + (W) / 2]);                                                   \
+            mixed_[2 * i_ + 1] = HIGH((a)[i_], (a)[i_ + (W) / 2]);                                              \
         }                                                                                                       \
         _Pragma("GCC unroll 16")                                                                                \
+        for (int i_ = 0; i_ < (W); i_++)                                                                        \
+            (a)[i_] = mixed_[i_];                                                                               \
+    } while (0)
+
+/* Rows of the source lie src_row bytes apart and become columns of the target, whose rows lie dst_row bytes apart.
+ * Of the source n_src rows are read (the last stands for those that lack), of the target n_dst are written, upwards. */
+#define ZC_DEFINE_SQUARE(SIZE, STEPS)                                                                           \
+    static inline __attribute__((always_inline)) void                                                           \
+    zc_part_square_##SIZE(const char *src, int64_t src_row, int n_src, char *dst, int64_t dst_row, int n_dst)   \
+    {                                                                                                           \
+        enum { W = 16 / SIZE };                                                                                 \
+        zc_v##SIZE a[W];                                                                                        \
+        _Pragma("GCC unroll 16")                                                                                \
         for (int i = 0; i < W; i++)                                                                             \
-            memcpy(dst + i * dst_row, &a[i], 16);                                                               \
+            memcpy(&a[i], src + (i < n_src ? i : n_src - 1) * src_row, 16);                                     \
+        _Pragma("GCC unroll 4")                                                                                 \
+        for (int step = 0; step < STEPS; step++)                                                                \
+            ZC_INTERLEAVE(zc_v##SIZE, W, ZC_LOW_##SIZE, ZC_HIGH_##SIZE, a);                                     \
+        _Pragma("GCC unroll 16")                                                                                \
+        for (int i = 0; i < W; i++)                                                                             \
+            if (i < n_dst)                                                                                      \
+                memcpy(dst + i * dst_row, &a[i], 16);                                                           \
+    }                                                                                                           \
+    static inline void zc_square_##SIZE(const char *src, int64_t src_row, char *dst, int64_t dst_row)           \
+    {                                                                                                           \
+        zc_part_square_##SIZE(src, src_row, 16 / SIZE, dst, dst_row, 16 / SIZE);                                \
     }
 
 /* A rectangle of rows x columns elements of the target; both are multiples of 16 / size. */
