@@ -136,7 +136,8 @@ def build_base(variant, libs):
 
 def build_stamp(variant, libs):
     """Return a text that changes with everything the generated C depends on and no timestamp shows."""
-    return f"{variant} {libs} {Cython.__version__} {hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}"
+    # NumPy brings its own .pxd files, from which functions are generated into the C.
+    return f"{variant} {libs} {Cython.__version__} {numpy.__version__} {hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}"
 
 
 if __name__ == "__main__":
