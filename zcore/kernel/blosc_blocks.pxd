@@ -25,3 +25,9 @@ cdef void runs_init(Runs *runs, int ndim, const int64_t *shape, const int64_t *s
 # Decodes a chunk of `dst_nbytes` decoded bytes to `dst`. `scratch` holds a chunk. Makes all checks of blosc_decode.
 cdef int scatter_chunk(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize, const Runs *runs,
                        uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil
+# Encodes the items of a chunk of `n_bytes` bytes at `src` by LZ4 with byte shuffle into `dst`, which holds n_bytes +
+# BLOSC_OVERHEAD bytes; `scratch` holds a chunk. The stored size, or NOT_BLOCKWISE.
+cdef int64_t gather_chunk(const uint8_t *src, const Runs *runs, int64_t n_bytes, uint8_t *dst, int clevel,
+                          uint8_t *scratch) noexcept nogil
+# Whether all items have the value `value`.
+cdef bint runs_are_filled(const uint8_t *src, const Runs *runs, int64_t n_items, const char *value) noexcept nogil

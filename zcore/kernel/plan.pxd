@@ -15,6 +15,7 @@ from zcore.kernel.status cimport Status
 
 
 cdef enum:
+    MIN_RUN_NBYTES = 64        # shorter runs move faster by a blocked copy of the whole chunk
     MAX_KEY = 4400             # bytes of a key with its directory, and the final zero
 
 cdef struct Worker:            # what one thread owns while it runs a plan
@@ -84,7 +85,7 @@ cdef class Plan:
     cdef bint is_whole(self, const Span *spans) noexcept nogil
     cdef int64_t data_offset(self, const Span *spans) noexcept nogil
     cdef void copy_spec(self, const Span *spans, bint to_chunk, Copy *spec) noexcept nogil
-    cdef void runs_of(self, Runs *runs) noexcept nogil
+    cdef bint runs_of(self, Runs *runs) noexcept nogil
     cdef int64_t chunk_offset(self, const Span *spans) noexcept nogil
     cdef int open_worker(self, Worker *worker) noexcept nogil
     cdef void close_worker(self, Worker *worker) noexcept nogil

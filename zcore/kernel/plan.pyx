@@ -241,13 +241,16 @@ cdef class Plan:
             offset += spans[d].out * self.data_strides[d]
         return offset
 
-    cdef void runs_of(self, Runs *runs) noexcept nogil:
-        """Describe where the elements of a whole chunk lie in the caller's array."""
+    cdef bint runs_of(self, Runs *runs) noexcept nogil:
+        """Describe where the elements of a whole chunk lie in the caller's array; whether to go block by block."""
         cdef int64_t shape[MAX_NDIM]
         cdef int d
+        if not self.is_c_order or self.n_inner_threads > 1:
+            return False
         for d in range(self.ndim):
             shape[d] = self.axes[d].chunk
         runs_init(runs, self.ndim, shape, self.data_strides, self.itemsize)
+        return runs.n_items * runs.itemsize >= MIN_RUN_NBYTES
 
     cdef int64_t chunk_offset(self, const Span *spans) noexcept nogil:
         cdef int64_t offset = 0

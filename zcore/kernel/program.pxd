@@ -36,7 +36,12 @@ cdef class Program:
     # NOT_BLOCKWISE when the chain or the chunk does not allow it: nothing has been decoded then.
     cdef int scatter(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs, uint8_t *dst,
                      uint8_t *scratch, Status *status) noexcept nogil
+    cdef int64_t _seal(self, uint8_t *data, int64_t n_bytes) noexcept nogil
     cdef int64_t _verify(self, const uint8_t *src, int64_t n_bytes, Status *status) noexcept nogil
+    # Encodes a chunk whose items lie in `runs` at `src`, block by block, into `buffer`; `scratch` holds a chunk.
+    # NOT_BLOCKWISE when the chain does not allow it, FAILED with `status` filled.
+    cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,
+                        Status *status) noexcept nogil
     # Encodes a chunk; the object is at `encoded[0]`, in `buffer` or (no steps) the chunk itself. Its size, or -1.
     cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
                         int n_threads, Status *status) noexcept nogil

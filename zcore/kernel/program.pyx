@@ -8,11 +8,11 @@ between the steps but the buffer that is written or read.
 cimport cython
 from libc.string cimport memcpy, memset
 
-from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, scatter_chunk
-from zcore.kernel.compress cimport BLOSC_OVERHEAD, blosc_decode, blosc_encode
+from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, gather_chunk, scatter_chunk
+from zcore.kernel.compress cimport BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, blosc_decode, blosc_encode
 from zcore.kernel.compress import compressor_code
 from zcore.kernel.crc32c cimport crc32c
-from zcore.kernel.fileio cimport Buffer, buffer_free, buffer_reserve
+from zcore.kernel.fileio cimport FAILED, Buffer, buffer_free, buffer_reserve
 from zcore.kernel.status cimport (
     CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, OK, Status, check, fail, make_error, status_clear,
 )
@@ -129,30 +129,44 @@ cdef class Program:
 
     cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
                         int n_threads, Status *status) noexcept nogil:
-        cdef int64_t capacity
+        cdef Step *first = &self.steps[0]
         cdef int64_t n = n_bytes
-        cdef int i
         encoded[0] = src
         if self.n_steps == 0:
             return n_bytes
-        capacity = self.max_encoded(n_bytes)
-        if buffer_reserve(buffer, capacity, status) != OK:
+        if buffer_reserve(buffer, self.max_encoded(n_bytes), status) != OK:
             return -1
         encoded[0] = buffer.data
+        if first.op == OP_BLOSC:
+            n = blosc_encode(src, n_bytes, buffer.data, n_bytes + BLOSC_OVERHEAD, first.compressor, first.level,
+                             first.shuffle, first.typesize, first.blocksize, n_threads, status)
+            if n < 0:
+                status.step = 0
+                return -1
+        else:
+            memcpy(buffer.data, src, n)
+        return self._seal(buffer.data, n)
+
+    cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,
+                        Status *status) noexcept nogil:
+        cdef Step *first = &self.steps[0]
+        cdef int64_t n
+        if (self.n_steps == 0 or first.op != OP_BLOSC or first.compressor != LZ4 or first.shuffle != 1
+                or first.typesize != runs.itemsize or first.blocksize != 0 or n_bytes > BLOSC_MAX_NBYTES):
+            return NOT_BLOCKWISE
+        if buffer_reserve(buffer, self.max_encoded(n_bytes), status) != OK:
+            return FAILED
+        n = gather_chunk(src, runs, n_bytes, buffer.data, first.level, scratch)
+        return n if n == NOT_BLOCKWISE else self._seal(buffer.data, n)
+
+    cdef int64_t _seal(self, uint8_t *data, int64_t n_bytes) noexcept nogil:
+        """Append the checksums of the chain to an object; returns its size with them."""
+        cdef int i
         for i in range(self.n_steps):
-            if self.steps[i].op == OP_BLOSC:
-                n = blosc_encode(src, n_bytes, buffer.data, capacity, self.steps[i].compressor, self.steps[i].level,
-                                 self.steps[i].shuffle, self.steps[i].typesize, self.steps[i].blocksize, n_threads,
-                                 status)
-                if n < 0:
-                    status.step = i
-                    return -1
-            else:
-                if i == 0:
-                    memcpy(buffer.data, src, n)
-                _store_u32(buffer.data + n, crc32c(buffer.data, n, 0))
-                n += CRC32C_NBYTES
-        return n
+            if self.steps[i].op == OP_CRC32C:
+                _store_u32(data + n_bytes, crc32c(data, n_bytes, 0))
+                n_bytes += CRC32C_NBYTES
+        return n_bytes
 
     def decode_bytes(self, const uint8_t[::1] encoded not None, uint8_t[::1] out not None):
         """Decode one object into `out`, which has the length of the decoded chunk.

@@ -15,10 +15,6 @@ from zcore.kernel.grid cimport Span
 from zcore.kernel.plan cimport MAX_KEY, Plan, Worker
 from zcore.kernel.status cimport MISSING, OK, fail
 
-cdef enum:
-    MIN_RUN_NBYTES = 64        # shorter runs move faster by a blocked copy of the whole chunk
-
-
 @cython.final
 cdef class ReadPlan(Plan):
     """A `Plan` that reads.
@@ -66,10 +62,8 @@ cdef class ReadPlan(Plan):
         if in_place:
             code = self.load(key, worker, <uint8_t *>out, NULL, NULL)
         else:
-            if whole and self.is_c_order and self.n_inner_threads == 1:
-                self.runs_of(&runs)
-                if runs.n_items * runs.itemsize >= MIN_RUN_NBYTES:
-                    blockwise = &runs
+            if whole and self.runs_of(&runs):
+                blockwise = &runs
             # Reserved before the object is looked for, but untouched memory costs nothing.
             if buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status) != OK:
                 return worker.status.code

@@ -10,11 +10,12 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from zcore.kernel.atomics cimport zc_add
+from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, runs_are_filled
 from zcore.kernel.copy cimport (
     MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes, fill_run, is_filled,
 )
 from zcore.kernel.fileio cimport (
-    Identity, buffer_reserve, object_commit, object_drop, object_erase, object_stage, same_identity, staging_init,
+    FAILED, Identity, buffer_reserve, object_commit, object_drop, object_erase, object_stage, same_identity, staging_init,
 )
 from zcore.kernel.grid cimport Span
 from zcore.kernel.locks cimport (
@@ -118,24 +119,10 @@ cdef class WritePlan(Plan):
 
     cdef int _replace(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
         """Write an object without looking at the old one."""
-        cdef const uint8_t *chunk
-        cdef bint whole = self.is_whole(spans)
-        cdef bint erase
-        cdef int code
-        if whole and self.in_place:
-            chunk = <const uint8_t *>self.data + self.data_offset(spans)
-        else:
-            if buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status) != OK:
-                return worker.status.code
-            chunk = worker.decoded.data
-            if not whole:
-                fill_bytes(<char *>chunk, self.chunk_items, self.fill_value, self.itemsize)
-            self._put(spans, <char *>chunk)
-        erase = self._is_erased(chunk)
-        if not erase:
-            code = self._stage(chunk, key, worker)
-            if code != OK:
-                return code
+        cdef bint erase = False
+        cdef int code = self._prepare(spans, key, worker, &erase)
+        if code != OK:
+            return code
         code = self._lock(key, worker)
         if code != OK:
             object_drop(self.dirfd, &worker.staging)
@@ -146,6 +133,32 @@ cdef class WritePlan(Plan):
             code = object_commit(self.dirfd, key, &worker.staging, &worker.status)
         self._unlock(worker)
         return code
+
+    cdef int _prepare(self, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil:
+        """Encode and stage a covered object, or find that it is to be erased."""
+        cdef const uint8_t *chunk = <const uint8_t *>self.data + self.data_offset(spans)
+        cdef bint whole = self.is_whole(spans)
+        cdef Runs runs
+        cdef int64_t n
+        if not (whole and self.in_place):
+            if buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status) != OK:
+                return worker.status.code
+            if whole and self.runs_of(&runs):
+                if not self.keep_filled and runs_are_filled(chunk, &runs, self.chunk_items, self.fill_value):
+                    erase[0] = True
+                    return OK
+                n = self.program.gather(chunk, &runs, self.chunk_nbytes, &worker.encoded, worker.decoded.data,
+                                        &worker.status)
+                if n == FAILED:
+                    return worker.status.code
+                if n != NOT_BLOCKWISE:
+                    return object_stage(self.dirfd, key, worker.encoded.data, n, &worker.staging, &worker.status)
+            chunk = worker.decoded.data
+            if not whole:
+                fill_bytes(<char *>chunk, self.chunk_items, self.fill_value, self.itemsize)
+            self._put(spans, <char *>chunk)
+        erase[0] = self._is_erased(chunk)
+        return OK if erase[0] else self._stage(chunk, key, worker)
 
     cdef int _merge(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
         """Read an object, change some of its elements, and write it back."""
