@@ -1,9 +1,9 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """How the kernel was compiled, and what the CPU it runs on can do.
 
-Compiled, because only the compiler knows: `setup.py` defines the first two macros, the compiler and Cython the others. A
-debug or sanitizer build that went stale looks like any other from outside; here it tells its name, and shows by a deed
-whether Cython's checks are in it.
+Compiled, because only the compiler knows: `setup.py` defines the first two macros, the compiler and Cython the others.
+A debug or sanitizer build that went stale looks like any other from outside; here it tells its name, and shows by a
+deed whether Cython's checks are in it.
 """
 from libc.stdint cimport uint8_t
 
@@ -48,9 +48,9 @@ cdef extern from *:
 def build_info():
     """Return how the kernel was compiled, as a dict.
 
-    `variant` is ``release``, ``debug`` or ``sanitize``; `libraries` is ``bundled`` or ``system``; `compiler` and `cython`
-    name the two compilers with their versions; `assertions` and `bounds_checks` tell whether those of C and those of
-    Cython are alive.
+    `variant` is ``release``, ``debug`` or ``sanitize``; `libraries` is ``bundled`` or ``system``; `compiler` and
+    `cython` name the two compilers with their versions; `assertions` and `bounds_checks` tell whether those of C and
+    those of Cython are alive.
 
     >>> sorted(build_info())
     ['assertions', 'bounds_checks', 'compiler', 'cython', 'libraries', 'variant']

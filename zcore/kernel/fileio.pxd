@@ -50,7 +50,7 @@ cdef struct Staging:            # one writer's way of replacing objects
     char name[4400]             # of the temporary file that is staged, relative to the directory
 
 # Writes a temporary file beside `name`, then puts it in its place. In between it can be dropped.
-cdef void staging_init(Staging *staging, uint64_t token, int fsync) noexcept nogil
+cdef void staging_init(Staging *staging, uint64_t token, int with_fsync) noexcept nogil
 cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t n_bytes, Staging *staging,
                       Status *status) noexcept nogil
 cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil

@@ -6,8 +6,8 @@ Python's `os`. All that another operating system would do differently about file
 """
 from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, errno
 from libc.stdio cimport snprintf
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset, strlen, strrchr
+from libc.stdlib cimport free
+from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
 from posix.stat cimport S_ISREG, fchmod, mkdirat
 from posix.unistd cimport close, fsync, pread, write
@@ -32,7 +32,7 @@ cdef extern from *:
     #define ZC_CTIME_NS(s) ((int64_t)(s).st_ctim.tv_sec * 1000000000 + (s).st_ctim.tv_nsec)
     #endif
 
-    /* Memory whose pages are 2 MB where the system grants it: a buffer of that size is touched whole for every chunk. */
+    /* Memory whose pages are 2 MB where the system grants it: such a buffer is touched whole for every chunk. */
     static void *zc_allocate(int64_t n_bytes)
     {
     #ifdef MADV_HUGEPAGE
@@ -184,8 +184,8 @@ cdef void object_close(int fd) noexcept nogil:
     close(fd)
 
 
-cdef void staging_init(Staging *staging, uint64_t token, int fsync) noexcept nogil:
-    staging.fsync = fsync
+cdef void staging_init(Staging *staging, uint64_t token, int with_fsync) noexcept nogil:
+    staging.fsync = with_fsync
     staging.token = token
     staging.n_staged = 0
     staging.default_mode = -1

@@ -22,7 +22,8 @@ from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
 from zcore.kernel.fileio cimport (
-    Identity, Staging, identify_fd, identify_name, object_commit, object_drop, object_stage, same_identity, staging_init,
+    Identity, Staging, identify_fd, identify_name, object_commit, object_drop, object_stage, same_identity,
+    staging_init,
 )
 from zcore.kernel.status cimport (
     INTERRUPTED, LOCK_FAILED, OK, STALE, Status, check, fail, fail_errno, status_clear,

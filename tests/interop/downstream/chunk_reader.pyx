@@ -33,7 +33,7 @@ def spans(int64_t length, int64_t chunk, int64_t start, int64_t step, int64_t co
 
 
 def decode(const uint8_t[::1] stored not None, int64_t itemsize):
-    """Return the content of a chunk that is not empty, decoded outside Python: no object, no GIL from header to last byte."""
+    """Return the content of a chunk that is not empty: no object, no GIL from its header to its last byte."""
     cdef const uint8_t *src = &stored[0]
     cdef int64_t n_bytes = stored.shape[0]
     cdef uint8_t *content = NULL
