@@ -137,7 +137,8 @@ def build_base(variant, libs):
 def build_stamp(variant, libs):
     """Return a text that changes with everything the generated C depends on and no timestamp shows."""
     # NumPy brings its own .pxd files, from which functions are generated into the C.
-    return f"{variant} {libs} {Cython.__version__} {numpy.__version__} {hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}"
+    script = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    return f"{variant} {libs} {Cython.__version__} {numpy.__version__} {script}"
 
 
 if __name__ == "__main__":
