@@ -6,14 +6,17 @@ files and the chain has a C form, in Python otherwise. Both runs take the same t
 """
 import os
 import time
+from collections import namedtuple
 from functools import lru_cache
+from itertools import count
 
 import numpy as np
 
 from zcore import config, workers
 from zcore.codecs.chain import CodecChain
-from zcore.errors import ChunkError, LockError, NodeNotFoundError, ReadOnlyError, SelectionError, StoreError
+from zcore.errors import ChunkError, NodeNotFoundError, ReadOnlyError, SelectionError, StoreError
 from zcore.kernel.copy import is_filled
+from zcore.kernel.locks import Stopped
 from zcore.kernel.read import ReadPlan
 from zcore.kernel.write import WritePlan
 
@@ -21,6 +24,8 @@ from zcore.kernel.write import WritePlan
 MIN_SHARED_NBYTES = 1 << 17
 # A document younger than this when it was read may be replaced by one of the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
+# A write that has found its document replaced so often keeps the others out, or it might never come to an end.
+MAX_STALE = 8
 
 
 class Options:
@@ -80,6 +85,11 @@ def _resolve(format, raw, path, strict):
     return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
 
 
+# What a handle knows of its array, all of one moment: threads that share the handle take it once and never mix two.
+# `ticket` orders the moments; `trusted` says that no other document can have the same `identity`.
+_View = namedtuple("_View", ("metadata", "chain", "template", "raw", "identity", "trusted", "ticket"))
+
+
 class Binding:
     """One array in one store.
 
@@ -94,8 +104,8 @@ class Binding:
 
     Attributes
     ----------
-    metadata : ArrayMetadata
-        As the document said when it was read last.
+    view : _View
+        The document as it was read last.
     document : str
         Key of the metadata document.
 
@@ -107,8 +117,7 @@ class Binding:
         The document is damaged, or needs what zcore does not have.
     """
 
-    __slots__ = ("store", "path", "prefix", "format", "options", "document", "directory", "metadata", "chain",
-                 "template", "_raw", "_identity", "_trusted")
+    __slots__ = ("store", "path", "prefix", "format", "options", "document", "directory", "view", "_tickets")
 
     def __init__(self, store, path, format, options):
         self.store = store
@@ -119,27 +128,47 @@ class Binding:
         self.document = self.prefix + format.array_document
         base = store.native_path
         self.directory = None if base is None else os.fsencode(os.path.join(base, path) if path else base)
-        self.metadata = None
+        self.view = None
+        self._tickets = count()
         self.reload()
 
     # metadata
 
-    def reload(self):
-        """Read the document again and take it over if it has changed."""
+    @property
+    def metadata(self):
+        """The `ArrayMetadata`: what the document said when it was read last."""
+        return self.view.metadata
+
+    @property
+    def chain(self):
+        """The `CodecChain` of the metadata."""
+        return self.view.chain
+
+    def look(self):
+        """Read the document again and return what it says, a `_View`; the binding stays as it is."""
+        ticket = next(self._tickets)
         found = self.store.get_with_identity(self.document)
         if found is None:
             raise NodeNotFoundError(f"no array at {self.describe()}: {self.document} does not exist", path=self.path,
                                     format=self.format.name)
-        raw, identity = found
-        self.adopt(raw, identity)
+        return self.view_of(*found, ticket)
 
-    def adopt(self, raw, identity):
-        """Take over the document `raw` of the object `identity`."""
-        if self.metadata is None or raw != self._raw:
-            self.metadata, self.chain, self.template = _resolve(self.format, raw, self.path, self.options.strict)
-            self._raw = raw
-        self._identity = identity
-        self._trusted = identity is None or time.time_ns() - max(identity[3:]) > TRUSTED_AGE_NS
+    def view_of(self, raw, identity, ticket=None):
+        """Return the view of the document `raw`, the content of the object `identity`, read just now."""
+        trusted = identity is None or time.time_ns() - max(identity[3:]) > TRUSTED_AGE_NS
+        return _View(*_resolve(self.format, raw, self.path, self.options.strict), raw, identity, trusted,
+                     next(self._tickets) if ticket is None else ticket)
+
+    def adopt(self, view):
+        """Take a view over, unless another thread has a later one."""
+        if self.view is None or self.view.ticket < view.ticket:
+            self.view = view
+
+    def reload(self):
+        """Read the document again, take it over, and return its view."""
+        view = self.look()
+        self.adopt(view)
+        return view
 
     def describe(self):
         """Return where the array is, for messages."""
@@ -169,36 +198,43 @@ class Binding:
         NodeNotFoundError
             The array is gone.
         """
-        metadata, options = self.metadata, self.options
-        native = self._is_native()
+        view, options = self.view, self.options
+        metadata = view.metadata
+        self._check_same_kind(metadata, out.dtype, out.ndim)
+        self._check_inside(box, metadata)
+        native = self._is_native(view)
         n_threads = options.threads or config.threads
         plan = ReadPlan(
-            metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts, program=self.chain.program,
-            fill=metadata.fill_bytes, array=out, template=self.template,
+            metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts, program=view.chain.program,
+            fill=metadata.fill_bytes, array=out, template=view.template,
             directory=self.directory if native else None, n_threads=n_threads, lenient=not options.strict,
             missing_raises=options.missing == "raise")
 
         def read_task(task):
-            self._read_task(plan, task, out)
+            self._read_task(view, plan, task, out)
 
-        self._run(plan, native, n_threads, read_task)
-        if plan.has_missing:
-            self._check_unreplaced()
+        try:
+            self._run(view, plan, native, n_threads, read_task)
+        except ChunkError:
+            # Whoever reads chunks of another array by this one's document finds damage that is none.
+            self._check_unreplaced(view, box, plan)
+            raise
+        self._check_unreplaced(view, box, plan)
 
-    def _is_native(self):
-        return self.directory is not None and self.chain.program is not None and not config.force_python
+    def _is_native(self, view):
+        return self.directory is not None and view.chain.program is not None and not config.force_python
 
-    def _run(self, plan, native, n_threads, python_task):
+    def _run(self, view, plan, native, n_threads, python_task):
         """Run a plan to its end; raises what stopped it, but for a stale document."""
         n_tasks = plan.n_left
-        if n_tasks * self.metadata.chunk_nbytes < MIN_SHARED_NBYTES:
+        if n_tasks * view.metadata.chunk_nbytes < MIN_SHARED_NBYTES:
             n_threads = 1
         n_threads = min(n_threads, n_tasks)
         if native:
             workers.run(plan.run, n_threads, plan.cancel)
             if plan.exception is not None:
                 raise plan.exception
-            error = plan.error(self.chain.step_names)
+            error = plan.error(view.chain.step_names)
             if error is not None:
                 raise error
             if not plan.stale:
@@ -211,34 +247,39 @@ class Binding:
 
             workers.run(work, n_threads, plan.cancel)
 
-    def _check_unreplaced(self):
-        """An absent object is a fill value only while the array that was opened is still the one that stands here."""
-        identity = self.store.identity(self.document)
-        if identity is not None and identity == self._identity:
+    def _check_unreplaced(self, view, box, plan):
+        """What was read counts only while the array that was opened is still the one that stands here."""
+        if view.trusted and view.identity is not None:
+            if (plan.finds(self.format.array_document, view.identity) if plan.directory is not None
+                    else self.store.identity(self.document) == view.identity):
+                return
+        now = self.look()
+        if now.raw == view.raw:
+            self.adopt(now)
             return
-        found = self.store.get(self.document)
-        if found == self._raw:
-            return
-        if found is None:
-            raise NodeNotFoundError(f"no array at {self.describe()}: it was deleted since it was opened",
-                                    path=self.path, format=self.format.name)
-        if not _same_chunks(self.metadata, self.format.parse_array(found, self.path)):
-            raise StoreError(f"{self.document}: the array was replaced by another one since it was opened; open it "
-                             "again", key=self.document)
+        if not _same_chunks(view.metadata, now.metadata):
+            raise self._replaced()
+        self._check_inside(box, now.metadata)
 
-    def _read_task(self, plan, task, out):
+    def _check_same_kind(self, metadata, dtype, ndim):
+        """The caller's elements were made for the array as he knew it."""
+        if metadata.dtype != dtype or metadata.ndim != ndim:
+            raise self._replaced()
+
+    def _replaced(self):
+        return StoreError(f"{self.document}: the array was replaced by another one since it was opened; open it again",
+                          key=self.document)
+
+    def _check_inside(self, box, metadata):
+        if not box.fits(metadata.shape):
+            raise SelectionError(f"the array was shrunk to {metadata.shape} and the selection lies outside now")
+
+    def _read_task(self, view, plan, task, out):
         key, coords, inside, outside, _ = plan.task(task)
-        chunk = self._load(key, coords)
-        if chunk is None:
-            plan.note_missing()
-            out[outside] = self._fill()
-        else:
-            out[outside] = chunk[inside]
+        chunk = self._load(view, key, coords)
+        out[outside] = _fill(view.metadata) if chunk is None else chunk[inside]
 
-    def _fill(self):
-        return np.frombuffer(self.metadata.fill_bytes, dtype=self.metadata.dtype)[0]
-
-    def _load(self, key, coords):
+    def _load(self, view, key, coords):
         """Return one decoded chunk, or None when its object is absent."""
         raw = self.store.get(self.prefix + key)
         if raw is None:
@@ -247,25 +288,14 @@ class Binding:
                                  chunk_coords=coords, direction="decode")
             return None
         try:
-            return self.chain.decode(raw)
+            return view.chain.decode(raw)
         except ChunkError as error:
-            trimmed = None if self.options.strict else self._load_trimmed(raw, coords, error)
+            trimmed = None if self.options.strict else _load_trimmed(view, raw, coords, error)
             if trimmed is not None:
                 return trimmed
             fields = {name: getattr(error, name) for name in error.fields}
             fields.update(key=key, chunk_coords=coords)
             raise type(error)(f"{key}: {error.message}", **fields) from error
-
-    def _load_trimmed(self, raw, coords, error):
-        """Return a border chunk that was stored without its overhang, as early 2016 code did; None if it was not."""
-        metadata = self.metadata
-        shape = tuple([min(chunk, length - i * chunk) for i, chunk, length
-                       in zip(coords, metadata.chunk_shape, metadata.shape, strict=True)])
-        if error.found is None or error.found != metadata.itemsize * int(np.prod(shape)):
-            return None
-        chunk = np.full(metadata.chunk_shape, self._fill(), dtype=metadata.dtype)
-        chunk[tuple([slice(n) for n in shape])] = self.chain.decode(raw, shape)
-        return chunk
 
     # writing
 
@@ -282,32 +312,45 @@ class Binding:
         ChunkError, StoreError, LockError
             An object could not be read, encoded or stored.
         """
-        if not self._trusted:
-            self.reload()
+        view = self.view
+        if not self.options.lock and self.store.identity(self.document) != view.identity:
+            # Nothing stops this write later, so this is the time to see what this or another handle has changed.
+            view = self._look_for_write(box, values)
+        self._check_same_kind(view.metadata, values.dtype, values.ndim)
+        self._check_inside(box, view.metadata)
         resume = None
-        while True:
-            before = self.metadata
-            if not box.fits(before.shape):
-                raise SelectionError(f"the array was shrunk to {before.shape} and the selection lies outside now")
-            plan = self.write_once(box, values, resume=resume)
+        for _ in range(MAX_STALE):
+            plan = self.write_once(view, box, values, resume=resume)
             if not plan.stale:
                 return
-            self.reload()
-            resume = plan if _same_chunks(before, self.metadata) else None
-            if self.metadata.dtype != before.dtype:
-                raise StoreError(f"{self.document}: the array was replaced by one of another data type",
-                                 key=self.document)
+            before, view = view, self._look_for_write(box, values)
+            resume = plan if _same_chunks(before.metadata, view.metadata) else None
+        with self.exclusive() as exclusive:
+            before, view = view, exclusive.view
+            self._check_same_kind(view.metadata, values.dtype, values.ndim)
+            self._check_inside(box, view.metadata)
+            self.write_once(view, box, values, exclusive=True,
+                            resume=resume if _same_chunks(before.metadata, view.metadata) else None)
 
-    def write_once(self, box, values, *, metadata=None, old_shape=None, exclusive=False, tasks=None, resume=None):
+    def _look_for_write(self, box, values):
+        view = self.look()
+        self._check_same_kind(view.metadata, values.dtype, values.ndim)
+        self.adopt(view)
+        self._check_inside(box, view.metadata)
+        return view
+
+    def write_once(self, view, box, values, *, metadata=None, old_shape=None, exclusive=False, tasks=None, resume=None):
         """Write as far as the document stays the same, and return the plan.
 
         Parameters
         ----------
+        view : _View
+            What the plan is made from.
         box : Box
         values : ndarray or None
             None: only reset what lies outside `old_shape` in existing objects.
         metadata : ArrayMetadata, optional
-            Instead of the binding's: of an array that grows with this write.
+            Instead of the view's: of an array that grows with this write.
         old_shape : tuple of int, optional
             What existing objects hold; anything outside of it is reset to the fill value.
         exclusive : bool
@@ -318,65 +361,64 @@ class Binding:
             Go on where this one stopped.
         """
         options = self.options
-        metadata = metadata or self.metadata
-        native = self._is_native()
+        metadata = metadata or view.metadata
+        native = self._is_native(view)
         n_threads = options.threads or config.threads
         locks = self.locks() if options.lock and not exclusive else None
         plan = WritePlan(
-            metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts, program=self.chain.program,
-            fill=metadata.fill_bytes, array=values, template=self.template,
+            metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts, program=view.chain.program,
+            fill=metadata.fill_bytes, array=values, template=view.template,
             directory=self.directory if native else None, n_threads=n_threads, lenient=not options.strict,
-            token=int.from_bytes(os.urandom(8)), locks=locks, identity=self._identity if locks is not None else None,
-            old_shape=old_shape, keep_filled=options.keeps_filled, missing_raises=options.missing == "raise",
+            token=int.from_bytes(os.urandom(8)), locks=locks, identity=view.identity if locks is not None else None,
+            content=None if view.trusted else view.raw, old_shape=old_shape, keep_filled=options.keeps_filled, missing_raises=options.missing == "raise",
             fsync=self.store.fsync, resume=resume, tasks=tasks)
 
         def write_task(task):
-            self._write_task(plan, task, values, locks, old_shape or metadata.shape)
+            self._write_task(view, plan, task, values, locks, old_shape or metadata.shape)
 
-        self._run(plan, native, n_threads, write_task)
+        self._run(view, plan, native, n_threads, write_task)
         return plan
 
-    def _write_task(self, plan, task, values, locks, old_shape):
-        key, coords, inside, outside, covered = plan.task(task)
+    def _write_task(self, view, plan, task, values, locks, old_shape):
         if locks is None:
-            self._write_object(key, coords, inside, outside, covered, values, old_shape)
+            self._write_object(view, plan, task, values, old_shape)
             return
         try:
-            with locks.object(key):
-                if self.store.identity(self.document) == self._identity:
-                    self._write_object(key, coords, inside, outside, covered, values, old_shape)
+            with locks.object(plan.task(task)[0], plan):
+                if self._stands(view):
+                    self._write_object(view, plan, task, values, old_shape)
                 else:
                     plan.leave_stale(task)
-        except FileNotFoundError:
+        except (FileNotFoundError, Stopped):
             plan.leave_stale(task)
 
-    def _write_object(self, key, coords, inside, outside, covered, values, old_shape):
-        metadata = self.metadata
+    def _stands(self, view):
+        """Whether the document is the one of `view`; asked while an object is held, so it stays so."""
+        if view.trusted:
+            return self.store.identity(self.document) == view.identity
+        return self.store.get(self.document) == view.raw
+
+    def _write_object(self, view, plan, task, values, old_shape):
+        key, coords, inside, outside, covered = plan.task(task)
+        metadata = view.metadata
         chunk = None
         if values is None or not covered:
-            chunk = self._load(key, coords)
+            chunk = self._load(view, key, coords)
             if chunk is None and values is None:
                 return
         if chunk is None:
-            chunk = np.full(metadata.chunk_shape, self._fill(), dtype=metadata.dtype)
+            chunk = np.full(metadata.chunk_shape, _fill(metadata), dtype=metadata.dtype)
         else:
             chunk = np.array(chunk)
             for d, (i, length) in enumerate(zip(coords, metadata.chunk_shape, strict=True)):
                 kept = max(0, old_shape[d] - i * length)
-                chunk[(slice(None),) * d + (slice(kept, None),)] = self._fill()
+                chunk[(slice(None),) * d + (slice(kept, None),)] = _fill(metadata)
         if values is not None:
             chunk[inside] = values[outside]
         if not self.options.keeps_filled and is_filled(chunk.view(np.uint8).reshape(-1), metadata.fill_bytes):
             self.store.erase(self.prefix + key)
         else:
-            self.store.set(self.prefix + key, self._encode(chunk, key, coords))
-
-    def _encode(self, chunk, key, coords):
-        try:
-            return self.chain.encode(chunk)
-        except ChunkError as error:
-            raise type(error)(f"{key}: {error.message}", key=key, chunk_coords=coords, codec=error.codec,
-                              direction="encode") from error
+            self.store.set(self.prefix + key, _encode(view, chunk, key, coords))
 
     # objects
 
@@ -400,11 +442,23 @@ class Binding:
 
 
 class _Exclusive:
-    """The whole range of a binding's document, held; what `Binding.exclusive` returns."""
+    """The whole range of a binding's document, held; what `Binding.exclusive` returns.
+
+    Attributes
+    ----------
+    view : _View
+        The document that is held. Unlike the binding's it cannot change through another thread with the same handle.
+    """
 
     def __init__(self, binding):
         self._binding = binding
         self._hold = None
+        self.view = None
+
+    @property
+    def metadata(self):
+        """The `ArrayMetadata` of the document that is held."""
+        return self.view.metadata
 
     def __enter__(self):
         binding = self._binding
@@ -413,13 +467,11 @@ class _Exclusive:
             try:
                 hold.__enter__()
             except FileNotFoundError as exc:
-                if isinstance(exc, LockError):
-                    raise
                 raise NodeNotFoundError(f"no array at {binding.describe()}", path=binding.path,
                                         format=binding.format.name) from exc
             self._hold = hold
         try:
-            binding.reload()
+            self.view = binding.reload()
         except BaseException:
             self.__exit__()
             raise
@@ -430,16 +482,45 @@ class _Exclusive:
             hold, self._hold = self._hold, None
             hold.__exit__(*exc_info)
 
+    def write(self, box, values, **options):
+        """Write without locks of objects: nobody else may. See `Binding.write_once`."""
+        self._binding.write_once(self.view, box, values, exclusive=True, **options)
+
     def replace_metadata(self, metadata):
         """Write a new document and go on holding the array, under the new one."""
         binding = self._binding
         raw = binding.format.render_array(metadata)
-        if self._hold is not None and binding.directory is not None:
+        if self._hold is not None and self._hold.dir_fd >= 0:
             identity = self._hold.replace(raw, token=int.from_bytes(os.urandom(8)), fsync=binding.store.fsync)
         else:
             binding.store.set(binding.document, raw)
             identity = binding.store.identity(binding.document)
-        binding.adopt(raw, identity)
+        self.view = binding.view_of(raw, identity)
+        binding.adopt(self.view)
+
+
+def _fill(metadata):
+    return np.frombuffer(metadata.fill_bytes, dtype=metadata.dtype)[0]
+
+
+def _load_trimmed(view, raw, coords, error):
+    """Return a border chunk that was stored without its overhang, as early 2016 code did; None if it was not."""
+    metadata = view.metadata
+    shape = tuple([min(chunk, length - i * chunk) for i, chunk, length
+                   in zip(coords, metadata.chunk_shape, metadata.shape, strict=True)])
+    if error.found is None or error.found != metadata.itemsize * int(np.prod(shape)):
+        return None
+    chunk = np.full(metadata.chunk_shape, _fill(metadata), dtype=metadata.dtype)
+    chunk[tuple([slice(n) for n in shape])] = view.chain.decode(raw, shape)
+    return chunk
+
+
+def _encode(view, chunk, key, coords):
+    try:
+        return view.chain.encode(chunk)
+    except ChunkError as error:
+        raise type(error)(f"{key}: {error.message}", key=key, chunk_coords=coords, codec=error.codec,
+                          direction="encode") from error
 
 
 def _same_chunks(a, b):

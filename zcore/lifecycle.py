@@ -16,7 +16,8 @@ import errno
 import os
 
 from zcore.engine import Binding
-from zcore.errors import LockError, NodeExistsError
+from zcore.errors import LockError, NodeExistsError, StoreError
+from zcore.kernel.locks import locks_of
 from zcore.selection import Box, whole
 
 
@@ -42,7 +43,7 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     prefix = path + "/" if path else ""
     document = format.render_array(metadata)
     attributes_document = format.render_attributes(attributes) if attributes else None
-    with _place(store, path, options):
+    with _place(store, path, format, options):
         if store.exists(prefix + format.array_document):
             if not overwrite:
                 raise NodeExistsError(f"an array stands at {path or store!r} already", path=path)
@@ -58,7 +59,7 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
 
 def delete(store, path, format, options):
     """Delete the array at `path`; one that is gone already is no error."""
-    with _place(store, path, options):
+    with _place(store, path, format, options):
         _delete_document(store, path, format, options)
         _erase_rest(store, path + "/" if path else "", format)
 
@@ -80,24 +81,29 @@ def _erase_rest(store, prefix, format):
 
 
 @contextlib.contextmanager
-def _place(store, path, options):
+def _place(store, path, format, options):
     """Keep others from creating or deleting a node at `path`.
 
     There is no document to lock yet, so it is the directory that is locked (`flock`). A file of ours keeps it from
-    being pruned meanwhile.
+    being pruned meanwhile. Where there are no files, nobody but the threads of this process has to be kept out.
     """
-    if store.native_path is None or not options.lock:
+    if not options.lock:
         yield
+        return
+    directory = store.locks(path, format.array_document).directory
+    if directory is None:
+        with locks_of((id(store), path, "place")).whole():
+            yield
         return
     import fcntl
 
-    directory = os.path.join(store.native_path, path)
     while True:
         os.makedirs(directory, exist_ok=True)
         try:
             fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             continue
+        _place_fds.add(fd)
         try:
             _flock(fcntl, fd, directory)
             if not _is_same(fd, directory):
@@ -114,7 +120,21 @@ def _place(store, path, options):
                     os.unlink(keeper)
             return
         finally:
+            # Unlocked before it is closed: a fork may have copied the descriptor, and with it the lock.
+            with contextlib.suppress(OSError):
+                fcntl.flock(fd, fcntl.LOCK_UN)
+            _place_fds.discard(fd)
             os.close(fd)
+
+
+def _after_fork_in_child():
+    """Close the copies of descriptors, or a lock of the parent would live as long as the child does."""
+    while _place_fds:
+        os.close(_place_fds.pop())
+
+
+_place_fds = set()
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _flock(fcntl, fd, directory):
@@ -145,17 +165,18 @@ def resize(binding, shape):
         The number of dimensions differs, or a length is negative.
     """
     with binding.exclusive() as exclusive:
-        old = binding.metadata.shape
-        new = binding.metadata.replace(shape=tuple(shape)).shape
-        if len(new) != len(old):
-            raise ValueError(f"array has {len(old)} dimensions, the new shape {new} has {len(new)}")
-        kept = tuple([min(a, b) for a, b in zip(old, new, strict=True)])
-        if kept != old:
-            exclusive.replace_metadata(binding.metadata.replace(shape=kept))
-        # Whether the shape has just shrunk to `kept` or is about to grow from it, nothing may be left beyond it.
-        _reset_outside(binding, kept)
-        if new != kept:
-            exclusive.replace_metadata(binding.metadata.replace(shape=new))
+        metadata = exclusive.metadata
+        old, shape = metadata.shape, tuple(shape)
+        if len(shape) != len(old):
+            raise ValueError(f"array has {len(old)} dimensions, the new shape {shape} has {len(shape)}")
+        metadata = metadata.replace(shape=shape)
+        new = metadata.shape
+        if any(a > b for a, b in zip(new, old, strict=True)):
+            _reset_outside(binding, exclusive, old)
+        if new != old:
+            exclusive.replace_metadata(metadata)
+        if any(a < b for a, b in zip(new, old, strict=True)):
+            _reset_outside(binding, exclusive, new)
 
 
 def append(binding, values, axis):
@@ -164,23 +185,27 @@ def append(binding, values, axis):
     Appends of several threads and processes come one after the other, each whole. A kill leaves the old length.
     """
     with binding.exclusive() as exclusive:
-        old = binding.metadata.shape
+        metadata = exclusive.metadata
+        if values.dtype != metadata.dtype or not axis < metadata.ndim:
+            raise StoreError(f"{binding.document}: the array was replaced by another one since it was opened; open it "
+                             "again", key=binding.document)
+        old = metadata.shape
         expected = old[:axis] + values.shape[axis:axis + 1] + old[axis + 1:]
         if values.shape != expected:
             raise ValueError(f"array has shape {old}, cannot append values of shape {values.shape} along axis {axis}")
-        metadata = binding.metadata.replace(shape=old[:axis] + (old[axis] + values.shape[axis],) + old[axis + 1:])
+        metadata = metadata.replace(shape=old[:axis] + (old[axis] + values.shape[axis],) + old[axis + 1:])
         starts = tuple([old[d] if d == axis else 0 for d in range(len(old))])
         box = Box(starts, (1,) * len(old), values.shape)
         # Every object that the new elements touch is replaced or erased, so nothing old shows in them.
-        binding.write_once(box, values, metadata=metadata, old_shape=old, exclusive=True)
+        exclusive.write(box, values, metadata=metadata, old_shape=old)
         exclusive.replace_metadata(metadata)
         return metadata.shape
 
 
-def _reset_outside(binding, shape):
+def _reset_outside(binding, exclusive, shape):
     """Erase the objects outside of `shape` and give the fill value to what border objects hold beyond it."""
-    chunk_shape = binding.metadata.chunk_shape
-    grid = binding.metadata.replace(shape=shape).grid_shape
+    metadata = exclusive.metadata.replace(shape=shape)
+    chunk_shape, grid = metadata.chunk_shape, metadata.grid_shape
     border = []
     for key, coords in list(binding.stored_chunks()):
         if any(i >= n for i, n in zip(coords, grid, strict=True)):
@@ -191,8 +216,7 @@ def _reset_outside(binding, shape):
                 task = task * n + i
             border.append(task)
     if border:
-        binding.write_once(whole(shape), None, metadata=binding.metadata.replace(shape=shape), old_shape=shape,
-                           exclusive=True, tasks=border)
+        exclusive.write(whole(shape), None, metadata=metadata, old_shape=shape, tasks=border)
 
 
 def change_attributes(binding, change):

@@ -8,7 +8,8 @@ import os
 import threading
 from _queue import SimpleQueue
 
-_lock = threading.Lock()
+# Reentrant: a signal handler may read while the main thread is starting threads for another read.
+_lock = threading.RLock()
 _jobs = SimpleQueue()
 _n_threads = 0
 
@@ -46,14 +47,15 @@ class _Job:
 
     def close(self):
         """Let nobody else in and wait for those inside: they write into the caller's memory."""
-        with self.lock:
-            self.closed = True
-            waiting = self.n_inside > 0
         interrupted = None
-        while waiting:
+        while True:
             try:
-                self.left.acquire()
-                waiting = False
+                with self.lock:
+                    self.closed = True
+                    waiting = self.n_inside > 0
+                if waiting:
+                    self.left.acquire()
+                break
             except BaseException as exception:
                 # A signal handler raised. The work stops at its next task, and only then may we leave.
                 interrupted = exception
@@ -84,10 +86,9 @@ def run(work, n_threads, cancel):
         work(True)
         return
     job = _Job(work, cancel)
-    _start(n_threads - 1)
-    for _ in range(n_threads - 1):
-        _jobs.put(job)
     try:
+        for _ in range(_start(n_threads - 1)):
+            _jobs.put(job)
         work(True)
     except BaseException:
         cancel()
@@ -99,17 +100,19 @@ def run(work, n_threads, cancel):
 
 
 def _start(n_helpers):
+    """Have `n_helpers` threads, or as many as can be had; returns how many of these there are."""
     global _n_threads
     while _n_threads < n_helpers:
         with _lock:
             if _n_threads >= n_helpers:
-                return
+                break
             try:
                 threading.Thread(target=_serve, args=(_jobs,), name="zcore", daemon=True).start()
             except RuntimeError:
-                # No more threads, or the interpreter is shutting down: the caller works alone.
-                return
+                # No more threads, or the interpreter is shutting down: the caller works with those there are.
+                break
             _n_threads += 1
+    return min(_n_threads, n_helpers)
 
 
 def _serve(jobs):
@@ -119,7 +122,7 @@ def _serve(jobs):
 
 def _after_fork_in_child():
     global _lock, _jobs, _n_threads
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     _jobs = SimpleQueue()
     _n_threads = 0
 

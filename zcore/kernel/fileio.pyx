@@ -4,7 +4,7 @@
 Compiled because a chunk of some kilobytes costs a few microseconds here, and would cost ten times that through
 Python's `os`. All that another operating system would do differently about files is in this module.
 """
-from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, errno
+from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, ESPIPE, errno
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcpy, strlen, strrchr
@@ -128,7 +128,8 @@ cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil
             return fd
         if errno == EINTR:
             continue
-        if errno == ENOENT or errno == ENOTDIR:
+        # A socket (ENXIO) is not a stored object, nor is a directory or a FIFO, which shows when it is read.
+        if errno == ENOENT or errno == ENOTDIR or errno == ENXIO:
             return ABSENT
         fail_errno(status, IO_OPEN, errno)
         return FAILED
@@ -156,7 +157,7 @@ cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) 
             # A regular file that gives less than was asked for has ended, or (some network file systems) was
             # interrupted: the caller that finds the bytes incomplete asks object_read_rest before it complains.
             return n
-        if errno == EISDIR:
+        if errno == EISDIR or errno == ESPIPE:
             return ABSENT
         if errno != EINTR:
             fail_errno(status, IO_READ, errno)
@@ -192,18 +193,24 @@ cdef void staging_init(Staging *staging, uint64_t token, int with_fsync) noexcep
     staging.name[0] = 0
 
 
-cdef int _make_parents(int dirfd, const char *name, Status *status) noexcept nogil:
+cdef int _make_parents(int dirfd, const char *name, bint fsync, Status *status) noexcept nogil:
     """Create the directories on the way to `name`."""
     cdef char path[4400]
     cdef int64_t i
+    cdef int error
     cdef int64_t n = <int64_t>strlen(name)
     memcpy(path, name, n + 1)
     for i in range(1, n):
         if path[i] != c'/':
             continue
         path[i] = 0
-        if mkdirat(dirfd, path, 0o777) != 0 and errno != EEXIST:
-            return fail_errno(status, IO_MKDIR, errno)
+        if mkdirat(dirfd, path, 0o777) != 0:
+            if errno != EEXIST:
+                return fail_errno(status, IO_MKDIR, errno)
+        elif fsync:
+            error = _sync_directory(dirfd, path)
+            if error:
+                return fail_errno(status, IO_MKDIR, error)
         path[i] = c'/'
     return OK
 
@@ -227,7 +234,7 @@ cdef int _open_temporary(int dirfd, const char *name, Staging *staging, Status *
             continue
         # A directory may be missing, or be pruned by an erasure between our mkdir and our open.
         if errno == ENOENT and n_dir and attempt < 100:
-            if _make_parents(dirfd, name, status) != OK and status.sys_errno != ENOENT:
+            if _make_parents(dirfd, name, staging.fsync, status) != OK and status.sys_errno != ENOENT:
                 return FAILED
             continue
         fail_errno(status, IO_OPEN, errno)

@@ -18,7 +18,9 @@ cdef enum:
 
 cdef struct LockTable:
     int64_t gate               # holders of objects, or -1 while somebody holds the whole
-    int64_t waiting            # threads that want the whole; new holders of objects let them pass
+    int64_t waiting            # threads that want the whole; new holders of objects let them pass ...
+    int64_t queued             # ... and queue up
+    int64_t window             # so many of these go first, once somebody had the whole
     int64_t stripes[256]       # 1 while held; objects whose hashes collide here only wait for each other
 
 # Asked while waiting; non-zero gives up (a signal, or the plan was stopped).

@@ -9,12 +9,15 @@ carries its locks away. Who replaces the document takes the whole range first, s
 
 The turnstile, the byte before the range, keeps a stream of object writers from starving whoever wants the whole:
 he holds it while he waits, and writers look at it at the start of each call and at every `TURNSTILE_EVERY`-th object.
+Inside a process the counter `waiting` does the same, and a window keeps those who want the whole from starving the
+others in turn: after each of them the writers that had to queue up go first.
 """
 import os
 import weakref
+from _thread import RLock
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.errno cimport EACCES, EAGAIN, EINTR, EROFS, errno
+from libc.errno cimport EACCES, EAGAIN, EINTR, ENOENT, ENOTDIR, EPERM, EROFS, ESTALE, errno
 from libc.stdint cimport uint8_t
 from libc.string cimport memset
 from posix.fcntl cimport O_CLOEXEC, O_NOCTTY, O_RDWR, openat
@@ -26,7 +29,7 @@ from zcore.kernel.fileio cimport (
     staging_init,
 )
 from zcore.kernel.status cimport (
-    INTERRUPTED, LOCK_FAILED, OK, STALE, Status, check, fail, fail_errno, status_clear,
+    INTERRUPTED, IO_OPEN, LOCK_FAILED, OK, STALE, Status, check, fail, fail_errno, status_clear,
 )
 
 cdef extern from "file_lock.h" nogil:
@@ -77,10 +80,12 @@ cdef int _open_document(Holder *holder, Status *status) noexcept nogil:
             break
         if errno == EINTR:
             continue
-        if errno == EACCES or errno == EROFS:
+        if errno == ENOENT or errno == ENOTDIR or errno == ESTALE:
+            # Deleted or being overwritten: the caller looks at the node anew.
+            return fail_errno(status, STALE, errno)
+        if errno == EACCES or errno == EPERM or errno == EROFS:
             return fail_errno(status, LOCK_FAILED, errno)
-        # Deleted or being overwritten: the caller looks at the node anew.
-        return fail_errno(status, STALE, errno)
+        return fail_errno(status, IO_OPEN, errno)
     error = identify_fd(fd, &holder.identity)
     if error:
         close(fd)
@@ -159,17 +164,35 @@ cdef int _pass_turnstile(Holder *holder, Poll poll, void *context, Status *statu
 cdef int _enter_gate(LockTable *table, Poll poll, void *context, Status *status) noexcept nogil:
     cdef int64_t n = 0
     cdef int64_t holders
-    cdef int code
+    cdef bint is_free
+    cdef bint queued = False
+    cdef int code = OK
     while True:
-        if zc_load(&table.waiting) == 0:
+        is_free = zc_load(&table.waiting) == 0
+        if is_free or zc_load(&table.window) > 0:
             holders = zc_load(&table.gate)
-            if holders >= 0 and zc_swap_if(&table.gate, holders, holders + 1):
-                return OK
             if holders >= 0:
+                if zc_swap_if(&table.gate, holders, holders + 1):
+                    break
                 continue
+        if not queued:
+            zc_add(&table.queued, 1)
+            queued = True
         code = _wait(&n, poll, context, status)
         if code != OK:
-            return code
+            break
+    if code == OK and not is_free:
+        _close_window(table)
+    if queued:
+        zc_add(&table.queued, -1)
+    return code
+
+
+cdef void _close_window(LockTable *table) noexcept nogil:
+    """One of those whom the window is for has passed."""
+    cdef int64_t n = zc_load(&table.window)
+    while n > 0 and not zc_swap_if(&table.window, n, n - 1):
+        n = zc_load(&table.window)
 
 
 cdef int lock_object(Holder *holder, uint64_t hash, Poll poll, void *context, Status *status) noexcept nogil:
@@ -221,7 +244,9 @@ cdef int lock_whole(Holder *holder, Poll poll, void *context, Status *status) no
     cdef int64_t n = 0
     cdef int code = OK
     zc_add(&table.waiting, 1)
-    while not zc_swap_if(&table.gate, 0, -1):
+    # A window that nobody queues for any more is no reason to wait.
+    while ((zc_load(&table.window) > 0 and zc_load(&table.queued) > 0)
+           or not zc_swap_if(&table.gate, 0, -1)):
         code = _wait(&n, poll, context, status)
         if code != OK:
             zc_add(&table.waiting, -1)
@@ -248,6 +273,7 @@ cdef void unlock_whole(Holder *holder) noexcept nogil:
     holder.whole = False
     if holder.fd >= 0:
         zc_lock_range(holder.fd, ZC_UNLOCK, RANGE_START - 1, 0)
+    zc_store(&holder.table.window, zc_load(&holder.table.queued))
     zc_store(&holder.table.gate, 0)
 
 
@@ -257,6 +283,8 @@ cdef int _poll_signals(void *context) noexcept with gil:
     cdef object exception
     try:
         exception = _pending_signal()
+        if exception is None and hold.plan is not None and hold.plan.stopped:
+            exception = Stopped("the plan was stopped")
         if exception is None:
             return 0
         hold.exception = exception
@@ -274,6 +302,10 @@ cdef object _pending_signal():
     return None
 
 
+class Stopped(Exception):
+    """The plan for which an object was to be held has been stopped by another of its threads."""
+
+
 cdef class _Hold:
     """Context manager: the whole range, or one object, held by this thread."""
 
@@ -281,6 +313,7 @@ cdef class _Hold:
     cdef Holder holder
     cdef bytes document
     cdef str key               # None for the whole range
+    cdef object plan           # asked whether waiting has a point still; None when it has
     cdef int dirfd
     cdef object exception
 
@@ -430,11 +463,15 @@ cdef class ObjectLocks:
         hold.locks = self
         return hold
 
-    def object(self, str key not None):
-        """Return a context manager that holds the object `key`; same errors as `whole`."""
+    def object(self, str key not None, plan=None):
+        """Return a context manager that holds the object `key`; same errors as `whole`.
+
+        Who waits raises `Stopped` soon after `plan` was stopped.
+        """
         cdef _Hold hold = _Hold()
         hold.locks = self
         hold.key = key
+        hold.plan = plan
         return hold
 
     cdef void _reset(self) noexcept:
@@ -443,17 +480,23 @@ cdef class ObjectLocks:
 
 _all_locks = weakref.WeakSet()
 _shared = weakref.WeakValueDictionary()
+_shared_lock = RLock()
 
 
 def locks_of(key, directory=None, document=None):
     """Return the `ObjectLocks` known by `key`, one for all handles of this process; see there for the rest."""
-    # setdefault alone would do, but makes a new value for each call.
     found = _shared.get(key)
-    return _shared.setdefault(key, ObjectLocks(directory, document)) if found is None else found
+    if found is None:
+        new = ObjectLocks(directory, document)
+        # Of the weak dictionary even setdefault is not atomic, and two locks for one key are none.
+        with _shared_lock:
+            found = _shared.setdefault(key, new)
+    return found
 
 
 def _after_fork_in_child():
     """Only the forking thread lives on: what others held is free, and their descriptors are only copies."""
+    global _shared_lock
     cdef int i
     cdef int64_t fd
     cdef ObjectLocks locks
@@ -464,6 +507,7 @@ def _after_fork_in_child():
             close(<int>fd - 1)
     for locks in list(_all_locks):
         locks._reset()
+    _shared_lock = RLock()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

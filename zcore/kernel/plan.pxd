@@ -63,7 +63,7 @@ cdef class Plan:
     cdef int n_head
     cdef int n_separator
     cdef int n_tail
-    cdef bytes directory
+    cdef readonly bytes directory          # of the objects; None when there are no files
     # the run
     cdef int64_t n_taken
     cdef int64_t stop

@@ -14,11 +14,11 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 from posix.unistd cimport close
 
-from zcore.kernel.atomics cimport zc_add, zc_load, zc_now_ns, zc_store, zc_swap_if
+from zcore.kernel.atomics cimport zc_load, zc_now_ns, zc_store, zc_swap_if
 from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, runs_init
 from zcore.kernel.copy cimport MAX_NDIM, Copy
 from zcore.kernel.fileio cimport (
-    ABSENT, FAILED, buffer_free, object_close, object_open, object_read, object_read_rest,
+    ABSENT, FAILED, Identity, buffer_free, identify_name, object_close, object_open, object_read, object_read_rest,
 )
 from zcore.kernel.grid cimport Axis, Span, axis_init, axis_span
 from zcore.kernel.program cimport Program
@@ -311,15 +311,14 @@ cdef class Plan:
 
     cdef int64_t _take(self) noexcept nogil:
         cdef int64_t i
-        cdef int64_t task
-        if zc_load(&self.n_taken) >= self.n_again + self.n_tasks - self.first:
-            # Not counted further: `n_taken` stays the number of tasks that somebody has.
-            return -1
-        i = zc_add(&self.n_taken, 1)
-        if i < self.n_again:
-            return self.again[i]
-        task = self.first + i - self.n_again
-        return task if task < self.n_tasks else -1
+        while True:
+            i = zc_load(&self.n_taken)
+            if i >= self.n_again + self.n_tasks - self.first:
+                return -1
+            # Never counted further: what resumes this plan takes `n_taken` for the tasks that somebody has had.
+            if zc_swap_if(&self.n_taken, i, i + 1):
+                break
+        return self.again[i] if i < self.n_again else self.first + i - self.n_again
 
     cdef int _defer(self, int64_t task) noexcept nogil:
         """Note a task that was not done: for the engine, or for a plan that resumes this one."""
@@ -413,6 +412,18 @@ cdef class Plan:
         if self._defer(task) != OK:
             raise MemoryError
         self._record(&status, task)
+
+    @property
+    def stopped(self):
+        """Whether nobody should wait any longer to do a task."""
+        return zc_load(&self.stop) != 0
+
+    def finds(self, str document not None, tuple identity not None):
+        """Return whether the name `document` in the plan's directory stands for the object of that identity."""
+        cdef Identity now
+        cdef bytes name = os.fsencode(document)
+        return (identify_name(self.dirfd, name, &now) == 0
+                and (now.device, now.inode, now.size, now.mtime_ns, now.ctime_ns) == identity)
 
     @property
     def stale(self):

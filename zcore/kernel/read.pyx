@@ -7,7 +7,6 @@ worker's scratch and its elements are copied from there.
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from zcore.kernel.atomics cimport zc_store
 from zcore.kernel.blosc_blocks cimport Runs
 from zcore.kernel.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_run
 from zcore.kernel.fileio cimport buffer_reserve
@@ -26,7 +25,6 @@ cdef class ReadPlan(Plan):
     """
 
     cdef bint missing_raises
-    cdef int64_t n_missing     # not 0: an object was absent
 
     def __init__(self, *args, bint missing_raises=False, **kwargs):
         Plan.__init__(self, *args, **kwargs)
@@ -34,15 +32,6 @@ cdef class ReadPlan(Plan):
 
     def _direction(self):
         return "decode"
-
-    @property
-    def has_missing(self):
-        """Whether an object was absent."""
-        return self.n_missing != 0
-
-    def note_missing(self):
-        """Say that an object was absent, from a run in Python."""
-        zc_store(&self.n_missing, 1)
 
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
         cdef Span spans[MAX_NDIM]
@@ -71,7 +60,6 @@ cdef class ReadPlan(Plan):
         if code == MISSING:
             if self.missing_raises:
                 return fail(&worker.status, MISSING, 0, 0, 0)
-            zc_store(&self.n_missing, 1)
             self.copy_spec(spans, False, &spec)
             copy_simplify(&spec)
             fill_run(&spec, self.fill_value, out)

@@ -8,6 +8,7 @@ the fill value is erased, not written, unless the caller wants it stored.
 """
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcmp
 
 from zcore.kernel.atomics cimport zc_add
 from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, runs_are_filled
@@ -15,14 +16,15 @@ from zcore.kernel.copy cimport (
     MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes, fill_run, is_filled,
 )
 from zcore.kernel.fileio cimport (
-    FAILED, Identity, buffer_reserve, object_commit, object_drop, object_erase, object_stage, same_identity, staging_init,
+    FAILED, Identity, buffer_reserve, object_commit, object_drop, object_erase, object_read, object_stage,
+    same_identity, staging_init,
 )
 from zcore.kernel.grid cimport Span
 from zcore.kernel.locks cimport (
     ObjectLocks, holder_close, holder_open, key_hash, lock_object, unlock_object,
 )
 from zcore.kernel.plan cimport MAX_KEY, Plan, Worker, poll_worker
-from zcore.kernel.status cimport MISSING, OK, STALE, fail
+from zcore.kernel.status cimport CHUNK_LONG, MISSING, OK, STALE, fail
 
 
 @cython.final
@@ -37,6 +39,9 @@ cdef class WritePlan(Plan):
         Of the array; None writes without locks.
     identity : tuple of int or None
         Of the metadata document that the plan was made from; a worker that finds another one stops the plan.
+    content : bytes or None
+        Of that document, where its identity alone does not tell it from another one: a document that was replaced at
+        once may have left inode, size and times to its successor.
     old_shape : tuple of int or None
         What of existing chunks is kept when they are merged: elements outside are reset to the fill value. The
         array's shape when None; an append gives the shape before it.
@@ -57,6 +62,9 @@ cdef class WritePlan(Plan):
     cdef const char *document_name
     cdef Identity identity
     cdef bint has_identity
+    cdef bytes content
+    cdef const char *content_text
+    cdef int64_t n_content     # -1: not compared
     cdef int64_t old_shape[MAX_NDIM]
     cdef bint keep_filled
     cdef bint missing_raises
@@ -64,8 +72,8 @@ cdef class WritePlan(Plan):
     cdef uint64_t token
     cdef int64_t n_workers
 
-    def __init__(self, shape, *args, token, ObjectLocks locks=None, identity=None, old_shape=None,
-                 bint keep_filled=False, bint missing_raises=False, bint fsync=False, **kwargs):
+    def __init__(self, shape, *args, token, ObjectLocks locks=None, identity=None, bytes content=None,
+                 old_shape=None, bint keep_filled=False, bint missing_raises=False, bint fsync=False, **kwargs):
         cdef int d
         Plan.__init__(self, shape, *args, **kwargs)
         self.token = token
@@ -77,6 +85,10 @@ cdef class WritePlan(Plan):
         if identity is not None:
             (self.identity.device, self.identity.inode, self.identity.size, self.identity.mtime_ns,
              self.identity.ctime_ns) = identity
+        self.content = content
+        self.n_content = -1
+        if content is not None:
+            self.content_text, self.n_content = self.content, len(content)
         for d in range(self.ndim):
             self.old_shape[d] = shape[d] if old_shape is None else old_shape[d]
         self.keep_filled = keep_filled
@@ -95,9 +107,21 @@ cdef class WritePlan(Plan):
         if self.locks is None:
             return OK
         code = holder_open(&worker.holder, &self.locks.table, dirfd, self.document_name, &worker.status)
-        if code == OK and self.has_identity and not same_identity(&worker.holder.identity, &self.identity):
-            code = fail(&worker.status, STALE, 0, 0, 0)
-        return code
+        if code != OK:
+            return code
+        if self.has_identity and not same_identity(&worker.holder.identity, &self.identity):
+            return fail(&worker.status, STALE, 0, 0, 0)
+        if self.n_content >= 0 and worker.holder.fd >= 0:
+            return self._compare_content(worker)
+        return OK
+
+    cdef int _compare_content(self, Worker *worker) noexcept nogil:
+        cdef int64_t n = object_read(worker.holder.fd, self.n_content, &worker.encoded, &worker.status)
+        if n == FAILED and worker.status.code != CHUNK_LONG:
+            return worker.status.code
+        if n != self.n_content or memcmp(worker.encoded.data, self.content_text, <size_t>n) != 0:
+            return fail(&worker.status, STALE, 0, 0, 0)
+        return OK
 
     cdef void close_worker(self, Worker *worker) noexcept nogil:
         object_drop(self.dirfd, &worker.staging)
