@@ -370,7 +370,8 @@ class Binding:
             fill=metadata.fill_bytes, array=values, template=view.template,
             directory=self.directory if native else None, n_threads=n_threads, lenient=not options.strict,
             token=int.from_bytes(os.urandom(8)), locks=locks, identity=view.identity if locks is not None else None,
-            content=None if view.trusted else view.raw, old_shape=old_shape, keep_filled=options.keeps_filled, missing_raises=options.missing == "raise",
+            content=None if view.trusted else view.raw, old_shape=old_shape,
+            keep_filled=options.keeps_filled, missing_raises=options.missing == "raise",
             fsync=self.store.fsync, resume=resume, tasks=tasks)
 
         def write_task(task):

@@ -193,7 +193,7 @@ cdef void staging_init(Staging *staging, uint64_t token, int with_fsync) noexcep
     staging.name[0] = 0
 
 
-cdef int _make_parents(int dirfd, const char *name, bint fsync, Status *status) noexcept nogil:
+cdef int _make_parents(int dirfd, const char *name, bint with_fsync, Status *status) noexcept nogil:
     """Create the directories on the way to `name`."""
     cdef char path[4400]
     cdef int64_t i
@@ -207,7 +207,7 @@ cdef int _make_parents(int dirfd, const char *name, bint fsync, Status *status) 
         if mkdirat(dirfd, path, 0o777) != 0:
             if errno != EEXIST:
                 return fail_errno(status, IO_MKDIR, errno)
-        elif fsync:
+        elif with_fsync:
             error = _sync_directory(dirfd, path)
             if error:
                 return fail_errno(status, IO_MKDIR, error)

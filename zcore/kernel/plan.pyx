@@ -20,10 +20,10 @@ from zcore.kernel.copy cimport MAX_NDIM, Copy
 from zcore.kernel.fileio cimport (
     ABSENT, FAILED, Identity, buffer_free, identify_name, object_close, object_open, object_read, object_read_rest,
 )
-from zcore.kernel.grid cimport Axis, Span, axis_init, axis_span
+from zcore.kernel.grid cimport Span, axis_init, axis_span
 from zcore.kernel.program cimport Program
 from zcore.kernel.status cimport (
-    BLOSC_NBYTES, BLOSC_SNAPPY, CHUNK_LONG, INTERRUPTED, MISSING, NO_MEMORY, OK, STALE, STOPPED, Status, fail,
+    BLOSC_NBYTES, BLOSC_SNAPPY, CHUNK_LONG, INTERRUPTED, MISSING, NO_MEMORY, OK, STALE, Status, fail,
     make_error, status_clear,
 )
 

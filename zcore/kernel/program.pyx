@@ -14,7 +14,7 @@ from zcore.kernel.compress import compressor_code
 from zcore.kernel.crc32c cimport crc32c
 from zcore.kernel.fileio cimport FAILED, Buffer, buffer_free, buffer_reserve
 from zcore.kernel.status cimport (
-    CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, OK, Status, check, fail, make_error, status_clear,
+    CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, OK, Status, check, fail, status_clear,
 )
 from libc.stdint cimport uint32_t
 

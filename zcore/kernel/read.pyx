@@ -14,6 +14,7 @@ from zcore.kernel.grid cimport Span
 from zcore.kernel.plan cimport MAX_KEY, Plan, Worker
 from zcore.kernel.status cimport MISSING, OK, fail
 
+
 @cython.final
 cdef class ReadPlan(Plan):
     """A `Plan` that reads.
