@@ -22,11 +22,16 @@ cdef extern from "copy.h" nogil:
     ctypedef void (*zc_plane_function)(const char *, char *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                                        int64_t) noexcept nogil
     ctypedef void (*zc_rectangle_function)(const char *, int64_t, char *, int64_t, int64_t, int64_t) noexcept nogil
+    void zc_copy_choose() noexcept
     void zc_move(char *dst, const char *src, int64_t n) noexcept
-    zc_plane_function zc_plane(int64_t itemsize, int swap) noexcept
+    zc_plane_function zc_plane(int64_t itemsize, int swap, int dense) noexcept
     zc_rectangle_function zc_rectangle(int64_t itemsize) noexcept
-    void zc_tiled(zc_plane_function plane, zc_rectangle_function rectangle, const char *src, char *dst, int64_t n1,
-                  int64_t src1, int64_t dst1, int64_t n0, int64_t src0, int64_t dst0, int64_t itemsize) noexcept
+    void zc_tiled(zc_plane_function plane, zc_rectangle_function rectangle, zc_plane_function leave, const char *src,
+                  char *dst, int64_t n1, int64_t src1, int64_t dst1, int64_t n0, int64_t src0, int64_t dst0,
+                  int64_t itemsize) noexcept
+
+
+zc_copy_choose()
 
 
 cdef enum:
@@ -105,7 +110,7 @@ cdef void copy_run(const Copy *spec, const char *src, char *dst) noexcept nogil:
     cdef int64_t itemsize = spec.itemsize, length, along_src, along_dst
     cdef int d, e, ndim = spec.ndim
     cdef bint swap = spec.swap > 1, tiled
-    cdef zc_plane_function plane
+    cdef zc_plane_function plane, leave = NULL
     cdef zc_rectangle_function rectangle = NULL
     for d in range(ndim):
         length = spec.shape[d]
@@ -146,7 +151,6 @@ cdef void copy_run(const Copy *spec, const char *src, char *dst) noexcept nogil:
         ndim = 2
     d = ndim - 2
     e = ndim - 1
-    plane = zc_plane(itemsize, swap)
     tiled = (distance(src_strides[d]) < distance(src_strides[e]) and shape[d] >= MIN_TILE and shape[e] >= MIN_TILE
              and itemsize <= MAX_TILED_NBYTES)
     if tiled:
@@ -155,18 +159,23 @@ cdef void copy_run(const Copy *spec, const char *src, char *dst) noexcept nogil:
             dst += (shape[d] - 1) * dst_strides[d]
             src_strides[d] = -src_strides[d]
             dst_strides[d] = -dst_strides[d]
-        if src_strides[d] == itemsize and dst_strides[e] == itemsize and not swap:
-            rectangle = zc_rectangle(itemsize)
+        if dst_strides[e] == itemsize:
+            if swap:
+                leave = zc_plane(itemsize, True, True)
+                swap = False
+            if src_strides[d] == itemsize:
+                rectangle = zc_rectangle(itemsize)
     elif shape[e] < MIN_TILE and shape[d] > shape[e]:
         # The loop inside should be the long one.
         shape[d], shape[e] = shape[e], shape[d]
         src_strides[d], src_strides[e] = src_strides[e], src_strides[d]
         dst_strides[d], dst_strides[e] = dst_strides[e], dst_strides[d]
     length, along_src, along_dst = shape[e], src_strides[e], dst_strides[e]
+    plane = zc_plane(itemsize, swap, along_dst == itemsize and (distance(along_src) == itemsize or along_src == 0))
     while True:
         if tiled:
-            zc_tiled(plane, rectangle, src, dst, shape[d], src_strides[d], dst_strides[d], length, along_src, along_dst,
-                     itemsize)
+            zc_tiled(plane, rectangle, leave, src, dst, shape[d], src_strides[d], dst_strides[d], length, along_src,
+                     along_dst, itemsize)
         else:
             plane(src, dst, shape[d], src_strides[d], dst_strides[d], length, along_src, along_dst, itemsize)
         e = d - 1

@@ -214,8 +214,8 @@ static void zc_items_to_planes(const char *src, char *dst, int64_t plane, int64_
 }
 
 /* Bit shuffle: row 8 * j + b, of n / 8 bytes, holds bit b of byte j of all items, item 0 in the lowest bit. The bytes
- * at one place of eight rows are an 8 x 8 matrix of bits. It is transposed by exchanging off-diagonal blocks of 4, 2 and
- * 1 bits between rows; then row e holds the bytes of item e of each group of eight, and the network puts them in
+ * at one place of eight rows are an 8 x 8 matrix of bits. It is transposed by exchanging off-diagonal blocks of 4, 2
+ * and 1 bits between rows; then row e holds the bytes of item e of each group of eight, and the network puts them in
  * order. That makes byte planes, of a strip of items at a time, so that they stay in the cache. */
 #define ZC_EXCHANGE(a, distance, mask)                                                                          \
     do {                                                                                                        \

@@ -179,3 +179,21 @@ def test_fill_of_unfit_values_is_refused():
 def test_fill_compares_bytes_not_values():
     assert copy.is_filled(np.full(5, np.nan), np.float64(np.nan).tobytes())
     assert not copy.is_filled(np.full(5, -0.0), np.float64(0).tobytes())
+
+
+@pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 8, 12, 16, 32, 33])
+@pytest.mark.parametrize("shape", [(127, 130), (128, 128), (256, 64), (300, 5), (4, 131), (3, 200, 33)])
+def test_transposing_planes_of_whole_and_broken_tiles(shape, itemsize):
+    src = items(shape, itemsize)
+    swaps = [0] + [unit for unit in (2, 4, 8, 16) if itemsize % unit == 0]
+    for index in (np.s_[...], np.s_[::-1], np.s_[..., ::-1], np.s_[::-1, ..., ::-1]):
+        part = src[index].T
+        for swap in swaps:
+            expected = np.ascontiguousarray(part).reshape(-1).view("u1").reshape(-1, swap or 1)[:, ::-1].tobytes()
+            dst = np.zeros(part.shape, part.dtype)
+            assert copied(part, dst, swap).tobytes() == expected
+            # The same with gaps between the rows, which must stay as they are.
+            room = items((*part.shape[:-1], part.shape[-1] + 3), itemsize, 1)
+            before = room[..., -3:].tobytes()
+            assert copied(part, room[..., :-3], swap).tobytes() == expected
+            assert room[..., -3:].tobytes() == before
