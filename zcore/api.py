@@ -114,8 +114,9 @@ def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="
         What `numpy.dtype` takes.
     chunks : tuple of int, int, "auto" or str
         Elements per chunk; a size such as ``"4 MB"`` lets zcore choose.
-    compressors : codec, dict, or "auto"
-        One compressor, such as ``zcore.codecs.BloscCodec(cname="lz4", clevel=3, shuffle=1)``.
+    compressors : codec, dict, None or "auto"
+        One compressor, such as ``zcore.codecs.BloscCodec(cname="lz4", clevel=3, shuffle=1)``; None for no
+        compressor, where the format can do without.
     fill_value : scalar or None
         Of elements never written; None leaves it undefined.
     zarr_format : {3, 2, "zmeta"}
@@ -137,8 +138,9 @@ def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="
         The format cannot express what is asked for.
     """
     options = Options(lock, missing, threads, strict, write_empty_chunks)
-    return _create(_store_of(store, False, fsync), _path_of(name or ""), shape, dtype, chunks, fill_value,
-                   None if compressors == "auto" else compressors, {}, zarr_format, attributes, options, overwrite)
+    path = _path_of("" if name is None else name)
+    return _create(_store_of(store, False, fsync), path, shape, dtype, chunks, fill_value, _chosen(compressors), {},
+                   zarr_format, attributes, options, overwrite)
 
 
 def _create(store, path, shape, dtype, chunks, fill_value, compressors, settings, zarr_format, attributes, options,
@@ -156,6 +158,13 @@ def _create(store, path, shape, dtype, chunks, fill_value, compressors, settings
                                   "replace", path=path)
     metadata = format.new_array(shape, dtype, chunks, fill_value, _specs_of(compressors, dtype), **settings)
     return Array(lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite))
+
+
+def _chosen(compressors):
+    """Return what `create_array` calls compressors as `open` does: there None leaves the choice."""
+    if compressors is None:
+        return ()
+    return None if isinstance(compressors, str) and compressors == "auto" else compressors
 
 
 def _specs_of(compressors, dtype):
@@ -177,6 +186,8 @@ def _specs_of(compressors, dtype):
             codec = cls.from_configuration(codec.get("configuration") or {})
         if hasattr(codec, "resolve"):
             codec = codec.resolve(np.dtype(dtype).itemsize)
+        if not hasattr(codec, "spec"):
+            raise TypeError(f"a compressor is a codec or a dict, not {type(codec).__name__}")
         specs.append(codec.spec())
     return tuple(specs)
 
@@ -192,8 +203,13 @@ def _store_of(store, read_only, fsync):
 
 
 def _path_of(path):
-    """Return a path without the leading ``/`` that the hierarchy's own spelling has."""
-    return path.strip("/")
+    """Return a path without the one leading ``/`` that the hierarchy's own spelling has.
+
+    What else is wrong with it is found when the first key is made of it.
+    """
+    if not isinstance(path, str):
+        raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
+    return path[1:] if path.startswith("/") else path
 
 
 def _find(store, path, zarr_format, options):

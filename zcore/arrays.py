@@ -6,6 +6,7 @@ import numpy as np
 from zcore import lifecycle
 from zcore.attributes import Attributes
 from zcore.engine import Binding, Options
+from zcore.errors import UnsupportedError
 from zcore.selection import basic
 
 
@@ -173,7 +174,7 @@ class Array:
 
     def __getitem__(self, selection):
         box = basic(selection, self.shape)
-        out = np.empty(box.shape, self.dtype)
+        out = _allocated(box.shape, self.dtype)
         self._read(box, out)
         return out[()] if box.is_element else out
 
@@ -193,10 +194,12 @@ class Array:
             The selection does not fit the array.
         ValueError, TypeError
             `out` has another shape or type, or is not writable.
+        UnsupportedError
+            The result does not fit into memory.
         """
         box = basic(selection, self.shape)
         if out is None:
-            out = np.empty(box.shape, self.dtype)
+            out = _allocated(box.shape, self.dtype)
         else:
             if not isinstance(out, np.ndarray):
                 raise TypeError(f"out is {type(out).__name__}, expected numpy.ndarray")
@@ -210,6 +213,7 @@ class Array:
         return out
 
     def _read(self, box, out):
+        out = np.asarray(out)
         self._binding.read(box, out if box.expand is None else out[box.expand])
 
     def __array__(self, dtype=None, copy=None):
@@ -239,8 +243,7 @@ class Array:
     def __setitem__(self, selection, values):
         self._binding.check_writable()
         box = basic(selection, self.shape)
-        values = _cast(values, self.dtype)
-        values = _broadcast(values, box.shape)
+        values = _assigned(values, self.dtype, box.shape, box.is_element)
         if box.expand is not None:
             values = values[box.expand]
         self._binding.write(box, values)
@@ -330,16 +333,62 @@ def _type_name(dtype):
     return str(dtype) if dtype.names is None else str(dtype.descr)
 
 
+def _allocated(shape, dtype):
+    """Return an array for a result; its size may come from a document that nobody has to believe."""
+    try:
+        return np.empty(shape, dtype)
+    except (MemoryError, ValueError) as exc:
+        raise UnsupportedError(f"a result of shape {shape} and type {_type_name(dtype)} does not fit into memory",
+                               feature="results larger than memory") from exc
+
+
+def _assigned(values, dtype, shape, is_element):
+    """Return values as an ndarray of `shape` and the array's type, by the rules of NumPy's assignment."""
+    if isinstance(values, Array):
+        values = values[...]
+    if is_element:
+        # Here NumPy takes some values that it refuses for a slice, and the other way round.
+        cell = np.zeros(1, dtype)
+        cell[0] = values
+        return cell.reshape(())
+    if isinstance(values, np.ndarray):
+        # A wrong shape is found before a wrong type.
+        _broadcast(values, shape)
+        return _broadcast(_cast(values, dtype), shape)
+    cast = _cast(values, dtype)
+    if cast.ndim > len(shape) and isinstance(values, (list, tuple)):
+        raise ValueError(f"setting an array element with a sequence: nested {cast.ndim} deep, the selection has "
+                         f"{len(shape)} dimensions")
+    return _broadcast(cast, shape)
+
+
 def _cast(values, dtype):
-    """Return values as an ndarray of the array's type, by the rules of NumPy's assignment."""
-    if isinstance(values, (np.ndarray, np.generic)):
-        values = np.asarray(values)
-        if values.dtype == dtype:
-            return values
-        cast = np.empty(values.shape, dtype)
+    """Return values as an ndarray of the array's type; bytes of no field are zero."""
+    if isinstance(values, Array):
+        values = values[...]
+    if isinstance(values, np.ndarray):
+        if values.dtype == dtype and not _has_padding(dtype):
+            return np.asarray(values)
+        cast = np.zeros(values.shape, dtype)
         cast[...] = values
         return cast
-    return np.asarray(values, dtype)
+    if isinstance(values, np.generic):
+        # np.asarray would wrap a number that does not fit.
+        cast = np.zeros((), dtype)
+        cast[...] = values
+        return cast
+    cast = np.asarray(values, dtype)
+    return _cast(cast, dtype) if _has_padding(dtype) else cast
+
+
+def _has_padding(dtype):
+    """Whether items have bytes that belong to no field: NumPy leaves there what was in memory before."""
+    if dtype.subdtype is not None:
+        return _has_padding(dtype.subdtype[0])
+    if dtype.names is None:
+        return False
+    fields = [dtype.fields[name][0] for name in dtype.names]
+    return sum(field.itemsize for field in fields) != dtype.itemsize or any(map(_has_padding, fields))
 
 
 def _broadcast(values, shape):

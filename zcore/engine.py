@@ -4,6 +4,8 @@ A `Binding` resolves once, when an array is opened, what depends on the metadata
 the chunk keys, the directory. A read or write then makes one plan and runs it: in the kernel when the objects are
 files and the chain has a C form, in Python otherwise. Both runs take the same tasks under the same locks.
 """
+import contextlib
+import math
 import os
 import time
 from collections import namedtuple
@@ -14,7 +16,7 @@ import numpy as np
 
 from zcore import config, workers
 from zcore.codecs.chain import CodecChain
-from zcore.errors import ChunkError, NodeNotFoundError, ReadOnlyError, SelectionError, StoreError
+from zcore.errors import ChunkError, NodeNotFoundError, ReadOnlyError, SelectionError, StoreError, UnsupportedError
 from zcore.kernel.copy import is_filled
 from zcore.kernel.locks import Stopped
 from zcore.kernel.read import ReadPlan
@@ -277,25 +279,34 @@ class Binding:
     def _read_task(self, view, plan, task, out):
         key, coords, inside, outside, _ = plan.task(task)
         chunk = self._load(view, key, coords)
-        out[outside] = _fill(view.metadata) if chunk is None else chunk[inside]
+        raw = _raw_type(view.metadata)
+        out.view(raw)[outside] = _fill(view.metadata) if chunk is None else chunk[inside]
 
     def _load(self, view, key, coords):
-        """Return one decoded chunk, or None when its object is absent."""
-        raw = self.store.get(self.prefix + key)
+        """Return one decoded chunk, of `_raw_type`, or None when its object is absent."""
+        limit = view.chain.max_encoded
+        # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
+        raw = self.store.get(self.prefix + key, (0, limit + 1))
         if raw is None:
             if self.options.missing == "raise":
                 raise ChunkError(f"{key}: object is absent and the array was opened with missing='raise'", key=key,
                                  chunk_coords=coords, direction="decode")
             return None
-        try:
-            return view.chain.decode(raw)
-        except ChunkError as error:
-            trimmed = None if self.options.strict else _load_trimmed(view, raw, coords, error)
-            if trimmed is not None:
-                return trimmed
-            fields = {name: getattr(error, name) for name in error.fields}
-            fields.update(key=key, chunk_coords=coords)
-            raise type(error)(f"{key}: {error.message}", **fields) from error
+        with _located(key, coords, "decode"):
+            if len(raw) > limit:
+                found = self.store.getsize(self.prefix + key)
+                raise ChunkError(f"stored object has {found} bytes, its chunk encodes to at most {limit}",
+                                 direction="decode", offset=limit, expected=limit, found=found)
+            try:
+                chunk = view.chain.decode(raw)
+            except ChunkError as error:
+                shape = _trimmed_shape(view.metadata, coords)
+                if self.options.strict or error.found != view.metadata.itemsize * math.prod(shape):
+                    raise
+                # A border chunk that was stored without its overhang, as early 2016 code did.
+                chunk = _filled_chunk(view.metadata)
+                chunk[tuple([slice(n) for n in shape])] = view.chain.decode(raw, shape).view(chunk.dtype)
+            return chunk.view(_raw_type(view.metadata))
 
     # writing
 
@@ -370,9 +381,8 @@ class Binding:
             fill=metadata.fill_bytes, array=values, template=view.template,
             directory=self.directory if native else None, n_threads=n_threads, lenient=not options.strict,
             token=int.from_bytes(os.urandom(8)), locks=locks, identity=view.identity if locks is not None else None,
-            content=None if view.trusted else view.raw, old_shape=old_shape,
-            keep_filled=options.keeps_filled, missing_raises=options.missing == "raise",
-            fsync=self.store.fsync, resume=resume, tasks=tasks)
+            content=None if view.trusted else view.raw, old_shape=old_shape, keep_filled=options.keeps_filled,
+            missing_raises=options.missing == "raise", fsync=self.store.fsync, resume=resume, tasks=tasks)
 
         def write_task(task):
             self._write_task(view, plan, task, values, locks, old_shape or metadata.shape)
@@ -408,18 +418,20 @@ class Binding:
             if chunk is None and values is None:
                 return
         if chunk is None:
-            chunk = np.full(metadata.chunk_shape, _fill(metadata), dtype=metadata.dtype)
+            chunk = _filled_chunk(metadata)
         else:
-            chunk = np.array(chunk)
+            chunk = chunk.copy()
             for d, (i, length) in enumerate(zip(coords, metadata.chunk_shape, strict=True)):
                 kept = max(0, old_shape[d] - i * length)
                 chunk[(slice(None),) * d + (slice(kept, None),)] = _fill(metadata)
         if values is not None:
-            chunk[inside] = values[outside]
-        if not self.options.keeps_filled and is_filled(chunk.view(np.uint8).reshape(-1), metadata.fill_bytes):
+            chunk[inside] = values.view(chunk.dtype)[outside]
+        if not self.options.keeps_filled and is_filled(chunk.reshape(-1).view(np.uint8), metadata.fill_bytes):
             self.store.erase(self.prefix + key)
-        else:
-            self.store.set(self.prefix + key, _encode(view, chunk, key, coords))
+            return
+        with _located(key, coords, "encode"):
+            encoded = view.chain.encode(chunk)
+        self.store.set(self.prefix + key, encoded)
 
     # objects
 
@@ -500,28 +512,39 @@ class _Exclusive:
         binding.adopt(self.view)
 
 
+def _raw_type(metadata):
+    """Return the type by which Python moves elements: bytes, like the kernel, also those that belong to no field."""
+    return np.dtype((np.void, metadata.itemsize))
+
+
 def _fill(metadata):
-    return np.frombuffer(metadata.fill_bytes, dtype=metadata.dtype)[0]
+    return np.frombuffer(metadata.fill_bytes, _raw_type(metadata))[0]
 
 
-def _load_trimmed(view, raw, coords, error):
-    """Return a border chunk that was stored without its overhang, as early 2016 code did; None if it was not."""
-    metadata = view.metadata
-    shape = tuple([min(chunk, length - i * chunk) for i, chunk, length
-                   in zip(coords, metadata.chunk_shape, metadata.shape, strict=True)])
-    if error.found is None or error.found != metadata.itemsize * int(np.prod(shape)):
-        return None
-    chunk = np.full(metadata.chunk_shape, _fill(metadata), dtype=metadata.dtype)
-    chunk[tuple([slice(n) for n in shape])] = view.chain.decode(raw, shape)
-    return chunk
+def _filled_chunk(metadata):
+    return np.full(metadata.chunk_shape, _fill(metadata), _raw_type(metadata))
 
 
-def _encode(view, chunk, key, coords):
+def _trimmed_shape(metadata, coords):
+    """Return the shape of the part of a chunk that lies inside the array."""
+    return tuple([min(chunk, length - i * chunk) for i, chunk, length
+                  in zip(coords, metadata.chunk_shape, metadata.shape, strict=True)])
+
+
+@contextlib.contextmanager
+def _located(key, coords, direction):
+    """Say which chunk it was that could not be decoded or encoded."""
     try:
-        return view.chain.encode(chunk)
+        yield
+    except MemoryError as error:
+        raise ChunkError(f"{key}: no memory for the chunk", key=key, chunk_coords=coords,
+                         direction=direction) from error
+    except UnsupportedError as error:
+        raise type(error)(f"{key}: {error.message}", **{name: getattr(error, name) for name in error.fields}) from error
     except ChunkError as error:
-        raise type(error)(f"{key}: {error.message}", key=key, chunk_coords=coords, codec=error.codec,
-                          direction="encode") from error
+        fields = {name: getattr(error, name) for name in error.fields}
+        fields.update(key=key, chunk_coords=coords)
+        raise type(error)(f"{key}: {error.message}", **fields) from error
 
 
 def _same_chunks(a, b):

@@ -16,7 +16,7 @@ import errno
 import os
 
 from zcore.engine import Binding
-from zcore.errors import LockError, NodeExistsError, StoreError
+from zcore.errors import LockError, NodeExistsError, ReadOnlyError, StoreError
 from zcore.kernel.locks import locks_of
 from zcore.selection import Box, whole
 
@@ -41,6 +41,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
         An array stands there, and `overwrite` is false.
     """
     prefix = path + "/" if path else ""
+    if store.read_only:
+        raise ReadOnlyError(f"{store!r} is read-only: no array can be created", key=prefix + format.array_document)
     document = format.render_array(metadata)
     attributes_document = format.render_attributes(attributes) if attributes else None
     with _place(store, path, format, options):
@@ -190,8 +192,7 @@ def append(binding, values, axis):
             raise StoreError(f"{binding.document}: the array was replaced by another one since it was opened; open it "
                              "again", key=binding.document)
         old = metadata.shape
-        expected = old[:axis] + values.shape[axis:axis + 1] + old[axis + 1:]
-        if values.shape != expected:
+        if values.ndim != len(old) or values.shape != old[:axis] + values.shape[axis:axis + 1] + old[axis + 1:]:
             raise ValueError(f"array has shape {old}, cannot append values of shape {values.shape} along axis {axis}")
         metadata = metadata.replace(shape=old[:axis] + (old[axis] + values.shape[axis],) + old[axis + 1:])
         starts = tuple([old[d] if d == axis else 0 for d in range(len(old))])

@@ -96,9 +96,11 @@ def basic(selection, shape):
     for index in selection:
         if type(index) is slice:
             start, stop, step = index.indices(shape[d])
+            count = len(range(start, stop, step))
             starts.append(start)
-            steps.append(step)
-            counts.append(len(range(start, stop, step)))
+            # A step that is never taken may be larger than any array is long.
+            steps.append(step if count > 1 else 1)
+            counts.append(count)
             d += 1
         elif index is Ellipsis:
             for length in shape[d:d + ndim - n_given]:
@@ -143,7 +145,7 @@ def _refuse_other_kinds(index):
         kind = "newaxis"
     elif isinstance(index, str):
         kind = "field names"
-    elif isinstance(index, bool) or type(index).__name__ in ("bool", "bool_"):
+    elif isinstance(index, bool) or getattr(getattr(index, "dtype", None), "kind", None) == "b":
         kind = "boolean masks"
     elif isinstance(index, (list, tuple)) or getattr(index, "ndim", 0):
         kind = "lists and arrays of indices"

@@ -2,6 +2,8 @@
 
 Zarr v3 core, "Chunk encoding": an array-to-bytes codec, then bytes-to-bytes codecs; decoding goes the other way.
 """
+import math
+
 import numpy as np
 
 from zcore.codecs.checksums import Crc32cCodec
@@ -31,6 +33,8 @@ class CodecChain:
         The chain in C, if it has such a form.
     step_names : tuple of str
         Names of the program's steps.
+    max_encoded : int
+        The most bytes that the object of a chunk has.
 
     Raises
     ------
@@ -38,7 +42,7 @@ class CodecChain:
         No codec has a name that is listed.
     """
 
-    __slots__ = ("dtype", "chunk_shape", "codecs", "program", "step_names")
+    __slots__ = ("dtype", "chunk_shape", "codecs", "program", "step_names", "max_encoded")
 
     def __init__(self, specs, dtype, chunk_shape, strict=True):
         self.dtype = dtype
@@ -56,25 +60,26 @@ class CodecChain:
                 codec.strict = strict
                 itemsize = codec.typesize if strict else 0
         self.step_names = tuple([codec.name for codec in self.codecs])
+        n_bytes = math.prod(chunk_shape) * dtype.itemsize
+        self.max_encoded = n_bytes + sum([codec.overhead for codec in self.codecs])
         self.program = Program([codec.step() for codec in self.codecs], itemsize)
 
-    def decode(self, data):
-        """Return the chunk that an object holds, as an ndarray of the chunk's shape.
+    def decode(self, data, shape=None):
+        """Return the chunk that an object holds, as an ndarray of `shape`, the chunk's by default.
 
         Raises
         ------
         ChunkError
             The object is damaged.
         """
-        n_bytes = self.dtype.itemsize
-        for length in self.chunk_shape:
-            n_bytes *= length
+        shape = self.chunk_shape if shape is None else shape
+        n_bytes = math.prod(shape) * self.dtype.itemsize
         for codec in reversed(self.codecs):
             data = codec.decode(data, n_bytes)
         if len(data) != n_bytes:
-            raise CodecError(f"chunk decodes to {len(data)} bytes, expected {n_bytes}", direction="decode",
+            raise CodecError(f"chunk decodes to {len(data)} bytes, expected {n_bytes}", direction="decode", offset=0,
                              expected=n_bytes, found=len(data))
-        return np.frombuffer(data, dtype=self.dtype).reshape(self.chunk_shape)
+        return np.frombuffer(data, dtype=self.dtype).reshape(shape)
 
     def encode(self, chunk):
         """Return the object of a chunk, a bytes-like; `chunk` has the chain's type and shape."""

@@ -12,6 +12,7 @@ class Crc32cCodec:
     """CRC-32C at the end; 4 bytes."""
 
     name = "crc32c"
+    overhead = 4  # bytes that an object may be longer than its content
 
     @classmethod
     def from_configuration(cls, configuration):
@@ -42,7 +43,7 @@ class Crc32cCodec:
         """
         if len(data) < 4:
             raise CodecError(f"object has {len(data)} bytes, its checksum alone needs 4", codec=self.name,
-                             direction="decode", expected=4, found=len(data))
+                             direction="decode", offset=0, expected=4, found=len(data))
         covered = memoryview(data)[:-4]
         stored, computed = int.from_bytes(data[-4:], "little"), crc32c(covered)
         if stored != computed:

@@ -4,8 +4,7 @@
 header, which decides when it is decoded; the configuration is for writing.
 """
 from zcore.codecs.snappy import decompress_snappy
-from zcore.errors import CodecError
-from zcore.kernel.blosc_header import parse
+from zcore.kernel.blosc_header import validate
 from zcore.kernel.compress import COMPRESSORS, blosc_compress, blosc_decompress, can_compress
 from zcore.model.metadata import CodecSpec
 
@@ -41,6 +40,7 @@ class BloscCodec:
     """
 
     name = "blosc"
+    overhead = 16  # bytes that an object may be longer than its content: the header, where nothing could be compressed
 
     def __init__(self, *, typesize=None, cname="zstd", clevel=5, shuffle=None, blocksize=0, strict=True):
         if cname not in COMPRESSORS:
@@ -105,14 +105,10 @@ class BloscCodec:
         CodecError
             The chunk is damaged, or has another size.
         """
-        header = parse(data)
-        if header.nbytes != n_bytes:
-            raise CodecError(f"blosc header says {header.nbytes} bytes decoded, chunk needs {n_bytes}",
-                             codec=self.name, direction="decode", expected=n_bytes, found=header.nbytes)
-        itemsize = self.typesize if self.strict else 0
+        header = validate(data, n_bytes, self.typesize if self.strict else None)
         if header.compressor == "snappy" and not header.memcpyed and not can_compress("snappy"):
-            return decompress_snappy(data, itemsize)
-        return blosc_decompress(data, itemsize=itemsize)
+            return decompress_snappy(data, header)
+        return blosc_decompress(data, bytearray(n_bytes))
 
     def __repr__(self):
         return (f"BloscCodec(typesize={self.typesize}, cname={self.cname!r}, clevel={self.clevel}, "

@@ -4,12 +4,11 @@ The container is read by the kernel's header checks, each stream by the cramjam 
 shuffle is undone by the kernel.
 """
 from zcore.errors import CodecError, UnsupportedError
-from zcore.kernel.blosc_header import validate
 from zcore.kernel.shuffle import unbitshuffle, unshuffle
 
 
-def decompress_snappy(data, itemsize):
-    """Return the content of one snappy chunk as a `bytearray`.
+def decompress_snappy(data, header):
+    """Return the content of one snappy chunk, whose header `validate` has found good, as a `bytearray`.
 
     Raises
     ------
@@ -28,7 +27,6 @@ def decompress_snappy(data, itemsize):
     except ImportError as exc:
         raise UnsupportedError("chunk is compressed by snappy, which the linked c-blosc lacks; "
                                "install zcore[snappy] to read it", feature="snappy") from exc
-    header = validate(data, itemsize=itemsize)
     out = bytearray(header.nbytes)
     view = memoryview(data)
     for i, start in enumerate(range(0, header.nbytes, header.blocksize)):

@@ -4,15 +4,17 @@
 The only module that links the libraries, and the only one that calls them. c-blosc is used in its context-free forms:
 they share no state between threads. They trust the header they are given, so `blosc_header` looks at it first.
 """
-from libc.string cimport strstr
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, strstr
 
 from zcore import errors
 from zcore.kernel cimport libs
 from zcore.kernel.blosc_header cimport (
-    FORMAT_BLOSCLZ, FORMAT_LZ4, FORMAT_SNAPPY, FORMAT_ZLIB, FORMAT_ZSTD, BloscHeader, check_blocks, check_header,
+    FLAG_MEMCPY, FORMAT_BLOSCLZ, FORMAT_LZ4, FORMAT_SNAPPY, FORMAT_ZLIB, FORMAT_ZSTD, HEADER_NBYTES, BloscHeader,
+    check_blocks, check_header, n_blocks,
 )
 from zcore.kernel.status cimport (
-    BLOSC_DECODE, BLOSC_ENCODE, BLOSC_SNAPPY, OK, Status, check, fail, status_clear,
+    BLOSC_DECODE, BLOSC_ENCODE, BLOSC_SNAPPY, NO_MEMORY, OK, Status, fail, make_error, status_clear,
 )
 
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
@@ -24,6 +26,10 @@ _NAMES[2] = "lz4hc"
 _NAMES[3] = "snappy"
 _NAMES[4] = "zlib"
 _NAMES[5] = "zstd"
+
+cdef enum:
+    # A block up to here takes no memory worth asking for.
+    SMALL_BLOCK_NBYTES = 1 << 16
 
 # Which formats the linked c-blosc decodes: constant after import.
 cdef bint _available[8]
@@ -71,15 +77,36 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
         return code
     if header.nbytes == 0:
         return OK
+    if header.flags & FLAG_MEMCPY:
+        # Whatever compressor it names: there is nothing to decompress.
+        memcpy(dst, src + HEADER_NBYTES, <size_t>dst_nbytes)
+        return OK
     code = check_blocks(src, &header, status)
     if code != OK:
         return code
     if not has_format(header.flags >> 5):
         return fail(status, BLOSC_SNAPPY, 2, 0, header.flags >> 5)
+    if not _has_room(&header, n_threads):
+        return fail(status, NO_MEMORY, 8, 2 * <int64_t>header.blocksize, 0)
     result = libs.blosc_decompress_ctx(src, dst, <size_t>dst_nbytes, n_threads)
     if result != dst_nbytes:
         return fail(status, BLOSC_DECODE, 16, dst_nbytes, result)
     return OK
+
+
+cdef bint _has_room(const BloscHeader *header, int n_threads) noexcept nogil:
+    """Whether each thread can have two blocks of memory.
+
+    c-blosc takes them and writes to them without looking whether it got them, and a block may be as large as the
+    header of a damaged chunk says.
+    """
+    cdef int64_t n = min(<int64_t>n_threads, n_blocks(header))
+    cdef void *room
+    if header.blocksize <= SMALL_BLOCK_NBYTES:
+        return True
+    room = malloc(<size_t>n * (2 * <size_t>header.blocksize + 4 * <size_t>header.typesize + 4096))
+    free(room)
+    return room != NULL
 
 
 cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int compressor,
@@ -154,20 +181,29 @@ def blosc_decompress(const uint8_t[::1] chunk not None, out=None, *, int64_t ite
     status_clear(&status)
     if n_bytes:
         src = &chunk[0]
-    check_header(src, n_bytes, -1, itemsize, &header, &status)
-    if status.code == OK:
-        check_blocks(src, &header, &status)
-    check(&status)
     if out is None:
-        # Bounded by 2 GB and by the stream sizes that check_blocks has compared with the bytes at hand.
-        out = bytearray(header.nbytes)
+        if check_header(src, n_bytes, -1, itemsize, &header, &status) == OK:
+            check_blocks(src, &header, &status)
+        _check(&status, "decode")
+        try:
+            # Zeros that nobody has touched cost no memory until the decoder has written them.
+            out = bytearray(header.nbytes)
+        except MemoryError:
+            fail(&status, NO_MEMORY, 0, header.nbytes, 0)
+        _check(&status, "decode")
     view = out
     if view.shape[0]:
         dst = &view[0]
     with nogil:
         blosc_decode(src, n_bytes, dst, view.shape[0], itemsize, n_threads, &status)
-    check(&status)
+    _check(&status, "decode")
     return out
+
+
+cdef int _check(const Status *status, str direction) except -1:
+    if status.code != OK:
+        raise make_error(status, None, None, "blosc", direction)
+    return 0
 
 
 def blosc_compress(const uint8_t[::1] content not None, *, str cname="lz4", int clevel=5, int shuffle=1,
@@ -207,7 +243,7 @@ def blosc_compress(const uint8_t[::1] content not None, *, str cname="lz4", int 
     with nogil:
         n_stored = blosc_encode(src, n_bytes, &view[0], n_bytes + BLOSC_OVERHEAD, code, clevel, shuffle, typesize,
                                 blocksize, n_threads, &status)
-    check(&status)
+    _check(&status, "encode")
     return bytes(view[:n_stored])
 
 

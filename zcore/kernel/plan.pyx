@@ -18,7 +18,8 @@ from zcore.kernel.atomics cimport zc_load, zc_now_ns, zc_store, zc_swap_if
 from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, runs_init
 from zcore.kernel.copy cimport MAX_NDIM, Copy
 from zcore.kernel.fileio cimport (
-    ABSENT, FAILED, Identity, buffer_free, identify_name, object_close, object_open, object_read, object_read_rest,
+    ABSENT, FAILED, Identity, buffer_free, buffer_reserve, identify_fd, identify_name, object_close, object_open,
+    object_read, object_read_rest,
 )
 from zcore.kernel.grid cimport Span, axis_init, axis_span
 from zcore.kernel.program cimport Program
@@ -109,7 +110,8 @@ cdef class Plan:
         self.chunk_items = 1
         for d in range(self.ndim):
             if axis_init(&self.axes[d], shape[d], chunk_shape[d], starts[d], steps[d], counts[d]) != 0:
-                raise ValueError(f"box {starts[d]}:{steps[d]}:{counts[d]} does not fit dimension {d} of {shape}")
+                raise errors.SelectionError(
+                    f"selection {starts[d]}:{steps[d]}:{counts[d]} does not fit dimension {d} of {shape}", dimension=d)
             # Neither overflows: the metadata have bounded both products.
             self.n_tasks *= self.axes[d].n_chunks
             self.chunk_items *= self.axes[d].chunk
@@ -269,7 +271,8 @@ cdef class Plan:
         spec.swap = self.swap
         for d in range(self.ndim):
             spec.shape[d] = spans[d].count
-            chunk_side[d] = self.chunk_strides[d] * self.axes[d].step
+            # A step beyond the chunk is never taken, and its bytes may be no 64-bit number.
+            chunk_side[d] = self.chunk_strides[d] * self.axes[d].step if spans[d].count > 1 else 0
             data_side[d] = self.data_strides[d] * self.axes[d].out_step
 
     # the loop
@@ -477,11 +480,13 @@ cdef class Plan:
         """Read and decode one object: OK, MISSING, or another code with the worker's status filled.
 
         The chunk is in `dst` then; or, with `runs`, its elements may be in their `places` already (`worker.placed`)
-        and `dst` was only scratch.
+        and `dst` was only scratch. `dst` NULL is the worker's scratch, which is reserved once there is something to
+        decode: an absent chunk needs no memory, whatever its metadata say.
         """
         cdef int64_t limit = self.program.max_encoded(self.chunk_nbytes)
         cdef int64_t n
         cdef int64_t n_all
+        cdef Identity identity
         cdef int code
         cdef int fd = object_open(self.dirfd, key, &worker.status)
         if fd == ABSENT:
@@ -493,7 +498,10 @@ cdef class Plan:
             object_close(fd)
             return MISSING
         code = worker.status.code
-        if n >= 0:
+        if n >= 0 and dst == NULL:
+            code = buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status)
+            dst = worker.decoded.data
+        if n >= 0 and code == OK:
             code = self._decode(n, limit, dst, runs, places, worker)
             if code != OK:
                 # Were these all bytes of the object? One read more tells.
@@ -501,6 +509,8 @@ cdef class Plan:
                 if n_all > n:
                     status_clear(&worker.status)
                     code = self._decode(n_all, limit, dst, runs, places, worker)
+        if code == CHUNK_LONG and identify_fd(fd, &identity) == 0:
+            worker.status.found = identity.size
         object_close(fd)
         return code
 

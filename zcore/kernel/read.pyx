@@ -9,7 +9,6 @@ from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.blosc_blocks cimport Runs
 from zcore.kernel.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_run
-from zcore.kernel.fileio cimport buffer_reserve
 from zcore.kernel.grid cimport Span
 from zcore.kernel.plan cimport MAX_KEY, Plan, Worker
 from zcore.kernel.status cimport MISSING, OK, fail
@@ -54,10 +53,7 @@ cdef class ReadPlan(Plan):
         else:
             if whole and self.runs_of(&runs):
                 blockwise = &runs
-            # Reserved before the object is looked for, but untouched memory costs nothing.
-            if buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status) != OK:
-                return worker.status.code
-            code = self.load(key, worker, worker.decoded.data, blockwise, <uint8_t *>out)
+            code = self.load(key, worker, NULL, blockwise, <uint8_t *>out)
         if code == MISSING:
             if self.missing_raises:
                 return fail(&worker.status, MISSING, 0, 0, 0)

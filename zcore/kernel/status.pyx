@@ -28,7 +28,7 @@ _SENTENCES = {
     BLOSC_SNAPPY: (errors.UnsupportedError, "chunk is compressed by snappy, which the linked c-blosc lacks"),
     BLOSC_ENCODE: (errors.CodecError, "blosc could not compress {e} bytes (result {f})"),
     CHUNK_SIZE: (errors.CodecError, "chunk decodes to {f} bytes, expected {e}"),
-    CHUNK_LONG: (errors.CodecError, "stored object has {f} bytes or more, its chunk encodes to at most {e}"),
+    CHUNK_LONG: (errors.CodecError, "stored object has {f} bytes, its chunk encodes to at most {e}"),
     CHECKSUM: (errors.ChecksumError, "checksum 0x{e:08x} is stored, the bytes have 0x{f:08x}"),
     CHECKSUM_SHORT: (errors.CodecError, "object has {f} bytes, its checksum alone needs {e}"),
     MISSING: (errors.ChunkError, "object is absent and the array was opened with missing='raise'"),
@@ -82,6 +82,8 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
     message = where + sentence.format(e=status.expected, f=status.found)
     if cls is errors.UnsupportedError:
         return cls(message, feature="snappy" if status.code == BLOSC_SNAPPY else "blosc2")
+    if status.code == MISSING:
+        return cls(message, key=key, chunk_coords=chunk_coords, direction=direction)
     return cls(message, key=key, chunk_coords=chunk_coords, offset=status.offset, codec=codec, direction=direction,
                expected=status.expected, found=status.found)
 

@@ -24,7 +24,7 @@ from zcore.kernel.locks cimport (
     ObjectLocks, holder_close, holder_open, key_hash, lock_object, unlock_object,
 )
 from zcore.kernel.plan cimport MAX_KEY, Plan, Worker, poll_worker
-from zcore.kernel.status cimport CHUNK_LONG, MISSING, OK, STALE, fail
+from zcore.kernel.status cimport BLOSC_ENCODE, CHUNK_LONG, MISSING, OK, STALE, fail
 
 
 @cython.final
@@ -96,7 +96,8 @@ cdef class WritePlan(Plan):
         self.fsync = fsync
 
     def _direction(self):
-        return "encode"
+        # A merge that fails has read a chunk that it could not decode, or has not found one.
+        return "encode" if self.status.code == BLOSC_ENCODE else "decode"
 
     cdef int open_worker(self, Worker *worker) noexcept nogil:
         cdef int code
