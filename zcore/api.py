@@ -3,9 +3,10 @@ import os
 
 from zcore import lifecycle
 from zcore.arrays import Array
-from zcore.engine import Binding, Options
+from zcore.engine import Binding
 from zcore.errors import NodeExistsError, NodeNotFoundError, UnsupportedError
 from zcore.formats import FORMATS
+from zcore.options import Options
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
 

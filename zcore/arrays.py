@@ -5,8 +5,9 @@ import numpy as np
 
 from zcore import lifecycle
 from zcore.attributes import Attributes
-from zcore.engine import Binding, Options
+from zcore.engine import Binding
 from zcore.errors import UnsupportedError
+from zcore.options import Options
 from zcore.selection import basic
 
 

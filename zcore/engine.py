@@ -4,92 +4,20 @@ A `Binding` resolves once, when an array is opened, what depends on the metadata
 the chunk keys, the directory. A read or write then makes one plan and runs it: in the kernel when the objects are
 files and the chain has a C form, in Python otherwise. Both runs take the same tasks under the same locks.
 """
-import contextlib
-import math
 import os
-import time
-from collections import namedtuple
-from functools import lru_cache
 from itertools import count
 
-import numpy as np
-
-from zcore import config, workers
-from zcore.codecs.chain import CodecChain
-from zcore.errors import ChunkError, NodeNotFoundError, ReadOnlyError, SelectionError, StoreError, UnsupportedError
-from zcore.kernel.copy import is_filled
+from zcore import config, objects, workers
+from zcore.errors import ChunkError, NodeNotFoundError, ReadOnlyError, SelectionError, StoreError
 from zcore.kernel.locks import Stopped
 from zcore.kernel.read import ReadPlan
 from zcore.kernel.write import WritePlan
+from zcore.views import same_chunks, view_of
 
 # A plan of fewer decoded bytes than this is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
-# A document younger than this when it was read may be replaced by one of the same inode, size and times.
-TRUSTED_AGE_NS = 2_000_000_000
 # A write that has found its document replaced so often keeps the others out, or it might never come to an end.
 MAX_STALE = 8
-
-
-class Options:
-    """How a handle reads and writes; each is a keyword of `zcore.open`.
-
-    Attributes
-    ----------
-    lock : bool
-        Lock objects while they are replaced.
-    missing : {"fill", "raise"}
-        What an absent object is. With "raise", objects that hold only the fill value are stored as well.
-    threads : int or None
-        Threads of a read or write; None for `zcore.config.threads`.
-    strict : bool
-        Refuse what the formats forbid and real files have nonetheless: chunks cut off at the border of the array,
-        blosc chunks of a foreign item size.
-    write_empty_chunks : bool
-        Store objects that hold only the fill value.
-    read_only : bool
-        Refuse every change.
-    """
-
-    __slots__ = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only")
-
-    def __init__(self, lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False,
-                 read_only=False):
-        if missing not in ("fill", "raise"):
-            raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise ValueError(f"threads is {threads!r}, expected an integer of at least 1")
-        self.lock = bool(lock)
-        self.missing = missing
-        self.threads = threads
-        self.strict = bool(strict)
-        self.write_empty_chunks = bool(write_empty_chunks)
-        self.read_only = bool(read_only)
-
-    @property
-    def keeps_filled(self):
-        """Whether objects that hold only the fill value are stored."""
-        return self.write_empty_chunks or self.missing == "raise"
-
-    def as_keywords(self):
-        """Return a dict that makes the same options again."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-@lru_cache(maxsize=64)
-def _resolve(format, raw, path, strict):
-    """Return (metadata, codec chain, key template) of a document: what depends on nothing else.
-
-    All three are immutable and shared by the handles of equal documents. A task scheduler that opens an array for
-    every task finds it here.
-    """
-    metadata = format.parse_array(raw, path)
-    chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape, strict)
-    return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
-
-
-# What a handle knows of its array, all of one moment: threads that share the handle take it once and never mix two.
-# `ticket` orders the moments; `trusted` says that no other document can have the same `identity`.
-_View = namedtuple("_View", ("metadata", "chain", "template", "raw", "identity", "trusted", "ticket"))
 
 
 class Binding:
@@ -106,7 +34,7 @@ class Binding:
 
     Attributes
     ----------
-    view : _View
+    view : View
         The document as it was read last.
     document : str
         Key of the metadata document.
@@ -147,7 +75,7 @@ class Binding:
         return self.view.chain
 
     def look(self):
-        """Read the document again and return what it says, a `_View`; the binding stays as it is."""
+        """Read the document again and return what it says, a `View`; the binding stays as it is."""
         ticket = next(self._tickets)
         found = self.store.get_with_identity(self.document)
         if found is None:
@@ -157,9 +85,8 @@ class Binding:
 
     def view_of(self, raw, identity, ticket=None):
         """Return the view of the document `raw`, the content of the object `identity`, read just now."""
-        trusted = identity is None or time.time_ns() - max(identity[3:]) > TRUSTED_AGE_NS
-        return _View(*_resolve(self.format, raw, self.path, self.options.strict), raw, identity, trusted,
-                     next(self._tickets) if ticket is None else ticket)
+        return view_of(self.format, raw, identity, self.path, self.options.strict,
+                       next(self._tickets) if ticket is None else ticket)
 
     def adopt(self, view):
         """Take a view over, unless another thread has a later one."""
@@ -213,7 +140,7 @@ class Binding:
             missing_raises=options.missing == "raise")
 
         def read_task(task):
-            self._read_task(view, plan, task, out)
+            objects.read_object(self, view, plan, task, out)
 
         try:
             self._run(view, plan, native, n_threads, read_task)
@@ -259,7 +186,7 @@ class Binding:
         if now.raw == view.raw:
             self.adopt(now)
             return
-        if not _same_chunks(view.metadata, now.metadata):
+        if not same_chunks(view.metadata, now.metadata):
             raise self._replaced()
         self._check_inside(box, now.metadata)
 
@@ -275,38 +202,6 @@ class Binding:
     def _check_inside(self, box, metadata):
         if not box.fits(metadata.shape):
             raise SelectionError(f"the array was shrunk to {metadata.shape} and the selection lies outside now")
-
-    def _read_task(self, view, plan, task, out):
-        key, coords, inside, outside, _ = plan.task(task)
-        chunk = self._load(view, key, coords)
-        raw = _raw_type(view.metadata)
-        out.view(raw)[outside] = _fill(view.metadata) if chunk is None else chunk[inside]
-
-    def _load(self, view, key, coords):
-        """Return one decoded chunk, of `_raw_type`, or None when its object is absent."""
-        limit = view.chain.max_encoded
-        # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
-        raw = self.store.get(self.prefix + key, (0, limit + 1))
-        if raw is None:
-            if self.options.missing == "raise":
-                raise ChunkError(f"{key}: object is absent and the array was opened with missing='raise'", key=key,
-                                 chunk_coords=coords, direction="decode")
-            return None
-        with _located(key, coords, "decode"):
-            if len(raw) > limit:
-                found = self.store.getsize(self.prefix + key)
-                raise ChunkError(f"stored object has {found} bytes, its chunk encodes to at most {limit}",
-                                 direction="decode", offset=limit, expected=limit, found=found)
-            try:
-                chunk = view.chain.decode(raw)
-            except ChunkError as error:
-                shape = _trimmed_shape(view.metadata, coords)
-                if self.options.strict or error.found != view.metadata.itemsize * math.prod(shape):
-                    raise
-                # A border chunk that was stored without its overhang, as early 2016 code did.
-                chunk = _filled_chunk(view.metadata)
-                chunk[tuple([slice(n) for n in shape])] = view.chain.decode(raw, shape).view(chunk.dtype)
-            return chunk.view(_raw_type(view.metadata))
 
     # writing
 
@@ -335,13 +230,13 @@ class Binding:
             if not plan.stale:
                 return
             before, view = view, self._look_for_write(box, values)
-            resume = plan if _same_chunks(before.metadata, view.metadata) else None
+            resume = plan if same_chunks(before.metadata, view.metadata) else None
         with self.exclusive() as exclusive:
             before, view = view, exclusive.view
             self._check_same_kind(view.metadata, values.dtype, values.ndim)
             self._check_inside(box, view.metadata)
             self.write_once(view, box, values, exclusive=True,
-                            resume=resume if _same_chunks(before.metadata, view.metadata) else None)
+                            resume=resume if same_chunks(before.metadata, view.metadata) else None)
 
     def _look_for_write(self, box, values):
         view = self.look()
@@ -355,7 +250,7 @@ class Binding:
 
         Parameters
         ----------
-        view : _View
+        view : View
             What the plan is made from.
         box : Box
         values : ndarray or None
@@ -392,12 +287,12 @@ class Binding:
 
     def _write_task(self, view, plan, task, values, locks, old_shape):
         if locks is None:
-            self._write_object(view, plan, task, values, old_shape)
+            objects.write_object(self, view, plan, task, values, old_shape)
             return
         try:
             with locks.object(plan.task(task)[0], plan):
                 if self._stands(view):
-                    self._write_object(view, plan, task, values, old_shape)
+                    objects.write_object(self, view, plan, task, values, old_shape)
                 else:
                     plan.leave_stale(task)
         except (FileNotFoundError, Stopped):
@@ -408,30 +303,6 @@ class Binding:
         if view.trusted:
             return self.store.identity(self.document) == view.identity
         return self.store.get(self.document) == view.raw
-
-    def _write_object(self, view, plan, task, values, old_shape):
-        key, coords, inside, outside, covered = plan.task(task)
-        metadata = view.metadata
-        chunk = None
-        if values is None or not covered:
-            chunk = self._load(view, key, coords)
-            if chunk is None and values is None:
-                return
-        if chunk is None:
-            chunk = _filled_chunk(metadata)
-        else:
-            chunk = chunk.copy()
-            for d, (i, length) in enumerate(zip(coords, metadata.chunk_shape, strict=True)):
-                kept = max(0, old_shape[d] - i * length)
-                chunk[(slice(None),) * d + (slice(kept, None),)] = _fill(metadata)
-        if values is not None:
-            chunk[inside] = values.view(chunk.dtype)[outside]
-        if not self.options.keeps_filled and is_filled(chunk.reshape(-1).view(np.uint8), metadata.fill_bytes):
-            self.store.erase(self.prefix + key)
-            return
-        with _located(key, coords, "encode"):
-            encoded = view.chain.encode(chunk)
-        self.store.set(self.prefix + key, encoded)
 
     # objects
 
@@ -459,7 +330,7 @@ class _Exclusive:
 
     Attributes
     ----------
-    view : _View
+    view : View
         The document that is held. Unlike the binding's it cannot change through another thread with the same handle.
     """
 
@@ -510,44 +381,3 @@ class _Exclusive:
             identity = binding.store.identity(binding.document)
         self.view = binding.view_of(raw, identity)
         binding.adopt(self.view)
-
-
-def _raw_type(metadata):
-    """Return the type by which Python moves elements: bytes, like the kernel, also those that belong to no field."""
-    return np.dtype((np.void, metadata.itemsize))
-
-
-def _fill(metadata):
-    return np.frombuffer(metadata.fill_bytes, _raw_type(metadata))[0]
-
-
-def _filled_chunk(metadata):
-    return np.full(metadata.chunk_shape, _fill(metadata), _raw_type(metadata))
-
-
-def _trimmed_shape(metadata, coords):
-    """Return the shape of the part of a chunk that lies inside the array."""
-    return tuple([min(chunk, length - i * chunk) for i, chunk, length
-                  in zip(coords, metadata.chunk_shape, metadata.shape, strict=True)])
-
-
-@contextlib.contextmanager
-def _located(key, coords, direction):
-    """Say which chunk it was that could not be decoded or encoded."""
-    try:
-        yield
-    except MemoryError as error:
-        raise ChunkError(f"{key}: no memory for the chunk", key=key, chunk_coords=coords,
-                         direction=direction) from error
-    except UnsupportedError as error:
-        raise type(error)(f"{key}: {error.message}", **{name: getattr(error, name) for name in error.fields}) from error
-    except ChunkError as error:
-        fields = {name: getattr(error, name) for name in error.fields}
-        fields.update(key=key, chunk_coords=coords)
-        raise type(error)(f"{key}: {error.message}", **fields) from error
-
-
-def _same_chunks(a, b):
-    """Whether two metadata describe the same stored objects, whatever the shape."""
-    return (a.chunk_shape == b.chunk_shape and a.dtype == b.dtype and a.codecs == b.codecs
-            and a.chunk_keys == b.chunk_keys and a.fill_bytes == b.fill_bytes)

@@ -1,0 +1,110 @@
+"""One task of a plan in Python: what the kernel does with an object in a file, for any store and any codec.
+
+Elements are moved as runs of bytes, like in the kernel: NumPy's assignment of structures would leave out the bytes
+that belong to no field.
+"""
+import contextlib
+import math
+
+import numpy as np
+
+from zcore.errors import ChunkError, UnsupportedError
+from zcore.kernel.copy import is_filled
+
+
+def read_object(binding, view, plan, task, out):
+    """Bring the elements of a task's chunk to their places in `out`; those of an absent object are the fill value."""
+    key, coords, inside, outside, _ = plan.task(task)
+    chunk = _load(binding, view, key, coords)
+    out.view(_raw_type(view.metadata))[outside] = _fill(view.metadata) if chunk is None else chunk[inside]
+
+
+def write_object(binding, view, plan, task, values, old_shape):
+    """Replace, change or erase the object of a task; see `WritePlan` for what `values` and `old_shape` are.
+
+    The caller holds the object.
+    """
+    key, coords, inside, outside, covered = plan.task(task)
+    metadata = view.metadata
+    chunk = None
+    if values is None or not covered:
+        chunk = _load(binding, view, key, coords)
+        if chunk is None and values is None:
+            return
+    if chunk is None:
+        chunk = _filled_chunk(metadata)
+    else:
+        chunk = chunk.copy()
+        for d, (i, length) in enumerate(zip(coords, metadata.chunk_shape, strict=True)):
+            kept = max(0, old_shape[d] - i * length)
+            chunk[(slice(None),) * d + (slice(kept, None),)] = _fill(metadata)
+    if values is not None:
+        chunk[inside] = values.view(chunk.dtype)[outside]
+    if not binding.options.keeps_filled and is_filled(chunk.reshape(-1).view(np.uint8), metadata.fill_bytes):
+        binding.store.erase(binding.prefix + key)
+        return
+    with _located(key, coords, "encode"):
+        encoded = view.chain.encode(chunk)
+    binding.store.set(binding.prefix + key, encoded)
+
+
+def _load(binding, view, key, coords):
+    """Return one decoded chunk, of `_raw_type`, or None when its object is absent."""
+    limit = view.chain.max_encoded
+    # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
+    raw = binding.store.get(binding.prefix + key, (0, limit + 1))
+    if raw is None:
+        if binding.options.missing == "raise":
+            raise ChunkError(f"{key}: object is absent and the array was opened with missing='raise'", key=key,
+                             chunk_coords=coords, direction="decode")
+        return None
+    with _located(key, coords, "decode"):
+        if len(raw) > limit:
+            found = binding.store.getsize(binding.prefix + key)
+            raise ChunkError(f"stored object has {found} bytes, its chunk encodes to at most {limit}",
+                             direction="decode", offset=limit, expected=limit, found=found)
+        try:
+            chunk = view.chain.decode(raw)
+        except ChunkError as error:
+            shape = _trimmed_shape(view.metadata, coords)
+            if binding.options.strict or error.found != view.metadata.itemsize * math.prod(shape):
+                raise
+            # A border chunk that was stored without its overhang, as early 2016 code did.
+            chunk = _filled_chunk(view.metadata)
+            chunk[tuple([slice(n) for n in shape])] = view.chain.decode(raw, shape).view(chunk.dtype)
+        return chunk.view(_raw_type(view.metadata))
+
+
+def _raw_type(metadata):
+    """Return the type by which Python moves elements: bytes, like the kernel, also those that belong to no field."""
+    return np.dtype((np.void, metadata.itemsize))
+
+
+def _fill(metadata):
+    return np.frombuffer(metadata.fill_bytes, _raw_type(metadata))[0]
+
+
+def _filled_chunk(metadata):
+    return np.full(metadata.chunk_shape, _fill(metadata), _raw_type(metadata))
+
+
+def _trimmed_shape(metadata, coords):
+    """Return the shape of the part of a chunk that lies inside the array."""
+    return tuple([min(chunk, length - i * chunk) for i, chunk, length
+                  in zip(coords, metadata.chunk_shape, metadata.shape, strict=True)])
+
+
+@contextlib.contextmanager
+def _located(key, coords, direction):
+    """Say which chunk it was that could not be decoded or encoded."""
+    try:
+        yield
+    except MemoryError as error:
+        raise ChunkError(f"{key}: no memory for the chunk", key=key, chunk_coords=coords,
+                         direction=direction) from error
+    except UnsupportedError as error:
+        raise type(error)(f"{key}: {error.message}", **{name: getattr(error, name) for name in error.fields}) from error
+    except ChunkError as error:
+        fields = {name: getattr(error, name) for name in error.fields}
+        fields.update(key=key, chunk_coords=coords)
+        raise type(error)(f"{key}: {error.message}", **fields) from error

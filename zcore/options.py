@@ -1,0 +1,46 @@
+"""How a handle reads and writes: the keywords that `zcore.open` and `zcore.create_array` have in common."""
+
+
+class Options:
+    """How a handle reads and writes; each is a keyword of `zcore.open`.
+
+    Attributes
+    ----------
+    lock : bool
+        Lock objects while they are replaced.
+    missing : {"fill", "raise"}
+        What an absent object is. With "raise", objects that hold only the fill value are stored as well.
+    threads : int or None
+        Threads of a read or write; None for `zcore.config.threads`.
+    strict : bool
+        Refuse what the formats forbid and real files have nonetheless: chunks cut off at the border of the array,
+        blosc chunks of a foreign item size.
+    write_empty_chunks : bool
+        Store objects that hold only the fill value.
+    read_only : bool
+        Refuse every change.
+    """
+
+    __slots__ = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only")
+
+    def __init__(self, lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False,
+                 read_only=False):
+        if missing not in ("fill", "raise"):
+            raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+            raise ValueError(f"threads is {threads!r}, expected an integer of at least 1")
+        self.lock = bool(lock)
+        self.missing = missing
+        self.threads = threads
+        self.strict = bool(strict)
+        self.write_empty_chunks = bool(write_empty_chunks)
+        self.read_only = bool(read_only)
+
+    @property
+    def keeps_filled(self):
+        """Whether objects that hold only the fill value are stored."""
+        return self.write_empty_chunks or self.missing == "raise"
+
+    def as_keywords(self):
+        """Return a dict that makes the same options again."""
+        return {name: getattr(self, name) for name in self.__slots__}

@@ -1,0 +1,47 @@
+"""What a handle knows of its array, all of one moment.
+
+A `View` is read from the metadata document once and never changes; threads that share a handle take it once a call and
+never mix two. What depends on the document alone is resolved here: the codec chain and the pattern of the chunk keys.
+"""
+import time
+from collections import namedtuple
+from functools import lru_cache
+
+from zcore.codecs.chain import CodecChain
+
+# A document younger than this when it was read may be replaced by one of the same inode, size and times.
+TRUSTED_AGE_NS = 2_000_000_000
+
+# `raw` is the document, `identity` that of its object; `trusted`: no other document can have the same identity;
+# `ticket` orders the moments.
+View = namedtuple("View", ("metadata", "chain", "template", "raw", "identity", "trusted", "ticket"))
+
+
+def view_of(format, raw, identity, path, strict, ticket):
+    """Return the view of the document `raw` of the array at `path`, the content of the object `identity`, just read.
+
+    Raises
+    ------
+    MetadataError, UnsupportedError
+        The document is damaged, or needs what zcore does not have.
+    """
+    trusted = identity is None or time.time_ns() - max(identity[3:]) > TRUSTED_AGE_NS
+    return View(*_resolve(format, raw, path, strict), raw, identity, trusted, ticket)
+
+
+@lru_cache(maxsize=64)
+def _resolve(format, raw, path, strict):
+    """Return (metadata, codec chain, key template) of a document: what depends on nothing else.
+
+    All three are immutable and shared by the handles of equal documents. A task scheduler that opens an array for
+    every task finds it here.
+    """
+    metadata = format.parse_array(raw, path)
+    chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape, strict)
+    return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
+
+
+def same_chunks(a, b):
+    """Whether two metadata describe the same stored objects, whatever the shape."""
+    return (a.chunk_shape == b.chunk_shape and a.dtype == b.dtype and a.codecs == b.codecs
+            and a.chunk_keys == b.chunk_keys and a.fill_bytes == b.fill_bytes)
