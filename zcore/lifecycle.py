@@ -17,6 +17,7 @@ import os
 
 from zcore.engine import Binding
 from zcore.errors import LockError, NodeExistsError, ReadOnlyError, StoreError
+from zcore.kernel.fileio import TEMP_PREFIX
 from zcore.kernel.locks import locks_of
 from zcore.selection import Box, whole
 
@@ -110,7 +111,7 @@ def _place(store, path, format, options):
             _flock(fcntl, fd, directory)
             if not _is_same(fd, directory):
                 continue
-            keeper = os.path.join(directory, f".__zc_tmp.{os.urandom(8).hex()}")
+            keeper = os.path.join(directory, TEMP_PREFIX + os.urandom(8).hex())
             try:
                 os.close(os.open(keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
             except FileNotFoundError:

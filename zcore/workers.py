@@ -5,11 +5,11 @@ read or a plan made while the interpreter shuts down costs speed, never progress
 that can use them, not at import, and a forked child starts without any.
 """
 import os
-import threading
 from _queue import SimpleQueue
+from _thread import RLock, allocate_lock
 
 # Reentrant: a signal handler may read while the main thread is starting threads for another read.
-_lock = threading.RLock()
+_lock = RLock()
 _jobs = SimpleQueue()
 _n_threads = 0
 
@@ -22,10 +22,10 @@ class _Job:
     def __init__(self, work, cancel):
         self.work = work
         self.cancel = cancel
-        self.lock = threading.Lock()
+        self.lock = allocate_lock()
         self.n_inside = 0
         self.closed = False
-        self.left = threading.Lock()
+        self.left = allocate_lock()
         self.left.acquire()
         self.exception = None
 
@@ -102,6 +102,9 @@ def run(work, n_threads, cancel):
 def _start(n_helpers):
     """Have `n_helpers` threads, or as many as can be had; returns how many of these there are."""
     global _n_threads
+    # Costs more than the rest of this module, and a process that reads single chunks never needs it.
+    import threading
+
     while _n_threads < n_helpers:
         with _lock:
             if _n_threads >= n_helpers:
@@ -122,7 +125,7 @@ def _serve(jobs):
 
 def _after_fork_in_child():
     global _lock, _jobs, _n_threads
-    _lock = threading.RLock()
+    _lock = RLock()
     _jobs = SimpleQueue()
     _n_threads = 0
 

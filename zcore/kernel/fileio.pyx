@@ -24,6 +24,8 @@ cdef extern from *:
     #include <sys/stat.h>
     #include <fcntl.h>
     #include <unistd.h>
+    #define ZC_TEMP_PREFIX ".__zc_tmp."
+    #define ZC_TEMP_NAME ZC_TEMP_PREFIX "%016llx%08llx"
     #if defined(__APPLE__)
     #define ZC_MTIME_NS(s) ((int64_t)(s).st_mtimespec.tv_sec * 1000000000 + (s).st_mtimespec.tv_nsec)
     #define ZC_CTIME_NS(s) ((int64_t)(s).st_ctimespec.tv_sec * 1000000000 + (s).st_ctimespec.tv_nsec)
@@ -46,6 +48,8 @@ cdef extern from *:
         return malloc((size_t)n_bytes);
     }
     """
+    const char *ZC_TEMP_PREFIX
+    const char *ZC_TEMP_NAME
     ctypedef struct c_stat "struct stat":
         unsigned long st_dev
         unsigned long st_ino
@@ -59,7 +63,7 @@ cdef extern from *:
     int unlinkat(int dirfd, const char *name, int flags) nogil
     void *zc_allocate(int64_t n_bytes) nogil
 
-TEMP_PREFIX = ".__zc_tmp."
+TEMP_PREFIX = ZC_TEMP_PREFIX.decode()      # names of files that are being written begin so
 
 cdef enum:
     # Up to here a buffer for the largest valid object is cheaper than asking for the size of each.
@@ -223,7 +227,7 @@ cdef int _open_temporary(int dirfd, const char *name, Staging *staging, Status *
     cdef int fd
     memcpy(staging.name, name, n_dir)
     while True:
-        snprintf(staging.name + n_dir, 64, ".__zc_tmp.%016llx%08llx",
+        snprintf(staging.name + n_dir, 64, ZC_TEMP_NAME,
                  <unsigned long long>staging.token, <unsigned long long>staging.n_staged)
         staging.n_staged += 1
         fd = openat(dirfd, staging.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)

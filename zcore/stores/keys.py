@@ -13,13 +13,14 @@ import posixpath
 import re
 
 from zcore.errors import InvalidKeyError
+from zcore.kernel.fileio import TEMP_PREFIX
 
 POSIX = "posix"
 WINDOWS = "windows"
 NATIVE = WINDOWS if os.name == "nt" else POSIX
 
 # Names of files that are being written begin so; they are never keys.
-TEMPORARY = ".__zc_tmp."
+TEMPORARY = TEMP_PREFIX
 
 # Keys that need no second look: ASCII parts that begin with a letter, a digit, "_" or "-".
 _is_ordinary = re.compile(r"(?:[\w-][\w.-]*/)*[\w-][\w.-]*", re.ASCII).fullmatch

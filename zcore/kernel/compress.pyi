@@ -1,0 +1,16 @@
+from typing import Any, Final
+
+from _typeshed import ReadableBuffer, WriteableBuffer
+
+COMPRESSORS: Final[tuple[str, ...]]
+
+def compressor_code(cname: str) -> int: ...
+def can_compress(cname: str) -> bool: ...
+def blosc_decompress(
+    chunk: ReadableBuffer, out: WriteableBuffer | None = None, *, itemsize: int = 0, n_threads: int = 1
+) -> Any: ...
+def blosc_compress(
+    content: ReadableBuffer, *, cname: str = "lz4", clevel: int = 5, shuffle: int = 1, typesize: int = 1,
+    blocksize: int = 0, n_threads: int = 1,
+) -> bytes: ...
+def library_versions() -> dict[str, Any]: ...

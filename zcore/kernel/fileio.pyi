@@ -1,0 +1,3 @@
+from typing import Final
+
+TEMP_PREFIX: Final[str]
