@@ -298,7 +298,7 @@ cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t 
 
 
 cdef int _sync_directory(int dirfd, const char *name) noexcept nogil:
-    """Bring the directory that holds `name` to the disk: 0 or an errno."""
+    """Bring the directory that holds `name` to the disk: 0 or an errno. A pruned one has no names left to keep."""
     cdef char path[4400]
     cdef const char *slash = strrchr(name, c'/')
     cdef int64_t n_dir = slash - name if slash != NULL else 0
@@ -311,7 +311,7 @@ cdef int _sync_directory(int dirfd, const char *name) noexcept nogil:
     path[n_dir] = 0
     fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC)
     if fd < 0:
-        return errno
+        return 0 if errno == ENOENT else errno
     if fsync(fd) != 0:
         error = errno
     close(fd)

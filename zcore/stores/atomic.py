@@ -148,10 +148,16 @@ def _make_directory(directory, fsync):
 
 
 def sync_directory(directory: str) -> None:
-    """Bring the names in `directory` to the disk; nothing to do where directories cannot be opened (Windows)."""
+    """Bring the names in `directory` to the disk; nothing to do where directories cannot be opened (Windows).
+
+    A directory that an erasure has pruned meanwhile has no names left to keep.
+    """
     if os.name == "nt":
         return
-    fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
     try:
         os.fsync(fd)
     finally:

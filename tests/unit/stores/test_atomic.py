@@ -1,0 +1,25 @@
+"""Files written whole, beside erasures that prune the directories they go to."""
+import os
+
+from zcore.stores import atomic
+
+
+def test_pruned_directory_needs_no_sync(tmp_path):
+    atomic.sync_directory(str(tmp_path / "gone"))
+
+
+def test_parent_pruned_right_after_a_durable_mkdir_is_made_anew(tmp_path, monkeypatch):
+    sync, pruned = atomic.sync_directory, []
+
+    def prune_then_sync(directory):
+        # What an erasure does between our mkdir in `directory` and our sync of it.
+        if directory == str(tmp_path / "p") and not pruned:
+            pruned.append(directory)
+            os.rmdir(tmp_path / "p" / "q")
+            os.rmdir(tmp_path / "p")
+        sync(directory)
+
+    monkeypatch.setattr(atomic, "sync_directory", prune_then_sync)
+    assert atomic.write_file(str(tmp_path / "p" / "q" / "0"), memoryview(b"new"), fsync=True)
+    assert (tmp_path / "p" / "q" / "0").read_bytes() == b"new"
+    assert pruned
