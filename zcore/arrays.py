@@ -398,7 +398,8 @@ def _broadcast(values, shape):
         return values
     squeezed = values
     while squeezed.ndim > len(shape) and squeezed.shape[0] == 1:
-        squeezed = squeezed[0]
+        # With the ellipsis a 0-d array stays one: a scalar would lose the byte order.
+        squeezed = squeezed[0, ...]
     try:
         return np.broadcast_to(squeezed, shape)
     except ValueError:
