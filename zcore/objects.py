@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from zcore.errors import ChunkError, UnsupportedError
+from zcore.errors import ChunkError, CodecError, UnsupportedError
 from zcore.kernel.copy import is_filled
 
 
@@ -61,7 +61,7 @@ def _load(binding, view, key, coords):
     with _located(key, coords, "decode"):
         if len(raw) > limit:
             found = binding.store.getsize(binding.prefix + key)
-            raise ChunkError(f"stored object has {found} bytes, its chunk encodes to at most {limit}",
+            raise CodecError(f"stored object has {found} bytes, its chunk encodes to at most {limit}",
                              direction="decode", offset=limit, expected=limit, found=found)
         try:
             chunk = view.chain.decode(raw)
