@@ -9,6 +9,7 @@ from itertools import count
 
 from zcore import config, objects, workers
 from zcore.errors import ChunkError, NodeNotFoundError, ReadOnlyError, SelectionError, StoreError
+from zcore.formats.json_documents import MAX_NBYTES
 from zcore.kernel.locks import Stopped
 from zcore.kernel.read import ReadPlan
 from zcore.kernel.write import WritePlan
@@ -77,7 +78,8 @@ class Binding:
     def look(self):
         """Read the document again and return what it says, a `View`; the binding stays as it is."""
         ticket = next(self._tickets)
-        found = self.store.get_with_identity(self.document)
+        # One byte more than a document may have: the format refuses it, whatever the size of the file.
+        found = self.store.get_with_identity(self.document, (0, MAX_NBYTES + 1))
         if found is None:
             raise NodeNotFoundError(f"no array at {self.describe()}: {self.document} does not exist", path=self.path,
                                     format=self.format.name)

@@ -18,6 +18,7 @@ import os
 from zcore.engine import Binding
 from zcore.errors import LockError, NodeExistsError, ReadOnlyError, StoreError
 from zcore.kernel.fileio import TEMP_PREFIX
+from zcore.formats.json_documents import MAX_NBYTES
 from zcore.kernel.locks import locks_of
 from zcore.selection import Box, whole
 
@@ -232,5 +233,5 @@ def change_attributes(binding, change):
 
 def read_attributes(binding):
     """Return the attributes as they are stored now, a new dict."""
-    raw = binding.store.get(binding.prefix + binding.format.attributes_document)
+    raw = binding.store.get(binding.prefix + binding.format.attributes_document, (0, MAX_NBYTES + 1))
     return binding.format.parse_attributes(raw, binding.path)

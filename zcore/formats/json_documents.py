@@ -165,10 +165,14 @@ def _shown(value):
 def render_json(members):
     """Return an object as bytes: members sorted, indented by 4, ASCII, no final newline (as Zarr has always written).
 
-    Raises : TypeError, if a name is not a string or a value not JSON's; ValueError, if it nests too deep to be read.
+    Raises : TypeError, if a name is not a string or a value not JSON's; ValueError, if it nests too deep, or is too
+    long, to be read again.
     """
     _check_writable(members, 1)
-    return json.dumps(members, indent=4, sort_keys=True).encode("ascii")
+    raw = json.dumps(members, indent=4, sort_keys=True).encode("ascii")
+    if len(raw) > MAX_NBYTES:
+        raise ValueError(f"a document of {len(raw)} bytes, at most {MAX_NBYTES} are read")
+    return raw
 
 
 def _check_writable(value, depth):

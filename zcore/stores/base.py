@@ -75,12 +75,14 @@ class Store(ABC):
         """
         return [self.get(key, byte_range) for key, byte_range in requests]
 
-    def get_with_identity(self, key: str) -> tuple[bytes, Identity | None] | None:
-        """Return the value of `key` and the identity it was read under, or None when there is no value.
+    def get_with_identity(
+        self, key: str, byte_range: ByteRange | None = None
+    ) -> tuple[bytes, Identity | None] | None:
+        """Return the value of `key`, or a part as in `get`, and the identity it was read under; None without a value.
 
         The identity differs whenever the value was replaced; it is None in stores that cannot tell.
         """
-        value = self.get(key)
+        value = self.get(key, byte_range)
         return None if value is None else (value, None)
 
     def identity(self, key: str) -> Identity | None:

@@ -121,8 +121,8 @@ class DirectoryStore(Store):
         found = self._read(key, byte_range)
         return None if found is None else found[0]
 
-    def get_with_identity(self, key: str) -> tuple[bytes, Identity] | None:
-        found = self._read(key, None)
+    def get_with_identity(self, key: str, byte_range: ByteRange | None = None) -> tuple[bytes, Identity] | None:
+        found = self._read(key, byte_range)
         return None if found is None else (found[0], identity_of(found[1]))
 
     def locks(self, path: str, document: str) -> ObjectLocks:

@@ -55,14 +55,11 @@ class MemoryStore(Store):
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
         found = self._find(key)
-        if found is None:
-            return None
-        start, stop = resolve_range(byte_range, len(found[0]))
-        return found[0][start:stop]
+        return None if found is None else _part(found[0], byte_range)
 
-    def get_with_identity(self, key: str) -> tuple[bytes, Identity] | None:
+    def get_with_identity(self, key: str, byte_range: ByteRange | None = None) -> tuple[bytes, Identity] | None:
         found = self._find(key)
-        return None if found is None else (found[0], self._identity_of(found))
+        return None if found is None else (_part(found[0], byte_range), self._identity_of(found))
 
     def identity(self, key: str) -> Identity | None:
         """Return the identity that `key` has now; a count of the store's changes stands in the place of times."""
@@ -156,6 +153,11 @@ class MemoryStore(Store):
             del way[-1][name]
             while parents and not way.pop():
                 del way[-1][parents.pop()]
+
+
+def _part(value, byte_range):
+    start, stop = resolve_range(byte_range, len(value))
+    return value[start:stop]
 
 
 # A lock that another thread held at a fork would stay locked in the child.

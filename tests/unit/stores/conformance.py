@@ -47,6 +47,7 @@ def calls_with_key(store):
         "get part": lambda key: store.get(key, (0, 1)),
         "get_partial_values": lambda key: store.get_partial_values([(key, (0, None))]),
         "get_with_identity": store.get_with_identity,
+        "get part with identity": lambda key: store.get_with_identity(key, (0, 1)),
         "identity": store.identity,
         "exists": store.exists,
         "getsize": store.getsize,
@@ -183,6 +184,7 @@ class StoreConformance:
         assert value == b"1"
         assert store.identity("k") == first == store.get_with_identity("k")[1]
         store.set("k", b"2")
+        assert store.get_with_identity("k", (0, 0)) == (b"", store.identity("k"))
         value, second = store.get_with_identity("k")
         assert value == b"2"
         assert store.identity("k") == second
