@@ -1,0 +1,28 @@
+"""What the crash tests share: a fast directory, and processes that start together and end for certain."""
+import os
+import shutil
+import tempfile
+
+import pytest
+
+from .crew import Crew
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Path for a store, in memory where the system has such a file system: these tests are about order, not disks."""
+    if not os.path.isdir("/dev/shm") or not os.access("/dev/shm", os.W_OK):
+        yield str(tmp_path / "array")
+        return
+    base = tempfile.mkdtemp(dir="/dev/shm", prefix="zcore-crash-")
+    os.chmod(base, 0o755)
+    yield os.path.join(base, "array")
+    shutil.rmtree(base)
+
+
+@pytest.fixture
+def crew():
+    """Processes of this test; none of them outlives it."""
+    crew = Crew()
+    yield crew
+    crew.kill()
