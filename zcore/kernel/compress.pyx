@@ -4,6 +4,7 @@
 The only module that links the libraries, and the only one that calls them. c-blosc is used in its context-free forms:
 they share no state between threads. They trust the header they are given, so `blosc_header` looks at it first.
 """
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, strstr
 
@@ -186,8 +187,8 @@ def blosc_decompress(const uint8_t[::1] chunk not None, out=None, *, int64_t ite
             check_blocks(src, &header, &status)
         _check(&status, "decode")
         try:
-            # Zeros that nobody has touched cost no memory until the decoder has written them.
-            out = bytearray(header.nbytes)
+            # Not bytearray(n), which writes zeros: memory that is not touched costs nothing, should the chunk be damaged.
+            out = PyByteArray_FromStringAndSize(NULL, header.nbytes)
         except MemoryError:
             fail(&status, NO_MEMORY, 0, header.nbytes, 0)
         _check(&status, "decode")
