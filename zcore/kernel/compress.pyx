@@ -128,7 +128,7 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
     return result
 
 
-def compressor_code(str cname):
+def compressor_code(str cname not None):
     """Return the code of a Blosc compressor name, for `Program`.
 
     Raises
@@ -142,7 +142,7 @@ def compressor_code(str cname):
         raise ValueError(f"blosc compressor {cname!r} is unknown, expected one of {', '.join(COMPRESSORS)}") from None
 
 
-def can_compress(str cname):
+def can_compress(str cname not None):
     """Return whether the linked c-blosc has the compressor `cname`.
 
     >>> can_compress("lz4")
@@ -207,7 +207,7 @@ cdef int _check(const Status *status, str direction) except -1:
     return 0
 
 
-def blosc_compress(const uint8_t[::1] content not None, *, str cname="lz4", int clevel=5, int shuffle=1,
+def blosc_compress(const uint8_t[::1] content not None, *, str cname not None="lz4", int clevel=5, int shuffle=1,
                    int64_t typesize=1, int64_t blocksize=0, int n_threads=1):
     """Return `content` (bytes-like) as one Blosc 1 chunk, a `bytes`.
 
