@@ -26,26 +26,28 @@ def write_object(binding, view, plan, task, values, old_shape):
     """
     key, coords, inside, outside, covered = plan.task(task)
     metadata = view.metadata
-    chunk = None
+    old = None
     if values is None or not covered:
-        chunk = _load(binding, view, key, coords)
-        if chunk is None and values is None:
+        old = _load(binding, view, key, coords)
+        if old is None and values is None:
             return
-    if chunk is None:
-        chunk = _filled_chunk(metadata)
-    else:
-        chunk = chunk.copy()
-        for d, (i, length) in enumerate(zip(coords, metadata.chunk_shape, strict=True)):
-            kept = max(0, old_shape[d] - i * length)
-            chunk[(slice(None),) * d + (slice(kept, None),)] = _fill(metadata)
-    if values is not None:
-        chunk[inside] = values.view(chunk.dtype)[outside]
-    if not binding.options.keeps_filled and is_filled(chunk.reshape(-1).view(np.uint8), metadata.fill_bytes):
-        binding.store.erase(binding.prefix + key)
-        return
     with _located(key, coords, "encode"):
-        encoded = view.chain.encode(chunk)
-    binding.store.set(binding.prefix + key, encoded)
+        if old is None:
+            chunk = _filled_chunk(metadata)
+        else:
+            chunk = old.copy()
+            for d, (i, length) in enumerate(zip(coords, metadata.chunk_shape, strict=True)):
+                kept = max(0, old_shape[d] - i * length)
+                chunk[(slice(None),) * d + (slice(kept, None),)] = _fill(metadata)
+        if values is not None:
+            chunk[inside] = values.view(chunk.dtype)[outside]
+        is_erased = not binding.options.keeps_filled and is_filled(chunk.reshape(-1).view(np.uint8),
+                                                                   metadata.fill_bytes)
+        encoded = None if is_erased else view.chain.encode(chunk)
+    if is_erased:
+        binding.store.erase(binding.prefix + key)
+    else:
+        binding.store.set(binding.prefix + key, encoded)
 
 
 def _load(binding, view, key, coords):

@@ -108,7 +108,7 @@ class BloscCodec:
         header = validate(data, n_bytes, self.typesize if self.strict else None)
         if header.compressor == "snappy" and not header.memcpyed and not can_compress("snappy"):
             return decompress_snappy(data, header)
-        return blosc_decompress(data, bytearray(n_bytes))
+        return blosc_decompress(data)
 
     def __repr__(self):
         return (f"BloscCodec(typesize={self.typesize}, cname={self.cname!r}, clevel={self.clevel}, "

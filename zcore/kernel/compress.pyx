@@ -4,6 +4,7 @@
 The only module that links the libraries, and the only one that calls them. c-blosc is used in its context-free forms:
 they share no state between threads. They trust the header they are given, so `blosc_header` looks at it first.
 """
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, strstr
 
@@ -127,7 +128,7 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
     return result
 
 
-def compressor_code(str cname):
+def compressor_code(str cname not None):
     """Return the code of a Blosc compressor name, for `Program`.
 
     Raises
@@ -141,7 +142,7 @@ def compressor_code(str cname):
         raise ValueError(f"blosc compressor {cname!r} is unknown, expected one of {', '.join(COMPRESSORS)}") from None
 
 
-def can_compress(str cname):
+def can_compress(str cname not None):
     """Return whether the linked c-blosc has the compressor `cname`.
 
     >>> can_compress("lz4")
@@ -186,8 +187,8 @@ def blosc_decompress(const uint8_t[::1] chunk not None, out=None, *, int64_t ite
             check_blocks(src, &header, &status)
         _check(&status, "decode")
         try:
-            # Zeros that nobody has touched cost no memory until the decoder has written them.
-            out = bytearray(header.nbytes)
+            # Not bytearray(n), which writes zeros: memory that is not touched costs nothing, should the chunk be damaged.
+            out = PyByteArray_FromStringAndSize(NULL, header.nbytes)
         except MemoryError:
             fail(&status, NO_MEMORY, 0, header.nbytes, 0)
         _check(&status, "decode")
@@ -206,7 +207,7 @@ cdef int _check(const Status *status, str direction) except -1:
     return 0
 
 
-def blosc_compress(const uint8_t[::1] content not None, *, str cname="lz4", int clevel=5, int shuffle=1,
+def blosc_compress(const uint8_t[::1] content not None, *, str cname not None="lz4", int clevel=5, int shuffle=1,
                    int64_t typesize=1, int64_t blocksize=0, int n_threads=1):
     """Return `content` (bytes-like) as one Blosc 1 chunk, a `bytes`.
 

@@ -1,0 +1,151 @@
+"""User attributes: a mapping on the store, whose every change is one atomic write."""
+import math
+import threading
+
+import pytest
+
+import zcore
+
+
+@pytest.fixture(params=["directory", "memory"])
+def array(request, tmp_path):
+    store = str(tmp_path) if request.param == "directory" else zcore.MemoryStore()
+    return zcore.open(store, mode="w", shape=(4,), chunks=(2,), dtype="i4", cname="lz4", path="a/b")
+
+
+def document(array):
+    raw = array.store.get("a/b/__zattr__")
+    return None if raw is None else raw.decode()
+
+
+def test_golden_document(array):
+    """ZM-ATTR-03, byte for byte; the order of setting does not matter."""
+    array.attrs["foo"] = 42
+    array.attrs["bar"] = 4.2
+    array.attrs["baz"] = "quux"
+    assert document(array) == '{\n    "bar": 4.2,\n    "baz": "quux",\n    "foo": 42\n}'
+
+
+def test_absent_document_is_empty(array):
+    """ZM-ATTR-02"""
+    assert document(array) is None
+    assert dict(array.attrs) == {} and len(array.attrs) == 0 and "x" not in array.attrs
+    with pytest.raises(KeyError):
+        array.attrs["x"]
+
+
+def test_mapping(array):
+    attrs = array.attrs
+    attrs.update({"a": 1, "b": [1, {"c": None}]}, d=True)
+    assert attrs.asdict() == dict(attrs) == {"a": 1, "b": [1, {"c": None}], "d": True}
+    assert sorted(attrs) == ["a", "b", "d"] and len(attrs) == 3 and "a" in attrs and attrs.get("x", 5) == 5
+    assert attrs.pop("a") == 1 and attrs.pop("a", None) is None
+    assert attrs.setdefault("e", 7) == 7 and attrs.setdefault("e", 8) == 7
+    del attrs["e"]
+    with pytest.raises(KeyError):
+        del attrs["e"]
+    with pytest.raises(KeyError):
+        attrs.pop("e")
+    assert attrs == {"b": [1, {"c": None}], "d": True}
+    name, value = attrs.popitem()
+    assert {name: value, **attrs.asdict()} == {"b": [1, {"c": None}], "d": True}
+    attrs.put({"only": 1})
+    assert repr(attrs) == "Attributes({'only': 1})"
+    attrs.clear()
+    assert document(array) == "{}"
+    with pytest.raises(KeyError):
+        attrs.popitem()
+
+
+def test_what_comes_back_is_a_copy(array):
+    array.attrs["x"] = [1]
+    array.attrs["x"].append(2)
+    assert array.attrs["x"] == [1]
+
+
+def test_every_access_reads_what_is_stored(array):
+    other = zcore.open(array.store, mode="r+", path="a/b")
+    other.attrs["x"] = 1
+    assert array.attrs["x"] == 1
+
+
+@pytest.mark.parametrize("name", [1, None, ("a",), b"x"])
+def test_names_are_strings(array, name):
+    with pytest.raises(TypeError):
+        array.attrs[name] = 1
+    assert document(array) is None
+
+
+@pytest.mark.parametrize("value", [b"x", {1}, object(), {"a": {1: 2}}, 1j])
+def test_values_are_json(array, value):
+    array.attrs["keep"] = 1
+    with pytest.raises(TypeError):
+        array.attrs["x"] = value
+    with pytest.raises(TypeError):
+        array.attrs.update(y=1, x=value)
+    assert array.attrs == {"keep": 1}
+
+
+def test_values_too_deep_or_too_long_to_be_read_again(array):
+    deep = []
+    for _ in range(100):
+        deep = [deep]
+    for value in (deep, "x" * 2**24):
+        with pytest.raises(ValueError):
+            array.attrs["x"] = value
+    assert array.attrs == {}
+
+
+def test_numbers_beyond_json(array):
+    """As Python's json of 2016 wrote them."""
+    array.attrs.update(nan=math.nan, inf=math.inf, big=2**70, small=5e-324)
+    assert '"inf": Infinity' in document(array)
+    back = array.attrs.asdict()
+    assert math.isnan(back["nan"]) and back["inf"] == math.inf and back["big"] == 2**70 and back["small"] == 5e-324
+
+
+def test_unicode_is_escaped(array):
+    array.attrs["é"] = "\U0001f600\ud800"
+    assert document(array).isascii()
+    assert array.attrs["é"] == "\U0001f600\ud800"
+
+
+def test_read_only(array):
+    array.attrs["x"] = 1
+    reader = zcore.open(array.store, path="a/b")
+    for change in (lambda: reader.attrs.update(x=2), reader.attrs.clear, lambda: reader.attrs.pop("x"),
+                   lambda: reader.attrs.__delitem__("x"), lambda: reader.attrs.setdefault("x", 3)):
+        with pytest.raises(zcore.ReadOnlyError):
+            change()
+    assert reader.attrs == {"x": 1}
+
+
+def test_given_when_the_array_is_made(tmp_path):
+    a = zcore.create_array(str(tmp_path), shape=4, chunks=2, dtype="i4", zarr_format="zmeta", attributes={"x": 1})
+    assert a.attrs == {"x": 1}
+    with pytest.raises(TypeError):
+        zcore.create_array(str(tmp_path / "b"), shape=4, chunks=2, dtype="i4", zarr_format="zmeta", attributes={"x": b""})
+    assert not (tmp_path / "b" / "__zmeta__").exists()
+    a = zcore.create_array(str(tmp_path), shape=4, chunks=2, dtype="i4", zarr_format="zmeta", overwrite=True)
+    assert a.attrs == {}, "those of the old array are gone with it"
+
+
+def test_gone_with_the_array(tmp_path):
+    a = zcore.open(str(tmp_path / "x"), mode="w", shape=4, chunks=2, dtype="i4", cname="lz4")
+    (tmp_path / "x" / "__zmeta__").unlink()
+    with pytest.raises(zcore.NodeNotFoundError):
+        a.attrs["x"] = 1
+    assert not (tmp_path / "x" / "__zattr__").exists()
+
+
+def test_threads_that_set_different_attributes_lose_none(array):
+    def work(k):
+        for i in range(10):
+            array.attrs[f"{k}.{i}"] = i
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(array.attrs) == 40

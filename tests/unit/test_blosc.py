@@ -1,0 +1,167 @@
+"""`zcore.blosc`: one chunk, judged by python-blosc and by hand-made ones."""
+import itertools
+import struct
+
+import blosc as judge
+import numpy as np
+import pytest
+
+import zcore
+from zcore import blosc
+
+COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
+
+
+def content(n):
+    return (np.arange(n) // 9 % 256).astype("u1").tobytes()
+
+
+@pytest.mark.parametrize(("cname", "shuffle"), list(itertools.product(COMPRESSORS, (0, 1, 2))))
+def test_both_ways_with_python_blosc(cname, shuffle):
+    for n, typesize, clevel in itertools.product((0, 1, 15, 127, 128, 1000, 100_001), (1, 2, 4, 7, 16, 17, 255), (0, 1, 9)):
+        data = content(n)
+        chunk = blosc.compress(data, cname=cname, clevel=clevel, shuffle=shuffle, typesize=typesize)
+        header = blosc.header(chunk)
+        assert (header.nbytes, header.cbytes) == (n, len(chunk))
+        assert len(chunk) <= n + 16
+        assert judge.decompress(chunk) == data
+        assert blosc.decompress(chunk) == data
+        if n:
+            theirs = judge.compress(data, typesize=typesize, clevel=clevel, shuffle=shuffle, cname=cname)
+            assert blosc.decompress(theirs) == data
+            assert blosc.header(theirs).nbytes == n
+
+
+def test_header_in_words():
+    chunk = blosc.compress(content(10_000), cname="zstd", clevel=3, shuffle=2, typesize=4)
+    header = blosc.header(chunk)
+    assert (header.compressor, header.shuffle, header.typesize, header.version) == ("zstd", "bitshuffle", 4, 2)
+    assert blosc.header(memoryview(chunk)[:16]) == header
+    assert "zstd" in repr(header)
+
+
+def test_lz4hc_says_lz4():
+    """BL-HDR-11"""
+    assert blosc.header(blosc.compress(content(1000), cname="lz4hc")).compressor == "lz4"
+
+
+@pytest.mark.parametrize("typesize", [256, 1000, 2**20])
+def test_items_above_255_bytes_are_stored_as_bytes(typesize):
+    """BL-ENC-02"""
+    chunk = blosc.compress(content(4 * typesize), typesize=typesize)
+    assert blosc.header(chunk).typesize == 1
+    assert judge.decompress(chunk) == content(4 * typesize)
+
+
+@pytest.mark.parametrize("buffer", [bytearray(100), memoryview(b"x" * 100), np.zeros(100, "u1"), b""])
+def test_buffers(buffer):
+    chunk = blosc.compress(buffer)
+    assert blosc.decompress(np.frombuffer(chunk, "u1")) == bytes(buffer)
+    assert blosc.decompress(bytearray(chunk)) == bytes(buffer)
+
+
+def test_out():
+    data = content(5000)
+    chunk = blosc.compress(data)
+    out = bytearray(5000)
+    assert blosc.decompress(chunk, out) is out and out == data
+    array = np.zeros(5000, "u1")
+    assert blosc.decompress(chunk, out=array) is array and array.tobytes() == data
+    for wrong in (bytearray(4999), bytearray(5001), bytearray()):
+        with pytest.raises(zcore.CodecError) as caught:
+            blosc.decompress(chunk, wrong)
+        assert (caught.value.codec, caught.value.expected, caught.value.found) == ("blosc", len(wrong), 5000)
+    with pytest.raises((TypeError, ValueError, BufferError)):
+        blosc.decompress(chunk, bytes(5000))
+
+
+def test_several_threads_inside():
+    data = content(3_000_000)
+    for n_threads in (1, 2, 4):
+        chunk = blosc.compress(data, typesize=4, n_threads=n_threads)
+        assert blosc.decompress(chunk, n_threads=n_threads) == data
+        assert judge.decompress(chunk) == data
+
+
+def test_item_size():
+    chunk = blosc.compress(content(1000), typesize=4)
+    assert blosc.decompress(chunk, itemsize=4) == content(1000)
+    with pytest.raises(zcore.CodecError) as caught:
+        blosc.decompress(chunk, itemsize=8)
+    assert (caught.value.expected, caught.value.found, caught.value.offset) == (8, 4, 3)
+    assert blosc.decompress(blosc.compress(content(1000), typesize=1), itemsize=8) == content(1000)
+
+
+@pytest.mark.parametrize("keywords", [
+    {"cname": "gzip"}, {"cname": ""}, {"clevel": -1}, {"clevel": 10}, {"shuffle": 3}, {"shuffle": -1}, {"typesize": 0},
+    {"typesize": -1}, {"blocksize": -1}, {"blocksize": 2**31},
+])
+def test_parameters_out_of_range(keywords):
+    with pytest.raises(ValueError, match=next(iter(keywords)) if keywords.get("cname") is None else "unknown"):
+        blosc.compress(b"x", **keywords)
+
+
+@pytest.mark.parametrize("keywords", [{"cname": None}, {"cname": 4}, {"clevel": "5"}, {"shuffle": "x"}, {"level": 5}])
+def test_parameters_of_a_wrong_type(keywords):
+    with pytest.raises(TypeError):
+        blosc.compress(b"x", **keywords)
+
+
+@pytest.mark.parametrize("data", ["text", 5, None, [1], np.zeros((4, 4))[:, ::2], np.zeros(4)])
+def test_data_of_a_wrong_type(data):
+    for function in (blosc.compress, blosc.decompress):
+        with pytest.raises((TypeError, ValueError)):
+            function(data)
+
+
+def test_a_compressor_that_is_not_linked():
+    if blosc.can_compress("snappy"):
+        pytest.skip("this c-blosc has snappy")
+    with pytest.raises(zcore.UnsupportedError, match="snappy") as caught:
+        blosc.compress(b"x", cname="snappy")
+    assert caught.value.feature == "snappy"
+
+
+def test_can_compress():
+    assert set(COMPRESSORS) <= set(blosc.COMPRESSORS)
+    assert all(map(blosc.can_compress, COMPRESSORS))
+    assert not blosc.can_compress("lz") and not blosc.can_compress("")
+
+
+@pytest.mark.parametrize("n", range(17))
+def test_too_short(n):
+    chunk = blosc.compress(b"")[:n]
+    if n == 16:
+        assert blosc.decompress(chunk) == b""
+    else:
+        with pytest.raises(zcore.CodecError) as caught:
+            blosc.decompress(chunk)
+        assert (caught.value.expected, caught.value.found, caught.value.codec) == (16, n, "blosc")
+        with pytest.raises(zcore.CodecError):
+            blosc.header(chunk)
+
+
+@pytest.mark.parametrize("fmt", range(5))
+def test_what_is_stored_as_is_needs_no_compressor(fmt):
+    """BL-MCP-01, BL-MCP-02: snappy chunks of this kind too, and whatever the shuffle bits say."""
+    for shuffle in (0, 1, 4):
+        chunk = struct.pack("<BBBBIII", 2, 1, fmt << 5 | 0x02 | shuffle, 4, 20, 20, 36) + content(20)
+        assert blosc.decompress(chunk) == content(20)
+        assert blosc.header(chunk).memcpyed
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_blosc_2(version):
+    chunk = bytearray(blosc.compress(content(100)))
+    chunk[0] = version
+    with pytest.raises(zcore.UnsupportedError) as caught:
+        blosc.decompress(chunk)
+    assert caught.value.feature == "blosc2"
+
+
+def test_a_damaged_payload():
+    chunk = bytearray(blosc.compress(content(2000), cname="zlib", typesize=1))
+    chunk[30] ^= 0xFF
+    with pytest.raises(zcore.CodecError, match="payload is damaged") as caught:
+        blosc.decompress(chunk)
+    assert (caught.value.codec, caught.value.direction, caught.value.expected) == ("blosc", "decode", 2000)
