@@ -7,7 +7,13 @@
 ...     float(zcore.open(folder)[0:20, 0].sum())
 15.0
 """
-from zcore import blosc, codecs, config
+try:
+    from zcore import blosc, codecs, config
+except ImportError as exc:
+    if not (exc.name or "").startswith("zcore.kernel"):
+        raise
+    raise ImportError("zcore is imported from its sources, which are not built: leave this folder, or build in place "
+                      "by `python -m pip install -e .`") from exc
 from zcore.api import create_array, open
 from zcore.arrays import Array
 from zcore.config import __version__, get_include, show_config

@@ -1,7 +1,10 @@
 """The functions that make arrays: open and create. Names and keywords are those of zarr-python."""
 import os
+from collections.abc import Mapping
 
-from zcore import lifecycle
+import numpy as np
+
+from zcore import blosc, lifecycle
 from zcore.arrays import Array
 from zcore.engine import Binding
 from zcore.errors import NodeExistsError, NodeNotFoundError, UnsupportedError
@@ -15,7 +18,7 @@ MODES = ("r", "r+", "a", "w", "w-")
 _OTHER_FORMATS = (("zarr.json", "Zarr v3"), (".zarray", "Zarr v2"), (".zgroup", "Zarr v2"), ("meta", "Zarr v1"))
 
 
-def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_value=0, cname=None, clevel=None,
+def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_value=..., cname=None, clevel=None,
          shuffle=None, compressors=None, zarr_format=None, attributes=None, lock=True, missing="fill", threads=None,
          strict=True, write_empty_chunks=False, fsync=False):
     """Open an array, or create it.
@@ -84,7 +87,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         if binding is not None:
             return Array(binding)
         if mode != "a" or shape is None:
-            raise NodeNotFoundError(f"no array at {path!r} in {store!r}", path=path, format=zarr_format)
+            raise _not_found(store, path, zarr_format, options)
     if shape is None:
         raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=")
     if zarr_format is None and (cname, clevel, shuffle) != (None, None, None):
@@ -100,7 +103,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         return Array(_find(store, path, zarr_format, options))
 
 
-def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="auto", fill_value=0, zarr_format=3,
+def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="auto", fill_value=..., zarr_format=3,
                  attributes=None, overwrite=False, lock=True, missing="fill", threads=None, strict=True,
                  write_empty_chunks=False, fsync=False):
     """Create an array.
@@ -119,7 +122,7 @@ def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="
         One compressor, such as ``zcore.codecs.BloscCodec(cname="lz4", clevel=3, shuffle=1)``; None for no
         compressor, where the format can do without.
     fill_value : scalar or None
-        Of elements never written; None leaves it undefined.
+        Of elements never written; None leaves it undefined. By default zero, or empty text.
     zarr_format : {3, 2, "zmeta"}
     attributes : dict, optional
     overwrite : bool
@@ -148,17 +151,43 @@ def _create(store, path, shape, dtype, chunks, fill_value, compressors, settings
             overwrite):
     format = FORMATS.get(zarr_format)
     if format is None:
-        raise UnsupportedError(f"zarr_format is {zarr_format!r}, this version writes "
-                               f"{', '.join(map(repr, FORMATS))}", feature=f"zarr_format {zarr_format}")
+        raise UnsupportedError(
+            f"this version cannot write zarr_format {zarr_format!r}; pass zarr_format="
+            f"{' or '.join(map(repr, FORMATS))}", feature=f"zarr_format {zarr_format}")
     if dtype is None:
         raise TypeError("creating an array needs dtype=")
+    dtype = np.dtype(dtype)
+    if dtype.itemsize == 0:
+        raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise TypeError(f"attributes are a mapping, not {type(attributes).__name__}")
+    if fill_value is ...:
+        fill_value = _zero(dtype)
     prefix = path + "/" if path else ""
     for document, other in _OTHER_FORMATS:
         if store.exists(prefix + document):
             raise NodeExistsError(f"{path or store!r} holds a {other} node ({document}), which this version does not "
                                   "replace", path=path)
     metadata = format.new_array(shape, dtype, chunks, fill_value, _specs_of(compressors, dtype), **settings)
+    _check_can_compress(metadata.codecs)
     return Array(lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite))
+
+
+def _zero(dtype):
+    """Return the fill value of an array for which none was given, as a format records it."""
+    if dtype.names is not None:
+        # No scalar is zero in a number and empty in a text; undefined reads as both.
+        return None
+    return "" if dtype.kind in "SU" else 0
+
+
+def _check_can_compress(codecs):
+    for codec in codecs:
+        cname = codec.configuration.get("cname")
+        if codec.name == "blosc" and not blosc.can_compress(cname):
+            raise UnsupportedError(
+                f"the linked c-blosc cannot compress by {cname}; it has "
+                f"{', '.join(filter(blosc.can_compress, blosc.COMPRESSORS))}", feature=cname)
 
 
 def _chosen(compressors):
@@ -172,8 +201,6 @@ def _specs_of(compressors, dtype):
     """Return the codecs that a caller named as a tuple of `CodecSpec`, or None when he left the choice."""
     if compressors is None:
         return None
-    import numpy as np
-
     from zcore.codecs.chain import CODECS
     from zcore.errors import UnknownCodecError
 
@@ -211,6 +238,18 @@ def _path_of(path):
     if not isinstance(path, str):
         raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
     return path[1:] if path.startswith("/") else path
+
+
+def _not_found(store, path, zarr_format, options):
+    """Return the error that says what is there instead of the array that was asked for."""
+    place = store.describe(path)
+    if store.native_path is not None and not os.path.lexists(os.path.join(store.native_path, path)):
+        reason = f"{place} does not exist"
+    elif zarr_format is not None and (other := _find(store, path, None, options)) is not None:
+        reason = f"{place} is of the format {other.format.name!r}, asked for was {zarr_format!r}"
+    else:
+        reason = f"{place} holds no array"
+    return NodeNotFoundError(reason, path=path, format=zarr_format)
 
 
 def _find(store, path, zarr_format, options):

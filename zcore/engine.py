@@ -103,7 +103,7 @@ class Binding:
 
     def describe(self):
         """Return where the array is, for messages."""
-        return f"{self.store!r}/{self.path}" if self.path else repr(self.store)
+        return self.store.describe(self.path)
 
     def check_writable(self):
         """Raise ReadOnlyError when this handle or its store is for reading."""

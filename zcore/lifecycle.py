@@ -17,8 +17,8 @@ import os
 
 from zcore.engine import Binding
 from zcore.errors import LockError, NodeExistsError, ReadOnlyError, StoreError
-from zcore.kernel.fileio import TEMP_PREFIX
 from zcore.formats.json_documents import MAX_NBYTES
+from zcore.kernel.fileio import TEMP_PREFIX
 from zcore.kernel.locks import locks_of
 from zcore.selection import Box, whole
 

@@ -150,4 +150,5 @@ def _refuse_other_kinds(index):
     elif isinstance(index, (list, tuple)) or getattr(index, "ndim", 0):
         kind = "lists and arrays of indices"
     if kind is not None:
-        raise UnsupportedError(f"{kind} in a selection are not supported", feature=kind)
+        raise UnsupportedError(f"selection by {kind} is not supported; read a slice and select from that",
+                               feature=kind)

@@ -1,4 +1,5 @@
 """Ctrl-C ends whatever waits or works, leaves the store intact, and does no harm to what comes after."""
+
 import os
 import signal
 import time
@@ -49,8 +50,12 @@ def is_active(process):
         return lambda: time.monotonic() > deadline
 
     def n_switches():
-        return sum(int(line.split()[1]) for path in tasks.glob("*/status") for line in path.read_text().splitlines()
-                   if "ctxt_switches" in line)
+        return sum(
+            int(line.split()[1])
+            for path in tasks.glob("*/status")
+            for line in path.read_text().splitlines()
+            if "ctxt_switches" in line
+        )
 
     start = n_switches()
     return lambda: n_switches() > start + 50
@@ -60,12 +65,18 @@ def is_active(process):
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_during_a_read(place, crew, environment, n_threads):
     create_endless(place)[5:9] = 3
-    process = crew.start(place, INTERRUPTED + """
+    process = crew.start(
+        place,
+        INTERRUPTED
+        + """
 array = zcore.open(path, threads=given)
 out = np.lib.stride_tricks.as_strided(np.zeros(1, "i4"), array.shape, (0,))
 found = interrupted(lambda: array.read(out=out))
 print(json.dumps([found, array[4:10].tolist(), len([t for t in threading.enumerate() if t.name == "zcore"])]))
-""", n_threads, environment=environment)
+""",
+        n_threads,
+        environment=environment,
+    )
     interrupt(crew, process)
     assert crew.results([process]) == [[True, [-1, 3, 3, 3, 3, -1], n_threads - 1]]
 
@@ -74,12 +85,18 @@ print(json.dumps([found, array[4:10].tolist(), len([t for t in threading.enumera
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_during_a_write(place, crew, environment, n_threads):
     array = create_endless(place)
-    process = crew.start(place, INTERRUPTED + """
+    process = crew.start(
+        place,
+        INTERRUPTED
+        + """
 array = zcore.open(path, mode="r+", threads=given)
 found = interrupted(lambda: array.__setitem__(slice(None), 3))
 array[:4] = 4
 print(json.dumps([found, array[:4].tolist()]))
-""", n_threads, environment=environment)
+""",
+        n_threads,
+        environment=environment,
+    )
     interrupt(crew, process, lambda: len(os.listdir(place + "/__zdata__")) > 50)
     assert crew.results([process]) == [[True, [4, 4, 4, 4]]]
     # The chunks were taken in order; all were written but those that the threads had in hand.
@@ -113,7 +130,10 @@ def test_while_another_process_holds_the_array(place, crew, environment, wait):
     zcore.open(place, mode="w", shape=64, chunks=2, dtype="i4", cname="lz4", attributes={"a": 0})[...] = 1
     holder = crew.start(place, HOLDER, "whole")
     assert crew.line(holder) == "held"
-    waiter = crew.start(place, INTERRUPTED + f"""
+    waiter = crew.start(
+        place,
+        INTERRUPTED
+        + f"""
 array = zcore.open(path, mode="r+", threads=4)
 def work():
     {WAITS[wait]}
@@ -121,7 +141,9 @@ print(interrupted(work), flush=True)
 ready("again")
 work()
 print(len(os.listdir(path)))
-""", environment=environment)
+""",
+        environment=environment,
+    )
     interrupt(crew, waiter)
     assert crew.line(waiter) == "True"
     assert crew.line(waiter) == "again"
@@ -135,11 +157,14 @@ print(len(os.listdir(path)))
 
 @FORCED
 def test_while_a_helper_waits_for_an_object(place, crew, environment):
-    """The thread that is waited for may be one of the pool, which gets no signals: it sees that the plan was stopped."""
+    """The thread that is waited for may be one of the pool, which gets no signals: it sees that the plan stopped."""
     zcore.open(place, mode="w", shape=(64, 1024), chunks=(1, 1024), dtype="i4", cname="lz4")[...] = 1
     holder = crew.start(place, HOLDER, "__zdata__/32.0.blosc")
     assert crew.line(holder) == "held"
-    waiter = crew.start(place, INTERRUPTED + """
+    waiter = crew.start(
+        place,
+        INTERRUPTED
+        + """
 array = zcore.open(path, mode="r+", threads=4)
 def work():
     array[:, 1:] = 5
@@ -148,7 +173,9 @@ for _ in range(5):
 ready("again")
 work()
 print("[]")
-""", environment=environment)
+""",
+        environment=environment,
+    )
     array = zcore.open(place)
     for _ in range(5):
         interrupt(crew, waiter)
@@ -168,7 +195,9 @@ print("[]")
 def test_a_handler_that_does_not_raise_does_not_stop_anything(place, crew, environment):
     """Handlers run while a call works, may use zcore themselves, and the result is whole."""
     create_endless(place)
-    process = crew.start(place, """
+    process = crew.start(
+        place,
+        """
 import signal
 array = zcore.open(path, mode="r+", threads=3)
 array[:3] = 7
@@ -182,6 +211,8 @@ while len(calls) < 3:
     found = array[:n]
 signal.setitimer(signal.ITIMER_REAL, 0)
 print(json.dumps([int((found == -1).sum()), n - 3, calls[0]]))
-""", environment=environment)
+""",
+        environment=environment,
+    )
     [[n_found, n_expected, call]] = crew.results([process])
     assert n_found == n_expected and call == [7, 7, 7, -1]

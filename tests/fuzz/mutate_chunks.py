@@ -3,6 +3,7 @@
 Only a ZcoreError may come out, from every path the same; what header, table or sizes contradict must be one. Prints
 how often what happened, as JSON.
 """
+
 import collections
 import json
 import random
@@ -35,7 +36,9 @@ def valid_chunks(rng, typesize, data):
     for shuffle, flags in SHUFFLES.items():
         for cname in ("blosclz", "lz4", "lz4hc", "zlib", "zstd"):
             for clevel, blocksize in ((0, 0), (5, 0), (9, block)):
-                yield blosc.compress(data, cname=cname, clevel=clevel, shuffle=shuffle, typesize=typesize, blocksize=blocksize)
+                yield blosc.compress(
+                    data, cname=cname, clevel=clevel, shuffle=shuffle, typesize=typesize, blocksize=blocksize
+                )
         yield by_hand.container(data, zlib.compress, by_hand.ZLIB, itemsize, block, flags)
         yield by_hand.container(data, zlib.compress, by_hand.ZLIB, itemsize, block, flags | by_hand.NOT_SPLIT)
         yield by_hand.snappy_chunk(data, itemsize, block, flags)
@@ -56,8 +59,15 @@ def main(directory, seed, n):
         n_items = 4096 // typesize // 8 * 8 or 8
         data = content(rng, n_items * typesize)
         path = Path(directory, str(typesize))
-        array = zcore.open(str(path), mode="w", shape=(n_items // 4, 4), chunks=(n_items // 4, 4), dtype=f"V{typesize}",
-                           cname="lz4", lock=None)
+        array = zcore.open(
+            str(path),
+            mode="w",
+            shape=(n_items // 4, 4),
+            chunks=(n_items // 4, 4),
+            dtype=f"V{typesize}",
+            cname="lz4",
+            lock=None,
+        )
         Path(path, "__zdata__/0.0.blosc").touch()
         valid = list(valid_chunks(rng, typesize, data))
         arrays.append((array, path / "__zdata__/0.0.blosc", data, valid, typesize if typesize < 256 else 1))

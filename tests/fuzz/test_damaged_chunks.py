@@ -2,6 +2,7 @@
 
 Never in a crash, a fill value, or an array of another shape; and the kernel and the Python path say the same.
 """
+
 import itertools
 import json
 import os
@@ -20,7 +21,6 @@ from .chunks import BITSHUFFLE, MEMCPY, NOT_SPLIT, SHUFFLE, contradiction, repla
 HERE = Path(__file__).resolve().parent
 
 
-
 def content(n_bytes):
     numbers = np.arange(n_bytes)
     return (numbers // 24 ^ (numbers % 48 == 5)).astype(np.uint8).tobytes()
@@ -32,8 +32,16 @@ def kinds():
         chunk = blosc.compress(content(64 * typesize), cname=cname, clevel=9, shuffle=shuffle, typesize=typesize)
         yield f"{cname}-{shuffle}-{typesize}", typesize, chunk
     for typesize, flags in itertools.product((4, 5), (0, SHUFFLE, BITSHUFFLE)):
-        yield f"snappy-{flags}-{typesize}", typesize, snappy_chunk(content(64 * typesize), typesize, 32 * typesize, flags | NOT_SPLIT)
-        yield f"stored-{flags}-{typesize}", typesize, blosc.compress(content(64 * typesize), clevel=0, typesize=typesize)
+        yield (
+            f"snappy-{flags}-{typesize}",
+            typesize,
+            snappy_chunk(content(64 * typesize), typesize, 32 * typesize, flags | NOT_SPLIT),
+        )
+        yield (
+            f"stored-{flags}-{typesize}",
+            typesize,
+            blosc.compress(content(64 * typesize), clevel=0, typesize=typesize),
+        )
     # Blocks of several streams, the last block of one.
     yield "split", 4, snappy_chunk(content(64 * 4 * 9), 4, 512, SHUFFLE, order=(2, 0, 1, 4, 3))
 
@@ -51,8 +59,16 @@ def force(request, monkeypatch):
 def array_of(path, typesize, chunk):
     """An array of one chunk, which is stored as given; its fill value is nowhere in the content."""
     n_items = blosc.header(chunk).nbytes // typesize
-    array = zcore.open(str(path), mode="w", shape=n_items, chunks=n_items, dtype=f"S{typesize}", cname="lz4", lock=None,
-                       fill_value=b"~" * typesize)
+    array = zcore.open(
+        str(path),
+        mode="w",
+        shape=n_items,
+        chunks=n_items,
+        dtype=f"S{typesize}",
+        cname="lz4",
+        lock=None,
+        fill_value=b"~" * typesize,
+    )
     file = path / "__zdata__" / "0.blosc"
     file.write_bytes(chunk)
     return array, file
@@ -91,8 +107,11 @@ def undetectable():
     counts = {}
     yield counts
     total = sum(n for n, _ in counts.values())
-    print(f"\n{total} of {sum(n for _, n in counts.values())} flipped bits in the first 64 bytes of {len(counts)} chunks give "
-          f"other elements without an error; by kind: {({name: n for name, (n, _) in counts.items()})}")
+    print(
+        f"\n{total} of {sum(n for _, n in counts.values())} flipped bits in the first 64 bytes of {len(counts)} chunks "
+        f"give "
+        f"other elements without an error; by kind: { ({name: n for name, (n, _) in counts.items()}) }"
+    )
 
 
 @pytest.mark.parametrize(("name", "typesize", "chunk"), KINDS, ids=[kind[0] for kind in KINDS])
@@ -144,8 +163,12 @@ def test_flips_in_the_header_that_must_be_found(tmp_path, force):
 
 
 def mutate(tmp_path, seed, n):
-    done = subprocess.run([sys.executable, str(HERE / "mutate_chunks.py"), str(tmp_path), str(seed), str(n)],
-                          capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])})
+    done = subprocess.run(
+        [sys.executable, str(HERE / "mutate_chunks.py"), str(tmp_path), str(seed), str(n)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])},
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

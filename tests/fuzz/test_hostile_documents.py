@@ -1,4 +1,5 @@
 """Documents made to hurt: an array that opens may be looked at and read, or an error of zcore says why not."""
+
 import json
 import warnings
 
@@ -10,28 +11,73 @@ from hypothesis import strategies as st
 import zcore
 from zcore import config
 
-VALID = {"shape": [10, 10], "chunks": [5, 5], "dtype": "<i4", "fill_value": 0, "cname": "lz4", "clevel": 5, "shuffle": 1}
+VALID = {
+    "shape": [10, 10],
+    "chunks": [5, 5],
+    "dtype": "<i4",
+    "fill_value": 0,
+    "cname": "lz4",
+    "clevel": 5,
+    "shuffle": 1,
+}
 
-integers = st.sampled_from([0, 1, 2, 3, 255, 2**31 - 17, 2**31, 2**32, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64, -1, 10**400])
+integers = st.sampled_from(
+    [0, 1, 2, 3, 255, 2**31 - 17, 2**31, 2**32, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64, -1, 10**400]
+)
 lengths = st.lists(integers, max_size=4) | st.just([1] * 64) | st.just([2] * 62) | st.just([1] * 65)
-dtypes = st.sampled_from([
-    "<i4", ">f8", "|b1", "<c16", "|S1", "|S16777216", "|S16777217", "<U4194304", "|V1", "<M8[ns]", "<m8", "|O", "<f16", "i4",
-    "|S0", "<M8[1000000000000ns]", [["a", "<i4"], ["b", "|S3"]], [["a", [["b", "<f8", [3, 2]]]]], [["a", "|V16777216", [2]]],
-])
-fill_values = integers | st.sampled_from([None, True, "", "0", "NaN", "NaT", 1.5, 1e300, [0, 0], [1.5, "NaN"], {}, "é" * 100])
+dtypes = st.sampled_from(
+    [
+        "<i4",
+        ">f8",
+        "|b1",
+        "<c16",
+        "|S1",
+        "|S16777216",
+        "|S16777217",
+        "<U4194304",
+        "|V1",
+        "<M8[ns]",
+        "<m8",
+        "|O",
+        "<f16",
+        "i4",
+        "|S0",
+        "<M8[1000000000000ns]",
+        [["a", "<i4"], ["b", "|S3"]],
+        [["a", [["b", "<f8", [3, 2]]]]],
+        [["a", "|V16777216", [2]]],
+    ]
+)
+fill_values = integers | st.sampled_from(
+    [None, True, "", "0", "NaN", "NaT", 1.5, 1e300, [0, 0], [1.5, "NaN"], {}, "é" * 100]
+)
 members = {
-    "shape": lengths, "chunks": lengths, "dtype": dtypes, "fill_value": fill_values,
-    "cname": st.sampled_from(["lz4", "snappy", "zstd", "LZ4", "", None]), "clevel": integers, "shuffle": integers,
+    "shape": lengths,
+    "chunks": lengths,
+    "dtype": dtypes,
+    "fill_value": fill_values,
+    "cname": st.sampled_from(["lz4", "snappy", "zstd", "LZ4", "", None]),
+    "clevel": integers,
+    "shuffle": integers,
     "extra": st.recursive(st.none() | integers, lambda inner: st.lists(inner, max_size=3), max_leaves=5),
 }
-grids = st.integers(0, 3).flatmap(lambda n: st.fixed_dictionaries(
-    {name: st.lists(integers, min_size=n, max_size=n) for name in ("shape", "chunks")})) | st.sampled_from([
-        {"shape": [1] * 64, "chunks": [1] * 64}, {"shape": [2] * 62, "chunks": [1] * 62},
-        {"shape": [2] * 62, "chunks": [2] * 62}, {"shape": [2**62, 0], "chunks": [1, 2**62]},
-        {"shape": [2**40, 2**20], "chunks": [2**14, 2**14]}, {"shape": [2**63 - 1], "chunks": [1]},
-    ])
-documents = st.builds(lambda grid, changes: {**VALID, **grid, **changes}, grids | st.just({}),
-                      st.fixed_dictionaries({}, optional=members) | st.just({}))
+grids = st.integers(0, 3).flatmap(
+    lambda n: st.fixed_dictionaries({name: st.lists(integers, min_size=n, max_size=n) for name in ("shape", "chunks")})
+) | st.sampled_from(
+    [
+        {"shape": [1] * 64, "chunks": [1] * 64},
+        {"shape": [2] * 62, "chunks": [1] * 62},
+        {"shape": [2] * 62, "chunks": [2] * 62},
+        {"shape": [2**62, 0], "chunks": [1, 2**62]},
+        {"shape": [2**40, 2**20], "chunks": [2**14, 2**14]},
+        {"shape": [2**63 - 1], "chunks": [1]},
+    ]
+)
+documents = st.builds(
+    lambda grid, changes: {**VALID, **grid, **changes},
+    grids | st.just({}),
+    st.fixed_dictionaries({}, optional=members) | st.just({}),
+)
 
 
 def look_at(store):
@@ -61,7 +107,7 @@ def test_any_document_with_the_right_names(tmp_path_factory, document):
         try:
             for store in (str(directory), zcore.MemoryStore({"__zmeta__": raw})):
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")        # of byte orders that are not said
+                    warnings.simplefilter("ignore")  # of byte orders that are not said
                     outcomes.append(look_at(store).metadata)
         except zcore.ZcoreError as error:
             outcomes.append((type(error), str(error)))
@@ -75,7 +121,7 @@ def test_any_document_with_the_right_names(tmp_path_factory, document):
 def test_any_bytes(junk, place, cut):
     """A document with something else written into it."""
     valid = json.dumps(VALID).encode()
-    raw = valid[:place] + junk + (b"" if cut else valid[place + len(junk):])
+    raw = valid[:place] + junk + (b"" if cut else valid[place + len(junk) :])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -84,11 +130,19 @@ def test_any_bytes(junk, place, cut):
         assert str(error)
 
 
-@pytest.mark.parametrize("raw", [b"[]", b"1", b'"x"', b"null", b"\xff\xfe", b'{"foo": 1', b'{"a":1,"a":2}', b"[" * 10000, b""])
+@pytest.mark.parametrize(
+    "raw", [b"[]", b"1", b'"x"', b"null", b"\xff\xfe", b'{"foo": 1', b'{"a":1,"a":2}', b"[" * 10000, b""]
+)
 def test_attributes_that_are_none(tmp_path, raw):
     a = zcore.open(str(tmp_path), mode="w", shape=4, chunks=2, dtype="i4", cname="lz4")
     (tmp_path / "__zattr__").write_bytes(raw)
-    for call in (a.attrs.asdict, lambda: a.attrs["foo"], lambda: a.attrs.update(x=1), lambda: len(a.attrs), a.attrs.clear):
+    for call in (
+        a.attrs.asdict,
+        lambda: a.attrs["foo"],
+        lambda: a.attrs.update(x=1),
+        lambda: len(a.attrs),
+        a.attrs.clear,
+    ):
         with pytest.raises(zcore.MetadataError, match="__zattr__"):
             call()
     assert (tmp_path / "__zattr__").read_bytes() == raw
@@ -96,10 +150,15 @@ def test_attributes_that_are_none(tmp_path, raw):
 
 
 @pytest.mark.parametrize("force_python", [False, True])
-@pytest.mark.parametrize(("place", "read"), [
-    ("__zmeta__", lambda path: zcore.open(path)), ("__zattr__", lambda path: zcore.open(path).attrs.asdict()),
-    ("__zdata__", lambda path: zcore.open(path)[...]), ("__zdata__/0.blosc", lambda path: zcore.open(path)[...]),
-])
+@pytest.mark.parametrize(
+    ("place", "read"),
+    [
+        ("__zmeta__", lambda path: zcore.open(path)),
+        ("__zattr__", lambda path: zcore.open(path).attrs.asdict()),
+        ("__zdata__", lambda path: zcore.open(path)[...]),
+        ("__zdata__/0.blosc", lambda path: zcore.open(path)[...]),
+    ],
+)
 def test_what_cannot_be_read_is_not_absent(tmp_path, monkeypatch, force_python, place, read):
     """A link that leads to itself: an error of the store, not a fill value."""
     monkeypatch.setattr(config, "_force_python", force_python)

@@ -1,4 +1,5 @@
 """Memory is bounded by what the metadata demand, not by what a file claims: in processes that may not have more."""
+
 import os
 import struct
 import subprocess
@@ -54,9 +55,12 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="li
 
 def run(path, place, code):
     """Run code with the array at `path` as `a`; it may only end by itself."""
-    done = subprocess.run([sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code), str(path), place],
-                          capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])})
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code), str(path), place],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])},
+    )
     assert done.returncode == 0, f"ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout.split()
 
@@ -69,23 +73,31 @@ def make(path, shape, chunks, dtype="<i4", fill_value=7):
 def test_an_absent_chunk_of_two_gigabytes_costs_nothing(tmp_path, place):
     """ZM-CHK-12: the largest chunk there is, in a grid of 2**33 of them."""
     make(tmp_path, (2**62,), (2**29 - 8,))
-    assert run(tmp_path, place, """
+    assert run(
+        tmp_path,
+        place,
+        """
         limit(200)
         print(a[2**61], a[-1], *a[::2**60], a.nchunks, a.nchunks_initialized, len(repr(a)) > 0, len(a.info) > 0)
         print(grown() < 50)
-    """) == ["7"] * 6 + [str(-(-2**62 // (2**29 - 8))), "0", "True", "True", "True"]
+    """,
+    ) == ["7"] * 6 + [str(-(-(2**62) // (2**29 - 8))), "0", "True", "True", "True"]
 
 
 @pytest.mark.parametrize("place", PATHS)
 def test_a_result_that_does_not_fit_is_an_error_of_zcore(tmp_path, place):
     make(tmp_path, (2**20, 2**20, 2**20), (64, 64, 64))
-    assert run(tmp_path, place, """
+    assert run(
+        tmp_path,
+        place,
+        """
         limit(500)
         for call in (lambda: a[...], lambda: a[0], lambda: np.asarray(a), lambda: a.read((0, slice(None))),
                      lambda: next(iter(a))):
             print(error(call))
         print(a[0, 0, 0], grown() < 50)
-    """) == ["UnsupportedError"] * 5 + ["7", "True"]
+    """,
+    ) == ["UnsupportedError"] * 5 + ["7", "True"]
 
 
 @pytest.mark.parametrize("place", PATHS)
@@ -97,18 +109,26 @@ def test_a_header_that_claims_two_gigabytes(tmp_path, place):
         for flags in (0x02, 0x11, 0x31, 0x91):
             for blocksize in (nbytes, 1, 2**20):
                 (tmp_path / "__zdata__" / "0.blosc").write_bytes(
-                    struct.pack("<BBBBIII", 2, 1, flags, 4, nbytes, blocksize, 116) + body)
+                    struct.pack("<BBBBIII", 2, 1, flags, 4, nbytes, blocksize, 116) + body
+                )
                 break
-    assert run(tmp_path, place, """
+    assert run(
+        tmp_path,
+        place,
+        """
         limit(200)
         print(error(lambda: a[...]), error(a.__setitem__, 0, 1), grown() < 50)
-    """) == ["CodecError", "CodecError", "True"]
+    """,
+    ) == ["CodecError", "CodecError", "True"]
 
 
 def test_decompress_asks_for_what_a_header_claims_and_no_more(tmp_path):
     """Without metadata there is nothing to compare with: the memory that is not there is an error of zcore."""
     make(tmp_path, (4,), (4,))
-    assert run(tmp_path, "native", """
+    assert run(
+        tmp_path,
+        "native",
+        """
         import struct
         limit(300)
         stream = struct.pack("<i", 8) + bytes(8)
@@ -116,10 +136,12 @@ def test_decompress_asks_for_what_a_header_claims_and_no_more(tmp_path):
             for nbytes, blocksize in ((2**31 - 17, 2**29), (10**9, 7 * 10**8), (10**8, 10**8)):
                 n = -(-nbytes // blocksize)
                 table = struct.pack(f"<{n}i", *[16 + 4 * n] * n)
-                chunk = struct.pack("<BBBBIII", 2, 1, flags, 4, nbytes, blocksize, 16 + len(table) + 12) + table + stream
+                head = struct.pack("<BBBBIII", 2, 1, flags, 4, nbytes, blocksize, 16 + len(table) + 12)
+                chunk = head + table + stream
                 assert error(blosc.decompress, chunk) in ("ChunkError", "CodecError"), (flags, nbytes)
         print(grown() < 50)
-    """) == ["True"]
+    """,
+    ) == ["True"]
 
 
 @pytest.mark.parametrize("place", PATHS)
@@ -132,11 +154,17 @@ def test_one_block_of_600_megabytes_under_a_limit(tmp_path, place, n_mb):
     stream = b"\xf0" + bytes([49]) + b"\x01" * 64
     for flags in (0x31, 0x11, 0x91, 0x71):
         (tmp_path / "__zdata__" / "0.blosc").write_bytes(
-            struct.pack("<BBBBIIIii", 2, 1, flags, 4, n, n, 24 + len(stream), 20, len(stream)) + stream)
-        assert run(tmp_path, place, f"""
+            struct.pack("<BBBBIIIii", 2, 1, flags, 4, n, n, 24 + len(stream), 20, len(stream)) + stream
+        )
+        assert run(
+            tmp_path,
+            place,
+            f"""
             limit({n_mb})
-            print(error(lambda: a[5]) in ("ChunkError", "CodecError"), error(a.__setitem__, 5, 1) in ("ChunkError", "CodecError"))
-        """) == ["True", "True"]
+            found = error(lambda: a[5]), error(a.__setitem__, 5, 1)
+            print(*[name in ("ChunkError", "CodecError") for name in found])
+        """,
+        ) == ["True", "True"]
 
 
 @pytest.mark.parametrize("place", PATHS)
@@ -152,9 +180,11 @@ def test_files_of_any_size(tmp_path, place):
         import os
         document = sys.argv[1] + "/__zmeta__"
         limit(400)
-        print(error(lambda: a[...]), error(a.__setitem__, 0, 1), error(a.attrs.asdict), error(a.attrs.__setitem__, "x", 1))
+        print(error(lambda: a[...]), error(a.__setitem__, 0, 1), error(a.attrs.asdict),
+              error(a.attrs.__setitem__, "x", 1))
         os.truncate(document, 10**11)
-        print(error(zcore.open, sys.argv[1]), error(a.refresh), error(a.resize, 5), error(lambda: a[...]), grown() < 150)
+        print(error(zcore.open, sys.argv[1]), error(a.refresh), error(a.resize, 5), error(lambda: a[...]),
+              grown() < 150)
     """
     os.truncate(files[2], len(valid))
     assert run(tmp_path, place, code) == ["CodecError"] * 2 + ["MetadataError"] * 6 + ["True"]
@@ -165,18 +195,24 @@ def test_a_full_read_needs_the_result_and_a_few_chunks(tmp_path, place):
     """Of chunks that are not contiguous in the result."""
     a = make(tmp_path, (2048, 2048), (256, 256), "<f8")
     a[...] = np.random.default_rng(1).random((2048, 2048))
-    assert run(tmp_path, place, """
+    assert run(
+        tmp_path,
+        place,
+        """
         out = a[...]
         print(grown() < 32 + 16, error(lambda: a[...][5:7].sum() == out[5:7].sum()))
-    """) == ["True", "True"]
+    """,
+    ) == ["True", "True"]
 
 
 @pytest.mark.parametrize("place", PATHS)
 def test_writing_chunks_that_do_not_fit(tmp_path, place):
     make(tmp_path, (2**40,), (2**28,))
-    assert run(tmp_path, place, """
+    assert run(
+        tmp_path,
+        place,
+        """
         limit(300)
         print(error(a.__setitem__, 2**39, 1), error(a.__setitem__, slice(5, 2**30), 1), a[2**39], grown() < 150)
-    """) == ["ChunkError", "ChunkError", "7", "True"]
-
-
+    """,
+    ) == ["ChunkError", "ChunkError", "7", "True"]

@@ -3,6 +3,7 @@
 Every example runs through the kernel, through the Python path over the same kind of files, and in memory; what lies
 in the store afterwards is decoded by python-blosc.
 """
+
 import contextlib
 import itertools
 import tempfile
@@ -19,10 +20,36 @@ from zcore import config, engine
 
 PLACES = ("native", "python", "memory")
 PADDED = np.dtype([("a", "|i1"), ("b", ">f8"), ("c", [("x", "<u2"), ("y", "|S3")])], align=True)
-TYPES = [np.dtype(text) for text in (
-    "|b1", "|i1", "<i2", ">i4", "<i8", "|u1", ">u2", "<u4", ">u8", "<f2", ">f2", ">f4", "<f8", "<c8", ">c16", "|S1",
-    "|S5", "<U3", ">U2", "|V1", "|V7", "<M8[D]", ">M8[25s]", "<m8[ns]", ">m8[h]",
-)] + [PADDED, np.dtype([("p", "<f4", (2, 2)), ("q", ">i2"), ("r", "<M8[D]")])]
+TYPES = [
+    np.dtype(text)
+    for text in (
+        "|b1",
+        "|i1",
+        "<i2",
+        ">i4",
+        "<i8",
+        "|u1",
+        ">u2",
+        "<u4",
+        ">u8",
+        "<f2",
+        ">f2",
+        ">f4",
+        "<f8",
+        "<c8",
+        ">c16",
+        "|S1",
+        "|S5",
+        "<U3",
+        ">U2",
+        "|V1",
+        "|V7",
+        "<M8[D]",
+        ">M8[25s]",
+        "<m8[ns]",
+        ">m8[h]",
+    )
+] + [PADDED, np.dtype([("p", "<f4", (2, 2)), ("q", ">i2"), ("r", "<M8[D]")])]
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
 
 
@@ -30,8 +57,11 @@ COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
 def stores():
     """One empty store of each kind, by the name of its place."""
     with tempfile.TemporaryDirectory() as native, tempfile.TemporaryDirectory() as python:
-        yield {"native": zcore.DirectoryStore(native), "python": zcore.DirectoryStore(python),
-               "memory": zcore.MemoryStore()}
+        yield {
+            "native": zcore.DirectoryStore(native),
+            "python": zcore.DirectoryStore(python),
+            "memory": zcore.MemoryStore(),
+        }
 
 
 @contextlib.contextmanager
@@ -106,7 +136,7 @@ def assert_same(actual, expected, several=()):
 
 
 def judge(array, model, *, touched=None):
-    """Decode every object by python-blosc: chunks tile the array, overhang is fill value, what is all fill is absent."""
+    """Decode all objects by python-blosc: chunks tile the array, overhang is fill value, all fill is absent."""
     padded = np.zeros([n * c for n, c in zip(array.cdata_shape, array.chunks, strict=True)], array.dtype)
     fill = np.frombuffer(array.metadata.fill_bytes, array.dtype)[0]
     n_seen = np.zeros(padded.shape, int)
@@ -143,19 +173,26 @@ types = st.sampled_from(TYPES)
 def grids(draw, min_ndim=1, max_ndim=4):
     n = draw(st.integers(min_ndim, max_ndim))
     length = lengths if n < 4 else st.integers(0, 4)
-    return (tuple(draw(st.lists(length, min_size=n, max_size=n))),
-            tuple(draw(st.lists(chunk_lengths, min_size=n, max_size=n))))
+    return (
+        tuple(draw(st.lists(length, min_size=n, max_size=n))),
+        tuple(draw(st.lists(chunk_lengths, min_size=n, max_size=n))),
+    )
 
 
-slices = st.builds(slice, *[st.none() | st.integers(-9, 9)] * 2,
-                   st.none() | st.integers(-9, 9).filter(bool) | st.sampled_from([2**31, -2**31, 2**63, -2**80]))
+slices = st.builds(
+    slice,
+    *[st.none() | st.integers(-9, 9)] * 2,
+    st.none() | st.integers(-9, 9).filter(bool) | st.sampled_from([2**31, -(2**31), 2**63, -(2**80)]),
+)
 indices = st.integers(-9, 9) | st.integers(-9, 9).map(np.int64) | slices | slices
 
 
 @st.composite
 def selections(draw, ndim):
     """Mostly fitting ones: too many indices and integers out of bounds are among them."""
-    parts = draw(st.lists(indices, max_size=ndim) | st.lists(slices, max_size=ndim) | st.lists(indices, max_size=ndim + 1))
+    parts = draw(
+        st.lists(indices, max_size=ndim) | st.lists(slices, max_size=ndim) | st.lists(indices, max_size=ndim + 1)
+    )
     if draw(st.booleans()):
         parts.insert(draw(st.integers(0, len(parts))), ...)
     if len(parts) == 1 and draw(st.booleans()):
@@ -163,9 +200,43 @@ def selections(draw, ndim):
     return tuple(parts)
 
 
-SCALARS = [0, 1, -1, 255, 256, 2**40, -2**63, 2**64, 1.5, -0.0, float("nan"), float("inf"), 1j, True, None, "", "7", "abc",
-           "nan", "2020-01-02", "é", b"xy", b"", (1, 2), (1, 2.5, (3, "x")), np.int64(300), np.float32(2.5),
-           np.datetime64("2020-01-02"), np.timedelta64(5, "s"), np.bytes_(b"q"), np.str_("12"), object(), [], {}, [[]]]
+SCALARS = [
+    0,
+    1,
+    -1,
+    255,
+    256,
+    2**40,
+    -(2**63),
+    2**64,
+    1.5,
+    -0.0,
+    float("nan"),
+    float("inf"),
+    1j,
+    True,
+    None,
+    "",
+    "7",
+    "abc",
+    "nan",
+    "2020-01-02",
+    "é",
+    b"xy",
+    b"",
+    (1, 2),
+    (1, 2.5, (3, "x")),
+    np.int64(300),
+    np.float32(2.5),
+    np.datetime64("2020-01-02"),
+    np.timedelta64(5, "s"),
+    np.bytes_(b"q"),
+    np.str_("12"),
+    object(),
+    [],
+    {},
+    [[]],
+]
 
 
 @st.composite
@@ -176,7 +247,7 @@ def values(draw, dtype, shape):
     lengths = [1 if draw(st.integers(0, 3)) == 0 else n for n in shape]
     kind = draw(st.integers(0, 9))
     if kind == 0:
-        lengths = lengths[draw(st.integers(0, len(lengths))):]
+        lengths = lengths[draw(st.integers(0, len(lengths))) :]
     elif kind == 1:
         lengths = [1] * draw(st.integers(1, 2)) + lengths
     elif kind == 2 and lengths:
@@ -209,8 +280,9 @@ def values(draw, dtype, shape):
 
 
 def zcore_array(array):
-    copy = zcore.create_array(zcore.MemoryStore(), shape=array.shape, dtype=array.dtype, zarr_format="zmeta",
-                              chunks=(2,) * array.ndim)
+    copy = zcore.create_array(
+        zcore.MemoryStore(), shape=array.shape, dtype=array.dtype, zarr_format="zmeta", chunks=(2,) * array.ndim
+    )
     copy[...] = array
     return copy
 
@@ -222,8 +294,15 @@ def as_numpy(value):
 # Properties
 
 
-@given(data=st.data(), grid=grids(), dtype=types, fill_value=st.sampled_from([0, None]), keep=st.booleans(),
-       settings_=st.tuples(st.sampled_from(COMPRESSORS), st.integers(0, 9), st.integers(0, 2)), rng=rngs)
+@given(
+    data=st.data(),
+    grid=grids(),
+    dtype=types,
+    fill_value=st.sampled_from([0, None]),
+    keep=st.booleans(),
+    settings_=st.tuples(st.sampled_from(COMPRESSORS), st.integers(0, 9), st.integers(0, 2)),
+    rng=rngs,
+)
 @settings(max_examples=150)
 def test_reads_and_writes(data, grid, dtype, fill_value, keep, settings_, rng):
     """A few writes, each judged by what reads of everything and of a selection give."""
@@ -240,8 +319,18 @@ def test_reads_and_writes(data, grid, dtype, fill_value, keep, settings_, rng):
             expected = model.copy()
             written = np.zeros(shape, bool)
             with path_of(place):
-                array = zcore.open(by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname=cname,
-                                   clevel=clevel, shuffle=shuffle, fill_value=fill_value, write_empty_chunks=keep)
+                array = zcore.open(
+                    by_place[place],
+                    mode="w",
+                    shape=shape,
+                    chunks=chunks,
+                    dtype=dtype,
+                    cname=cname,
+                    clevel=clevel,
+                    shuffle=shuffle,
+                    fill_value=fill_value,
+                    write_empty_chunks=keep,
+                )
                 assert_same(array[...], expected)
                 for selection, value in steps:
                     before = expected.copy()
@@ -255,7 +344,9 @@ def test_reads_and_writes(data, grid, dtype, fill_value, keep, settings_, rng):
                     assert_same(outcome(array.__setitem__, selection, value), theirs, several)
                     assert_same(array[...], expected)
                     assert_same(outcome(array.__getitem__, selection), outcome(expected.__getitem__, selection))
-                judge(array, expected, touched=(lambda part, written=written: bool(written[part].any())) if keep else None)
+                judge(
+                    array, expected, touched=(lambda part, written=written: bool(written[part].any())) if keep else None
+                )
                 assert_same(zcore.open(by_place[place])[...], expected)
 
 
@@ -265,7 +356,9 @@ def test_out_takes_any_layout(data, grid, dtype, rng):
     """The elements around those of `out` stay as they are."""
     shape, chunks = grid
     model = elements(rng, dtype, shape)
-    selection = data.draw(selections(len(shape)).filter(lambda s: not isinstance(outcome(model.__getitem__, s), Exception)))
+    selection = data.draw(
+        selections(len(shape)).filter(lambda s: not isinstance(outcome(model.__getitem__, s), Exception))
+    )
     expected = np.asarray(model[selection])
     steps = [data.draw(st.sampled_from([1, 2, -1, -3])) for _ in expected.shape]
     order = data.draw(st.permutations(range(expected.ndim)))
@@ -302,7 +395,9 @@ def test_both_paths_store_the_same(grid, dtype, rng, data):
         dirty = dirty.view(dtype).reshape(shape)
         dirty[...] = whole
         whole = dirty
-    selection = data.draw(selections(len(shape)).filter(lambda s: not isinstance(outcome(whole.__getitem__, s), Exception)))
+    selection = data.draw(
+        selections(len(shape)).filter(lambda s: not isinstance(outcome(whole.__getitem__, s), Exception))
+    )
     contents = []
     with stores() as by_place:
         for place in PLACES:
@@ -323,7 +418,9 @@ def test_every_slice_of_every_small_array(place):
     with stores() as by_place, path_of(place):
         for length, chunk in itertools.product(range(6), range(1, 5)):
             model = np.arange(1, length + 1, dtype="<i2")
-            array = zcore.open(by_place[place], mode="w", shape=length, chunks=chunk, dtype="<i2", cname="lz4", lock=None)
+            array = zcore.open(
+                by_place[place], mode="w", shape=length, chunks=chunk, dtype="<i2", cname="lz4", lock=None
+            )
             array[...] = model
             seen = set()
             for start, stop, step in itertools.product(bounds, bounds, steps):
@@ -343,7 +440,9 @@ def test_every_slice_written(place):
     with stores() as by_place, path_of(place):
         for length, chunk in itertools.product(range(6), range(1, 5)):
             seen = set()
-            array = zcore.open(by_place[place], mode="w", shape=length, chunks=chunk, dtype="<i2", cname="lz4", lock=None)
+            array = zcore.open(
+                by_place[place], mode="w", shape=length, chunks=chunk, dtype="<i2", cname="lz4", lock=None
+            )
             for start, stop, step in itertools.product(range(-6, 7), range(-6, 7), (-3, -2, -1, 1, 2, 3)):
                 selection = slice(start, stop, step)
                 model = np.full(length, 9, "<i2")
@@ -362,13 +461,16 @@ def test_several_threads(data, grid, dtype, rng, n_threads):
     """What one thread gives, several give: as many chunks as there are, however small."""
     shape, chunks = grid
     model = elements(rng, dtype, shape)
-    selection = data.draw(selections(len(shape)).filter(lambda s: not isinstance(outcome(model.__getitem__, s), Exception)))
+    selection = data.draw(
+        selections(len(shape)).filter(lambda s: not isinstance(outcome(model.__getitem__, s), Exception))
+    )
     with stores() as by_place, pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "MIN_SHARED_NBYTES", 0)
         for place in PLACES:
             with path_of(place):
-                array = zcore.open(by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4",
-                                   threads=n_threads)
+                array = zcore.open(
+                    by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4", threads=n_threads
+                )
                 array[...] = model
                 assert_same(array[...], model)
                 array[selection] = model[selection]
@@ -376,21 +478,30 @@ def test_several_threads(data, grid, dtype, rng, n_threads):
                 judge(array, model)
 
 
-
 @pytest.mark.parametrize("place", ("native", "python"))
 @pytest.mark.parametrize("cname", COMPRESSORS)
 def test_chunks_of_several_blocks(place, cname):
-    """Chunks beyond the cache: split and whole blocks, all shuffles, results that are contiguous, strided, transposed."""
+    """Chunks beyond the cache: split and whole blocks, all shuffles, results contiguous, strided, transposed."""
     rng = np.random.default_rng(7)
     with stores() as by_place, path_of(place):
-        for dtype, shuffle, clevel in itertools.product(("|u1", ">i2", "|S3", "<f4", "|V7", ">c16", "|S17", "|S256"), (0, 1, 2),
-                                                        (1, 6)):
+        for dtype, shuffle, clevel in itertools.product(
+            ("|u1", ">i2", "|S3", "<f4", "|V7", ">c16", "|S17", "|S256"), (0, 1, 2), (1, 6)
+        ):
             dtype = np.dtype(dtype)
             n = 300_000 // dtype.itemsize // 12 * 12
             numbers = (np.arange(n * dtype.itemsize) // 64 + rng.integers(0, 2, n * dtype.itemsize)).astype("u1")
             model = numbers.view(dtype).reshape(-1, 12)
-            array = zcore.open(by_place[place], mode="w", shape=model.shape, chunks=(len(model) - 5, 8), dtype=dtype,
-                               cname=cname, clevel=clevel, shuffle=shuffle, lock=None)
+            array = zcore.open(
+                by_place[place],
+                mode="w",
+                shape=model.shape,
+                chunks=(len(model) - 5, 8),
+                dtype=dtype,
+                cname=cname,
+                clevel=clevel,
+                shuffle=shuffle,
+                lock=None,
+            )
             array[...] = model
             judge(array, model)
             assert array[...].tobytes() == model.tobytes()
@@ -409,13 +520,15 @@ def test_resize_and_append_never_resurrect(grid, dtype, rng, data):
     """Shrink, grow and append against NumPy: what was cut off never comes back, whatever path cut it."""
     shape, chunks = grid
     model = elements(rng, dtype, shape)
-    steps = data.draw(st.lists(st.tuples(st.sampled_from(["resize", "append"]), st.integers(0, 10**6)), min_size=1,
-                               max_size=4))
+    steps = data.draw(
+        st.lists(st.tuples(st.sampled_from(["resize", "append"]), st.integers(0, 10**6)), min_size=1, max_size=4)
+    )
     with stores() as by_place:
         for place in PLACES:
             with path_of(place):
-                array = zcore.open(by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4",
-                                   fill_value=None)
+                array = zcore.open(
+                    by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4", fill_value=None
+                )
                 array[...] = expected = model
                 for kind, number in steps:
                     step_rng = np.random.default_rng(number)
@@ -440,8 +553,15 @@ def test_resize_and_append_never_resurrect(grid, dtype, rng, data):
 
 
 @pytest.mark.slow
-@given(data=st.data(), grid=grids(), dtype=types, fill_value=st.sampled_from([0, None]), keep=st.booleans(),
-       settings_=st.tuples(st.sampled_from(COMPRESSORS), st.integers(0, 9), st.integers(0, 2)), rng=rngs)
+@given(
+    data=st.data(),
+    grid=grids(),
+    dtype=types,
+    fill_value=st.sampled_from([0, None]),
+    keep=st.booleans(),
+    settings_=st.tuples(st.sampled_from(COMPRESSORS), st.integers(0, 9), st.integers(0, 2)),
+    rng=rngs,
+)
 @settings(max_examples=4000)
 def test_reads_and_writes_at_length(data, grid, dtype, fill_value, keep, settings_, rng):
     test_reads_and_writes.hypothesis.inner_test(data, grid, dtype, fill_value, keep, settings_, rng)

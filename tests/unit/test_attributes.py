@@ -1,4 +1,5 @@
 """User attributes: a mapping on the store, whose every change is one atomic write."""
+
 import math
 import threading
 
@@ -113,8 +114,13 @@ def test_unicode_is_escaped(array):
 def test_read_only(array):
     array.attrs["x"] = 1
     reader = zcore.open(array.store, path="a/b")
-    for change in (lambda: reader.attrs.update(x=2), reader.attrs.clear, lambda: reader.attrs.pop("x"),
-                   lambda: reader.attrs.__delitem__("x"), lambda: reader.attrs.setdefault("x", 3)):
+    for change in (
+        lambda: reader.attrs.update(x=2),
+        reader.attrs.clear,
+        lambda: reader.attrs.pop("x"),
+        lambda: reader.attrs.__delitem__("x"),
+        lambda: reader.attrs.setdefault("x", 3),
+    ):
         with pytest.raises(zcore.ReadOnlyError):
             change()
     assert reader.attrs == {"x": 1}
@@ -124,7 +130,9 @@ def test_given_when_the_array_is_made(tmp_path):
     a = zcore.create_array(str(tmp_path), shape=4, chunks=2, dtype="i4", zarr_format="zmeta", attributes={"x": 1})
     assert a.attrs == {"x": 1}
     with pytest.raises(TypeError):
-        zcore.create_array(str(tmp_path / "b"), shape=4, chunks=2, dtype="i4", zarr_format="zmeta", attributes={"x": b""})
+        zcore.create_array(
+            str(tmp_path / "b"), shape=4, chunks=2, dtype="i4", zarr_format="zmeta", attributes={"x": b""}
+        )
     assert not (tmp_path / "b" / "__zmeta__").exists()
     a = zcore.create_array(str(tmp_path), shape=4, chunks=2, dtype="i4", zarr_format="zmeta", overwrite=True)
     assert a.attrs == {}, "those of the old array are gone with it"

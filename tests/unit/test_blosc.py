@@ -1,4 +1,5 @@
 """`zcore.blosc`: one chunk, judged by python-blosc and by hand-made ones."""
+
 import itertools
 import struct
 
@@ -18,7 +19,9 @@ def content(n):
 
 @pytest.mark.parametrize(("cname", "shuffle"), list(itertools.product(COMPRESSORS, (0, 1, 2))))
 def test_both_ways_with_python_blosc(cname, shuffle):
-    for n, typesize, clevel in itertools.product((0, 1, 15, 127, 128, 1000, 100_001), (1, 2, 4, 7, 16, 17, 255), (0, 1, 9)):
+    for n, typesize, clevel in itertools.product(
+        (0, 1, 15, 127, 128, 1000, 100_001), (1, 2, 4, 7, 16, 17, 255), (0, 1, 9)
+    ):
         data = content(n)
         chunk = blosc.compress(data, cname=cname, clevel=clevel, shuffle=shuffle, typesize=typesize)
         header = blosc.header(chunk)
@@ -92,10 +95,21 @@ def test_item_size():
     assert blosc.decompress(blosc.compress(content(1000), typesize=1), itemsize=8) == content(1000)
 
 
-@pytest.mark.parametrize("keywords", [
-    {"cname": "gzip"}, {"cname": ""}, {"clevel": -1}, {"clevel": 10}, {"shuffle": 3}, {"shuffle": -1}, {"typesize": 0},
-    {"typesize": -1}, {"blocksize": -1}, {"blocksize": 2**31},
-])
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"cname": "gzip"},
+        {"cname": ""},
+        {"clevel": -1},
+        {"clevel": 10},
+        {"shuffle": 3},
+        {"shuffle": -1},
+        {"typesize": 0},
+        {"typesize": -1},
+        {"blocksize": -1},
+        {"blocksize": 2**31},
+    ],
+)
 def test_parameters_out_of_range(keywords):
     with pytest.raises(ValueError, match=next(iter(keywords)) if keywords.get("cname") is None else "unknown"):
         blosc.compress(b"x", **keywords)

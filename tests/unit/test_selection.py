@@ -1,4 +1,5 @@
 """A basic selection becomes a box: judged by NumPy's own indexing of an array of positions."""
+
 import enum
 import itertools
 
@@ -11,41 +12,50 @@ from zcore.selection import Box, basic, whole
 
 def elements(box):
     """The positions a box takes, in the order of the result, as one number per dimension."""
-    return [[start + step * i for i in range(count)]
-            for start, step, count in zip(box.starts, box.steps, box.counts, strict=True)]
+    return [
+        [start + step * i for i in range(count)]
+        for start, step, count in zip(box.starts, box.steps, box.counts, strict=True)
+    ]
 
 
 def test_every_slice_of_one_dimension():
-    bounds = [None, *range(-7, 8), 2**63, -2**63, 2**100]
+    bounds = [None, *range(-7, 8), 2**63, -(2**63), 2**100]
     for length in range(6):
         positions = np.arange(length)
-        for start, stop, step in itertools.product(bounds, bounds, [None, -2**70, -3, -2, -1, 1, 2, 3, 2**63, 2**70]):
+        for start, stop, step in itertools.product(bounds, bounds, [None, -(2**70), -3, -2, -1, 1, 2, 3, 2**63, 2**70]):
             box = basic(slice(start, stop, step), (length,))
             expected = positions[slice(start, stop, step)].tolist()
             assert elements(box) == [expected]
             assert box.shape == (len(expected),)
-            assert all(-2**63 <= number < 2**63 for number in (*box.starts, *box.steps)), "the kernel counts in 64 bits"
+            assert all(-(2**63) <= number < 2**63 for number in (*box.starts, *box.steps)), (
+                "the kernel counts in 64 bits"
+            )
             assert box.fits((length,))
 
 
-@pytest.mark.parametrize(("selection", "shape", "expected"), [
-    ((), (), ([], [], [])),
-    (..., (), ([], [], [])),
-    ((...,), (2, 3), ([0, 0], [1, 1], [2, 3])),
-    (1, (2, 3), ([1, 0], [1, 1], [1, 3])),
-    (-1, (2, 3), ([1, 0], [1, 1], [1, 3])),
-    ((..., -1), (2, 3), ([0, 2], [1, 1], [2, 1])),
-    ((1, ..., slice(None, None, -2)), (2, 3, 5), ([1, 0, 4], [1, 1, -2], [1, 3, 3])),
-    ((0, ..., 1), (2, 3), ([0, 1], [1, 1], [1, 1])),
-    (slice(2, 2), (5,), ([2], [1], [0])),
-])
+@pytest.mark.parametrize(
+    ("selection", "shape", "expected"),
+    [
+        ((), (), ([], [], [])),
+        (..., (), ([], [], [])),
+        ((...,), (2, 3), ([0, 0], [1, 1], [2, 3])),
+        (1, (2, 3), ([1, 0], [1, 1], [1, 3])),
+        (-1, (2, 3), ([1, 0], [1, 1], [1, 3])),
+        ((..., -1), (2, 3), ([0, 2], [1, 1], [2, 1])),
+        ((1, ..., slice(None, None, -2)), (2, 3, 5), ([1, 0, 4], [1, 1, -2], [1, 3, 3])),
+        ((0, ..., 1), (2, 3), ([0, 1], [1, 1], [1, 1])),
+        (slice(2, 2), (5,), ([2], [1], [0])),
+    ],
+)
 def test_boxes(selection, shape, expected):
     box = basic(selection, shape)
     assert [list(box.starts), list(box.steps), list(box.counts)] == list(expected)
 
 
-@pytest.mark.parametrize("index", [2, True + 1, np.int8(2), np.uint64(2), np.array(2), np.array(2, ">u2"),
-                                   enum.IntEnum("Two", {"TWO": 2}).TWO])
+@pytest.mark.parametrize(
+    "index",
+    [2, True + 1, np.int8(2), np.uint64(2), np.array(2), np.array(2, ">u2"), enum.IntEnum("Two", {"TWO": 2}).TWO],
+)
 def test_whatever_is_an_integer_is_an_index(index):
     assert basic(index, (5,)).starts == (2,)
     assert basic(slice(index), (5,)).counts == (2,)
@@ -69,10 +79,21 @@ def test_expand_gives_back_the_dimensions_that_integers_drop(shape):
         assert expanded.shape == box.counts
 
 
-@pytest.mark.parametrize(("selection", "shape", "dimension"), [
-    (5, (5,), 0), (-6, (5,), 0), (0, (0,), 0), ((0, 4), (5, 4), 1), ((..., -5), (5, 4), 1), (2**70, (5,), 0),
-    ((0, 0), (5,), 1), (0, (), 0), ((slice(None),) * 3, (5, 5), 2), ((..., 0, 0), (5,), 1),
-])
+@pytest.mark.parametrize(
+    ("selection", "shape", "dimension"),
+    [
+        (5, (5,), 0),
+        (-6, (5,), 0),
+        (0, (0,), 0),
+        ((0, 4), (5, 4), 1),
+        ((..., -5), (5, 4), 1),
+        (2**70, (5,), 0),
+        ((0, 0), (5,), 1),
+        (0, (), 0),
+        ((slice(None),) * 3, (5, 5), 2),
+        ((..., 0, 0), (5,), 1),
+    ],
+)
 def test_out_of_bounds_and_too_many(selection, shape, dimension):
     with pytest.raises(IndexError):
         np.empty(shape)[selection]
@@ -89,9 +110,15 @@ def test_what_numpy_refuses_too(selection):
         basic(selection, (2, 3))
 
 
-@pytest.mark.parametrize(("index", "exception"), [
-    (slice(None, None, 0), ValueError), (slice(1.0), TypeError), (slice("a", None), TypeError), (slice(None, [1]), TypeError),
-])
+@pytest.mark.parametrize(
+    ("index", "exception"),
+    [
+        (slice(None, None, 0), ValueError),
+        (slice(1.0), TypeError),
+        (slice("a", None), TypeError),
+        (slice(None, [1]), TypeError),
+    ],
+)
 def test_slices_of_something_else(index, exception):
     with pytest.raises(exception):
         np.empty(5)[index]
@@ -99,13 +126,26 @@ def test_slices_of_something_else(index, exception):
         basic(index, (5,))
 
 
-@pytest.mark.parametrize(("index", "feature"), [
-    (None, "newaxis"), ((0, None), "newaxis"), ("a", "field names"), (True, "boolean masks"), (np.False_, "boolean masks"),
-    (np.array(True), "boolean masks"), (np.ones((2, 3), bool), "boolean masks"), ((0, True), "boolean masks"),
-    ([0, 1], "lists and arrays of indices"), (np.array([0, 1]), "lists and arrays of indices"),
-    ((0, [1]), "lists and arrays of indices"), ((0, (1, 2)), "lists and arrays of indices"),
-    ([True, False], "lists and arrays of indices"), ((0, 0, None), "newaxis"), (["a"], "lists and arrays of indices"),
-])
+@pytest.mark.parametrize(
+    ("index", "feature"),
+    [
+        (None, "newaxis"),
+        ((0, None), "newaxis"),
+        ("a", "field names"),
+        (True, "boolean masks"),
+        (np.False_, "boolean masks"),
+        (np.array(True), "boolean masks"),
+        (np.ones((2, 3), bool), "boolean masks"),
+        ((0, True), "boolean masks"),
+        ([0, 1], "lists and arrays of indices"),
+        (np.array([0, 1]), "lists and arrays of indices"),
+        ((0, [1]), "lists and arrays of indices"),
+        ((0, (1, 2)), "lists and arrays of indices"),
+        ([True, False], "lists and arrays of indices"),
+        ((0, 0, None), "newaxis"),
+        (["a"], "lists and arrays of indices"),
+    ],
+)
 def test_what_a_box_cannot_express_is_unsupported(index, feature):
     """A mask is never taken for the integers 0 and 1."""
     with pytest.raises(UnsupportedError) as caught:

@@ -45,7 +45,7 @@ def run(arguments):
         # Asked for now: who lacks it should not learn so after a long write.
         from zcore.cli.picture import draw
     stem = os.path.splitext(source.name)[0]
-    output = Output(arguments.out, [stem + ending for _, ending, _ in FORMATS] + [PICTURE])
+    output = Output(arguments.out, [stem + ending for _, ending, _ in FORMATS] + [PICTURE] * (not arguments.no_picture))
     chunks = _chunks(arguments.chunks, data.nbytes)
 
     rows, failures, array = [], [], None

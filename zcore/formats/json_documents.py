@@ -9,6 +9,8 @@ Every refusal is a `MetadataError` that says where: path, document, member, what
 import json
 import re
 
+import numpy as np
+
 from zcore.errors import MetadataError, UnsupportedError
 
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
@@ -169,10 +171,17 @@ def render_json(members):
     long, to be read again.
     """
     _check_writable(members, 1)
-    raw = json.dumps(members, indent=4, sort_keys=True).encode("ascii")
+    raw = json.dumps(members, indent=4, sort_keys=True, default=_scalar).encode("ascii")
     if len(raw) > MAX_NBYTES:
         raise ValueError(f"a document of {len(raw)} bytes, at most {MAX_NBYTES} are read")
     return raw
+
+
+def _scalar(value):
+    """Return the number, text or truth value of a NumPy scalar, which JSON's encoder does not know."""
+    if isinstance(value, np.generic) and value.dtype.kind in "biufU":
+        return value.item()
+    raise TypeError(f"a {type(value).__name__} is no JSON value: {value!r:.60}")
 
 
 def _check_writable(value, depth):

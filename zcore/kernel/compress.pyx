@@ -187,7 +187,7 @@ def blosc_decompress(const uint8_t[::1] chunk not None, out=None, *, int64_t ite
             check_blocks(src, &header, &status)
         _check(&status, "decode")
         try:
-            # Not bytearray(n), which writes zeros: memory that is not touched costs nothing, should the chunk be damaged.
+            # Not bytearray(n), which writes zeros: memory that is not touched costs nothing, if the chunk is damaged.
             out = PyByteArray_FromStringAndSize(NULL, header.nbytes)
         except MemoryError:
             fail(&status, NO_MEMORY, 0, header.nbytes, 0)

@@ -93,6 +93,10 @@ class Store(ABC):
         check_key(key, self.key_flavour)
         return None
 
+    def describe(self, path: str) -> str:
+        """Return where the node at `path` is, for messages."""
+        return f"{path} in {self!r}" if path else repr(self)
+
     def locks(self, path: str, document: str) -> ObjectLocks:
         """Return the locks under which the objects of the node at `path` are replaced.
 

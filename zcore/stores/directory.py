@@ -125,6 +125,9 @@ class DirectoryStore(Store):
         found = self._read(key, byte_range)
         return None if found is None else (found[0], identity_of(found[1]))
 
+    def describe(self, path: str) -> str:
+        return os.path.join(self.path, path) if path else self.path
+
     def locks(self, path: str, document: str) -> ObjectLocks:
         directory = os.path.join(self.path, path) if path else self.path
         return locks_of((directory, document), directory, document)

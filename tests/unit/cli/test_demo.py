@@ -278,7 +278,14 @@ def test_its_own_results_are_replaced_and_nothing_else(tmp_path):
     assert zcore.open("zcore-demo/a.zmeta").shape == (9,)
     assert (tmp_path / "zcore-demo" / "note").read_text() == "kept"
     assert (tmp_path / "zcore-demo" / "a.zmeta" / "note").read_text() == "kept"
-    assert json.loads((tmp_path / "zcore-demo" / LIST).read_text())["made"] == ["a.zmeta", "b.zmeta", demo.PICTURE]
+    assert json.loads((tmp_path / "zcore-demo" / LIST).read_text())["made"] == ["a.zmeta", "b.zmeta"]
+
+
+def test_a_picture_that_is_not_its_own_is_kept(tmp_path, capsys):
+    assert main(["demo", save("a.npy", np.arange(6)), "--no-picture"]) == 0
+    (tmp_path / "zcore-demo" / demo.PICTURE).write_bytes(b"mine")
+    assert main(["demo", save("a.npy", np.arange(6))]) == 1
+    assert (tmp_path / "zcore-demo" / demo.PICTURE).read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize(("arguments", "what"), [

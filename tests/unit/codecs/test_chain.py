@@ -1,4 +1,5 @@
 """Chains of codecs: Zarr v3 core, "Chunk encoding", in Python and lowered to C."""
+
 import numpy as np
 import pytest
 
@@ -27,7 +28,9 @@ def test_kernel_and_python_agree(specs, shape):
     assert (decoded.shape, decoded.dtype) == (chunk.shape, chunk.dtype)
 
 
-@pytest.mark.parametrize("layout", [np.asfortranarray, lambda a: a[::-1, ::-1].copy()[::-1, ::-1], lambda a: np.repeat(a, 2, 1)[:, ::2]])
+@pytest.mark.parametrize(
+    "layout", [np.asfortranarray, lambda a: a[::-1, ::-1].copy()[::-1, ::-1], lambda a: np.repeat(a, 2, 1)[:, ::2]]
+)
 def test_chunks_of_any_layout_are_encoded_in_c_order(layout):
     chunk = np.arange(12, dtype="<i2").reshape(3, 4)
     chain = CodecChain((BYTES,), chunk.dtype, chunk.shape)

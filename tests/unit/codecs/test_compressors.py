@@ -1,4 +1,5 @@
 """The `blosc` codec."""
+
 import numpy as np
 import pytest
 
@@ -11,22 +12,47 @@ def content(n):
     return (np.arange(n) // 11 % 256).astype("u1").tobytes()
 
 
-@pytest.mark.parametrize(("given", "itemsize", "typesize", "shuffle"), [
-    ({}, 1, 1, "bitshuffle"), ({}, 2, 2, "shuffle"), ({}, 255, 255, "shuffle"), ({}, 256, 1, "shuffle"),
-    ({"shuffle": -1}, 1, 1, "bitshuffle"), ({"shuffle": 0}, 1, 1, "noshuffle"), ({"shuffle": 1}, 8, 8, "shuffle"),
-    ({"shuffle": 2}, 8, 8, "bitshuffle"), ({"typesize": 2}, 8, 2, "shuffle"), ({"shuffle": "noshuffle"}, 8, 8, "noshuffle"),
-])
+@pytest.mark.parametrize(
+    ("given", "itemsize", "typesize", "shuffle"),
+    [
+        ({}, 1, 1, "bitshuffle"),
+        ({}, 2, 2, "shuffle"),
+        ({}, 255, 255, "shuffle"),
+        ({}, 256, 1, "shuffle"),
+        ({"shuffle": -1}, 1, 1, "bitshuffle"),
+        ({"shuffle": 0}, 1, 1, "noshuffle"),
+        ({"shuffle": 1}, 8, 8, "shuffle"),
+        ({"shuffle": 2}, 8, 8, "bitshuffle"),
+        ({"typesize": 2}, 8, 2, "shuffle"),
+        ({"shuffle": "noshuffle"}, 8, 8, "noshuffle"),
+    ],
+)
 def test_what_is_left_open_is_chosen_by_the_item_size(given, itemsize, typesize, shuffle):
     """BL-ENC-02, BL-ENC-05"""
     codec = BloscCodec(**given).resolve(itemsize)
     assert (codec.typesize, codec.shuffle) == (typesize, shuffle)
 
 
-@pytest.mark.parametrize("keywords", [
-    {"cname": "gzip"}, {"cname": None}, {"clevel": -1}, {"clevel": 10}, {"clevel": 5.0}, {"clevel": True}, {"shuffle": 3},
-    {"shuffle": "bits"}, {"shuffle": True}, {"shuffle": 1.0}, {"typesize": 0}, {"typesize": 2.0}, {"blocksize": -1},
-    {"blocksize": 2**31}, {"blocksize": None},
-])
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"cname": "gzip"},
+        {"cname": None},
+        {"clevel": -1},
+        {"clevel": 10},
+        {"clevel": 5.0},
+        {"clevel": True},
+        {"shuffle": 3},
+        {"shuffle": "bits"},
+        {"shuffle": True},
+        {"shuffle": 1.0},
+        {"typesize": 0},
+        {"typesize": 2.0},
+        {"blocksize": -1},
+        {"blocksize": 2**31},
+        {"blocksize": None},
+    ],
+)
 def test_parameters_out_of_range(keywords):
     with pytest.raises(ValueError, match=next(iter(keywords))):
         BloscCodec(**keywords)

@@ -1,4 +1,5 @@
 """Snappy chunks, as zarr of 2016 wrote them and no c-blosc of today reads: through arrays, by both paths."""
+
 import itertools
 import runpy
 import sys
@@ -15,7 +16,8 @@ from zcore.kernel.blosc_header import validate
 
 MADE = runpy.run_path(str(Path(__file__).resolve().parents[2] / "fuzz" / "chunks.py"))
 snappy_chunk, SHUFFLE, BITSHUFFLE, NOT_SPLIT, MEMCPY = (
-    MADE[name] for name in ("snappy_chunk", "SHUFFLE", "BITSHUFFLE", "NOT_SPLIT", "MEMCPY"))
+    MADE[name] for name in ("snappy_chunk", "SHUFFLE", "BITSHUFFLE", "NOT_SPLIT", "MEMCPY")
+)
 MODES = list(itertools.product((0, SHUFFLE, BITSHUFFLE), (0, NOT_SPLIT)))
 
 
@@ -42,14 +44,31 @@ def test_every_mode_and_item_size(typesize):
             assert codec.decode(chunk, len(data)) == data, (flags, split, n_items)
 
 
+def snappy_array(store, **keywords):
+    """An array whose document says snappy, which cannot be created where c-blosc lacks it."""
+    zcore.open(store, mode="w", cname="lz4", **keywords)
+    store.set("__zmeta__", store.get("__zmeta__").replace(b'"lz4"', b'"snappy"'))
+    return zcore.open(store, mode="r+")
+
+
+def test_creation_needs_the_compressor(store):
+    if blosc.can_compress("snappy"):
+        pytest.skip("this c-blosc has snappy")
+    old = zcore.open(store, mode="w", shape=3, dtype="i4", cname="lz4")
+    old[:] = 7
+    with pytest.raises(zcore.UnsupportedError, match="snappy; it has blosclz"):
+        zcore.open(store, mode="w", shape=3, dtype="i4", cname="snappy")
+    assert old[:].tolist() == [7, 7, 7]
+
+
 def test_whole_arrays(store):
     for dtype, (flags, split) in itertools.product(("u1", ">i2", "<f8", "S3"), MODES):
         model = content(60 * 70, dtype).reshape(60, 70)
-        array = zcore.open(store, mode="w", shape=(60, 70), chunks=(32, 64), dtype=dtype, cname="snappy", clevel=5, shuffle=1)
+        array = snappy_array(store, shape=(60, 70), chunks=(32, 64), dtype=dtype)
         padded = np.zeros((64, 128), dtype)
         padded[:60, :70] = model
         for i, j in itertools.product(range(2), range(2)):
-            raw = padded[32 * i:32 * i + 32, 64 * j:64 * j + 64].tobytes()
+            raw = padded[32 * i : 32 * i + 32, 64 * j : 64 * j + 64].tobytes()
             size = np.dtype(dtype).itemsize
             store.set(f"__zdata__/{i}.{j}.blosc", snappy_chunk(raw, size, 256 * size, flags | split))
         assert array[...].tobytes() == model.tobytes()
@@ -61,8 +80,11 @@ def test_whole_arrays(store):
 def test_writes_into_them_need_a_compressor(store):
     """A merge reads the snappy chunk; what is written needs a c-blosc with snappy, or another document."""
     model = content(100, "<i4")
-    array = zcore.open(store, mode="w", shape=100, chunks=60, dtype="<i4", cname="snappy")
-    chunks = {f"__zdata__/{i}.blosc": snappy_chunk(np.resize(model[60 * i:60 * i + 60], 60).tobytes(), 4, 128, SHUFFLE) for i in range(2)}
+    array = snappy_array(store, shape=100, chunks=60, dtype="<i4")
+    chunks = {}
+    for i in range(2):
+        raw = np.resize(model[60 * i : 60 * i + 60], 60).tobytes()
+        chunks[f"__zdata__/{i}.blosc"] = snappy_chunk(raw, 4, 128, SHUFFLE)
     for key, raw in chunks.items():
         store.set(key, raw)
     if blosc.can_compress("snappy"):
@@ -82,7 +104,7 @@ def test_partial_writes_with_another_compressor(store):
     array = zcore.open(store, mode="w", shape=100, chunks=60, dtype="<i4", cname="lz4")
     for i in range(2):
         raw = np.zeros(60, "<i4")
-        raw[:len(model[60 * i:60 * i + 60])] = model[60 * i:60 * i + 60]
+        raw[: len(model[60 * i : 60 * i + 60])] = model[60 * i : 60 * i + 60]
         store.set(f"__zdata__/{i}.blosc", snappy_chunk(raw.tobytes(), 4, 128, BITSHUFFLE))
     array[50:70:3] = -1
     model[50:70:3] = -1
@@ -124,8 +146,10 @@ def test_without_strict(store):
     model = content(7 * 5, "<i4").reshape(7, 5)
     array = zcore.open(store, mode="w", shape=(7, 5), chunks=(4, 4), dtype="<i4", cname="lz4", strict=False)
     for i, j in itertools.product(range(2), range(2)):
-        part = model[4 * i:4 * i + 4, 4 * j:4 * j + 4]
-        store.set(f"__zdata__/{i}.{j}.blosc", snappy_chunk(part.tobytes(), 2, max(2, part.nbytes // 2), SHUFFLE | NOT_SPLIT))
+        part = model[4 * i : 4 * i + 4, 4 * j : 4 * j + 4]
+        store.set(
+            f"__zdata__/{i}.{j}.blosc", snappy_chunk(part.tobytes(), 2, max(2, part.nbytes // 2), SHUFFLE | NOT_SPLIT)
+        )
     assert array[...].tolist() == model.tolist()
     strict = zcore.open(store)
     with pytest.raises(zcore.CodecError):
@@ -135,8 +159,13 @@ def test_without_strict(store):
 @pytest.mark.parametrize("damage", ["longer", "shorter", "empty", "endless", "junk"])
 def test_damaged_streams(damage):
     stream = bytes(cramjam.snappy.compress_raw(bytes(1000)))
-    streams = {"longer": b"\xe9\x07" + stream[2:], "shorter": b"\xe7\x07" + stream[2:], "empty": b"\0",
-               "endless": b"\xff" * 20, "junk": stream[:2] + b"\xff" * 20}
+    streams = {
+        "longer": b"\xe9\x07" + stream[2:],
+        "shorter": b"\xe7\x07" + stream[2:],
+        "empty": b"\0",
+        "endless": b"\xff" * 20,
+        "junk": stream[:2] + b"\xff" * 20,
+    }
     chunk = MADE["container"](bytes(1000), lambda _: streams[damage], 2, 1, 1000, NOT_SPLIT)
     with pytest.raises(zcore.CodecError, match="snappy stream") as caught:
         BloscCodec(cname="snappy", typesize=1).decode(chunk, 1000)

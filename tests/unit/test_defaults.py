@@ -1,0 +1,58 @@
+"""What a call without a keyword does, and that a wrong one leaves an array alone."""
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zcore
+
+
+@pytest.mark.parametrize("dtype", ["i4", "f8", "S3", "U4", "bool", "M8[s]", [("a", "i4"), ("b", "U3")]])
+def test_elements_never_written_are_zero_or_empty(dtype):
+    array = zcore.create_array(zcore.MemoryStore(), shape=3, dtype=dtype, zarr_format="zmeta")
+    assert array[:].tolist() == np.zeros(3, dtype).tolist()
+
+
+def test_text_needs_a_length():
+    with pytest.raises(ValueError, match="such as 'U10'"):
+        zcore.create_array(zcore.MemoryStore(), shape=3, dtype=str, zarr_format="zmeta")
+
+
+@pytest.mark.parametrize("attributes", [[1], [], "ab", 0, {1: 2}, {"a": object()}])
+def test_attributes_that_are_none_leave_the_old_array(tmp_path, attributes):
+    old = zcore.open(tmp_path, mode="w", shape=4, dtype="i4", cname="lz4")
+    old[:] = 1
+    with pytest.raises(TypeError):
+        zcore.open(tmp_path, mode="w", shape=4, dtype="i4", cname="lz4", attributes=attributes)
+    assert zcore.open(tmp_path)[:].tolist() == [1, 1, 1, 1]
+
+
+def test_attributes_take_scalars_of_numpy(tmp_path):
+    array = zcore.open(tmp_path, mode="w", shape=4, dtype="i4", cname="lz4", attributes={"scale": np.float32(1.5)})
+    array.attrs.update(n=np.int64(3), ok=np.bool_(True))
+    assert dict(zcore.open(tmp_path).attrs) == {"n": 3, "ok": True, "scale": 1.5}
+
+
+def test_messages_say_what_to_do(tmp_path):
+    with pytest.raises(zcore.UnsupportedError, match="pass zarr_format='zmeta'"):
+        zcore.open(tmp_path, mode="w", shape=3, dtype="i4")
+    with pytest.raises(zcore.NodeNotFoundError, match="holds no array"):
+        zcore.open(tmp_path)
+    with pytest.raises(zcore.NodeNotFoundError, match="does not exist"):
+        zcore.open(tmp_path / "typo")
+    zcore.open(tmp_path / "a", mode="w", shape=3, dtype="i4", cname="lz4")
+    with pytest.raises(zcore.NodeNotFoundError, match="is of the format 'zmeta', asked for was 3"):
+        zcore.open(tmp_path / "a", zarr_format=3)
+
+
+def test_import_of_sources_that_are_not_built(tmp_path):
+    package = tmp_path / "zcore"
+    package.mkdir()
+    (package / "kernel").mkdir()
+    (package / "kernel" / "__init__.py").write_text("")
+    (package / "__init__.py").write_text(Path(zcore.__file__).read_text())
+    found = subprocess.run([sys.executable, "-c", "import zcore"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
+                           capture_output=True, text=True)
+    assert "which are not built" in found.stderr.splitlines()[-1]
