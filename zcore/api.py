@@ -146,12 +146,12 @@ def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="
 
 def _create(store, path, shape, dtype, chunks, fill_value, compressors, settings, zarr_format, attributes, options,
             overwrite):
+    if dtype is None:
+        raise TypeError("creating an array needs dtype=")
     format = FORMATS.get(zarr_format)
     if format is None:
         raise UnsupportedError(f"zarr_format is {zarr_format!r}, this version writes "
                                f"{', '.join(map(repr, FORMATS))}", feature=f"zarr_format {zarr_format}")
-    if dtype is None:
-        raise TypeError("creating an array needs dtype=")
     prefix = path + "/" if path else ""
     for document, other in _OTHER_FORMATS:
         if store.exists(prefix + document):
