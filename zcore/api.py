@@ -149,13 +149,13 @@ def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="
 
 def _create(store, path, shape, dtype, chunks, fill_value, compressors, settings, zarr_format, attributes, options,
             overwrite):
+    if dtype is None:
+        raise TypeError("creating an array needs dtype=")
     format = FORMATS.get(zarr_format)
     if format is None:
         raise UnsupportedError(
             f"this version cannot write zarr_format {zarr_format!r}; pass zarr_format="
             f"{' or '.join(map(repr, FORMATS))}", feature=f"zarr_format {zarr_format}")
-    if dtype is None:
-        raise TypeError("creating an array needs dtype=")
     dtype = np.dtype(dtype)
     if dtype.itemsize == 0:
         raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")

@@ -117,6 +117,9 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
     if n_bytes > BLOSC_MAX_NBYTES:
         fail(status, BLOSC_ENCODE, 0, n_bytes, -1)
         return -1
+    if compressor == SNAPPY and not has_format(FORMAT_SNAPPY):
+        fail(status, BLOSC_SNAPPY, 0, 0, FORMAT_SNAPPY)
+        return -1
     # c-blosc stores item sizes above 255 as 1; saying so here keeps the byte from wrapping.
     if typesize > 255:
         typesize = 1

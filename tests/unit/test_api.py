@@ -1,0 +1,372 @@
+"""Open and create: the session of the format's own document, modes, places, and wrong arguments."""
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.codecs import BloscCodec, Crc32cCodec
+
+GOLDEN = """{
+    "chunks": [
+        10000,
+        100
+    ],
+    "clevel": 3,
+    "cname": "lz4",
+    "dtype": "<i4",
+    "fill_value": 42,
+    "shape": [
+        1000000,
+        1000
+    ],
+    "shuffle": 1
+}"""
+
+
+def make(store, mode="w", **keywords):
+    return zcore.open(store, mode=mode, **{"shape": (6,), "chunks": (4,), "dtype": "<i4", "cname": "lz4", **keywords})
+
+
+def files(path):
+    return sorted(str(file.relative_to(path)) for file in pathlib.Path(path).rglob("*") if file.is_file())
+
+
+# The session of "Persistence" (2016), line for line; its arrays are opened once.
+
+
+def test_session_of_the_document(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    import zcore as zarr
+
+    z = zarr.open('example.zarr', mode='w', shape=(1000000, 1000),
+                  chunks=(10000, 100), dtype='i4', fill_value=42,
+                  cname='lz4', clevel=3, shuffle=1)
+    with open('example.zarr/__zmeta__') as file:
+        print(file.read())
+    assert capsys.readouterr().out == GOLDEN + "\n"
+    z.attrs['foo'] = 42
+    z.attrs['bar'] = 4.2
+    z.attrs['baz'] = 'quux'
+    with open('example.zarr/__zattr__') as file:
+        print(file.read())
+    assert capsys.readouterr().out == '{\n    "bar": 4.2,\n    "baz": "quux",\n    "foo": 42\n}\n'
+    import os
+    assert os.listdir('example.zarr/__zdata__') == []
+    z[:] = 0
+    assert sorted(os.listdir('example.zarr/__zdata__'))[:5] == [
+        '0.0.blosc', '0.1.blosc', '0.2.blosc', '0.3.blosc', '0.4.blosc']
+    assert z.nchunks_initialized == z.nchunks == 1000
+    assert files("example.zarr")[:2] == ["__zattr__", "__zdata__/0.0.blosc"] and len(files("example.zarr")) == 1002
+
+
+def test_the_chunk_of_the_document(tmp_path):
+    """ZM-CHK-02: 4.2.blosc is z[40:50, 20:30]."""
+    z = make(str(tmp_path), shape=(100, 100), chunks=(10, 10))
+    z[40:50, 20:30] = np.arange(100).reshape(10, 10)
+    assert files(tmp_path) == ["__zdata__/4.2.blosc", "__zmeta__"]
+    raw = zcore.blosc.decompress((tmp_path / "__zdata__/4.2.blosc").read_bytes())
+    assert np.frombuffer(raw, "<i4").tolist() == list(range(100))
+
+
+# Formats
+
+
+@pytest.mark.parametrize("keywords", [{"cname": "lz4"}, {"clevel": 0}, {"shuffle": 0}, {"zarr_format": "zmeta"}])
+def test_what_asks_for_this_format(tmp_path, keywords):
+    a = zcore.open(str(tmp_path), mode="w", shape=4, dtype="i1", **keywords)
+    assert a.metadata.zarr_format == "zmeta" and (tmp_path / "__zmeta__").exists()
+
+
+@pytest.mark.parametrize("zarr_format", [None, 3, 2, 1, "v3", b"zmeta"])
+def test_formats_that_are_not_there_yet(tmp_path, zarr_format):
+    with pytest.raises(zcore.UnsupportedError, match="zarr_format"):
+        zcore.open(str(tmp_path / "a"), mode="w", shape=4, dtype="i1", zarr_format=zarr_format)
+    with pytest.raises(zcore.UnsupportedError, match="zarr_format"):
+        zcore.create_array(str(tmp_path / "a"), shape=4, dtype="i1", zarr_format=zarr_format or 3)
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("document", ["zarr.json", ".zarray", ".zgroup", "meta"])
+def test_nodes_of_other_formats_are_known_and_left_alone(tmp_path, document):
+    (tmp_path / document).write_bytes(b"{}")
+    for mode in ("r", "r+", "a"):
+        with pytest.raises(zcore.UnsupportedError, match="Zarr v"):
+            zcore.open(str(tmp_path), mode=mode)
+    for mode in ("w", "w-"):
+        with pytest.raises(zcore.NodeExistsError, match=document):
+            make(str(tmp_path), mode)
+    assert files(tmp_path) == [document]
+
+
+def test_detection(tmp_path):
+    """ZM-LAY-02, ZM-LAY-03"""
+    with pytest.raises(zcore.NodeNotFoundError) as caught:
+        zcore.open(str(tmp_path / "none"))
+    assert caught.value.path == "" and not (tmp_path / "none").exists()
+    (tmp_path / "__zmeta__").mkdir()
+    with pytest.raises(zcore.NodeNotFoundError):
+        zcore.open(str(tmp_path))
+    (tmp_path / "__zmeta__").rmdir()
+    (tmp_path / "__zmeta__").write_bytes(b'{"shape": [1], "fill_value": ')
+    with pytest.raises(zcore.MetadataError, match="incomplete") as caught:
+        zcore.open(str(tmp_path))
+    assert caught.value.document == "__zmeta__"
+    (tmp_path / "__zmeta__").write_bytes(b"\x80\x02}q\x01(U\x05shapeq")
+    with pytest.raises(zcore.UnsupportedError, match="pickle"):
+        zcore.open(str(tmp_path))
+
+
+# Modes
+
+
+@pytest.fixture(params=["directory", "memory"])
+def store(request, tmp_path):
+    return str(tmp_path / "s") if request.param == "directory" else zcore.MemoryStore()
+
+
+def test_modes(store):
+    for mode in ("r", "r+"):
+        with pytest.raises(zcore.NodeNotFoundError):
+            make(store, mode)
+    with pytest.raises(zcore.NodeNotFoundError):
+        zcore.open(store, mode="a")
+    a = make(store, "a")
+    a[:] = 1
+    assert make(store, "a", shape=(99,))[:].tolist() == [1] * 6, "what exists is opened, not changed"
+    with pytest.raises(zcore.NodeExistsError):
+        make(store, "w-")
+    reader = zcore.open(store)
+    assert reader.read_only and reader[:].tolist() == [1] * 6
+    for change in (lambda: reader.__setitem__(0, 1), lambda: reader.resize(3), lambda: reader.append([1]),
+                   lambda: setattr(reader, "shape", (3,)), lambda: reader.attrs.update(x=1)):
+        with pytest.raises(zcore.ReadOnlyError):
+            change()
+    writer = zcore.open(store, mode="r+")
+    assert not writer.read_only
+    writer[0] = 2
+    assert reader[0] == 2
+    fresh = make(store, "w", dtype="<f8", shape=(2, 2), chunks=(1, 2))
+    assert fresh[:].tolist() == [[0, 0], [0, 0]] and fresh.nchunks_initialized == 0
+    assert zcore.open(store).dtype == "f8"
+
+
+def test_create_where_nothing_is(store):
+    a = make(store, "w-")
+    assert a.shape == (6,) and not a.read_only
+
+
+@pytest.mark.parametrize("mode", ["", "R", "rw", "x", "w+", None, 1])
+def test_wrong_modes(store, mode):
+    with pytest.raises(ValueError, match="mode"):
+        make(store, mode)
+
+
+def test_overwrite(store):
+    options = {"shape": 4, "dtype": "i4", "zarr_format": "zmeta"}
+    zcore.create_array(store, **options)[:] = 5
+    with pytest.raises(zcore.NodeExistsError):
+        zcore.create_array(store, **options)
+    assert zcore.open(store)[:].tolist() == [5] * 4
+    assert zcore.create_array(store, overwrite=True, **options)[:].tolist() == [0] * 4
+
+
+def test_a_failed_create_leaves_what_was_there(store):
+    make(store)[:] = 5
+    for wrong in ({"dtype": "O"}, {"clevel": 10}, {"shape": -1}, {"fill_value": "x"}, {"chunks": 0}, {"cname": "none"},
+                  {"attributes": {1: 2}}, {"dtype": None}, {"shape": ()}, {"chunks": (1, 2)}):
+        with pytest.raises((ValueError, TypeError, zcore.UnsupportedError)):
+            make(store, "w", **wrong)
+        assert zcore.open(store)[:].tolist() == [5] * 6
+
+
+def test_read_only_stores(tmp_path):
+    make(str(tmp_path / "a"))[:] = 5
+    for read_only in (zcore.DirectoryStore(str(tmp_path / "a"), read_only=True),
+                      zcore.MemoryStore({name: (tmp_path / "a" / name).read_bytes() for name in files(tmp_path / "a")}, read_only=True)):
+        for mode in ("r", "r+", "a"):
+            a = zcore.open(read_only, mode=mode)
+            assert a.read_only and a[:].tolist() == [5] * 6
+            with pytest.raises(zcore.ReadOnlyError):
+                a[0] = 1
+        for mode in ("w", "w-"):
+            with pytest.raises((zcore.ReadOnlyError, zcore.NodeExistsError)):
+                make(read_only, mode)
+    with pytest.raises(zcore.ReadOnlyError):
+        make(zcore.DirectoryStore(str(tmp_path / "new"), read_only=True))
+    assert files(tmp_path) == ["a/__zdata__/0.blosc", "a/__zdata__/1.blosc", "a/__zmeta__"]
+
+
+# Places
+
+
+def test_places(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make("x y é.zarr")[:] = 3
+    base = tmp_path / "x y é.zarr"
+    uri = zcore.DirectoryStore(str(base)).uri
+    assert uri.startswith("file:///") and "%20" in uri
+    for place in ("x y é.zarr", str(base), base, uri, "file://localhost" + uri[7:], zcore.DirectoryStore(base), "./x y é.zarr/"):
+        assert zcore.open(place)[:].tolist() == [3] * 6
+
+
+@pytest.mark.parametrize("place", ["http://example.org/a", "s3://bucket/a", "memory://a"])
+def test_uris_of_other_kinds(place):
+    with pytest.raises(zcore.UnsupportedError):
+        zcore.open(place)
+
+
+@pytest.mark.parametrize("place", [None, 5, 1.5, [], object(), b"bytes", {"a": b""}])
+def test_what_is_no_place(place):
+    with pytest.raises(TypeError):
+        zcore.open(place)
+    with pytest.raises(TypeError):
+        zcore.create_array(place, shape=1, dtype="i1", zarr_format="zmeta")
+
+
+def test_empty_place():
+    with pytest.raises(ValueError, match="empty"):
+        zcore.open("")
+
+
+@pytest.mark.parametrize("path", ["", "a", "a/b", "a/b/c.d", "é", "/a/b"])
+def test_arrays_below_a_path(store, path):
+    a = make(store, path=path)
+    a[1:5] = [1, 2, 3, 4]
+    a.attrs["k"] = path
+    clean = path.lstrip("/")
+    assert (a.path, a.name, a.basename) == (clean, "/" + clean, clean.rpartition("/")[2])
+    b = zcore.open(store, path=clean)
+    assert b[:].tolist() == [0, 1, 2, 3, 4, 0] and b.attrs["k"] == path and b.nchunks_initialized == 2
+    assert sorted(a.store.list_prefix(clean + "/" if clean else "")) == [
+        f"{clean}/{name}".lstrip("/") for name in ("__zattr__", "__zdata__/0.blosc", "__zdata__/1.blosc", "__zmeta__")]
+    make(store, path="other")[:] = 9
+    a.resize(2)
+    assert zcore.open(store, path="other")[:].tolist() == [9] * 6
+    make(store, "w", path=clean)
+    assert zcore.open(store, path=clean)[:].tolist() == [0] * 6
+    assert zcore.open(store, path="other")[:].tolist() == [9] * 6
+
+
+@pytest.mark.parametrize("path", ["..", "../x", "a/../b", "a//b", "a/", "//a", "/", "a/.", ".", "a\0b", "\ud800",
+                                  ".__zc_tmp.1", "a/.__zc_tmp.x"])
+def test_paths_that_are_no_keys(tmp_path, store, path):
+    calls = [lambda: make(store, path=path), lambda: make(store, "a", path=path),
+             lambda: zcore.create_array(store, name=path, shape=4, dtype="i4", zarr_format="zmeta", overwrite=True)]
+    if path == "/":
+        make(store)
+        assert zcore.open(store, path="/").path == "", "the root has this name"
+        return
+    for call in (*calls, lambda: zcore.open(store, path=path)):
+        with pytest.raises(zcore.InvalidKeyError):
+            call()
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("path", [5, None, b"a", ["a"], 0, False])
+def test_paths_of_a_wrong_type(store, path):
+    with pytest.raises(TypeError):
+        make(store, path=path)
+    if path is not None:
+        with pytest.raises(TypeError):
+            zcore.create_array(store, name=path, shape=4, dtype="i4", zarr_format="zmeta")
+
+
+# Arguments
+
+
+def test_misuse(store):
+    for call in (
+        lambda: zcore.open(), lambda: zcore.open(store, "w", (4,)), lambda: zcore.open(store, mode="w"),
+        lambda: zcore.open(store, mode="w", shape=4), lambda: make(store, fill=3), lambda: make(store, dtype="x4"),
+        lambda: zcore.create_array(store, (4,)), lambda: zcore.create_array(store, shape=4),
+        lambda: zcore.create_array(store, shape=4, dtype="i4", cname="lz4"),
+        lambda: make(store, shape=4.0), lambda: make(store, shape="ab"), lambda: make(store, shape=(4, None), chunks=(2, 2)),
+        lambda: make(store, shape=True), lambda: make(store, chunks=2.0), lambda: make(store, chunks=(True,)),
+        lambda: make(store, cname=None, compressors=5, zarr_format="zmeta"), lambda: make(store, cname=None, compressors="lz4", zarr_format="zmeta"),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    for keywords in ({"missing": "error"}, {"missing": None}, {"threads": 0}, {"threads": -1}, {"threads": True}, {"threads": "2"},
+                     {"shape": -1}, {"shape": (2**62, 2**62), "chunks": (1, 1)}, {"chunks": 0}, {"chunks": (-1,)},
+                     {"cname": "lzma"}, {"clevel": 10}, {"clevel": "5"}, {"shuffle": 3}, {"fill_value": 2**31},
+                     {"fill_value": [1]}, {"fill_value": "x"}, {"dtype": "M8"}, {"shape": ()},
+                     {"compressors": BloscCodec()}, {"shape": 2**31, "chunks": 2**31, "dtype": "i1"}):
+        with pytest.raises(ValueError):
+            make(store, **keywords)
+    for dtype in ("O", "f16", object, "T", [("a", "O")]):
+        with pytest.raises(zcore.UnsupportedError):
+            make(store, dtype=dtype)
+    with pytest.raises(zcore.NodeNotFoundError):
+        zcore.open(store)
+
+
+@pytest.mark.parametrize(("compressors", "cname", "clevel", "shuffle"), [
+    (BloscCodec(cname="zstd", clevel=9, shuffle=2), "zstd", 9, 2), (BloscCodec(shuffle="noshuffle"), "zstd", 5, 0),
+    ({"name": "blosc", "configuration": {"cname": "zlib"}}, "zlib", 5, 1), ([BloscCodec(cname="lz4hc")], "lz4hc", 5, 1),
+    ("auto", "lz4", 5, 1),
+])
+def test_compressors(store, compressors, cname, clevel, shuffle):
+    a = zcore.create_array(store, shape=4, dtype="i4", zarr_format="zmeta", compressors=compressors)
+    document = a.store.get("__zmeta__").decode()
+    assert f'"cname": "{cname}"' in document and f'"clevel": {clevel}' in document and f'"shuffle": {shuffle}' in document
+    assert a.codecs[0].cname == cname and a.codecs[0].typesize == 4
+
+
+@pytest.mark.parametrize("compressors", [None, [], Crc32cCodec(), [BloscCodec(), Crc32cCodec()], BloscCodec(typesize=2),
+                                         BloscCodec(blocksize=128), {"name": "gzip"}, {}])
+def test_compressors_that_the_format_cannot_express(store, compressors):
+    with pytest.raises((ValueError, zcore.UnknownCodecError)):
+        zcore.create_array(store, shape=4, dtype="i4", zarr_format="zmeta", compressors=compressors)
+
+
+@pytest.mark.parametrize(("dtype", "fill_value", "element"), [
+    ("<i4", -7, -7), (">u2", 65535, 65535), ("|b1", True, True), ("<f8", float("nan"), float("nan")), ("<f4", -0.0, -0.0),
+    (">f2", float("-inf"), float("-inf")), ("<c8", 1 - 2j, 1 - 2j), ("<c16", complex("nan+1j"), complex("nan+1j")), ("|S5", b"ab", b"ab"), ("|S5", 0, b"0"),
+    ("<U3", "é", "é"), ("<U3", 0, "0"), ("<M8[D]", "2020-02-03", np.datetime64("2020-02-03")), (">M8[ns]", "NaT", np.datetime64("NaT")),
+    ("<m8[s]", 5, np.timedelta64(5, "s")), ("|V3", b"abc", np.void(b"abc")), ("<i4", None, 0), ("|S3", None, b""), ("<U2", None, ""),
+    ("<M8[D]", None, np.datetime64(0, "D")), ([("a", "<i4"), ("b", "|S2")], 0, (0, b"0")), ([("a", "<i4"), ("b", "|S2")], None, (0, b"")),
+])
+def test_fill_values(store, dtype, fill_value, element):
+    """ZM-META-07 to ZM-META-10: what is read, what the handle says, and what a reopened one says."""
+    a = make(store, dtype=dtype, fill_value=fill_value)
+    expected = np.zeros((), a.dtype)
+    expected[()] = element
+    for array in (a, zcore.open(store)):
+        assert array[3].tobytes() == expected[()].tobytes()
+        assert array[...].tobytes() == expected.tobytes() * 6
+        if fill_value is None:
+            assert array.fill_value is None
+        else:
+            assert array.fill_value.tobytes() == expected[()].tobytes() and type(array.fill_value) is a.dtype.type
+    assert a.nchunks_initialized == 0
+    a[:] = expected
+    assert a.nchunks_initialized == 0, "what is all fill value is not stored"
+    assert a[...].tobytes() == expected.tobytes() * 6
+
+
+def test_options_are_properties(store):
+    a = make(store, lock=None, missing="raise", threads=3, strict=False, write_empty_chunks=True)
+    assert (a.lock, a.missing, a.threads, a.strict) == (False, "raise", 3, False)
+    a = zcore.open(store)
+    assert (a.lock, a.missing, a.threads, a.strict) == (True, "fill", None, True)
+
+
+@pytest.mark.parametrize("chunks", [None, "auto", "1 KB", 4, (4,), (10**6,), [np.int64(4)]])
+def test_chunks(store, chunks):
+    a = make(store, chunks=chunks, shape=(1000,))
+    assert len(a.chunks) == 1 and type(a.chunks[0]) is int
+    a[5:900] = np.arange(895)
+    assert zcore.open(store)[5:900].tolist() == list(range(895))
+
+
+def test_fsync(tmp_path, monkeypatch):
+    synced = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(fd) or real(fd))
+    make(str(tmp_path / "a"), fsync=True)
+    assert synced
+    a = zcore.open(str(tmp_path / "a"), mode="r+", fsync=True)
+    a[:] = 1
+    assert a.store.fsync and a[:].tolist() == [1] * 6
