@@ -1,4 +1,5 @@
 """Open and create: the session of the format's own document, modes, places, and wrong arguments."""
+
 import os
 import pathlib
 
@@ -40,23 +41,37 @@ def test_session_of_the_document(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     import zcore as zarr
 
-    z = zarr.open('example.zarr', mode='w', shape=(1000000, 1000),
-                  chunks=(10000, 100), dtype='i4', fill_value=42,
-                  cname='lz4', clevel=3, shuffle=1)
-    with open('example.zarr/__zmeta__') as file:
+    z = zarr.open(
+        "example.zarr",
+        mode="w",
+        shape=(1000000, 1000),
+        chunks=(10000, 100),
+        dtype="i4",
+        fill_value=42,
+        cname="lz4",
+        clevel=3,
+        shuffle=1,
+    )
+    with open("example.zarr/__zmeta__") as file:
         print(file.read())
     assert capsys.readouterr().out == GOLDEN + "\n"
-    z.attrs['foo'] = 42
-    z.attrs['bar'] = 4.2
-    z.attrs['baz'] = 'quux'
-    with open('example.zarr/__zattr__') as file:
+    z.attrs["foo"] = 42
+    z.attrs["bar"] = 4.2
+    z.attrs["baz"] = "quux"
+    with open("example.zarr/__zattr__") as file:
         print(file.read())
     assert capsys.readouterr().out == '{\n    "bar": 4.2,\n    "baz": "quux",\n    "foo": 42\n}\n'
     import os
-    assert os.listdir('example.zarr/__zdata__') == []
+
+    assert os.listdir("example.zarr/__zdata__") == []
     z[:] = 0
-    assert sorted(os.listdir('example.zarr/__zdata__'))[:5] == [
-        '0.0.blosc', '0.1.blosc', '0.2.blosc', '0.3.blosc', '0.4.blosc']
+    assert sorted(os.listdir("example.zarr/__zdata__"))[:5] == [
+        "0.0.blosc",
+        "0.1.blosc",
+        "0.2.blosc",
+        "0.3.blosc",
+        "0.4.blosc",
+    ]
     assert z.nchunks_initialized == z.nchunks == 1000
     assert files("example.zarr")[:2] == ["__zattr__", "__zdata__/0.0.blosc"] and len(files("example.zarr")) == 1002
 
@@ -139,8 +154,13 @@ def test_modes(store):
         make(store, "w-")
     reader = zcore.open(store)
     assert reader.read_only and reader[:].tolist() == [1] * 6
-    for change in (lambda: reader.__setitem__(0, 1), lambda: reader.resize(3), lambda: reader.append([1]),
-                   lambda: setattr(reader, "shape", (3,)), lambda: reader.attrs.update(x=1)):
+    for change in (
+        lambda: reader.__setitem__(0, 1),
+        lambda: reader.resize(3),
+        lambda: reader.append([1]),
+        lambda: setattr(reader, "shape", (3,)),
+        lambda: reader.attrs.update(x=1),
+    ):
         with pytest.raises(zcore.ReadOnlyError):
             change()
     writer = zcore.open(store, mode="r+")
@@ -174,8 +194,18 @@ def test_overwrite(store):
 
 def test_a_failed_create_leaves_what_was_there(store):
     make(store)[:] = 5
-    for wrong in ({"dtype": "O"}, {"clevel": 10}, {"shape": -1}, {"fill_value": "x"}, {"chunks": 0}, {"cname": "none"},
-                  {"attributes": {1: 2}}, {"dtype": None}, {"shape": ()}, {"chunks": (1, 2)}):
+    for wrong in (
+        {"dtype": "O"},
+        {"clevel": 10},
+        {"shape": -1},
+        {"fill_value": "x"},
+        {"chunks": 0},
+        {"cname": "none"},
+        {"attributes": {1: 2}},
+        {"dtype": None},
+        {"shape": ()},
+        {"chunks": (1, 2)},
+    ):
         with pytest.raises((ValueError, TypeError, zcore.UnsupportedError)):
             make(store, "w", **wrong)
         assert zcore.open(store)[:].tolist() == [5] * 6
@@ -183,8 +213,12 @@ def test_a_failed_create_leaves_what_was_there(store):
 
 def test_read_only_stores(tmp_path):
     make(str(tmp_path / "a"))[:] = 5
-    for read_only in (zcore.DirectoryStore(str(tmp_path / "a"), read_only=True),
-                      zcore.MemoryStore({name: (tmp_path / "a" / name).read_bytes() for name in files(tmp_path / "a")}, read_only=True)):
+    for read_only in (
+        zcore.DirectoryStore(str(tmp_path / "a"), read_only=True),
+        zcore.MemoryStore(
+            {name: (tmp_path / "a" / name).read_bytes() for name in files(tmp_path / "a")}, read_only=True
+        ),
+    ):
         for mode in ("r", "r+", "a"):
             a = zcore.open(read_only, mode=mode)
             assert a.read_only and a[:].tolist() == [5] * 6
@@ -207,7 +241,15 @@ def test_places(tmp_path, monkeypatch):
     base = tmp_path / "x y é.zarr"
     uri = zcore.DirectoryStore(str(base)).uri
     assert uri.startswith("file:///") and "%20" in uri
-    for place in ("x y é.zarr", str(base), base, uri, "file://localhost" + uri[7:], zcore.DirectoryStore(base), "./x y é.zarr/"):
+    for place in (
+        "x y é.zarr",
+        str(base),
+        base,
+        uri,
+        "file://localhost" + uri[7:],
+        zcore.DirectoryStore(base),
+        "./x y é.zarr/",
+    ):
         assert zcore.open(place)[:].tolist() == [3] * 6
 
 
@@ -240,7 +282,8 @@ def test_arrays_below_a_path(store, path):
     b = zcore.open(store, path=clean)
     assert b[:].tolist() == [0, 1, 2, 3, 4, 0] and b.attrs["k"] == path and b.nchunks_initialized == 2
     assert sorted(a.store.list_prefix(clean + "/" if clean else "")) == [
-        f"{clean}/{name}".lstrip("/") for name in ("__zattr__", "__zdata__/0.blosc", "__zdata__/1.blosc", "__zmeta__")]
+        f"{clean}/{name}".lstrip("/") for name in ("__zattr__", "__zdata__/0.blosc", "__zdata__/1.blosc", "__zmeta__")
+    ]
     make(store, path="other")[:] = 9
     a.resize(2)
     assert zcore.open(store, path="other")[:].tolist() == [9] * 6
@@ -249,11 +292,16 @@ def test_arrays_below_a_path(store, path):
     assert zcore.open(store, path="other")[:].tolist() == [9] * 6
 
 
-@pytest.mark.parametrize("path", ["..", "../x", "a/../b", "a//b", "a/", "//a", "/", "a/.", ".", "a\0b", "\ud800",
-                                  ".__zc_tmp.1", "a/.__zc_tmp.x"])
+@pytest.mark.parametrize(
+    "path",
+    ["..", "../x", "a/../b", "a//b", "a/", "//a", "/", "a/.", ".", "a\0b", "\ud800", ".__zc_tmp.1", "a/.__zc_tmp.x"],
+)
 def test_paths_that_are_no_keys(tmp_path, store, path):
-    calls = [lambda: make(store, path=path), lambda: make(store, "a", path=path),
-             lambda: zcore.create_array(store, name=path, shape=4, dtype="i4", zarr_format="zmeta", overwrite=True)]
+    calls = [
+        lambda: make(store, path=path),
+        lambda: make(store, "a", path=path),
+        lambda: zcore.create_array(store, name=path, shape=4, dtype="i4", zarr_format="zmeta", overwrite=True),
+    ]
     if path == "/":
         make(store)
         assert zcore.open(store, path="/").path == "", "the root has this name"
@@ -278,21 +326,49 @@ def test_paths_of_a_wrong_type(store, path):
 
 def test_misuse(store):
     for call in (
-        lambda: zcore.open(), lambda: zcore.open(store, "w", (4,)), lambda: zcore.open(store, mode="w"),
-        lambda: zcore.open(store, mode="w", shape=4), lambda: make(store, fill=3), lambda: make(store, dtype="x4"),
-        lambda: zcore.create_array(store, (4,)), lambda: zcore.create_array(store, shape=4),
+        lambda: zcore.open(),
+        lambda: zcore.open(store, "w", (4,)),
+        lambda: zcore.open(store, mode="w"),
+        lambda: zcore.open(store, mode="w", shape=4),
+        lambda: make(store, fill=3),
+        lambda: make(store, dtype="x4"),
+        lambda: zcore.create_array(store, (4,)),
+        lambda: zcore.create_array(store, shape=4),
         lambda: zcore.create_array(store, shape=4, dtype="i4", cname="lz4"),
-        lambda: make(store, shape=4.0), lambda: make(store, shape="ab"), lambda: make(store, shape=(4, None), chunks=(2, 2)),
-        lambda: make(store, shape=True), lambda: make(store, chunks=2.0), lambda: make(store, chunks=(True,)),
-        lambda: make(store, cname=None, compressors=5, zarr_format="zmeta"), lambda: make(store, cname=None, compressors="lz4", zarr_format="zmeta"),
+        lambda: make(store, shape=4.0),
+        lambda: make(store, shape="ab"),
+        lambda: make(store, shape=(4, None), chunks=(2, 2)),
+        lambda: make(store, shape=True),
+        lambda: make(store, chunks=2.0),
+        lambda: make(store, chunks=(True,)),
+        lambda: make(store, cname=None, compressors=5, zarr_format="zmeta"),
+        lambda: make(store, cname=None, compressors="lz4", zarr_format="zmeta"),
     ):
         with pytest.raises(TypeError):
             call()
-    for keywords in ({"missing": "error"}, {"missing": None}, {"threads": 0}, {"threads": -1}, {"threads": True}, {"threads": "2"},
-                     {"shape": -1}, {"shape": (2**62, 2**62), "chunks": (1, 1)}, {"chunks": 0}, {"chunks": (-1,)},
-                     {"cname": "lzma"}, {"clevel": 10}, {"clevel": "5"}, {"shuffle": 3}, {"fill_value": 2**31},
-                     {"fill_value": [1]}, {"fill_value": "x"}, {"dtype": "M8"}, {"shape": ()},
-                     {"compressors": BloscCodec()}, {"shape": 2**31, "chunks": 2**31, "dtype": "i1"}):
+    for keywords in (
+        {"missing": "error"},
+        {"missing": None},
+        {"threads": 0},
+        {"threads": -1},
+        {"threads": True},
+        {"threads": "2"},
+        {"shape": -1},
+        {"shape": (2**62, 2**62), "chunks": (1, 1)},
+        {"chunks": 0},
+        {"chunks": (-2,)},
+        {"cname": "lzma"},
+        {"clevel": 10},
+        {"clevel": "5"},
+        {"shuffle": 3},
+        {"fill_value": 2**31},
+        {"fill_value": [1]},
+        {"fill_value": "x"},
+        {"dtype": "M8"},
+        {"shape": ()},
+        {"compressors": BloscCodec()},
+        {"shape": 2**31, "chunks": 2**31, "dtype": "i1"},
+    ):
         with pytest.raises(ValueError):
             make(store, **keywords)
     for dtype in ("O", "f16", object, "T", [("a", "O")]):
@@ -302,32 +378,70 @@ def test_misuse(store):
         zcore.open(store)
 
 
-@pytest.mark.parametrize(("compressors", "cname", "clevel", "shuffle"), [
-    (BloscCodec(cname="zstd", clevel=9, shuffle=2), "zstd", 9, 2), (BloscCodec(shuffle="noshuffle"), "zstd", 5, 0),
-    ({"name": "blosc", "configuration": {"cname": "zlib"}}, "zlib", 5, 1), ([BloscCodec(cname="lz4hc")], "lz4hc", 5, 1),
-    ("auto", "lz4", 5, 1),
-])
+@pytest.mark.parametrize(
+    ("compressors", "cname", "clevel", "shuffle"),
+    [
+        (BloscCodec(cname="zstd", clevel=9, shuffle=2), "zstd", 9, 2),
+        (BloscCodec(shuffle="noshuffle"), "zstd", 5, 0),
+        ({"name": "blosc", "configuration": {"cname": "zlib"}}, "zlib", 5, 1),
+        ([BloscCodec(cname="lz4hc")], "lz4hc", 5, 1),
+        ("auto", "lz4", 5, 1),
+    ],
+)
 def test_compressors(store, compressors, cname, clevel, shuffle):
     a = zcore.create_array(store, shape=4, dtype="i4", zarr_format="zmeta", compressors=compressors)
     document = a.store.get("__zmeta__").decode()
-    assert f'"cname": "{cname}"' in document and f'"clevel": {clevel}' in document and f'"shuffle": {shuffle}' in document
+    assert (
+        f'"cname": "{cname}"' in document and f'"clevel": {clevel}' in document and f'"shuffle": {shuffle}' in document
+    )
     assert a.codecs[0].cname == cname and a.codecs[0].typesize == 4
 
 
-@pytest.mark.parametrize("compressors", [None, [], Crc32cCodec(), [BloscCodec(), Crc32cCodec()], BloscCodec(typesize=2),
-                                         BloscCodec(blocksize=128), {"name": "gzip"}, {}])
+@pytest.mark.parametrize(
+    "compressors",
+    [
+        None,
+        [],
+        Crc32cCodec(),
+        [BloscCodec(), Crc32cCodec()],
+        BloscCodec(typesize=2),
+        BloscCodec(blocksize=128),
+        {"name": "gzip"},
+        {},
+    ],
+)
 def test_compressors_that_the_format_cannot_express(store, compressors):
     with pytest.raises((ValueError, zcore.UnknownCodecError)):
         zcore.create_array(store, shape=4, dtype="i4", zarr_format="zmeta", compressors=compressors)
 
 
-@pytest.mark.parametrize(("dtype", "fill_value", "element"), [
-    ("<i4", -7, -7), (">u2", 65535, 65535), ("|b1", True, True), ("<f8", float("nan"), float("nan")), ("<f4", -0.0, -0.0),
-    (">f2", float("-inf"), float("-inf")), ("<c8", 1 - 2j, 1 - 2j), ("<c16", complex("nan+1j"), complex("nan+1j")), ("|S5", b"ab", b"ab"), ("|S5", 0, b"0"),
-    ("<U3", "é", "é"), ("<U3", 0, "0"), ("<M8[D]", "2020-02-03", np.datetime64("2020-02-03")), (">M8[ns]", "NaT", np.datetime64("NaT")),
-    ("<m8[s]", 5, np.timedelta64(5, "s")), ("|V3", b"abc", np.void(b"abc")), ("<i4", None, 0), ("|S3", None, b""), ("<U2", None, ""),
-    ("<M8[D]", None, np.datetime64(0, "D")), ([("a", "<i4"), ("b", "|S2")], 0, (0, b"0")), ([("a", "<i4"), ("b", "|S2")], None, (0, b"")),
-])
+@pytest.mark.parametrize(
+    ("dtype", "fill_value", "element"),
+    [
+        ("<i4", -7, -7),
+        (">u2", 65535, 65535),
+        ("|b1", True, True),
+        ("<f8", float("nan"), float("nan")),
+        ("<f4", -0.0, -0.0),
+        (">f2", float("-inf"), float("-inf")),
+        ("<c8", 1 - 2j, 1 - 2j),
+        ("<c16", complex("nan+1j"), complex("nan+1j")),
+        ("|S5", b"ab", b"ab"),
+        ("|S5", 0, b"0"),
+        ("<U3", "é", "é"),
+        ("<U3", 0, "0"),
+        ("<M8[D]", "2020-02-03", np.datetime64("2020-02-03")),
+        (">M8[ns]", "NaT", np.datetime64("NaT")),
+        ("<m8[s]", 5, np.timedelta64(5, "s")),
+        ("|V3", b"abc", np.void(b"abc")),
+        ("<i4", None, 0),
+        ("|S3", None, b""),
+        ("<U2", None, ""),
+        ("<M8[D]", None, np.datetime64(0, "D")),
+        ([("a", "<i4"), ("b", "|S2")], 0, (0, b"0")),
+        ([("a", "<i4"), ("b", "|S2")], None, (0, b"")),
+    ],
+)
 def test_fill_values(store, dtype, fill_value, element):
     """ZM-META-07 to ZM-META-10: what is read, what the handle says, and what a reopened one says."""
     a = make(store, dtype=dtype, fill_value=fill_value)

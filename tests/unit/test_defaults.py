@@ -1,4 +1,5 @@
 """What a call without a keyword does, and that a wrong one leaves an array alone."""
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,11 +49,8 @@ def test_messages_say_what_to_do(tmp_path):
 
 
 def test_import_of_sources_that_are_not_built(tmp_path):
-    package = tmp_path / "zcore"
-    package.mkdir()
-    (package / "kernel").mkdir()
-    (package / "kernel" / "__init__.py").write_text("")
-    (package / "__init__.py").write_text(Path(zcore.__file__).read_text())
+    shutil.copytree(Path(zcore.__file__).parent, tmp_path / "zcore",
+                    ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
     found = subprocess.run([sys.executable, "-c", "import zcore"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
                            capture_output=True, text=True)
     assert "which are not built" in found.stderr.splitlines()[-1]

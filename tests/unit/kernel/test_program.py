@@ -1,4 +1,5 @@
 """Codec chains in C: what cannot be lowered is refused; what they do is shown with the codecs."""
+
 import pytest
 
 from zcore.errors import ChecksumError, CodecError, UnsupportedError
@@ -7,10 +8,16 @@ from zcore.kernel.program import Program
 BLOSC = ("blosc", "lz4", 5, 1, 4, 0)
 
 
-@pytest.mark.parametrize(("steps", "match"), [
-    ([("gzip", 5)], "no C form"), ([BLOSC, BLOSC], "only one compressor"), ([("crc32c",), BLOSC], "before all checksums"),
-    ([("crc32c",)] * 9, "at most 8"), ([("blosc", "lz5", 5, 1, 4, 0)], "unknown"),
-])
+@pytest.mark.parametrize(
+    ("steps", "match"),
+    [
+        ([("gzip", 5)], "no C form"),
+        ([BLOSC, BLOSC], "only one compressor"),
+        ([("crc32c",), BLOSC], "before all checksums"),
+        ([("crc32c",)] * 9, "at most 8"),
+        ([("blosc", "lz5", 5, 1, 4, 0)], "unknown"),
+    ],
+)
 def test_what_cannot_be_lowered(steps, match):
     with pytest.raises(ValueError, match=match):
         Program(steps)
