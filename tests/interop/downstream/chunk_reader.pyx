@@ -1,11 +1,12 @@
 # cython: language_level=3
-"""A program of somebody else: it decodes a blosc chunk through the kernel, without the GIL."""
+"""A program of somebody else: it reads and decodes a blosc chunk through the kernel, without the GIL."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 from zcore.kernel.blosc_header cimport BloscHeader, check_header
 from zcore.kernel.compress cimport blosc_decode
 from zcore.kernel.crc32c cimport crc32c
+from zcore.kernel.fileio cimport ABSENT, Buffer, buffer_free, object_close, object_open, object_read
 from zcore.kernel.grid cimport Axis, Span, axis_init, axis_span
 from zcore.kernel.status cimport Status, check, status_clear
 
@@ -52,3 +53,28 @@ def decode(const uint8_t[::1] stored not None, int64_t itemsize):
         return content[:header.nbytes]
     finally:
         free(content)
+
+
+def read(int directory, const char *name, uint8_t[::1] out not None, int64_t itemsize):
+    """Read a chunk's file into `out`, which is not empty; return its stored size, or None when there is no such file.
+
+    `directory` is a descriptor, `name` relative to it. From the open of the file to the last element there is no object
+    and no GIL.
+    """
+    cdef uint8_t *dst = &out[0]
+    cdef int64_t dst_nbytes = out.shape[0]
+    cdef int64_t n_stored = 0
+    cdef Buffer buffer = Buffer(NULL, 0)
+    cdef Status status
+    cdef int fd
+    status_clear(&status)
+    with nogil:
+        fd = object_open(directory, name, &status)
+        if fd >= 0:
+            n_stored = object_read(fd, dst_nbytes + 16, &buffer, &status)
+            object_close(fd)
+            if n_stored >= 0:
+                blosc_decode(buffer.data, n_stored, dst, dst_nbytes, itemsize, 1, &status)
+        buffer_free(&buffer)
+    check(&status)
+    return None if fd == ABSENT else n_stored

@@ -9,6 +9,8 @@ import blosc
 import numpy
 import pytest
 
+import zcore
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -57,6 +59,34 @@ def test_extension_decodes_a_chunk_without_the_gil(project, tmp_path, cname, shu
     """
     run("-c", code, tmp_path, cwd=project)
     assert (tmp_path / "content").read_bytes() == data
+
+
+def test_extension_reads_a_stored_chunk_without_the_gil(project, tmp_path):
+    values = numpy.arange(24, dtype=">i4").reshape(4, 6)
+    array = zcore.open(tmp_path, mode="w", shape=(4, 9), chunks=(4, 3), dtype=">i4", cname="zstd")
+    array[:, :6] = values
+    code = """if True:
+        import os, sys, threading
+        import numpy
+        import chunk_reader
+        directory = os.open(sys.argv[1], os.O_RDONLY)
+        found = numpy.zeros((3, 4, 3), ">i4")
+        n_stored = [0, 0, 0]
+        def work(i):
+            out = found[i].view("u1").reshape(-1)
+            n_stored[i] = chunk_reader.read(directory, f"__zdata__/0.{i}.blosc".encode(), out, 4)
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert n_stored == [os.stat(f"{sys.argv[1]}/__zdata__/0.{i}.blosc").st_size for i in range(2)] + [None]
+        numpy.save(f"{sys.argv[1]}/found.npy", found)
+    """
+    run("-c", code, tmp_path, cwd=project)
+    found = numpy.load(tmp_path / "found.npy")
+    assert (found[0] == values[:, :3]).all() and (found[1] == values[:, 3:]).all()
+    assert not found[2].any()
 
 
 def test_damaged_chunk_is_zcores_error_in_the_extension(project, tmp_path):
