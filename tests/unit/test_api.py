@@ -289,7 +289,7 @@ def test_misuse(store):
         with pytest.raises(TypeError):
             call()
     for keywords in ({"missing": "error"}, {"missing": None}, {"threads": 0}, {"threads": -1}, {"threads": True}, {"threads": "2"},
-                     {"shape": -1}, {"shape": (2**62, 2**62), "chunks": (1, 1)}, {"chunks": 0}, {"chunks": (-1,)},
+                     {"shape": -1}, {"shape": (2**62, 2**62), "chunks": (1, 1)}, {"chunks": 0}, {"chunks": (-2,)},
                      {"cname": "lzma"}, {"clevel": 10}, {"clevel": "5"}, {"shuffle": 3}, {"fill_value": 2**31},
                      {"fill_value": [1]}, {"fill_value": "x"}, {"dtype": "M8"}, {"shape": ()},
                      {"compressors": BloscCodec()}, {"shape": 2**31, "chunks": 2**31, "dtype": "i1"}):
