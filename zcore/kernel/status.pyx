@@ -22,7 +22,7 @@ _SENTENCES = {
     BLOSC_VERSIONLZ: (errors.CodecError, "blosc header says compressor format version {f}, expected {e}"),
     BLOSC_MEMCPY: (errors.CodecError, "blosc chunk stored as is has {f} bytes, expected {e}"),
     BLOSC_TABLE: (errors.CodecError, "blosc block table ends at byte {e}, the chunk at {f}"),
-    BLOSC_BSTART: (errors.CodecError, "blosc block starts at byte {f}, expected at most {e}"),
+    BLOSC_BSTART: (errors.CodecError, "blosc block starts at byte {f}, expected between the block table and byte {e}"),
     BLOSC_STREAM: (errors.CodecError, "blosc stream says {f} bytes, expected 1 to {e}"),
     BLOSC_DECODE: (errors.CodecError, "blosc payload is damaged: expected {e} bytes, the decoder gave {f}"),
     BLOSC_SNAPPY: (errors.UnsupportedError, "chunk is compressed by snappy, which the linked c-blosc lacks"),

@@ -1,0 +1,499 @@
+"""What the user holds: NumPy's manners, odd shapes and types, and values of every layout."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore import config
+
+
+@pytest.fixture(params=["native", "python", "memory"])
+def store(request, tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "_force_python", request.param == "python")
+    return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(str(tmp_path))
+
+
+def make(store, shape, chunks, dtype="<i4", model=None, **keywords):
+    array = zcore.open(store, mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4", **keywords)
+    if model is not None:
+        array[...] = model
+    return array
+
+
+def without_dimensions(store, element=None, dtype="<i4"):
+    """ZM-CHK-13: read, never made."""
+    dtype = np.dtype(dtype)
+    store.set(
+        "__zmeta__",
+        f'{{"shape": [], "chunks": [], "dtype": "{dtype.str}", "fill_value": 7, "cname": "lz4", '
+        '"clevel": 5, "shuffle": 1}'.encode(),
+    )
+    if element is not None:
+        store.set(
+            "__zdata__/0.blosc", zcore.blosc.compress(np.array(element, dtype).tobytes(), typesize=dtype.itemsize)
+        )
+    return zcore.open(store, mode="r+")
+
+
+# What it is
+
+
+def test_properties(store):
+    a = make(store, (10, 0, 7), (4, 2, 7), ">f8", fill_value=1.5, path="x/y")
+    assert (a.shape, a.chunks, a.dtype, a.ndim, a.size, a.itemsize, a.nbytes) == (
+        (10, 0, 7),
+        (4, 2, 7),
+        np.dtype(">f8"),
+        3,
+        0,
+        8,
+        0,
+    )
+    assert (a.cdata_shape, a.nchunks, a.nchunks_initialized, a.shards, a.order) == ((3, 0, 1), 0, 0, None, "C")
+    assert a.fill_value == 1.5 and (a.name, a.path, a.basename) == ("/x/y", "x/y", "y")
+    assert a.store is store and a.codecs[0].cname == "lz4" and not a.read_only
+    for name in ("dtype", "chunks", "ndim", "store", "metadata", "fill_value", "attrs", "nchunks"):
+        with pytest.raises(AttributeError):
+            setattr(a, name, 1)
+
+
+def test_counts(store):
+    a = make(store, (10, 10), (4, 4))
+    assert (a.nchunks, a.nchunks_initialized) == (9, 0)
+    empty = a.nbytes_stored
+    a[0, 0] = 1
+    a[9, 9] = 1
+    assert a.nchunks_initialized == 2
+    assert a.nbytes_stored == empty + sum(store.getsize(f"__zdata__/{name}.blosc") for name in ("0.0", "2.2"))
+    for other in (
+        "__zdata__/0.0.blosc.lock",
+        "__zdata__/00.1.blosc",
+        "__zdata__/9.9.blosc",
+        "__zdata__/1.blosc",
+        "__zdata__/1.1.1.blosc",
+        "__zdata__/x",
+        "other",
+        "__zdata__/1.1.blosc.partial",
+        "__zdata__/-1.1.blosc",
+    ):
+        store.set(other, b"x")
+    assert a.nchunks_initialized == 2, "ZM-CHK-03: other files, and chunks outside the grid, do not count"
+    a[...] = 0
+    assert a.nchunks_initialized == 0
+
+
+def test_repr_and_info(store):
+    a = make(store, (10, 10), (4, 4), path="p")
+    a[0] = 1
+    assert repr(a) == "<zcore.Array '/p' (10, 10) int32, chunks (4, 4), format zmeta>"
+    assert "read-only" in repr(zcore.open(store, path="p"))
+    for text in ("(10, 10) = 100 elements", "int32", "(3, 3)", "stored chunks : 3", "BloscCodec", "400 decoded", "/p"):
+        assert text in a.info
+    structured = make(store, 2, 2, [("a", "<i4"), ("b", ">f8", (2,))], fill_value=None)
+    assert "('b', '>f8', (2,))" in repr(structured) and "None" in structured.info
+
+
+def test_equality(store):
+    a = make(store, 5, 2)
+    assert a == zcore.open(store) and a != make(zcore.MemoryStore(), 5, 2) and a != "a"
+    b = zcore.open(store, mode="r+")
+    b.resize(6)
+    assert a != b and a.refresh() == b
+    with pytest.raises(TypeError):
+        hash(a)
+
+
+def test_pickle(tmp_path):
+    a = make(str(tmp_path), (5, 4), (2, 2), model=np.arange(20).reshape(5, 4), threads=2, strict=False, path="a")
+    for array in (a, zcore.open(str(tmp_path), path="a", missing="raise")):
+        for again in (pickle.loads(pickle.dumps(array)), copy.copy(array), copy.deepcopy(array)):
+            assert again == array and again[...].tolist() == a[...].tolist()
+            assert (again.read_only, again.missing, again.threads, again.strict) == (
+                array.read_only,
+                array.missing,
+                array.threads,
+                array.strict,
+            )
+    memory = make(zcore.MemoryStore(), 5, 2, model=3)
+    again = pickle.loads(pickle.dumps(memory))
+    assert again[...].tolist() == [3] * 5
+    with pytest.raises(zcore.ReadOnlyError):
+        again[0] = 1
+
+
+def test_a_context_manager(store):
+    with make(store, 5, 2) as a:
+        a[0] = 1
+    assert a[0] == 1
+    with pytest.raises(KeyError), zcore.open(store):
+        raise KeyError
+
+
+def test_array_protocol(store):
+    a = make(store, (3, 4), (2, 2), ">i2", np.arange(12).reshape(3, 4))
+    assert np.asarray(a).dtype == ">i2" and np.asarray(a).tolist() == np.arange(12).reshape(3, 4).tolist()
+    assert np.asarray(a, "f4").dtype == "f4" and np.array(a, copy=True).sum() == 66
+    assert np.add(a, 1).sum() == 78 and np.stack([a, a]).shape == (2, 3, 4)
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(a, copy=False)
+    with pytest.raises(ValueError, match="copy"):
+        np.array(a, copy=False)
+
+
+def test_length_iteration_and_truth(store):
+    a = make(store, (5, 2), (2, 2), model=np.arange(10).reshape(5, 2))
+    assert len(a) == 5 and [row.tolist() for row in a] == np.arange(10).reshape(5, 2).tolist()
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(a)
+    assert list(make(store, 0, 2)) == [] and (3 in make(store, 4, 2, model=[1, 2, 3, 4]))
+    assert bool(make(store, 1, 1, model=1)) and not bool(make(store, 1, 1))
+    scalar = without_dimensions(store)
+    for function in (len, iter):
+        with pytest.raises(TypeError, match="0-d|unsized"):
+            next(function(scalar)) if function is iter else function(scalar)
+    assert bool(scalar)
+
+
+# Reading into the caller's memory
+
+
+def test_out(store):
+    model = np.arange(60, dtype="<i4").reshape(6, 10)
+    a = make(store, (6, 10), (4, 4), model=model)
+    out = np.zeros((6, 10), "<i4")
+    assert a.read(out=out) is out and (out == model).all()
+    assert a.read(...).tolist() == model.tolist() and a.read(2).tolist() == model[2].tolist()
+    cell = np.zeros((), "<i4")
+    a.read((2, 3), cell)
+    assert cell == 23 and a.read((2, 3)).shape == ()
+    half = np.zeros((3, 5), "<i4")
+    a.read((slice(None, None, -2), slice(1, None, 2)), out=half)
+    assert (half == model[::-2, 1::2]).all()
+    structured = np.zeros((6, 10), [("a", "i1"), ("b", "<i4")])
+    a.read(out=structured["b"])
+    assert (structured["b"] == model).all() and not structured["a"].any()
+
+
+@pytest.mark.parametrize(
+    ("out", "exception"),
+    [
+        ([0] * 6, TypeError),
+        (bytearray(24), TypeError),
+        (np.zeros(6, "<i8"), TypeError),
+        (np.zeros(6, ">i4"), TypeError),
+        (np.zeros(6, "<u4"), TypeError),
+        (np.zeros(5, "<i4"), ValueError),
+        (np.zeros((6, 1), "<i4"), ValueError),
+        (np.zeros((), "<i4"), ValueError),
+        (np.broadcast_to(np.int32(0), 6), ValueError),
+    ],
+)
+def test_an_out_that_does_not_fit(store, out, exception):
+    a = make(store, 6, 4, model=5)
+    with pytest.raises(exception, match="out"):
+        a.read(out=out)
+
+
+def test_out_of_a_subclass(store, tmp_path):
+    a = make(store, (4, 3), (2, 2), model=np.arange(12).reshape(4, 3))
+    masked = np.ma.zeros((4, 3), "<i4")
+    a.read(out=masked)
+    mapped = np.memmap(tmp_path / "map", "<i4", "w+", shape=(4, 3))
+    a.read(out=mapped)
+    row = np.ma.zeros(3, "<i4")
+    a.read(1, out=row)
+    assert masked.tolist() == mapped.tolist() == np.arange(12).reshape(4, 3).tolist() and row.tolist() == [3, 4, 5]
+
+
+# Odd things
+
+
+def test_no_dimensions(store):
+    a = without_dimensions(store)
+    assert a[()] == 7 and type(a[()]) is np.int32 and type(a[...]) is np.ndarray and a[...].shape == () == a.shape
+    assert (a.size, a.nchunks, a.nchunks_initialized, a.cdata_shape, a.nbytes) == (1, 1, 0, (), 4)
+    a = without_dimensions(store, 5)
+    assert a[()] == 5 and a[...] == 5 and a.nchunks_initialized == 1 and np.asarray(a) == 5
+    for index in (0, slice(None), (..., 0)):
+        with pytest.raises(IndexError):
+            a[index]
+    a[...] = 9
+    assert a[()] == 9
+    a[()] = 7
+    assert a[()] == 7 and a.nchunks_initialized == 0
+    with pytest.raises(ValueError, match="dimension"):
+        zcore.open(store, mode="w", shape=(), dtype="i4", cname="lz4")
+    with pytest.raises(ValueError):
+        a.append([1])
+    with pytest.raises(ValueError):
+        a.resize(3)
+
+
+def test_sixty_four_dimensions(store):
+    for shape, chunks in (((1,) * 62 + (3, 2), (1,) * 63 + (2,)), ((2,) * 8 + (1,) * 56, (1,) * 64)):
+        model = np.arange(np.prod(shape)).astype("<i4").reshape(shape)
+        a = make(store, shape, chunks, model=model)
+        assert a[...].tobytes() == model.tobytes()
+        assert a[(..., slice(None, None, -1))].tobytes() == model[..., ::-1].tobytes()
+        assert a[(0,) * 64] == 0 and a[(-1,) * 64] == model.size - 1
+        a[(0,) * 63] = 5
+        model[(0,) * 63] = 5
+        assert a[...].tobytes() == model.tobytes()
+    with pytest.raises(zcore.UnsupportedError, match="dimensions"):
+        make(store, (1,) * 65, (1,) * 65)
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks"), [((0,), (1,)), ((0, 5), (3, 2)), ((5, 0), (1, 1)), ((0, 0, 0), (1, 2, 3))]
+)
+def test_no_elements(store, shape, chunks):
+    a = make(store, shape, chunks, model=1)
+    assert a[...].shape == shape and a.nchunks_initialized == 0 and a[:0].shape == (0, *shape[1:])
+    a[...] = np.ones(shape)
+    a[...] = 5
+    with pytest.raises(IndexError):
+        a[(0,) * len(shape)]
+    with pytest.raises(ValueError):
+        a[...] = np.ones(3)
+
+
+def test_empty_selections_touch_nothing(store):
+    a = make(store, (5, 5), (2, 2))
+    before = sorted(store.list())
+    for selection in (slice(3, 3), (slice(None), slice(5, 0)), slice(4, 1), (slice(0), slice(0))):
+        a[selection] = 9
+        assert a[selection].size == 0
+    assert sorted(store.list()) == before
+    with pytest.raises(ValueError):
+        a[3:3] = [1, 2, 3, 4]
+
+
+def test_a_chunk_for_each_element(store):
+    model = np.arange(24).reshape(2, 3, 4)
+    a = make(store, (2, 3, 4), (1, 1, 1), "<i8", model)
+    assert a.nchunks_initialized == 23, "0 is the fill value"
+    assert (a[::-1, ::2, 1:3] == model[::-1, ::2, 1:3]).all()
+
+
+def test_a_chunk_larger_than_the_array(store):
+    a = make(store, (3, 2), (100, 1000), model=np.arange(6).reshape(3, 2))
+    assert a[...].tolist() == [[0, 1], [2, 3], [4, 5]]
+    raw = np.frombuffer(zcore.blosc.decompress(store.get("__zdata__/0.0.blosc")), "<i4").reshape(100, 1000)
+    assert raw.sum() == 15, "ZM-CHK-06: stored in full, fill value beyond the array"
+    a.resize(100, 1000)
+    assert a[...].sum() == 15
+
+
+@pytest.mark.parametrize("dtype", ["S1000", "V300", "U100", "S256", "S255", [("a", "<f8", (10, 10)), ("b", "i1")]])
+def test_large_items(store, dtype):
+    dtype = np.dtype(dtype)
+    model = np.frombuffer(
+        (np.arange(7 * 4 * dtype.itemsize) // 40 % 100 + 30).astype("u1").tobytes(), f"V{dtype.itemsize}"
+    ).reshape(7, 4)
+    if dtype.kind == "U":
+        model = np.array([[f"{i}é{j}" * 20 for j in range(4)] for i in range(7)], dtype)
+    model = model.view(dtype)
+    a = make(store, (7, 4), (3, 3), dtype, model)
+    assert a[...].tobytes() == model.tobytes() and a[1:6:2, ::-1].tobytes() == model[1:6:2, ::-1].tobytes()
+    typesize = zcore.blosc.header(store.get("__zdata__/0.0.blosc")).typesize
+    assert typesize == (dtype.itemsize if dtype.itemsize < 256 else 1), "BL-ENC-02"
+    assert zcore.open(store)[6, 3].tobytes() == model[6, 3].tobytes()
+
+
+def test_byte_order_of_what_comes_back(store):
+    a = make(store, 5, 2, ">i4", [1, 2, 3, 4, 5])
+    assert a[1:3].dtype == ">i4" and type(a[1]) is np.int32 and a[1] == 2
+    assert zcore.blosc.decompress(store.get("__zdata__/0.blosc")) == b"\0\0\0\1\0\0\0\2", "ZM-CHK-10"
+    a[2:4] = np.array([7, 8], "<i4")
+    a[4, ...] = np.array([9], ">i4")
+    assert a[...].tolist() == [1, 2, 7, 8, 9]
+
+
+def test_one_element_keeps_its_byte_order(store):
+    """A dimension too many used to be dropped by an index that made a native scalar of the last one."""
+    a = make(store, (2, 2), (1, 1), ">i4")
+    a[..., 0, 0] = np.array([[258]], ">i4")
+    assert a[0, 0] == 258
+
+
+# Values
+
+
+def test_values_of_every_layout(store):
+    model = np.arange(48, dtype="<i4").reshape(6, 8)
+    frozen = model.copy()
+    frozen.flags.writeable = False
+    wide = np.zeros((6, 16), "<i4")
+    wide[:, ::2] = model
+    unaligned = np.frombuffer(b"x" + model.tobytes(), "<i4", offset=1).reshape(6, 8)
+    for value in (
+        model,
+        np.asfortranarray(model),
+        np.flip(np.flip(model).copy()),
+        frozen,
+        wide[:, ::2],
+        unaligned,
+        model.astype(">i4"),
+        model.astype("<i8"),
+        model.astype("f4"),
+        model.tolist(),
+        model.T.copy().T,
+        memoryview(model),
+        np.ma.array(model),
+        make(zcore.MemoryStore(), (6, 8), (4, 3), model=model),
+    ):
+        a = make(store, (6, 8), (4, 4))
+        a[...] = value
+        assert (a[...] == model).all()
+        a[::-1, 1:3] = np.asarray(value)[:, 1:3] if not isinstance(value, list) else model[:, 1:3]
+        assert (a[:, 1:3] == model[::-1, 1:3]).all() and (a[:, 3:] == model[:, 3:]).all()
+
+
+def test_broadcasting(store):
+    a = make(store, (3, 4), (2, 2))
+    for value, expected in (
+        (5, np.full((3, 4), 5)),
+        (np.arange(4), np.tile(np.arange(4), (3, 1))),
+        (np.arange(3)[:, None], np.repeat(np.arange(3)[:, None], 4, 1)),
+        (np.ones((1, 1, 1, 4)), np.ones((3, 4))),
+        (np.broadcast_to(np.arange(4), (3, 4)), np.tile(np.arange(4), (3, 1))),
+        (np.float64(2), np.full((3, 4), 2)),
+        (np.array(7), np.full((3, 4), 7)),
+        (make(zcore.MemoryStore(), 4, 2, model=[1, 2, 3, 4]), np.tile([1, 2, 3, 4], (3, 1))),
+    ):
+        a[...] = value
+        assert (a[...] == expected).all()
+    for wrong in (np.ones(3), np.ones((4, 3)), np.ones((2, 3, 4)), [1, 2, 3], np.ones((3, 4, 1)), [[[1] * 4] * 3], []):
+        with pytest.raises(ValueError):
+            a[...] = wrong
+    assert (a[...] == np.tile([1, 2, 3, 4], (3, 1))).all()
+
+
+def test_a_value_that_is_an_array_of_the_same_store(store):
+    a = make(store, 6, 4, model=np.arange(6))
+    a[1:] = zcore.open(store)[:-1]
+    assert a[...].tolist() == [0, 0, 1, 2, 3, 4]
+    a[...] = a
+    assert a[...].tolist() == [0, 0, 1, 2, 3, 4]
+    b = make(store, 1, 1, path="b", model=9)
+    a[2] = b[0]
+    a[3:4] = b
+    assert a[...].tolist() == [0, 0, 9, 9, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "exception"),
+    [
+        ("<i4", "x", ValueError),
+        ("<i4", 2**31, OverflowError),
+        ("|u1", -1, OverflowError),
+        ("<i4", None, TypeError),
+        ("<i4", 1j, TypeError),
+        ("<i4", object(), TypeError),
+        ("<M8[D]", "x", ValueError),
+        ("|V4", 3, TypeError),
+        ("<i4", np.zeros(1, "i4,i4"), TypeError),
+        ("<i4", np.array([1, "x"], object), ValueError),
+        ("<i4", np.int64(2**40), OverflowError),
+        ("|i1", np.float64("nan"), ValueError),
+        ("<i4", {}, TypeError),
+        ([("a", "<i4"), ("b", "<i4")], (1, 2, 3), ValueError),
+    ],
+)
+def test_casts_that_fail_change_nothing(store, dtype, value, exception):
+    a = make(store, 2, 1, dtype)
+    model = np.zeros(2, dtype)
+    before = sorted(store.list())
+    for selection in (..., slice(None), (0, ...)):
+        with pytest.raises(exception):
+            model[selection] = value
+        with pytest.raises(exception):
+            a[selection] = value
+    assert sorted(store.list()) == before
+
+
+def test_casts_warn_as_numpy_does(store):
+    a = make(store, 2, 1, "<f4")
+    with pytest.warns(np.exceptions.ComplexWarning):
+        a[...] = np.array([1 + 1j, 2])
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        a[...] = np.array([1e300, 2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        a[...] = 1
+
+
+def test_text_is_cut_as_numpy_does(store):
+    a = make(store, 3, 2, "<U3")
+    a[...] = ["abcdef", "é", ""]
+    assert a[...].tolist() == ["abc", "é", ""]
+    a[1] = 12345
+    a[2] = np.str_("xyz0")
+    assert a[...].tolist() == ["abc", "123", "xyz"]
+
+
+def test_structures(store):
+    dtype = np.dtype([("x", "<i2"), ("name", "|S3"), ("m", ">f4", (2,))])
+    model = np.zeros(4, dtype)
+    a = make(store, 4, 3, dtype, fill_value=None)
+    for target in (model, a):
+        target[0] = (1, b"abcd", [1.5, 2])
+        target[1:3] = [(5, b"", [0, 0]), (6, b"z", [9, 9])]
+        target[3] = np.array((7, b"q", [1, 2]), [("a", "i8"), ("b", "S5"), ("c", "f8", (2,))])[()]
+    assert a[...].tobytes() == model.tobytes()
+    element = a[0]
+    assert type(element) is np.void and element["name"] == b"abc" and element["m"].tolist() == [1.5, 2]
+    with pytest.raises(zcore.UnsupportedError, match="field names"):
+        a["x"]
+
+
+def test_bytes_of_no_field_are_zero_on_disk(store):
+    """What lay in memory before does not leave the process."""
+    dtype = np.dtype([("a", "i1"), ("b", "<f8")], align=True)
+    dirty = np.full(5 * dtype.itemsize, 0xEE, "u1").view(dtype)
+    a = make(store, 5, 3, dtype)
+    for value in (dirty, [(1, 2.0)] * 5, (3, 4.0), dirty[0], dirty.tolist(), dirty[::-1]):
+        a[...] = value
+        a[1:4] = value[1:4] if isinstance(value, (list, np.ndarray)) and np.ndim(value) else value
+        for i in range(2):
+            raw = np.frombuffer(zcore.blosc.decompress(store.get(f"__zdata__/{i}.blosc")), dtype)
+            assert not raw.view("u1").reshape(-1, 16)[:, 1:8].any()
+    a.append(dirty)
+    assert not np.frombuffer(zcore.blosc.decompress(store.get("__zdata__/3.blosc")), "u1").reshape(-1, 16)[:, 1:8].any()
+
+
+@pytest.mark.parametrize("value", [float("nan"), -0.0, 0.0])
+def test_zeros_and_nans_are_told_apart(store, value):
+    """By bytes, not by value: -0.0 is not the fill value 0.0, a NaN with a payload is not NaN."""
+    payload = np.array([0x7FF8000000000001], "<u8").view("<f8")
+    for fill in (0.0, -0.0, float("nan")):
+        a = make(store, 4, 2, "<f8", fill_value=fill)
+        a[...] = value
+        same = np.float64(value).tobytes() == np.float64(fill).tobytes()
+        assert a.nchunks_initialized == (0 if same else 2)
+        assert a[...].tobytes() == np.full(4, value).tobytes()
+        a[...] = payload
+        assert a.nchunks_initialized == 2 and a[...].tobytes() == payload.tobytes() * 4
+
+
+def test_results_are_the_callers_own(store):
+    a = make(store, 6, 4, model=np.arange(6))
+    for selection in (..., slice(None), slice(0, 4), slice(1, 2)):
+        out = a[selection]
+        assert out.flags.writeable and out.flags.owndata and out.flags.c_contiguous
+        out[...] = 99
+    assert a[...].tolist() == list(range(6))
+
+
+def test_the_callers_values_are_left_alone(store):
+    values = np.arange(8)
+    a = make(store, 8, 3, "<i8")
+    a[...] = values
+    a[2:6] = values[2:6]
+    assert values.tolist() == list(range(8))
+    values[...] = 0
+    assert a[...].tolist() == list(range(8))
