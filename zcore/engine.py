@@ -348,19 +348,18 @@ class _Exclusive:
 
     def __enter__(self):
         binding = self._binding
-        if binding.options.lock:
-            hold = binding.locks().whole()
-            try:
-                hold.__enter__()
-            except FileNotFoundError as exc:
-                raise NodeNotFoundError(f"no array at {binding.describe()}", path=binding.path,
-                                        format=binding.format.name) from exc
-            self._hold = hold
         try:
+            if binding.options.lock:
+                # Noted before it is held, as Ctrl-C may come between the two.
+                self._hold = binding.locks().whole()
+                self._hold.__enter__()
             self.view = binding.reload()
-        except BaseException:
+        except BaseException as exc:
             self.__exit__()
-            raise
+            if not isinstance(exc, FileNotFoundError):
+                raise
+            raise NodeNotFoundError(f"no array at {binding.describe()}", path=binding.path,
+                                    format=binding.format.name) from exc
         return self
 
     def __exit__(self, *exc_info):

@@ -16,6 +16,9 @@ import os
 import weakref
 from _thread import RLock
 
+from zcore import errors
+
+cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EACCES, EAGAIN, EINTR, ENOENT, ENOTDIR, EPERM, EROFS, ESTALE, errno
 from libc.stdint cimport uint8_t
@@ -50,6 +53,7 @@ cdef int64_t RANGE_MASK = (<int64_t>1 << 61) - 1
 # Descriptors that are open for locking, plus 1: the child of a fork closes its copies, or a lock of the parent would
 # live as long as the child does.
 cdef int64_t _open_fds[N_SLOTS]
+cdef int64_t _generation = 0     # forks between the first process that loaded this module and this one
 
 
 cdef uint64_t key_hash(const char *key) noexcept nogil:
@@ -306,8 +310,13 @@ class Stopped(Exception):
     """The plan for which an object was to be held has been stopped by another of its threads."""
 
 
+@cython.no_gc_clear
 cdef class _Hold:
-    """Context manager: the whole range, or one object, held by this thread."""
+    """Context manager: the whole range, or one object, held by this thread.
+
+    A signal handler may raise between two steps of the Python code around it, so that `__exit__` is never called:
+    what is held is given back with the last reference at the latest.
+    """
 
     cdef ObjectLocks locks
     cdef Holder holder
@@ -315,11 +324,16 @@ cdef class _Hold:
     cdef str key               # None for the whole range
     cdef object plan           # asked whether waiting has a point still; None when it has
     cdef int dirfd
+    cdef bint held
+    cdef int64_t generation    # number of forks when it was entered
     cdef object exception
 
     def __cinit__(self):
         self.dirfd = -1
         self.holder.fd = -1
+
+    def __dealloc__(self):
+        self._release()
 
     def __enter__(self):
         cdef Status status
@@ -333,9 +347,10 @@ cdef class _Hold:
             key = self.key.encode()
             hash = key_hash(key)
         status_clear(&status)
+        self.generation = _generation
         while True:
             if self.locks.directory is not None:
-                self.dirfd = os.open(self.locks.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                self.dirfd = _open_directory(self.locks.directory)
             with nogil:
                 code = holder_open(&self.holder, &self.locks.table, self.dirfd, document, &status)
                 if code == OK:
@@ -344,10 +359,12 @@ cdef class _Hold:
                     else:
                         code = lock_object(&self.holder, hash, _poll_signals, <void *>self, &status)
             if code == OK:
+                self.held = True
                 return self
             self._close()
             if code == INTERRUPTED:
-                raise self.exception
+                exception, self.exception = self.exception, None
+                raise exception
             if code == STALE and status.sys_errno == 0:
                 # Replaced while we waited: lock the document that stands there now.
                 status_clear(&status)
@@ -357,15 +374,24 @@ cdef class _Hold:
             check(&status)
 
     def __exit__(self, *exc_info):
-        with nogil:
+        """Give back what is held, if anything."""
+        self._release()
+
+    cdef void _release(self) noexcept:
+        # What a parent holds is not its child's to give back.
+        if self.held and self.generation == _generation:
             if self.holder.whole:
                 unlock_whole(&self.holder)
             else:
                 unlock_object(&self.holder)
+        self.held = False
         self._close()
 
     cdef void _close(self) noexcept:
-        holder_close(&self.holder)
+        if self.generation == _generation:
+            holder_close(&self.holder)
+        # Else the child has closed its copy when it began.
+        self.holder.fd = -1
         if self.dirfd >= 0:
             close(self.dirfd)
             self.dirfd = -1
@@ -429,6 +455,17 @@ cdef class _Hold:
     def dir_fd(self):
         """Descriptor of the document's directory while held; -1 for a store without files."""
         return self.dirfd
+
+
+cdef int _open_directory(directory) except -1:
+    try:
+        return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except NotADirectoryError as exc:
+        raise FileNotFoundError(exc.errno, exc.strerror, directory) from exc
+    except OSError as exc:
+        if exc.errno == ENOENT:
+            raise
+        raise errors.StoreError(f"cannot open {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
 
 
 cdef class ObjectLocks:
@@ -496,7 +533,7 @@ def locks_of(key, directory=None, document=None):
 
 def _after_fork_in_child():
     """Only the forking thread lives on: what others held is free, and their descriptors are only copies."""
-    global _shared_lock
+    global _shared_lock, _generation
     cdef int i
     cdef int64_t fd
     cdef ObjectLocks locks
@@ -508,6 +545,7 @@ def _after_fork_in_child():
     for locks in list(_all_locks):
         locks._reset()
     _shared_lock = RLock()
+    _generation += 1
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

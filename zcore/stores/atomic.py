@@ -62,8 +62,9 @@ def _write_once(path, data, exclusive, fsync):
     if exclusive and mode is not None:
         return False
     temporary = f"{directory}{os.sep}{TEMPORARY}{os.urandom(8).hex()}"
-    fd = os.open(temporary, _CREATE, 0o666)
     try:
+        # Inside, as Ctrl-C may come with the file there and its descriptor not yet in our hands.
+        fd = os.open(temporary, _CREATE, 0o666)
         try:
             _write_all(fd, data)
             if mode is not None and mode != stat.S_IMODE(os.fstat(fd).st_mode):
@@ -80,7 +81,7 @@ def _write_once(path, data, exclusive, fsync):
             is_written = True
             os.replace(temporary, path)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
     if fsync:
