@@ -163,11 +163,7 @@ class Binding:
         n_threads = min(n_threads, n_tasks)
         if native:
             workers.run(plan.run, n_threads, plan.cancel)
-            if plan.exception is not None:
-                raise plan.exception
-            error = plan.error(view.chain.step_names)
-            if error is not None:
-                raise error
+            plan.raise_failure(view.chain.step_names)
             if not plan.stale:
                 for task in plan.deferred:
                     python_task(task)

@@ -16,7 +16,7 @@ import errno
 import os
 
 from zcore.engine import Binding
-from zcore.errors import LockError, NodeExistsError, ReadOnlyError, StoreError
+from zcore.errors import KeyConflictError, LockError, NodeExistsError, ReadOnlyError, StoreError
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.kernel.fileio import TEMP_PREFIX
 from zcore.kernel.locks import locks_of
@@ -102,20 +102,12 @@ def _place(store, path, format, options):
     import fcntl
 
     while True:
-        os.makedirs(directory, exist_ok=True)
-        try:
-            fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            continue
+        fd = _open_directory(directory)
         _place_fds.add(fd)
         try:
             _flock(fcntl, fd, directory)
-            if not _is_same(fd, directory):
-                continue
-            keeper = os.path.join(directory, TEMP_PREFIX + os.urandom(8).hex())
-            try:
-                os.close(os.open(keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-            except FileNotFoundError:
+            keeper = _keep(fd, directory)
+            if keeper is None:
                 continue
             try:
                 yield
@@ -129,6 +121,36 @@ def _place(store, path, format, options):
                 fcntl.flock(fd, fcntl.LOCK_UN)
             _place_fds.discard(fd)
             os.close(fd)
+
+
+def _open_directory(directory):
+    """Return a descriptor of a directory, which is made if it is missing."""
+    while True:
+        try:
+            os.makedirs(directory, exist_ok=True)
+            return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            # Pruned between the two.
+            continue
+        except (FileExistsError, NotADirectoryError) as exc:
+            raise KeyConflictError(f"no array can be at {directory}: it, or a part of its path, is a file",
+                                   key=directory, errno=exc.errno) from exc
+        except OSError as exc:
+            raise StoreError(f"cannot open {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
+
+
+def _keep(fd, directory):
+    """Return the path of a new file in the locked directory; None when that is not the one of this name any more."""
+    keeper = os.path.join(directory, TEMP_PREFIX + os.urandom(8).hex())
+    try:
+        if not os.path.samestat(os.fstat(fd), os.stat(directory)):
+            return None
+        os.close(os.open(keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        return keeper
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise StoreError(f"cannot write in {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
 
 
 def _after_fork_in_child():
@@ -149,13 +171,6 @@ def _flock(fcntl, fd, directory):
             raise
         raise LockError(f"cannot lock directory {directory}: {exc.strerror}; lock=None writes without locks",
                         key=directory, errno=exc.errno) from exc
-
-
-def _is_same(fd, directory):
-    try:
-        return os.path.samestat(os.fstat(fd), os.stat(directory))
-    except FileNotFoundError:
-        return False
 
 
 def resize(binding, shape):

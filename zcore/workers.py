@@ -61,7 +61,10 @@ class _Job:
                 interrupted = exception
                 self.cancel()
         if interrupted is not None:
-            raise interrupted
+            try:
+                raise interrupted
+            finally:
+                del interrupted
 
 
 def run(work, n_threads, cancel):
@@ -96,7 +99,11 @@ def run(work, n_threads, cancel):
     finally:
         job.close()
     if job.exception is not None:
-        raise job.exception
+        try:
+            raise job.exception
+        finally:
+            # Its traceback leads here: without the reference back it goes as soon as it was dealt with.
+            job.exception = None
 
 
 def _start(n_helpers):

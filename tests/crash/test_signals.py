@@ -43,22 +43,24 @@ def interrupt(crew, process, is_underway=None):
 
 
 def is_active(process):
-    """Return a function that says whether the threads of a process have worked, or slept again and again."""
+    """Return a function that says whether a process has worked for a while, or slept again and again."""
     tasks = Path(f"/proc/{process.pid}/task")
     if not tasks.exists():
         deadline = time.monotonic() + 0.3
         return lambda: time.monotonic() > deadline
 
     def n_switches():
-        return sum(
-            int(line.split()[1])
-            for path in tasks.glob("*/status")
-            for line in path.read_text().splitlines()
-            if "ctxt_switches" in line
-        )
+        lines = [line for path in tasks.glob("*/status") for line in path.read_text().splitlines()]
+        return sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
 
-    start = n_switches()
-    return lambda: n_switches() > start + 50
+    def n_ticks():
+        # Behind the name, which may hold blanks: fields 14 and 15 of proc(5) are user and system time.
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    # On an idle machine who works is never switched off the CPU, and who sleeps uses none of its time.
+    start_switches, start_ticks = n_switches(), n_ticks()
+    return lambda: n_switches() > start_switches + 50 or n_ticks() > start_ticks + 10
 
 
 @FORCED

@@ -71,7 +71,7 @@ cdef class Plan:
     cdef int64_t n_again
     cdef int64_t *again
     cdef Status status         # of the task that stopped the plan
-    cdef readonly object exception          # that a signal handler raised
+    cdef object exception      # that a signal handler raised
     cdef int64_t guard         # spin lock of what follows
     cdef int64_t n_deferred
     cdef int64_t max_deferred
@@ -94,6 +94,7 @@ cdef class Plan:
     cdef int _defer(self, int64_t task) noexcept nogil
     cdef void _record(self, const Status *status, int64_t task) noexcept nogil
     cdef void _loop(self, Worker *worker) noexcept nogil
+    cdef object _error(self, object codecs)
     cdef int _run_signal_handlers(self) noexcept with gil
     cdef int poll(self, Worker *worker) noexcept nogil
     cdef int load(self, const char *key, Worker *worker, uint8_t *dst, const Runs *runs, uint8_t *places) noexcept nogil

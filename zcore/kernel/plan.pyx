@@ -377,7 +377,7 @@ cdef class Plan:
     def run(self, bint main=True):
         """Run tasks until none is left or the plan has stopped; any number of threads may be in here.
 
-        Never raises for a task: `code`, `error` and `exception` say how it ended. `main` is for the thread that
+        Never raises for a task: `raise_failure` does when all have left. `main` is for the thread that
         waits for the plan, of which there is one.
         """
         cdef Worker worker
@@ -438,8 +438,19 @@ cdef class Plan:
         """Tasks left to Python: a list of int."""
         return [self.deferred_tasks[i] for i in range(self.n_deferred)]
 
-    def error(self, codecs):
-        """Return the exception of the failed task, or None. `codecs` names the steps of the program."""
+    def raise_failure(self, codecs):
+        """Raise what a signal handler raised or what made a task fail, if anything.
+
+        `codecs` names the steps of the program. Neither the plan nor a frame keeps the exception, whose traceback leads
+        to the plan: its buffers, descriptors and the caller's array are free as soon as the exception is.
+        """
+        exception, self.exception = self.exception, None
+        if exception is None:
+            exception = self._error(codecs)
+        if exception is not None:
+            raise exception
+
+    cdef object _error(self, object codecs):
         if self.status.code == OK or self.status.code == STALE:
             return None
         key, coords = None, None

@@ -1,0 +1,181 @@
+"""What lies in the place of a chunk, and what the files are that we put there."""
+import os
+import socket
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.errors import ChunkError, StoreError
+
+FILL = -1
+
+
+@pytest.fixture(params=[False, True], ids=["native", "python"], autouse=True)
+def force_python(request, monkeypatch):
+    monkeypatch.setattr(zcore.config, "force_python", request.param)
+
+
+def create(place, **options):
+    array = zcore.open(place, mode="w", shape=(8,), chunks=(4,), dtype="i4", fill_value=FILL, cname="lz4", **options)
+    array[...] = 7
+    return array
+
+
+def mode_of(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def make_directory(path):
+    os.mkdir(path)
+
+
+def make_full_directory(path):
+    os.mkdir(path)
+    open(path + "/file", "w").close()
+
+
+def make_fifo(path):
+    os.mkfifo(path)
+
+
+def make_socket(path):
+    # Its address is limited to about 100 bytes: bound where it is, by a short name.
+    here = os.getcwd()
+    os.chdir(os.path.dirname(path))
+    try:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.bind(os.path.basename(path))
+    finally:
+        os.chdir(here)
+
+
+def make_dangling_link(path):
+    os.symlink("nowhere", path)
+
+
+@pytest.mark.parametrize("make", [make_directory, make_full_directory, make_fifo, make_socket, make_dangling_link])
+def test_what_is_not_a_file_is_not_a_chunk(place, make):
+    """The key is missing, as in every other call of the store, and nobody waits for a FIFO."""
+    array = create(place)
+    chunk = place + "/__zdata__/0.blosc"
+    os.unlink(chunk)
+    make(chunk)
+    assert array.store.get("__zdata__/0.blosc") is None
+    assert array[...].tolist() == [FILL] * 4 + [7] * 4
+    with pytest.raises(ChunkError, match="missing='raise'"):
+        zcore.open(place, missing="raise")[...]
+    for value in (slice(1, 3), slice(0, 4)):
+        if os.path.isdir(chunk):
+            with pytest.raises(StoreError):
+                array[value] = 5
+            assert array[...].tolist() == [FILL] * 4 + [7] * 4
+        else:
+            array[value] = 5
+            assert os.path.isfile(chunk) and not os.path.islink(chunk)
+    if not os.path.isdir(chunk):
+        assert array[...].tolist() == [5] * 4 + [7] * 4
+    assert not [name for name in os.listdir(place + "/__zdata__") if name.startswith(".__zc_tmp.")]
+
+
+def test_a_directory_in_the_place_of_a_chunk_is_not_erased(place):
+    array = create(place)
+    chunk = place + "/__zdata__/0.blosc"
+    os.unlink(chunk)
+    make_full_directory(chunk)
+    try:
+        array[...] = FILL
+    except StoreError as exc:
+        assert exc.errno is not None
+    assert os.listdir(chunk) == ["file"]
+    assert (zcore.open(place)[:4] == FILL).all()
+
+
+def test_a_linked_chunk_is_read_and_replaced_not_followed(place):
+    array = create(place)
+    chunk, target = place + "/__zdata__/0.blosc", Path(place + ".target")
+    os.rename(chunk, target)
+    os.symlink(target, chunk)
+    before = target.read_bytes()
+    assert (array[...] == 7).all()
+    array[1] = 5
+    assert not os.path.islink(chunk) and target.read_bytes() == before
+    assert array[:4].tolist() == [7, 5, 7, 7]
+
+
+def test_a_chunk_directory_that_is_a_file(place):
+    array = create(place)
+    os.rename(place + "/__zdata__", place + "/elsewhere")
+    open(place + "/__zdata__", "w").close()
+    assert (array[...] == FILL).all()
+    with pytest.raises(StoreError):
+        array[...] = 5
+    with pytest.raises(StoreError):
+        array[1] = 5
+
+
+def test_a_missing_chunk_directory_is_made_again(place):
+    import shutil
+
+    array = create(place)
+    shutil.rmtree(place + "/__zdata__")
+    array[1] = 5
+    assert array[...].tolist() == [FILL, 5] + [FILL] * 6
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_new_files_get_what_the_umask_leaves(place, umask):
+    old = os.umask(umask)
+    try:
+        array = create(place, attributes={"a": 1})
+        array[1] = 5
+        array.resize(12)
+        array.append([1, 2, 3, 4])
+        array.attrs["b"] = 2
+    finally:
+        os.umask(old)
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names]
+    assert len(files) == 5
+    assert {mode_of(path) for path in files} == {0o666 & ~umask}
+    assert mode_of(place) == mode_of(place + "/__zdata__") == 0o777 & ~umask
+
+
+def test_replaced_files_keep_their_mode(place):
+    array = create(place, attributes={"a": 1})
+    files = {place + "/__zdata__/0.blosc": 0o640, place + "/__zdata__/1.blosc": 0o600, place + "/__zmeta__": 0o660,
+             place + "/__zattr__": 0o606}
+    for path, mode in files.items():
+        os.chmod(path, mode)
+    inodes = {path: os.stat(path).st_ino for path in files}
+    array[:6] = 5
+    array.attrs["a"] = 2
+    array.resize(9)
+    assert {path: mode_of(path) for path in files} == files
+    assert all(os.stat(path).st_ino != inodes[path] for path in files)
+
+
+def test_fsync(place):
+    """Every kind of change, with files and directories brought to the disk."""
+    array = create(place, fsync=True)
+    array[1] = 5
+    array[4:] = FILL
+    assert not os.path.exists(place + "/__zdata__/1.blosc")
+    array[4:] = 9
+    array.attrs["a"] = 1
+    array.resize(6)
+    array.append([1, 2])
+    assert zcore.open(place)[...].tolist() == [7, 5, 7, 7, 9, 9, 1, 2]
+    again = zcore.open(place, mode="r+", fsync=True)
+    assert again.store.fsync
+    again[...] = np.arange(8)
+    assert zcore.open(place)[...].tolist() == list(range(8))
+
+
+def test_a_key_that_is_in_the_way(place):
+    """Two arrays where the file of one would have to be a directory of the other."""
+    array = create(place)
+    with pytest.raises(StoreError):
+        zcore.open(place, mode="w", path="__zdata__/0.blosc", shape=3, dtype="i4", cname="lz4")
+    assert (array[...] == 7).all()
