@@ -10,7 +10,8 @@ from zcore import config
 blosc = pytest.importorskip("blosc")
 
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
-TYPES = ("|b1", "|i1", "<u2", ">i4", "<f4", ">f8", "<c8", ">c16", "|S3", "<U7", "|V11", "|S16", "|S17", "|S255", "|S256", "<M8[s]")
+TYPES = ("|b1", "|i1", "<u2", ">i4", "<f4", ">f8", "<c8", ">c16", "|S3", "<U7", "|V11", "|S16", "|S17", "|S255",
+         "|S256", "<M8[s]")
 
 
 @pytest.fixture(params=["native", "python"])
@@ -38,12 +39,14 @@ def blocks(shape, chunks):
 def test_what_zcore_writes_python_blosc_decodes(path, dtype):
     model = model_of(dtype, (37, 29), np.random.default_rng(5))
     for cname, shuffle, clevel in itertools.product(COMPRESSORS, (0, 1, 2), (0, 1, 9)):
-        a = zcore.open(str(path), mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname=cname, clevel=clevel, shuffle=shuffle,
+        a = zcore.open(str(path), mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname=cname,
+                       clevel=clevel, shuffle=shuffle,
                        fill_value=None, lock=None)
         a[...] = model
         a[3:5, 20:] = model[3:5, 20:]
         for name, part in blocks(model.shape, (20, 16)):
-            chunk = np.frombuffer(blosc.decompress((path / "__zdata__" / f"{name}.blosc").read_bytes()), dtype).reshape(20, 16)
+            chunk = np.frombuffer(blosc.decompress((path / "__zdata__" / f"{name}.blosc").read_bytes()),
+                                  dtype).reshape(20, 16)
             inside = model[part]
             assert chunk[:inside.shape[0], :inside.shape[1]].tobytes() == inside.tobytes()
             outside = chunk.copy()

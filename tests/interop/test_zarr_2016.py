@@ -48,7 +48,8 @@ def test_they_read_bit_exact(force, name):
 def test_from_memory_they_are_the_same(name):
     needs(name)
     base = FIXTURES / f"{name}.zarr"
-    store = zcore.MemoryStore({f"sub/{file.relative_to(base)}": file.read_bytes() for file in base.rglob("*") if file.is_file()})
+    files = [file for file in base.rglob("*") if file.is_file()]
+    store = zcore.MemoryStore({f"sub/{file.relative_to(base)}": file.read_bytes() for file in files})
     expected = np.load(FIXTURES / f"{name}.npy", allow_pickle=False)
     assert clean(zcore.open(store, path="sub")[...]).tobytes() == clean(expected).tobytes()
 
@@ -79,7 +80,7 @@ def test_partial_writes_shrinks_and_growths(force, tmp_path, name):
 
 
 def test_attributes_and_left_over_files(tmp_path):
-    """A bare NaN; lock files, cut writes and chunks outside the grid are not the array's, and stay where they are not."""
+    """A bare NaN; lock files, cut writes and chunks outside the grid are not the array's, and stay."""
     shutil.copytree(FIXTURES / "integers.zarr", tmp_path / "a")
     a = zcore.open(str(tmp_path / "a"), mode="r+")
     attributes = a.attrs.asdict()

@@ -98,7 +98,8 @@ def test_spellings_of_a_shape(store, shape):
 
 @pytest.mark.parametrize(("shape", "exception"), [
     ((3,), ValueError), ((3, 4, 5), ValueError), ((), ValueError), ((-1, 4), ValueError), ((2**63, 1), ValueError),
-    ((2**40, 2**40), ValueError), ((2.0, 3), TypeError), (("a", 3), TypeError), ((True, 3), TypeError), ((None, 3), TypeError),
+    ((2**40, 2**40), ValueError), ((2.0, 3), TypeError), (("a", 3), TypeError), ((True, 3), TypeError),
+    ((None, 3), TypeError),
 ])
 def test_shapes_that_are_none(store, shape, exception):
     a = make(store)
@@ -168,7 +169,9 @@ def test_what_a_resize_costs():
     for shape, expected in (
         ((2000, 1000), {("list", "__zdata__/"): 1, ("set", "__zmeta__"): 1}),
         ((10, 10), {("list", "__zdata__/"): 1, ("set", "__zmeta__"): 1, **{
-            (operation, f"{i}.{j}.blosc"): 1 for operation in ("get", "set") for i in range(3) for j in range(3) if 2 in (i, j)}}),
+            (operation, f"{i}.{j}.blosc"): 1 for operation in ("get",
+                                                               "set") for i in range(3) for j in range(3) if 2 in (i,
+                                                                       j)}}),
         ((8, 4), {("list", "__zdata__/"): 1, ("set", "__zmeta__"): 1, **{
             ("erase", f"{i}.{j}.blosc"): 1 for i in range(3) for j in range(3) if i == 2 or j > 0}}),
     ):
@@ -205,14 +208,16 @@ def test_append_casts_as_assignment_does(store):
     a = make(store, 2, 2, "|i1")
     a.append([1.0, 2.9, True])
     assert a[...].tolist() == [0, 0, 1, 2, 1]
-    for wrong, exception in (([300], OverflowError), (["x"], ValueError), ([None], TypeError), ([[1]], ValueError), (5, ValueError),
+    for wrong, exception in (([300], OverflowError), (["x"], ValueError), ([None], TypeError), ([[1]], ValueError),
+                             (5, ValueError),
                              (np.zeros((1, 1)), ValueError), (np.int64(300), OverflowError), ([1, [2]], ValueError)):
         with pytest.raises(exception):
             a.append(wrong)
         assert a.shape == (5,) and zcore.open(store).shape == (5,)
 
 
-@pytest.mark.parametrize(("axis", "exception"), [(2, ValueError), (-3, ValueError), (0.5, TypeError), (None, TypeError), ("0", TypeError)])
+@pytest.mark.parametrize(("axis", "exception"), [(2, ValueError), (-3, ValueError), (0.5, TypeError),
+                                                 (None, TypeError), ("0", TypeError)])
 def test_axes_that_are_none(store, axis, exception):
     a = make(store)
     with pytest.raises(exception):
@@ -287,5 +292,5 @@ def test_nothing_but_the_arrays_own_files_is_left(tmp_path):
         a.resize(5, 5)
         a.append(np.ones((1, 5)))
         found = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*"))
-        assert found == ["x", "x/__zattr__", "x/__zdata__", *(f"x/__zdata__/{i}.{j}.blosc" for i in range(2) for j in range(2)),
-                         "x/__zmeta__"]
+        chunks = [f"x/__zdata__/{i}.{j}.blosc" for i in range(2) for j in range(2)]
+        assert found == ["x", "x/__zattr__", "x/__zdata__", *chunks, "x/__zmeta__"]
