@@ -1,0 +1,94 @@
+"""Chunks between zcore and python-blosc, both ways: whole arrays that the other side takes apart or puts together."""
+import itertools
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore import config
+
+blosc = pytest.importorskip("blosc")
+
+COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
+TYPES = ("|b1", "|i1", "<u2", ">i4", "<f4", ">f8", "<c8", ">c16", "|S3", "<U7", "|V11", "|S16", "|S17", "|S255",
+         "|S256", "<M8[s]")
+
+
+@pytest.fixture(params=["native", "python"])
+def path(request, tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "_force_python", request.param == "python")
+    return tmp_path
+
+
+def model_of(dtype, shape, rng):
+    """Runs of equal elements, and some noise."""
+    itemsize = np.dtype(dtype).itemsize
+    n = int(np.prod(shape))
+    raw = np.repeat(rng.integers(0, 2 if dtype == "|b1" else 100, (-(-n // 7), itemsize), dtype="u1"), 7, axis=0)[:n]
+    if dtype.startswith("<U"):
+        raw.reshape(n, -1, 4)[..., 1:] = 0
+    return np.ascontiguousarray(raw).view(f"V{itemsize}").reshape(shape).view(dtype)
+
+
+def blocks(shape, chunks):
+    for coords in itertools.product(*[range(-(-n // c)) for n, c in zip(shape, chunks, strict=True)]):
+        yield ".".join(map(str, coords)), tuple(slice(i * c, (i + 1) * c) for i, c in zip(coords, chunks, strict=True))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_what_zcore_writes_python_blosc_decodes(path, dtype):
+    model = model_of(dtype, (37, 29), np.random.default_rng(5))
+    for cname, shuffle, clevel in itertools.product(COMPRESSORS, (0, 1, 2), (0, 1, 9)):
+        a = zcore.open(str(path), mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname=cname,
+                       clevel=clevel, shuffle=shuffle,
+                       fill_value=None, lock=None)
+        a[...] = model
+        a[3:5, 20:] = model[3:5, 20:]
+        for name, part in blocks(model.shape, (20, 16)):
+            chunk = np.frombuffer(blosc.decompress((path / "__zdata__" / f"{name}.blosc").read_bytes()),
+                                  dtype).reshape(20, 16)
+            inside = model[part]
+            assert chunk[:inside.shape[0], :inside.shape[1]].tobytes() == inside.tobytes()
+            outside = chunk.copy()
+            outside[:inside.shape[0], :inside.shape[1]] = np.zeros((), dtype)
+            assert not any(outside.tobytes())
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_what_python_blosc_writes_zcore_reads(path, dtype):
+    """In arrays whose document names another compressor: ZM-CHK-08."""
+    model = model_of(dtype, (37, 29), np.random.default_rng(6))
+    itemsize = np.dtype(dtype).itemsize
+    a = zcore.open(str(path), mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname="lz4", fill_value=None)
+    for cname, shuffle, clevel in itertools.product(COMPRESSORS, (0, 1, 2), (0, 1, 9)):
+        for name, part in blocks(model.shape, (20, 16)):
+            chunk = np.zeros((20, 16), dtype)
+            inside = model[part]
+            chunk[:inside.shape[0], :inside.shape[1]] = inside
+            (path / "__zdata__" / f"{name}.blosc").write_bytes(
+                blosc.compress(chunk.tobytes(), itemsize if itemsize < 256 else 1, clevel, shuffle, cname))
+        assert a[...].tobytes() == model.tobytes()
+        assert a[::-3, 1::2].tobytes() == model[::-3, 1::2].tobytes()
+        out = np.zeros(model.shape[::-1], dtype).T
+        assert a.read(out=out).tobytes() == model.tobytes()
+
+
+@pytest.mark.parametrize("n_threads", [1, 4])
+def test_chunks_of_several_threads(path, n_threads):
+    """BL-BLK-04: blocks in any order."""
+    model = np.cumsum(np.random.default_rng(7).integers(0, 3, 3_000_000)).astype("<i4")
+    a = zcore.open(str(path), mode="w", shape=model.shape, chunks=model.shape, dtype="<i4", cname="lz4")
+    before = blosc.set_nthreads(n_threads)
+    try:
+        chunk = blosc.compress(model.tobytes(), 4, 5, 1, "lz4")
+    finally:
+        blosc.set_nthreads(before)
+    (path / "__zdata__" / "0.blosc").write_bytes(chunk)
+    for threads in (1, 3):
+        b = zcore.open(a.store, threads=threads)
+        assert (b[...] == model).all() and (b[5:-5:1000] == model[5:-5:1000]).all()
+        wide = np.zeros((len(model), 2), "<i4")
+        assert (b.read(out=wide[:, 1]) == model).all() and not wide[:, 0].any()
+    wide[:, 1] = 0
+    a[...] = model[::-1]
+    assert blosc.decompress((path / "__zdata__" / "0.blosc").read_bytes()) == model[::-1].tobytes()
