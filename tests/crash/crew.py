@@ -15,6 +15,8 @@ MAX_SECONDS = 120
 PRELUDE = f"""
 import faulthandler, json, os, signal, sys, threading, time
 faulthandler.dump_traceback_later({MAX_SECONDS}, exit=True)
+# Whoever was started in the background by a shell without job control ignores Ctrl-C, and so do its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 import zcore
 path, given = sys.argv[1], json.loads(sys.argv[2])
