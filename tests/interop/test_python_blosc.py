@@ -38,7 +38,7 @@ def blocks(shape, chunks):
 @pytest.mark.parametrize("dtype", TYPES)
 def test_what_zcore_writes_python_blosc_decodes(path, dtype):
     model = model_of(dtype, (37, 29), np.random.default_rng(5))
-    for cname, shuffle, clevel in itertools.product(COMPRESSORS, (0, 1, 2), (0, 1, 9)):
+    for cname, shuffle, clevel in itertools.product(COMPRESSORS, (0, 1, 2), (0, 5)):
         a = zcore.open(str(path), mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname=cname,
                        clevel=clevel, shuffle=shuffle,
                        fill_value=None, lock=None)
@@ -60,13 +60,15 @@ def test_what_python_blosc_writes_zcore_reads(path, dtype):
     model = model_of(dtype, (37, 29), np.random.default_rng(6))
     itemsize = np.dtype(dtype).itemsize
     a = zcore.open(str(path), mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname="lz4", fill_value=None)
-    for cname, shuffle, clevel in itertools.product(COMPRESSORS, (0, 1, 2), (0, 1, 9)):
+    for cname, shuffle, clevel in itertools.product(COMPRESSORS, (0, 1, 2), (0, 5)):
         for name, part in blocks(model.shape, (20, 16)):
             chunk = np.zeros((20, 16), dtype)
             inside = model[part]
             chunk[:inside.shape[0], :inside.shape[1]] = inside
-            (path / "__zdata__" / f"{name}.blosc").write_bytes(
-                blosc.compress(chunk.tobytes(), itemsize if itemsize < 256 else 1, clevel, shuffle, cname))
+            file = path / "__zdata__" / f"{name}.blosc"
+            # A file that is cut to nothing is written to the disk at once by ext4; a new one is not.
+            file.unlink(missing_ok=True)
+            file.write_bytes(blosc.compress(chunk.tobytes(), itemsize if itemsize < 256 else 1, clevel, shuffle, cname))
         assert a[...].tobytes() == model.tobytes()
         assert a[::-3, 1::2].tobytes() == model[::-3, 1::2].tobytes()
         out = np.zeros(model.shape[::-1], dtype).T
