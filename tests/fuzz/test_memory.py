@@ -50,7 +50,11 @@ a = zcore.open(sys.argv[1], mode="r+")
 grown = Grown()
 """
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of address space and /proc")
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of address space and /proc"),
+    pytest.mark.skipif(zcore.show_config("dicts")["build"]["variant"] == "sanitize",
+                       reason="the sanitizers keep their notes all over the address space"),
+]
 
 
 def run(path, place, code):
