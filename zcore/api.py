@@ -99,8 +99,11 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     except NodeExistsError:
         if mode != "a":
             raise
-        # Somebody else created it since we looked.
-        return Array(_find(store, path, zarr_format, options))
+        # Somebody else created it since we looked, and may have deleted it again.
+        binding = _find(store, path, zarr_format, options)
+        if binding is None:
+            raise _not_found(store, path, zarr_format, options) from None
+        return Array(binding)
 
 
 def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="auto", fill_value=..., zarr_format=3,

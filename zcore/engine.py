@@ -17,6 +17,8 @@ from zcore.views import same_chunks, view_of
 
 # A plan of fewer decoded bytes than this is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
+# However many are asked for: each takes a stack, and more wait for each other than work.
+MAX_THREADS = 1024
 # A write that has found its document replaced so often keeps the others out, or it might never come to an end.
 MAX_STALE = 8
 
@@ -134,7 +136,7 @@ class Binding:
         self._check_same_kind(metadata, out.dtype, out.ndim)
         self._check_inside(box, metadata)
         native = self._is_native(view)
-        n_threads = options.threads or config.threads
+        n_threads = min(options.threads or config.threads, MAX_THREADS)
         plan = ReadPlan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts, program=view.chain.program,
             fill=metadata.fill_bytes, array=out, template=view.template,
@@ -267,7 +269,7 @@ class Binding:
         options = self.options
         metadata = metadata or view.metadata
         native = self._is_native(view)
-        n_threads = options.threads or config.threads
+        n_threads = min(options.threads or config.threads, MAX_THREADS)
         locks = self.locks() if options.lock and not exclusive else None
         plan = WritePlan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts, program=view.chain.program,

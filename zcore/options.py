@@ -27,11 +27,11 @@ class Options:
                  read_only=False):
         if missing not in ("fill", "raise"):
             raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
             raise ValueError(f"threads is {threads!r}, expected an integer of at least 1")
         self.lock = bool(lock)
         self.missing = missing
-        self.threads = threads
+        self.threads = None if threads is None else threads.__index__()
         self.strict = bool(strict)
         self.write_empty_chunks = bool(write_empty_chunks)
         self.read_only = bool(read_only)

@@ -497,3 +497,10 @@ def test_the_callers_values_are_left_alone(store):
     assert values.tolist() == list(range(8))
     values[...] = 0
     assert a[...].tolist() == list(range(8))
+
+
+@pytest.mark.parametrize("threads", [1, 3, np.int64(2), 2**40])
+def test_any_number_of_threads(store, threads):
+    a = make(store, (40, 40), (4, 4), model=np.arange(1600).reshape(40, 40), threads=threads)
+    assert type(a.threads) is int and a.threads == threads
+    assert (a[...] == np.arange(1600).reshape(40, 40)).all()
