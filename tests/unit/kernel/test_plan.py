@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zcore
-from zcore.errors import ChunkError, NodeNotFoundError, StoreError
+from zcore.errors import ChunkError, NodeNotFoundError, SelectionError, StoreError
 from zcore.kernel.read import ReadPlan
 from zcore.kernel.write import WritePlan
 
@@ -121,7 +121,7 @@ def test_no_task_is_lost_between_plans(tmp_path):
     thread = threading.Thread(target=touch)
     thread.start()
     try:
-        for i in range(1, 151):
+        for i in range(1, 61):
             array[:, 1:] = i
             assert (array[:, 1:] == i).all()
     finally:
@@ -134,7 +134,7 @@ def test_no_task_is_lost_between_plans(tmp_path):
     {"starts": (5,), "steps": (2**62,), "counts": (3,)},
 ])
 def test_a_box_outside(options):
-    with pytest.raises(ValueError, match="does not fit dimension 0"):
+    with pytest.raises(SelectionError, match="does not fit dimension 0"):
         listed((10,), (4,), **options)
 
 
@@ -213,8 +213,8 @@ def test_a_failed_plan_goes_with_its_exception(tmp_path, monkeypatch, force_pyth
     (tmp_path / "__zdata__" / "3.0.blosc").write_bytes(b"damaged")
     out, values = np.empty((64, 4096), "i4"), np.ones((64, 4095), "i4")
     kept = [weakref.ref(out), weakref.ref(values)]
-    n_open = len(os.listdir("/dev/fd"))
     gc.collect()
+    n_open = len(os.listdir("/dev/fd"))
     gc.disable()
     try:
         with pytest.raises(ChunkError) as caught:
