@@ -109,16 +109,16 @@ def run(work, n_threads, cancel):
 def _start(n_helpers):
     """Have `n_helpers` threads, or as many as can be had; returns how many of these there are."""
     global _n_threads
-    # Costs more than the rest of this module, and a process that reads single chunks never needs it.
-    import threading
-
     while _n_threads < n_helpers:
         with _lock:
             if _n_threads >= n_helpers:
                 break
             try:
+                # Costs more than the rest of this module, and a process that reads single chunks never needs it.
+                import threading
+
                 threading.Thread(target=_serve, args=(_jobs,), name="zcore", daemon=True).start()
-            except RuntimeError:
+            except (RuntimeError, ImportError):
                 # No more threads, or the interpreter is shutting down: the caller works with those there are.
                 break
             _n_threads += 1

@@ -1,0 +1,228 @@
+"""Threads that help: each piece of work is entered by its caller and by whoever is free, and left by all."""
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore import workers
+
+
+class Tasks:
+    """Work of `n` tasks that any number of threads take from."""
+
+    def __init__(self, n, do=lambda task, main: None):
+        self.left = list(range(n))
+        self.done = []
+        self.entered = []
+        self.do = do
+        self.stopped = False
+
+    def __call__(self, main):
+        self.entered.append((threading.get_ident(), main))
+        while not self.stopped:
+            try:
+                task = self.left.pop()
+            except IndexError:
+                return
+            self.do(task, main)
+            self.done.append(task)
+
+    def cancel(self):
+        self.stopped = True
+
+
+@pytest.mark.parametrize("n_threads", [0, 1, 2, 3, 7, 40])
+def test_every_task_is_done_once(n_threads):
+    tasks = Tasks(1000)
+    workers.run(tasks, n_threads, tasks.cancel)
+    assert sorted(tasks.done) == list(range(1000))
+    assert (threading.get_ident(), True) in tasks.entered
+    assert sum(main for _, main in tasks.entered) == 1
+    assert len(tasks.entered) <= max(1, n_threads)
+    assert not tasks.stopped
+
+
+def test_one_thread_needs_no_pool(monkeypatch):
+    monkeypatch.setattr(workers, "_start", None)
+    tasks = Tasks(3)
+    workers.run(tasks, 1, tasks.cancel)
+    assert tasks.entered == [(threading.get_ident(), True)]
+
+
+def test_helpers_help():
+    """The caller cannot go on before two helpers have come."""
+    helpers = threading.Barrier(3)
+    tasks = Tasks(3, lambda task, main: helpers.wait(60))
+    workers.run(tasks, 3, tasks.cancel)
+    assert len({ident for ident, _ in tasks.entered}) == 3
+
+
+def test_a_busy_pool_costs_no_progress():
+    """All helpers are held up elsewhere; the caller does its work alone, and so do callers inside of that."""
+    start, leave = threading.Barrier(5), threading.Event()
+    busy = Tasks(5, lambda task, main: (start.wait(60), leave.wait(60)))
+    holder = threading.Thread(target=workers.run, args=(busy, 5, busy.cancel))
+    holder.start()
+    while start.n_waiting:
+        time.sleep(0)
+
+    def nest(task, main):
+        inner = Tasks(4)
+        workers.run(inner, 4, inner.cancel)
+        assert len(inner.done) == 4
+
+    outer = Tasks(4, nest)
+    workers.run(outer, 4, outer.cancel)
+    assert len(outer.done) == 4
+    leave.set()
+    holder.join()
+    assert len(busy.done) == 5
+
+
+def test_an_exception_of_a_helper_comes_out():
+    at = threading.Barrier(2)
+
+    def fail(task, main):
+        at.wait(60)
+        if not main:
+            raise KeyError(task)
+
+    tasks = Tasks(100, fail)
+    tasks.left = [0, 1]
+    with pytest.raises(KeyError):
+        workers.run(tasks, 2, tasks.cancel)
+    assert tasks.stopped
+
+
+def test_an_exception_of_the_caller_comes_out_after_the_helpers_have_left():
+    at, gone = threading.Barrier(2), []
+
+    def fail(task, main):
+        at.wait(60)
+        if main:
+            raise KeyError(task)
+        while not tasks.stopped:
+            time.sleep(0)
+        time.sleep(0.01)
+        gone.append(task)
+
+    tasks = Tasks(2, fail)
+    with pytest.raises(KeyError):
+        workers.run(tasks, 2, tasks.cancel)
+    assert tasks.stopped and len(gone) == 1
+
+
+def test_the_pool_survives_an_exception():
+    for _ in range(5):
+        with pytest.raises(ZeroDivisionError):
+            workers.run(lambda main: 1 / 0, 4, lambda: None)
+    helpers = threading.Barrier(4)
+    tasks = Tasks(4, lambda task, main: helpers.wait(60))
+    workers.run(tasks, 4, tasks.cancel)
+    assert len(tasks.done) == 4
+
+
+def test_close_waits_for_whoever_is_inside():
+    inside, n_inside = threading.Event(), []
+
+    def work(main):
+        if main:
+            inside.wait(60)
+            return
+        n_inside.append(1)
+        inside.set()
+        time.sleep(0.02)
+        n_inside.pop()
+
+    workers.run(work, 2, lambda: None)
+    assert n_inside == []
+
+
+def test_threads_that_cannot_be_had(monkeypatch):
+    """As at the end of the interpreter: the caller works alone, and nothing is queued that nobody will take."""
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    workers._after_fork_in_child()      # a pool without threads
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    tasks = Tasks(10)
+    workers.run(tasks, 4, tasks.cancel)
+    assert len(tasks.done) == 10 and len(tasks.entered) == 1
+    assert workers._jobs.empty()
+    monkeypatch.undo()
+    test_helpers_help()
+
+
+def test_many_callers_at_once():
+    def call(i):
+        tasks = Tasks(50)
+        workers.run(tasks, 1 + i % 5, tasks.cancel)
+        return sorted(tasks.done) == list(range(50))
+
+    with ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(call, range(400)))
+
+
+@pytest.mark.parametrize("force_python", [False, True], ids=["native", "python"])
+def test_reads_from_the_threads_of_a_scheduler(tmp_path, monkeypatch, force_python):
+    """More readers than the pool has threads, each of which asks for help."""
+    monkeypatch.setattr(zcore.config, "force_python", force_python)
+    monkeypatch.setattr(zcore.config, "threads", 4)
+    values = np.arange(64 * 4096, dtype="i4").reshape(64, 4096)
+    array = zcore.open(tmp_path, mode="w", shape=values.shape, chunks=(8, 1024), dtype="i4", cname="lz4")
+    array[...] = values
+
+    def read(i):
+        part = (slice(i % 8, None), slice(None, None, 1 + i % 3))
+        return np.array_equal(array[part], values[part])
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(read, range(60)))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 61])
+def test_any_number_of_threads(tmp_path, threads):
+    values = np.arange(64 * 4096, dtype="i4").reshape(64, 4096)
+    array = zcore.open(tmp_path, mode="w", shape=values.shape, chunks=(8, 1024), dtype="i4", cname="lz4",
+                       threads=threads)
+    array[...] = values
+    array[3:50, 5:4000] = values[3:50, 5:4000] + 1
+    expected = values.copy()
+    expected[3:50, 5:4000] += 1
+    assert np.array_equal(array[...], expected)
+
+
+def test_use_while_the_interpreter_ends(tmp_path):
+    """In a thread that the interpreter waits for, in `atexit`, and in a finalizer when its other threads are gone."""
+    code = f"""
+import atexit, threading, time
+import zcore
+zcore.config.threads = 4
+array = zcore.open({str(tmp_path)!r}, mode="w", shape=(64, 4096), chunks=(8, 1024), dtype="i4", cname="lz4")
+class Last:
+    def __init__(self, array):
+        self.array = array
+    def __del__(self):
+        self.array[:, 1] = 3
+        print("finalizer", int(self.array[5, 1]))
+last = Last(array)
+def at_exit():
+    array[...] = 2
+    print("atexit", int(array[...].sum()))
+atexit.register(at_exit)
+def run():
+    time.sleep(0.05)
+    array[...] = 1
+    print("thread", int(array[...].sum()))
+threading.Thread(target=run).start()
+"""
+    environment = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(zcore.__file__)))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"thread {64 * 4096}", f"atexit {2 * 64 * 4096}", "finalizer 3"]
