@@ -169,7 +169,9 @@ def test_damaged_streams(damage):
         "junk": stream[:2] + b"\xff" * 20,
     }
     chunk = MADE["container"](bytes(1000), lambda _: streams[damage], 2, 1, 1000, NOT_SPLIT)
-    with pytest.raises(zcore.CodecError, match="snappy stream") as caught:
+    # Where c-blosc has snappy, it is the one who looks at the stream.
+    message = "damaged" if blosc.can_compress("snappy") else "snappy stream"
+    with pytest.raises(zcore.CodecError, match=message) as caught:
         BloscCodec(cname="snappy", typesize=1).decode(chunk, 1000)
     assert (caught.value.codec, caught.value.direction) == ("blosc", "decode")
 
