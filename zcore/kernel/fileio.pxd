@@ -46,7 +46,8 @@ cdef struct Staging:            # one writer's way of replacing objects
     int fsync                   # 1: file and directory reach the disk before the call returns
     uint64_t token              # of the names of temporary files: random for each writer
     uint64_t n_staged
-    int default_mode            # what 0666 became under the umask, -1 until the first file
+    int default_mode            # what 0666 became under the umask, -1 until it is needed
+    int expected                # whether the next name is likely to be taken
     char name[4400]             # of the temporary file that is staged, relative to the directory
 
 # Writes a temporary file beside `name`, then puts it in its place. In between it can be dropped.

@@ -9,7 +9,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
-from posix.stat cimport S_ISREG, fchmod, mkdirat
+from posix.stat cimport S_ISREG, mkdirat
 from posix.unistd cimport close, fsync, pread, write
 
 from zcore.kernel.status cimport (
@@ -22,8 +22,12 @@ cdef extern from *:
     #include <stdlib.h>
     #include <sys/mman.h>
     #include <sys/stat.h>
+    #include <errno.h>
     #include <fcntl.h>
     #include <unistd.h>
+    #ifdef __linux__
+    #include <sys/syscall.h>
+    #endif
     #define ZC_TEMP_PREFIX ".__zc_tmp."
     #define ZC_TEMP_NAME ZC_TEMP_PREFIX "%016llx%08llx"
     #if defined(__APPLE__)
@@ -47,6 +51,20 @@ cdef extern from *:
     #endif
         return malloc((size_t)n_bytes);
     }
+
+    /* renameat, but EEXIST when the new name is taken. Other errors may just mean that it cannot be done here. */
+    static int zc_rename_new(int dirfd, const char *name, const char *new_name)
+    {
+    #if defined(SYS_renameat2)
+        return (int)syscall(SYS_renameat2, dirfd, name, dirfd, new_name, 1 /* RENAME_NOREPLACE */);
+    #elif defined(__APPLE__)
+        return renameatx_np(dirfd, name, dirfd, new_name, RENAME_EXCL);
+    #else
+        (void)dirfd; (void)name; (void)new_name;
+        errno = ENOSYS;
+        return -1;
+    #endif
+    }
     """
     const char *ZC_TEMP_PREFIX
     const char *ZC_TEMP_NAME
@@ -59,6 +77,8 @@ cdef extern from *:
     int64_t ZC_CTIME_NS(c_stat s) nogil
     int c_fstat "fstat"(int fd, c_stat *s) nogil
     int fstatat(int dirfd, const char *name, c_stat *s, int flags) nogil
+    int fchmodat(int dirfd, const char *name, unsigned int mode, int flags) nogil
+    int zc_rename_new(int dirfd, const char *name, const char *new_name) nogil
     int renameat(int olddirfd, const char *old, int newdirfd, const char *new) nogil
     int unlinkat(int dirfd, const char *name, int flags) nogil
     void *zc_allocate(int64_t n_bytes) nogil
@@ -70,6 +90,10 @@ cdef enum:
     SMALL_NBYTES = 1 << 20
     HUGE_PAGE = 1 << 21
     MAX_KEY_NBYTES = 4300
+    # What a writer expects of the name of its next object.
+    NEW = 0
+    TAKEN = 1
+    UNKNOWN = 2            # the file system cannot say so when it renames
 
 
 cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcept nogil:
@@ -194,6 +218,7 @@ cdef void staging_init(Staging *staging, uint64_t token, int with_fsync) noexcep
     staging.token = token
     staging.n_staged = 0
     staging.default_mode = -1
+    staging.expected = NEW
     staging.name[0] = 0
 
 
@@ -258,22 +283,6 @@ cdef int _write_all(int fd, const uint8_t *data, int64_t n_bytes) noexcept nogil
     return 0
 
 
-cdef int _keep_mode(int dirfd, const char *name, int fd, Staging *staging) noexcept nogil:
-    """Give the temporary file the mode of the file it will replace: 0 or an errno."""
-    cdef c_stat old
-    cdef c_stat new
-    if fstatat(dirfd, name, &old, 0) != 0:
-        return 0
-    if staging.default_mode < 0:
-        if c_fstat(fd, &new) != 0:
-            return errno
-        staging.default_mode = new.st_mode & 0o7777
-    if S_ISREG(old.st_mode) and (old.st_mode & 0o7777) != <unsigned int>staging.default_mode:
-        if fchmod(fd, old.st_mode & 0o7777) != 0:
-            return errno
-    return 0
-
-
 cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t n_bytes, Staging *staging,
                       Status *status) noexcept nogil:
     cdef int fd
@@ -284,8 +293,6 @@ cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t 
     if fd < 0:
         return status.code
     error = _write_all(fd, data, n_bytes)
-    if error == 0:
-        error = _keep_mode(dirfd, name, fd, staging)
     if error == 0 and staging.fsync and fsync(fd) != 0:
         error = errno
     # A network file system reports a full disk as late as this.
@@ -318,10 +325,42 @@ cdef int _sync_directory(int dirfd, const char *name) noexcept nogil:
     return error
 
 
-cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil:
-    cdef int error = 0
-    if renameat(dirfd, staging.name, dirfd, name) != 0:
+cdef int _keep_mode(int dirfd, const char *name, Staging *staging) noexcept nogil:
+    """Give the staged file the mode of the file it will replace: 0 or an errno."""
+    cdef c_stat old
+    cdef c_stat new
+    if fstatat(dirfd, name, &old, 0) != 0:
+        if staging.expected == TAKEN:
+            staging.expected = NEW
+        return 0
+    if staging.default_mode < 0:
+        if fstatat(dirfd, staging.name, &new, 0) != 0:
+            return errno
+        staging.default_mode = new.st_mode & 0o7777
+    if S_ISREG(old.st_mode) and (old.st_mode & 0o7777) != <unsigned int>staging.default_mode:
+        if fchmodat(dirfd, staging.name, old.st_mode & 0o7777, 0) != 0:
+            return errno
+    return 0
+
+
+cdef int _rename(int dirfd, const char *name, Staging *staging) noexcept nogil:
+    """0 or an errno."""
+    cdef int error
+    # A new name has no mode to keep. To look for one first costs as much as the rename, in a directory that another
+    # thread is changing.
+    if staging.expected == NEW:
+        if zc_rename_new(dirfd, staging.name, name) == 0:
+            return 0
+        staging.expected = TAKEN if errno == EEXIST else UNKNOWN
+    error = _keep_mode(dirfd, name, staging)
+    if error == 0 and renameat(dirfd, staging.name, dirfd, name) != 0:
         error = errno
+    return error
+
+
+cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil:
+    cdef int error = _rename(dirfd, name, staging)
+    if error:
         object_drop(dirfd, staging)
         return fail_errno(status, IO_RENAME, error)
     staging.name[0] = 0

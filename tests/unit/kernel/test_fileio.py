@@ -169,3 +169,19 @@ def test_directories_pruned_under_a_writer(tmp_path):
         thread.join()
     array[...] = 7
     assert (array[...] == 7).all()
+
+
+def test_modes_of_old_and_new_objects(tmp_path):
+    """Replaced objects keep their mode, new ones have what the umask leaves, in whichever order they come."""
+    array = zcore.open(tmp_path, mode="w", shape=60, chunks=10, dtype="i4", cname="lz4", threads=1)
+    folder = tmp_path / "__zdata__"
+    array[10:20] = array[30:50] = 1
+    (folder / "fresh").touch()
+    default = (folder / "fresh").stat().st_mode
+    for i, mode in ((1, 0o600), (3, 0o640), (4, 0o444)):
+        (folder / f"{i}.blosc").chmod(mode)
+    for values in (2, 3):
+        array[...] = values
+        modes = [(folder / f"{i}.blosc").stat().st_mode & 0o7777 for i in range(6)]
+        assert modes == [default & 0o7777, 0o600, default & 0o7777, 0o640, 0o444, default & 0o7777]
+        assert (array[...] == values).all()
