@@ -1,5 +1,6 @@
 """The functions that make arrays: open and create. Names and keywords are those of zarr-python."""
 import os
+from collections import namedtuple
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,13 +10,18 @@ from zcore.arrays import Array
 from zcore.engine import Binding
 from zcore.errors import NodeExistsError, NodeNotFoundError, UnsupportedError
 from zcore.formats import FORMATS
+from zcore.formats.json_documents import MAX_NBYTES
 from zcore.options import Options
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
 
 MODES = ("r", "r+", "a", "w", "w-")
-# What stands in a directory of a format that this version does not read.
-_OTHER_FORMATS = (("zarr.json", "Zarr v3"), (".zarray", "Zarr v2"), (".zgroup", "Zarr v2"), ("meta", "Zarr v1"))
+# Which document makes a directory a node of which format; the first one that is there counts. Without a module: of a
+# format that this version does not read.
+_Kind = namedtuple("_Kind", ("document", "name", "format"))
+_KINDS = (_Kind("zarr.json", "Zarr v3", None),
+          *(_Kind(format.array_document, name, format) for name, format in FORMATS.items()),
+          _Kind(".zarray", "Zarr v2", None), _Kind(".zgroup", "Zarr v2", None), _Kind("meta", "Zarr v1", None))
 
 
 def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_value=..., cname=None, clevel=None,
@@ -80,7 +86,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     if mode not in MODES:
         raise ValueError(f"mode is {mode!r}, expected one of {', '.join(MODES)}")
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r")
-    store = _store_of(store, mode == "r", fsync)
+    store = _store_of(store, mode == "r", fsync, check_base=mode not in ("r", "r+"))
     path = _path_of(path)
     if mode in ("r", "r+", "a"):
         binding = _find(store, path, zarr_format, options)
@@ -167,10 +173,10 @@ def _create(store, path, shape, dtype, chunks, fill_value, compressors, settings
     if fill_value is ...:
         fill_value = _zero(dtype)
     prefix = path + "/" if path else ""
-    for document, other in _OTHER_FORMATS:
-        if store.exists(prefix + document):
-            raise NodeExistsError(f"{path or store!r} holds a {other} node ({document}), which this version does not "
-                                  "replace", path=path)
+    for kind in _KINDS:
+        if kind.format is None and store.exists(prefix + kind.document):
+            raise NodeExistsError(f"{path or store!r} holds a {kind.name} node ({kind.document}), which this version "
+                                  "does not replace", path=path)
     metadata = format.new_array(shape, dtype, chunks, fill_value, _specs_of(compressors, dtype), **settings)
     _check_can_compress(metadata.codecs)
     return Array(lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite))
@@ -223,14 +229,15 @@ def _specs_of(compressors, dtype):
     return tuple(specs)
 
 
-def _store_of(store, read_only, fsync):
-    if isinstance(store, Store):
-        return store
-    store = os.fspath(store)
+def _store_of(store, read_only, fsync, check_base=True):
+    if not isinstance(store, str):
+        if isinstance(store, Store):
+            return store
+        store = os.fspath(store)
     if isinstance(store, str) and ":" in store:
         # A colon is either a URI's or part of a name: the URI rules decide.
         return DirectoryStore.from_uri(store, read_only=read_only, fsync=fsync)
-    return DirectoryStore(store, read_only=read_only, fsync=fsync)
+    return DirectoryStore(store, read_only=read_only, fsync=fsync, check_base=check_base)
 
 
 def _path_of(path):
@@ -258,19 +265,14 @@ def _not_found(store, path, zarr_format, options):
 def _find(store, path, zarr_format, options):
     """Return the binding of the array at `path`, or None."""
     prefix = path + "/" if path else ""
-    for document, other in _OTHER_FORMATS[:1]:
-        if store.exists(prefix + document):
-            raise UnsupportedError(f"{path or store!r} is a {other} node, which this version does not read",
-                                   feature=other)
-    for name, format in FORMATS.items():
-        if zarr_format is not None and zarr_format != name:
-            continue
-        try:
-            return Binding(store, path, format, options)
-        except NodeNotFoundError:
-            pass
-    for document, other in _OTHER_FORMATS:
-        if store.exists(prefix + document):
-            raise UnsupportedError(f"{path or store!r} is a {other} node, which this version does not read",
-                                   feature=other)
-    return None
+    kinds = _KINDS
+    if zarr_format is not None:
+        kinds = [kind for kind in _KINDS if kind.format is None or kind.name == zarr_format]
+    found = store.get_first([prefix + kind.document for kind in kinds], MAX_NBYTES + 1)
+    if found is None:
+        return None
+    kind = kinds[found[0]]
+    if kind.format is None:
+        raise UnsupportedError(f"{path or store!r} is a {kind.name} node, which this version does not read",
+                               feature=kind.name)
+    return Binding(store, path, kind.format, options, found[1:])

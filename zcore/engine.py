@@ -34,6 +34,8 @@ class Binding:
     format : module
         Of `zcore.formats`.
     options : Options
+    found : tuple, optional
+        Bytes and identity of the metadata document, where the caller has just read it.
 
     Attributes
     ----------
@@ -52,7 +54,7 @@ class Binding:
 
     __slots__ = ("store", "path", "prefix", "format", "options", "document", "directory", "view", "_tickets")
 
-    def __init__(self, store, path, format, options):
+    def __init__(self, store, path, format, options, found=None):
         self.store = store
         self.path = path
         self.prefix = path + "/" if path else ""
@@ -63,7 +65,10 @@ class Binding:
         self.directory = None if base is None else os.fsencode(os.path.join(base, path) if path else base)
         self.view = None
         self._tickets = count()
-        self.reload()
+        if found is None:
+            self.reload()
+        else:
+            self.view = self.view_of(*found)
 
     # metadata
 
@@ -81,11 +86,11 @@ class Binding:
         """Read the document again and return what it says, a `View`; the binding stays as it is."""
         ticket = next(self._tickets)
         # One byte more than a document may have: the format refuses it, whatever the size of the file.
-        found = self.store.get_with_identity(self.document, (0, MAX_NBYTES + 1))
+        found = self.store.get_first((self.document,), MAX_NBYTES + 1)
         if found is None:
             raise NodeNotFoundError(f"no array at {self.describe()}: {self.document} does not exist", path=self.path,
                                     format=self.format.name)
-        return self.view_of(*found, ticket)
+        return self.view_of(*found[1:], ticket)
 
     def view_of(self, raw, identity, ticket=None):
         """Return the view of the document `raw`, the content of the object `identity`, read just now."""
@@ -134,7 +139,6 @@ class Binding:
         view, options = self.view, self.options
         metadata = view.metadata
         self._check_same_kind(metadata, out.dtype, out.ndim)
-        self._check_inside(box, metadata)
         native = self._is_native(view)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         plan = ReadPlan(

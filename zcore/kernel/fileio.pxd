@@ -39,6 +39,9 @@ cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil
 cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) noexcept nogil
 # Goes on reading behind the first `n_bytes`; returns the new size or FAILED.
 cdef int64_t object_read_rest(int fd, int64_t n_bytes, int64_t limit, Buffer *buffer, Status *status) noexcept nogil
+# Reads up to `limit` bytes of a regular file and takes its identity: how many it read, ABSENT or FAILED.
+cdef int64_t object_read_start(int fd, int64_t limit, Buffer *buffer, Identity *identity,
+                               Status *status) noexcept nogil
 cdef void object_close(int fd) noexcept nogil
 
 

@@ -192,6 +192,32 @@ cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) 
             return FAILED
 
 
+cdef int64_t object_read_start(int fd, int64_t limit, Buffer *buffer, Identity *identity,
+                               Status *status) noexcept nogil:
+    cdef c_stat found
+    cdef int64_t n_bytes = 0
+    cdef int64_t n
+    if c_fstat(fd, &found) != 0:
+        fail_errno(status, IO_READ, errno)
+        return FAILED
+    if not S_ISREG(found.st_mode):
+        return ABSENT
+    _identity_of(&found, identity)
+    limit = min(limit, found.st_size)
+    if buffer_reserve(buffer, limit + 1, status) != OK:
+        return FAILED
+    while n_bytes < limit:
+        n = pread(fd, buffer.data + n_bytes, <size_t>(limit - n_bytes), n_bytes)
+        if n == 0:
+            break
+        if n > 0:
+            n_bytes += n
+        elif errno != EINTR:
+            fail_errno(status, IO_READ, errno)
+            return FAILED
+    return n_bytes
+
+
 cdef int64_t object_read_rest(int fd, int64_t n_bytes, int64_t limit, Buffer *buffer, Status *status) noexcept nogil:
     cdef int64_t n
     while n_bytes <= limit:

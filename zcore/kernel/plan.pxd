@@ -50,6 +50,7 @@ cdef class Plan:
     cdef char *data            # NULL: the plan moves no elements
     cdef int64_t data_strides[MAX_NDIM]
     cdef bint lenient
+    cdef bint missing_raises
     cdef bint is_c_order       # elements lie in a chunk in C order and the caller's byte order
     cdef bint in_place         # the elements of a whole chunk lie in `array` as they lie in the chunk
     # the objects

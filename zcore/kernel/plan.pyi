@@ -10,8 +10,8 @@ class Plan:
         self, shape: tuple[int, ...], chunk_shape: tuple[int, ...], starts: Sequence[int], steps: Sequence[int],
         counts: Sequence[int], *, program: Program | None, fill: bytes, array: np.ndarray[Any, Any] | None,
         template: tuple[bytes, bytes, bytes], directory: bytes | None = None, swap: int = 0,
-        order: Sequence[int] | None = None, n_threads: int = 1, lenient: bool = False, resume: Plan | None = None,
-        tasks: Sequence[int] | None = None,
+        order: Sequence[int] | None = None, n_threads: int = 1, lenient: bool = False, missing_raises: bool = False,
+        resume: Plan | None = None, tasks: Sequence[int] | None = None,
     ) -> None: ...
     @property
     def ndim(self) -> int: ...

@@ -10,8 +10,10 @@ from zcore import errors
 
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
+from libc.errno cimport EINTR, ENOENT, ENOTDIR, errno
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
+from posix.fcntl cimport AT_FDCWD, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_load, zc_now_ns, zc_store, zc_swap_if
@@ -39,14 +41,22 @@ cdef int _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 cdef int _open_directory(bytes directory) except -1:
-    try:
-        return os.open(directory, _OPEN_DIRECTORY)
-    except (FileNotFoundError, NotADirectoryError) as exc:
+    cdef const char *name = directory
+    cdef int fd
+    cdef int error
+    while True:
+        with nogil:
+            fd = openat(AT_FDCWD, name, _OPEN_DIRECTORY)
+            error = errno
+        if fd >= 0:
+            return fd
+        if error == EINTR:
+            PyErr_CheckSignals()
+            continue
         path = os.fsdecode(directory)
-        raise errors.NodeNotFoundError(f"the directory of the array is gone: {path}", path=path) from exc
-    except OSError as exc:
-        path = os.fsdecode(directory)
-        raise errors.StoreError(f"cannot open {path}: {exc.strerror}", key=path, errno=exc.errno) from exc
+        if error == ENOENT or error == ENOTDIR:
+            raise errors.NodeNotFoundError(f"the directory of the array is gone: {path}", path=path)
+        raise errors.StoreError(f"cannot open {path}: {os.strerror(error)}", key=path, errno=error)
 
 
 cdef class Plan:
@@ -76,6 +86,8 @@ cdef class Plan:
         Threads that will run the plan: with fewer tasks than that, a chunk may be decoded by several.
     lenient : bool
         A chunk of another decoded size than the metadata demand is left to Python, not an error.
+    missing_raises : bool
+        An absent object is an error where its elements are needed; else they are the fill value.
     resume : Plan or None
         An earlier plan of the same selection and chunk shape: only what it did not do is done.
     tasks : sequence of int or None
@@ -95,7 +107,7 @@ cdef class Plan:
 
     def __init__(self, shape, chunk_shape, starts, steps, counts, *, Program program, bytes fill not None,
                  cnp.ndarray array, template, bytes directory=None, int64_t swap=0, order=None, int n_threads=1,
-                 bint lenient=False, Plan resume=None, tasks=None):
+                 bint lenient=False, bint missing_raises=False, Plan resume=None, tasks=None):
         cdef int d
         cdef int64_t stride
         self.ndim = len(shape)
@@ -121,6 +133,7 @@ cdef class Plan:
             self.chunk_strides[d] = stride
             stride *= self.axes[d].chunk
         self.lenient = lenient
+        self.missing_raises = missing_raises
         self.is_c_order = swap == 0 and order is None
         self.n_inner_threads = 1
         if 0 < self.n_tasks < n_threads:

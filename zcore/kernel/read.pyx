@@ -16,19 +16,7 @@ from zcore.kernel.status cimport MISSING, OK, fail
 
 @cython.final
 cdef class ReadPlan(Plan):
-    """A `Plan` that reads.
-
-    Parameters
-    ----------
-    missing_raises : bool
-        An absent object is an error; else its elements are the fill value.
-    """
-
-    cdef bint missing_raises
-
-    def __init__(self, *args, bint missing_raises=False, **kwargs):
-        Plan.__init__(self, *args, **kwargs)
-        self.missing_raises = missing_raises
+    """A `Plan` that reads; same parameters."""
 
     def _direction(self):
         return "decode"

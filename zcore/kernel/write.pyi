@@ -8,6 +8,5 @@ class WritePlan(Plan):
     def __init__(
         self, shape: tuple[int, ...], *args: Any, token: int, locks: ObjectLocks | None = None,
         identity: tuple[int, int, int, int, int] | None = None, content: bytes | None = None,
-        old_shape: tuple[int, ...] | None = None, keep_filled: bool = False, missing_raises: bool = False,
-        fsync: bool = False, **kwargs: Any,
+        old_shape: tuple[int, ...] | None = None, keep_filled: bool = False, fsync: bool = False, **kwargs: Any,
     ) -> None: ...

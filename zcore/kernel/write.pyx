@@ -47,8 +47,6 @@ cdef class WritePlan(Plan):
         array's shape when None; an append gives the shape before it.
     keep_filled : bool
         Store objects that hold nothing but the fill value.
-    missing_raises : bool
-        A partly written object must exist.
     fsync : bool
         The objects reach the disk before the call returns.
 
@@ -67,13 +65,12 @@ cdef class WritePlan(Plan):
     cdef int64_t n_content     # -1: not compared
     cdef int64_t old_shape[MAX_NDIM]
     cdef bint keep_filled
-    cdef bint missing_raises
     cdef int fsync
     cdef uint64_t token
     cdef int64_t n_workers
 
     def __init__(self, shape, *args, token, ObjectLocks locks=None, identity=None, bytes content=None,
-                 old_shape=None, bint keep_filled=False, bint missing_raises=False, bint fsync=False, **kwargs):
+                 old_shape=None, bint keep_filled=False, bint fsync=False, **kwargs):
         cdef int d
         Plan.__init__(self, shape, *args, **kwargs)
         self.token = token
@@ -92,7 +89,6 @@ cdef class WritePlan(Plan):
         for d in range(self.ndim):
             self.old_shape[d] = shape[d] if old_shape is None else old_shape[d]
         self.keep_filled = keep_filled
-        self.missing_raises = missing_raises
         self.fsync = fsync
 
     def _direction(self):

@@ -11,7 +11,7 @@ A new store defines `get` and `list_dir`, and is read-only. It may be written wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import index
 
 from zcore.errors import ReadOnlyError
@@ -84,6 +84,17 @@ class Store(ABC):
         """
         value = self.get(key, byte_range)
         return None if value is None else (value, None)
+
+    def get_first(self, keys: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
+        """Return the first of `keys` that has a value: its index, up to `limit` bytes of the value, and the identity.
+
+        None when no key has one. This finds the document of a node whose format is not known.
+        """
+        for i, key in enumerate(keys):
+            found = self.get_with_identity(key, (0, limit))
+            if found is not None:
+                return i, *found
+        return None
 
     def identity(self, key: str) -> Identity | None:
         """Return the identity that `key` has now: (device, inode, size, mtime_ns, ctime_ns).

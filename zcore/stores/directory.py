@@ -12,9 +12,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
+from zcore.kernel.documents import read_first
 from zcore.kernel.locks import ObjectLocks, locks_of
 from zcore.stores import atomic, listing, spelling, tree
 from zcore.stores.base import ByteRange, Identity, Listing, Store, flat_view
@@ -44,6 +45,8 @@ class DirectoryStore(Store):
     allow_aliases : bool
         Where the file system ignores case, let ``FOO`` stand for the key ``foo``. Otherwise it is a missing key that
         cannot be set; that costs a listing of the directories on its way, on such systems only.
+    check_base : bool
+        Look at the base now. Without that, a `get_first` that finds nothing does.
 
     Raises
     ------
@@ -63,21 +66,22 @@ class DirectoryStore(Store):
     key_flavour = NATIVE
 
     def __init__(self, path: str | os.PathLike, read_only: bool = False, *, fsync: bool = False,
-                 confined: bool = False, allow_aliases: bool = False):
+                 confined: bool = False, allow_aliases: bool = False, check_base: bool = True):
         path = os.fspath(path)
         if not isinstance(path, str):
             raise TypeError(f"the base directory is a str or os.PathLike, not {type(path).__name__}")
         if ".." in path.replace("\\", "/").split("/"):
             # The parent of a linked directory is known to the file system alone.
             path = os.path.realpath(path)
-        self.path = absolute_base(path, os.getcwd())
+        self.path = absolute_base(path, "" if path[:1] == os.sep else os.getcwd())
         self.read_only = bool(read_only)
         self.fsync = bool(fsync)
         self.confined = bool(confined)
         self.allow_aliases = bool(allow_aliases)
         # Whether the file system ignores case: None until a key that shows it has been met.
         self._ignores_case = False if allow_aliases else None
-        self._check_base()
+        if check_base:
+            self._check_base()
 
     @classmethod
     def from_uri(cls, uri: str, **options) -> DirectoryStore:
@@ -127,6 +131,22 @@ class DirectoryStore(Store):
 
     def describe(self, path: str) -> str:
         return os.path.join(self.path, path) if path else self.path
+
+    def get_first(self, keys: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
+        if self.confined or self._ignores_case is True:
+            return super().get_first(keys, limit)
+        try:
+            found = read_first((os.fsencode(self._file_of(key)) for key in keys), limit)
+        except OSError as exc:
+            raise self._fault(exc, "read", next(key for key in keys if self._file_of(key) == exc.filename)) from exc
+        if found is None:
+            # What finds nothing has the time to look why.
+            self._check_base()
+        elif self._ignores_case is None:
+            self._look_up_case(keys[found[0]], found[2][0])
+            if self._ignores_case:
+                return super().get_first(keys, limit)
+        return found
 
     def locks(self, path: str, document: str) -> ObjectLocks:
         directory = os.path.join(self.path, path) if path else self.path

@@ -109,7 +109,8 @@ def test_blocks_are_split_by_the_rule(split):
     # A block shorter than the block size is never split; this chunk has no other.
     assert not blosc_header.parse(edited(split, 4, info.blocksize - 1)).is_split
     # The walk follows the rule: with one stream per block, or more, the sizes do not add up to other streams.
-    assert table(split)[0] == 16 + 4 * 9
+    # Blocks lie in the order in which c-blosc's threads were done with them.
+    assert min(table(split)) == 16 + 4 * 9
 
 
 def test_words_of_the_flags():

@@ -48,6 +48,7 @@ def calls_with_key(store):
         "get_partial_values": lambda key: store.get_partial_values([(key, (0, None))]),
         "get_with_identity": store.get_with_identity,
         "get part with identity": lambda key: store.get_with_identity(key, (0, 1)),
+        "get_first": lambda key: store.get_first([key], 1),
         "identity": store.identity,
         "exists": store.exists,
         "getsize": store.getsize,
@@ -109,6 +110,7 @@ class StoreConformance:
         assert [example.get(key) for key in ("x", "a/x", "x/y/z")] == [None, None, None]
         assert example.get("x", (0, 1)) is None
         assert example.get_with_identity("x") is None
+        assert example.get_first(["x", "a/x", "x/y/z"], 9) is None
         assert example.identity("x") is None
         assert example.getsize("x") is None
         assert example.exists("x") is False
@@ -118,6 +120,7 @@ class StoreConformance:
         for key in ("a", "a/d", "a/b/c", "a/b/c/d"):
             assert example.get(key) is None
             assert example.get_with_identity(key) is None
+            assert example.get_first([key], 9) is None
             assert example.getsize(key) is None
             assert example.exists(key) is False
         assert example.exists("a/b") is True
@@ -177,6 +180,18 @@ class StoreConformance:
         assert store.getsize_prefix("foobar/") == 100
         assert store.getsize_prefix("") == 157
         assert store.getsize_prefix("none/") == 0
+
+    def test_the_first_of_several(self, store):
+        for key in ("d/k", "b", "c"):
+            store.set(key, key.encode() * 3000)
+        for keys, n in ((["a", "b", "c"], 1), (["c", "b"], 0), (("d", "d/k/x", "d/k"), 2), (["b", "b/c"], 0)):
+            value, identity = store.get_with_identity(keys[n])
+            assert store.get_first(keys, 10**6) == (n, value, identity)
+            assert store.get_first(keys, 5) == (n, value[:5], identity)
+            assert store.get_first(keys, 0) == (n, b"", identity)
+        assert store.get_first([], 5) is None
+        store.set("b", b"")
+        assert store.get_first(["a", "b", "c"], 5)[:2] == (1, b"")
 
     def test_identity_changes_with_the_value(self, store):
         store.set("k", b"1")

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import zcore
 from zcore.errors import (
     InvalidKeyError,
     KeyConflictError,
@@ -125,6 +126,24 @@ def test_base_that_is_a_file(tmp_path, below):
     assert isinstance(caught.value, NotADirectoryStoreError) and isinstance(caught.value, StoreError)
     assert caught.value.errno == errno.ENOTDIR
     assert pickle.loads(pickle.dumps(caught.value)).errno == errno.ENOTDIR
+
+
+def test_base_that_is_a_file_and_was_not_looked_at(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    store = DirectoryStore(tmp_path / "file", check_base=False)
+    with pytest.raises(NotADirectoryStoreError, match="expected a directory, found a file"):
+        store.get_first(["a", "b"], 10)
+    with pytest.raises(NotADirectoryStoreError, match="expected a directory, found a file"):
+        zcore.open(tmp_path / "file")
+
+
+def test_a_first_value_that_cannot_be_read(store):
+    """It may be there: the keys behind it are not taken in its place."""
+    store.set("b", b"v")
+    os.symlink("a", f"{store.path}/a")
+    with pytest.raises(StoreError, match="'a'") as caught:
+        store.get_first(["x", "a", "b"], 10)
+    assert (caught.value.key, caught.value.errno) == ("a", errno.ELOOP)
 
 
 @pytest.mark.parametrize("path, error", [("", ValueError), ("a\0b", ValueError), (b"bytes", TypeError), (5, TypeError)])
@@ -340,6 +359,7 @@ def test_descriptors_are_closed(store):
         with pytest.raises(KeyConflictError):
             store.set("d", b"w")
         store.get_with_identity("k")
+        store.get_first(["x", "d", "k"], 10)
         next(store.list())
     assert len(os.listdir("/dev/fd")) == n_open
 
