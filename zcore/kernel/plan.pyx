@@ -186,7 +186,8 @@ cdef class Plan:
             self.again = <int64_t *>malloc(self.n_again * sizeof(int64_t))
             if self.again == NULL:
                 raise MemoryError
-            memcpy(self.again, before.deferred_tasks, before.n_deferred * sizeof(int64_t))
+            if before.n_deferred:
+                memcpy(self.again, before.deferred_tasks, before.n_deferred * sizeof(int64_t))
             if n_left:
                 memcpy(self.again + before.n_deferred, before.again + n_old, n_left * sizeof(int64_t))
         return 0
