@@ -5,6 +5,7 @@ A verb is a module of `zcore.cli` and one line in `VERBS`. The module's name is 
 raises becomes one sentence on the standard error and exit code 1; ``--debug`` shows where it came from instead.
 """
 import argparse
+import contextlib
 import os
 import sys
 
@@ -29,22 +30,25 @@ def main(argv=None):
     SystemExit
         With code 2 for a wrong usage, 0 for ``--help`` and ``--version``.
     """
-    arguments = _parser().parse_args(argv)
+    _make_streams_usable()
+    command, debug = "zcore", False
     try:
-        code = arguments.run(arguments)
-        sys.stdout.flush()
-        return code
+        try:
+            arguments = _parser().parse_args(argv)
+            command, debug = f"zcore {arguments.verb}", arguments.debug
+            return arguments.run(arguments)
+        finally:
+            _flush(sys.stdout)
     except BrokenPipeError:
-        # Whoever read our output has left; the interpreter must not complain about it once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has left, and need not be told.
         return 1
     except KeyboardInterrupt:
-        print(f"zcore {arguments.verb}: interrupted", file=sys.stderr)
+        _complain(f"{command}: interrupted")
         return 130
     except Exception as error:
-        if arguments.debug:
+        if debug:
             raise
-        print(f"zcore {arguments.verb}: {_sentence(error)}", file=sys.stderr)
+        _complain(f"{command}: {_sentence(error)}")
         return 1
 
 
@@ -63,8 +67,44 @@ def _parser():
     return parser
 
 
+def _make_streams_usable():
+    """Let printing always work: to a stream that was closed at the start, and of names that are no text."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Else `print` would take the other one, and the next file opened would get the stream's number.
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+    if sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _flush(stream):
+    """Flush a stream; where that fails, let what it holds go nowhere, or the interpreter would try again at its end.
+
+    Raises : OSError, if it fails.
+    """
+    try:
+        stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        raise
+
+
+def _complain(text):
+    with contextlib.suppress(OSError):
+        try:
+            print(text, file=sys.stderr)
+        finally:
+            _flush(sys.stderr)
+
+
 def _sentence(error):
-    """Return what to say of an exception: its message on one line, or its type where it has none."""
+    """Return what to say of an exception, on one line: its message, or its type where it has none."""
+    if isinstance(error, OSError) and error.strerror:
+        # The system's words, without its number.
+        message = error.strerror[:1].lower() + error.strerror[1:]
+        return message if error.filename is None else f"{message}: {error.filename!r}"
     return " ".join(str(error).split()) or type(error).__name__
 
 

@@ -2,135 +2,198 @@
 
 Only what the picture shows is read, with steps where the array has more elements than the picture has dots.
 """
+import io
+import warnings
+
 import numpy as np
 
-from zcore.cli.source import matplotlib_needed
+from zcore.cli.printed import lengths, plural
+from zcore.cli.source import missing_extra
 
-matplotlib_needed("the picture (--no-picture goes without)")
-
-from matplotlib import colormaps, patheffects  # noqa: E402
-from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
-from matplotlib.cm import ScalarMappable  # noqa: E402
-from matplotlib.colors import LightSource, ListedColormap, Normalize  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
-from matplotlib.ticker import MaxNLocator  # noqa: E402
+try:
+    from matplotlib import colormaps, patheffects
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LightSource, ListedColormap, Normalize
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+    from mpl_toolkits.axes_grid1 import make_axes_locatable
+except ModuleNotFoundError as exc:
+    raise missing_extra("the picture (--no-picture goes without)", "matplotlib") from exc
 
 MAX_DOTS = 1600                # of the data in one direction
-MAX_NAMED_CHUNKS = 100
+MAX_POINTS = 4 * MAX_DOTS      # of a line
+MAX_MARKED_POINTS = 200        # of a line, each of which is marked
 MAX_GRID_LINES = 100           # in one direction: more would hide the data
+MAX_NAMED_CHUNKS = 100
+MIN_SHADED = 16                # rows and columns: fewer are fields, not slopes
+MAX_EXACT = 2**53              # up to here every integer is a floating point number
+MAX_VALUE = 1e300              # up to here differences of values are finite
+MAX_TITLE = 80                 # characters
+NAME_SIZES = (10, 8, 6)        # of the chunk coordinates, in points
 INK = "#1b1b1b"
 
 
-def draw(path, array, source):
-    """Draw an array to a PNG file.
-
-    Parameters
-    ----------
-    path : str
-    array : zcore.Array
-    source : Source
-        What the data are called.
-
-    Returns
-    -------
-    str or None
-        Why there is no picture: the data are empty, or not numbers.
-    """
-    if array.size == 0:
+def obstacle(data):
+    """Return why there can be no picture of data, or None."""
+    if data.size == 0:
         return "the array has no elements"
-    if array.dtype.kind not in "biufc":
-        return f"elements of type {array.dtype} are not numbers"
-    figure = Figure(figsize=(9, 7.6), dpi=130, layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    if array.ndim < 2:
-        _draw_line(axes, array, source)
-        where = ""
-    else:
-        where = _draw_plane(figure, axes, array, source)
-    shape, chunks = (" × ".join(map(str, lengths)) for lengths in (array.shape, array.chunks))
-    axes.set_title(f"{source.title}\n", fontsize=14, color=INK, fontweight="bold")
-    axes.text(0.5, 1.012, f"{shape} {array.dtype}{where} in {array.nchunks} "
-              f"{'chunk' if array.nchunks == 1 else 'chunks'} of {chunks}, read back by zcore",
-              transform=axes.transAxes, ha="center", va="bottom", fontsize=11, color=INK)
-    figure.savefig(path, bbox_inches="tight", pad_inches=0.2)
+    if data.dtype.kind not in "biufc":
+        return f"elements of type {data.dtype} are not numbers"
     return None
 
 
+def draw(array, source):
+    """Return a picture of an array as the bytes of a PNG file.
+
+    Parameters
+    ----------
+    array : zcore.Array
+        With no `obstacle`.
+    source : Source
+        What the data are called.
+    """
+    figure = Figure(figsize=(9, 7.6), dpi=130, facecolor="white")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.tick_params(labelsize=10)
+    where = _draw_line(axes, array, source) if array.ndim < 2 else _draw_plane(axes, array, source)
+    axes.set_title(f"{_text(source.title)}\n", fontsize=14, color=INK, fontweight="bold", parse_math=False)
+    described = (f"{lengths(array.shape, '×')} {array.dtype}{where} in {plural(array.nchunks, 'chunk')} of "
+                 f"{lengths(array.chunks, '×')}, read back by zcore")
+    axes.text(0.5, 1.012, described, transform=axes.transAxes, ha="center", va="bottom", fontsize=11, color=INK)
+    png = io.BytesIO()
+    with warnings.catch_warnings():
+        # Of a name in letters that the font lacks; they are boxes then.
+        warnings.filterwarnings("ignore", "Glyph")
+        figure.savefig(png, format="png", bbox_inches="tight", pad_inches=0.2)
+    return png.getvalue()
+
+
 def _draw_line(axes, array, source):
-    length = array.shape[0] if array.ndim else 1
-    step = -(-length // (4 * MAX_DOTS))
-    values = np.atleast_1d(_real(array[::step] if array.ndim else array[...]))
-    axes.plot(np.arange(0, length, step), values, color="#2a6f97", linewidth=1)
-    for border in _borders(length, array.chunks[0] if array.ndim else 1):
+    (length,), (chunk,) = array.shape, array.chunks
+    step = -(-length // MAX_POINTS)
+    values, quantity = _numbers(array[::step], source.quantity)
+    if array.dtype.kind in "biu":
+        axes.yaxis.set_major_locator(_integers())
+    axes.plot(np.arange(0, length, step), values, color="#2a6f97", linewidth=1,
+              marker="o" if length <= MAX_MARKED_POINTS else None, markersize=3)
+    borders = _borders(length, chunk)
+    for border in borders:
         axes.axvline(border - 0.5, color="0.6", linewidth=0.8)
-    axes.set_xlabel("element (grey: chunk borders)", fontsize=11)
-    axes.set_ylabel(source.quantity, fontsize=11)
+    axes.set_xlabel(f"element{_legend(borders and 'grey: chunk borders')}", fontsize=11)
+    axes.set_ylabel(_text(quantity), fontsize=11, parse_math=False)
+    axes.xaxis.set_major_locator(_integers())
+    return ""
 
 
-def _draw_plane(figure, axes, array, source):
+def _draw_plane(axes, array, source):
     """Draw two dimensions; returns how the plane is called, for the title."""
-    is_colour = source.is_image and array.ndim == 3 and array.shape[2] in (3, 4)
-    lead = () if is_colour else tuple(length // 2 for length in array.shape[:-2])
-    n_rows, n_columns = array.shape[:2] if is_colour else array.shape[-2:]
-    row_chunk, column_chunk = array.chunks[:2] if is_colour else array.chunks[-2:]
-    row_step, column_step = -(-n_rows // MAX_DOTS), -(-n_columns // MAX_DOTS)
-    found = array[(*lead, slice(None, None, row_step), slice(None, None, column_step))]
+    first = 0 if source.is_image else array.ndim - 2
+    lead = tuple(length // 2 for length in array.shape[:first])
+    shape, chunk_shape = array.shape[first:first + 2], array.chunks[first:first + 2]
+    n_rows, n_columns = shape
+    found = array[(*lead, *(slice(None, None, -(-length // MAX_DOTS)) for length in shape))]
     extent = (-0.5, n_columns - 0.5, n_rows - 0.5, -0.5)
     # Very long, narrow arrays are stretched, or nothing would be seen of them.
     aspect = "equal" if 0.2 < n_rows / n_columns < 5 else "auto"
-    if is_colour:
+    is_complete = True
+    if found.ndim == 3 and found.shape[2] in (3, 4):
         axes.imshow(found, extent=extent, aspect=aspect)
     else:
-        _draw_relief(figure, axes, _real(found), extent, aspect, source)
-    for length, chunk, line in ((n_rows, row_chunk, axes.axhline), (n_columns, column_chunk, axes.axvline)):
-        for border in _borders(length, chunk):
-            line(border - 0.5, color="white", linewidth=1.1, alpha=0.9)
-    _name_chunks(axes, array, lead, (n_rows, row_chunk), (n_columns, column_chunk), is_colour)
-    axes.set_xlabel("column (white lines: chunk borders)", fontsize=11)
+        is_complete = _draw_values(axes, found[..., 0] if found.ndim == 3 else found, extent, aspect, source)
+    row_borders, column_borders = map(_borders, shape, chunk_shape)
+    # Dark below light is seen on anything.
+    outline = [patheffects.withStroke(linewidth=2, foreground=INK, alpha=0.35)]
+    for border in row_borders:
+        axes.axhline(border - 0.5, color="white", linewidth=1.1, alpha=0.9, path_effects=outline)
+    for border in column_borders:
+        axes.axvline(border - 0.5, color="white", linewidth=1.1, alpha=0.9, path_effects=outline)
+    axes.set_xlabel("column" + _legend((row_borders or column_borders) and "white lines: chunk borders",
+                                       not is_complete and "black: not finite"), fontsize=11)
     axes.set_ylabel("row", fontsize=11)
-    axes.tick_params(labelsize=10)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(_integers())
+    _name_chunks(axes, array, first)
     return f", plane {', '.join(map(str, lead))}" if lead else ""
 
 
-def _draw_relief(figure, axes, values, extent, aspect, source):
+def _draw_values(axes, values, extent, aspect, source):
+    """Draw a plane of numbers with a bar of their colours; returns whether all of them are finite."""
+    is_slope = values.dtype.kind not in "b" and not source.is_image and min(values.shape) >= MIN_SHADED
+    is_integer = values.dtype.kind in "biu"
+    values, quantity = _numbers(values, source.quantity)
     finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    if low == high:
-        high = low + 1
-    cmap = _land() if source.quantity.startswith("elevation") else colormaps["viridis"]
-    norm = Normalize(low, high)
-    # Slopes as those of mountains, whatever the unit: the range of values stands for a ninth of the longer side.
-    heights = np.where(np.isfinite(values), (values - low) / (high - low), 0.0) * max(values.shape) / 9
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+    # A constant has the colour in the middle of the bar, and its value there.
+    margin = 0 if low < high else max(0.5, abs(low) / 1000)
+    norm, cmap = Normalize(low - margin, high + margin), _colours(source).with_extremes(bad="black")
     colours = cmap(norm(np.ma.masked_invalid(values)))[..., :3]
-    if min(values.shape) >= 2:
+    if is_slope and low < high:
+        # As those of mountains, whatever the unit: the range of values stands for a ninth of the longer side.
+        heights = np.where(np.isfinite(values), (values - low) / (high - low), 0.0) * max(values.shape) / 9
         colours = LightSource(azdeg=315, altdeg=45).shade_rgb(colours, heights, blend_mode="soft", fraction=1.1)
     axes.imshow(colours, extent=extent, aspect=aspect, interpolation="nearest")
-    bar = figure.colorbar(ScalarMappable(norm, cmap), ax=axes, shrink=0.82, pad=0.02)
-    bar.set_label(source.quantity, fontsize=11)
-    bar.ax.tick_params(labelsize=10)
+    if finite.size:
+        place = make_axes_locatable(axes).append_axes("right", size=0.22, pad=0.12)
+        bar = axes.figure.colorbar(ScalarMappable(norm, cmap), cax=place)
+        bar.set_label(_text(quantity), fontsize=11, parse_math=False)
+        bar.ax.tick_params(labelsize=10)
+        if margin:
+            bar.set_ticks([low])
+        elif is_integer:
+            bar.locator = _integers()
+    return finite.size == values.size
 
 
-def _land():
-    """Return the colours of the earth without those of the sea."""
-    return ListedColormap(colormaps["gist_earth"](np.linspace(0.33, 0.99, 256)))
+def _numbers(values, quantity):
+    """Return values as floating point numbers that can be told apart, and what they are called.
+
+    What is not finite is NaN. Of complex numbers it is the magnitude, of integers that are too large the difference
+    from the least one.
+    """
+    if values.dtype.kind == "c":
+        with np.errstate(over="ignore", invalid="ignore"):
+            values, quantity = np.abs(values.astype(np.complex128)), f"magnitude of {quantity}"
+    elif values.dtype.kind in "iu":
+        low = int(values.min())
+        if max(abs(low), int(values.max())) > MAX_EXACT:
+            # Modulo 2**64, where differences are right whatever the sign.
+            values, quantity = values.astype(np.uint64) - np.uint64(low % 2**64), f"{quantity} above {low}"
+    values = values.astype(np.float64)
+    return np.where(np.isfinite(values), np.clip(values, -MAX_VALUE, MAX_VALUE), np.nan), quantity
 
 
-def _name_chunks(axes, array, lead, rows, columns, is_colour):
-    """Write the chunk coordinates into each chunk, unless there are too many."""
-    (n_rows, row_chunk), (n_columns, column_chunk) = rows, columns
-    if -(-n_rows // row_chunk) * -(-n_columns // column_chunk) > MAX_NAMED_CHUNKS:
+def _colours(source):
+    if source.is_image:
+        return colormaps["gray"]
+    if source.quantity.startswith("elevation"):
+        # The colours of the earth without those of the sea.
+        return ListedColormap(colormaps["gist_earth"](np.linspace(0.33, 0.99, 256)))
+    return colormaps["viridis"]
+
+
+def _name_chunks(axes, array, first):
+    """Write the coordinates of each chunk into it, as far as there is room; rows are dimension `first`."""
+    (n_rows, n_columns), (row_chunk, column_chunk) = array.shape[first:first + 2], array.chunks[first:first + 2]
+    n_below, n_right = -(-n_rows // row_chunk), -(-n_columns // column_chunk)
+    if n_below * n_right > MAX_NAMED_CHUNKS:
         return
-    before = [index // chunk for index, chunk in zip(lead, array.chunks, strict=False)]
-    outline = [patheffects.withStroke(linewidth=2.2, foreground=INK, alpha=0.75)]
+    before = [length // 2 // chunk for length, chunk in zip(array.shape[:first], array.chunks, strict=False)]
+    after = [0] * (array.ndim - first - 2)
+    longest = len(".".join(map(str, (*before, n_below - 1, n_right - 1, *after))))
+    axes.figure.draw_without_rendering()
+    corners = axes.transData.transform([(0, 0), (min(column_chunk, n_columns), min(row_chunk, n_rows))])
+    width, height = abs(corners[1] - corners[0]) * 72 / axes.figure.dpi
+    size = next((size for size in NAME_SIZES if longest * 0.85 * size < width and 1.3 * size < height), None)
+    if size is None:
+        return
+    outline = [patheffects.withStroke(linewidth=2.4, foreground=INK, alpha=0.85)]
     for i, row in enumerate(range(0, n_rows, row_chunk)):
         for j, column in enumerate(range(0, n_columns, column_chunk)):
-            coords = (*before, i, j, *([0] if is_colour else []))
             axes.text((column + min(column + column_chunk, n_columns)) / 2 - 0.5,
-                      (row + min(row + row_chunk, n_rows)) / 2 - 0.5, ".".join(map(str, coords)), color="white",
-                      fontsize=10, ha="center", va="center", path_effects=outline)
+                      (row + min(row + row_chunk, n_rows)) / 2 - 0.5, ".".join(map(str, (*before, i, j, *after))),
+                      color="white", fontsize=size, ha="center", va="center", path_effects=outline)
 
 
 def _borders(length, chunk):
@@ -139,8 +202,18 @@ def _borders(length, chunk):
     return range(chunk, length, chunk) if n_chunks <= MAX_GRID_LINES else ()
 
 
-def _real(values):
-    """Return values as floating point numbers whose differences are finite; of complex ones the magnitude."""
-    values = np.abs(values) if values.dtype.kind == "c" else values
-    values = values.astype(np.float64)
-    return np.where(np.isfinite(values), np.clip(values, -1e300, 1e300), np.nan)
+def _integers():
+    """Return what places ticks at integers, and be it a single one."""
+    return MaxNLocator(integer=True, min_n_ticks=1)
+
+
+def _legend(*parts):
+    """Return the parts that there are, in parentheses."""
+    parts = [part for part in parts if part]
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _text(text):
+    """Return a name as a picture can show it: printable, on one line, and not too long."""
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return text if len(text) <= MAX_TITLE else text[:MAX_TITLE - 1] + "…"

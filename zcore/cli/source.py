@@ -1,9 +1,19 @@
 """Where a command's data come from: matplotlib's elevation model, or a file of the user's. Nothing is unpickled."""
+import contextlib
+import math
 import os
+import stat
+import warnings
+import zipfile
 
 import numpy as np
 
 ELEVATION = "jacksboro_fault_dem.npz"
+KINDS = ".npy, .npz or an image"
+MAX_LISTED_NAMES = 8
+# Of Pillow's pixels, those that NumPy shows as they are stored; others (palettes, colours of print) become RGB.
+PLAIN_MODES = ("1", "L", "LA", "I", "F", "RGB", "RGBA")
+PLAIN_16_BITS = "I;16"
 
 
 class Source:
@@ -15,18 +25,21 @@ class Source:
         Of the file, without directory.
     title : str
         Of the data, for people.
+    note : str or None
+        What of the file was taken, where it has more.
     data : ndarray
         Mapped from its file where that is possible.
     quantity : str
         What the values are.
     is_image : bool
-        The last dimension, if there are three, is colour.
+        The data are dots of a picture; a third dimension is colour.
     """
 
-    def __init__(self, name, data, *, title=None, quantity="value", is_image=False):
+    def __init__(self, name, data, *, title=None, note=None, quantity="value", is_image=False):
         self.name = name
         self.data = data
         self.title = title or name
+        self.note = note
         self.quantity = quantity
         self.is_image = is_image
 
@@ -46,33 +59,61 @@ def load(path=None, array=None):
     OSError, ValueError
         The file is missing, damaged, empty, or holds Python objects.
     ModuleNotFoundError
-        It takes matplotlib to read it, which is not installed.
+        It takes matplotlib or Pillow to read it, which is not installed.
     """
-    if path is None:
-        if array is not None:
-            raise ValueError("--array names an array of an .npz file, and there is none")
-        return _elevation()
-    if not os.path.isfile(path):
-        raise FileNotFoundError(f"{path} is not a file")
-    name = os.path.basename(path)
-    ending = os.path.splitext(name)[1].lower()
-    if ending == ".npz":
-        return _from_npz(path, name, array)
-    if array is not None:
-        raise ValueError(f"--array names an array of an .npz file, which {path} is not")
-    if ending == ".npy":
-        # Mapped, not read: it may be larger than the memory.
-        data = _load(path, path, "r")
-        if not isinstance(data, np.ndarray):
-            raise ValueError(f"{path} is not an .npy file")
-        return Source(name, data)
-    return Source(name, _read_image(path), is_image=True)
+    name = ELEVATION if path is None else os.path.basename(path)
+    ending = None if path is None else os.path.splitext(name)[1].lower()
+    if array is not None and ending != ".npz":
+        raise ValueError("--array names an array of an .npz file, and PATH is not one")
+    with warnings.catch_warnings():
+        # Readers warn of old headers and odd metadata, which nobody has asked for.
+        warnings.simplefilter("ignore")
+        if path is None:
+            return _elevation()
+        _check_file(path)
+        if ending == ".npz":
+            return _from_npz(path, name, array)
+        if ending == ".npy":
+            return _from_npy(path, name)
+        return _from_image(path, name)
+
+
+def missing_extra(what, package):
+    """Return the error that says how to get a package that `what` needs and that is not installed."""
+    return ModuleNotFoundError(f"{what} needs {package}, which is not installed; zcore's extra \"demo\" brings it, and "
+                               f"so does: python -m pip install {package}", name=package)
+
+
+def _check_file(path):
+    """Refuse what is not a file, as plainly as may be; a file that is missing is the system's own error."""
+    if "://" in path:
+        raise ValueError(f"{path!r} is a URL; PATH names a file of this machine: {KINDS}")
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{path!r} is a directory; PATH names a file: {KINDS}")
+    if not stat.S_ISREG(mode):
+        raise ValueError(f"{path!r} is not a regular file; PATH names a file: {KINDS}")
+
+
+@contextlib.contextmanager
+def _reading(what):
+    """Say of whatever a reader raises what was read; what the system refuses stays as it is.
+
+    Readers let errors of struct, tokenize, zlib and others through.
+    """
+    try:
+        yield
+    except Exception as exc:
+        if isinstance(exc, OSError) and exc.errno is not None:
+            raise
+        raise ValueError(f"{what}: {exc}") from exc
 
 
 def _elevation():
-    matplotlib_needed("the elevation model")
-    from matplotlib import cbook
-
+    try:
+        from matplotlib import cbook
+    except ModuleNotFoundError as exc:
+        raise missing_extra("the elevation model", "matplotlib") from exc
     try:
         path = cbook.get_sample_data(ELEVATION, asfileobj=False)
         with np.load(path, allow_pickle=False) as arrays:
@@ -83,50 +124,82 @@ def _elevation():
     return Source(ELEVATION, data, title=f"{ELEVATION}, the Jacksboro fault in Tennessee", quantity="elevation (m)")
 
 
+def _from_npy(path, name):
+    with open(path, "rb") as file, _reading(f"cannot read {path!r}"):
+        _check_npy(file, os.fstat(file.fileno()).st_size)
+        # Mapped, not read: it may be larger than the memory.
+        return Source(name, np.load(path, mmap_mode="r", allow_pickle=False))
+
+
 def _from_npz(path, name, array):
-    # Opened here: numpy.load leaves a file open that it cannot read.
-    with open(path, "rb") as file:
-        arrays = _load(path, file)
-        if not isinstance(arrays, np.lib.npyio.NpzFile):
-            raise ValueError(f"{path} is not an .npz file")
-        if not arrays.files:
-            raise ValueError(f"{path} holds no array")
+    with open(path, "rb") as file, _reading(f"cannot read {path!r}"), zipfile.ZipFile(file) as archive:
+        members = {member.removesuffix(".npy"): member for member in archive.namelist() if member.endswith(".npy")}
+        if not members:
+            raise ValueError("it holds no array")
         if array is None:
-            array = arrays.files[0]
-        elif array not in arrays.files:
-            raise ValueError(f"{path} has no array {array!r}; it has {', '.join(arrays.files)}")
-        try:
-            data = arrays[array]
-        except Exception as exc:
-            raise ValueError(f"cannot read {array!r} of {path}: {exc}") from exc
-        if not isinstance(data, np.ndarray):
-            raise ValueError(f"{array!r} of {path} is not an array")
-    return Source(name, data, title=f"{name}, {array}", quantity=array)
+            array = next(iter(members))
+        if array not in members:
+            raise ValueError(f"it has no array {array!r}; it has {_listed(members)}")
+        with _reading(f"array {array!r}"):
+            with archive.open(members[array]) as member:
+                _check_npy(member, archive.getinfo(members[array]).file_size)
+            with archive.open(members[array]) as member:
+                data = np.lib.format.read_array(member, allow_pickle=False)
+    note = f"one of {len(members)} arrays: {_listed(members)}; --array takes another" if len(members) > 1 else None
+    return Source(name, data, title=f"{name}, {array}", note=note, quantity=array)
 
 
-def _load(path, file, mmap_mode=None):
+def _listed(names):
+    return ", ".join([*list(names)[:MAX_LISTED_NAMES], *["…"] * (len(names) > MAX_LISTED_NAMES)])
+
+
+def _check_npy(file, n_bytes):
+    """Refuse a file of `n_bytes` that is not of the ``.npy`` format, is cut off, or would have to be unpickled.
+
+    NumPy's own errors advise to unpickle, and it allocates what the header asks for.
+
+    Notes : NEP 1, "Format Specification, Version 1.0".
+    """
+    form = np.lib.format
+    if file.read(len(form.MAGIC_PREFIX)) != form.MAGIC_PREFIX:
+        raise ValueError(f"this is not an .npy array, which begins with {form.MAGIC_PREFIX}")
+    file.seek(0)
+    version = form.read_magic(file)
+    # Version 3 differs from version 2 in the encoding of the names of fields alone.
+    shape, _, dtype = (form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0)(file)
+    if dtype.hasobject:
+        raise ValueError("its elements are Python objects, stored as a pickle; none is ever loaded, as it may run any "
+                         "program")
+    expected, found = math.prod(shape) * dtype.itemsize, n_bytes - file.tell()
+    if found < expected:
+        raise ValueError(f"its header announces elements of {expected} bytes, found {found}")
+
+
+def _from_image(path, name):
     try:
-        return np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
-    except Exception as exc:
-        # numpy lets errors of struct, tokenize and zipfile through.
-        raise ValueError(f"cannot read {path}: {exc}") from exc
-
-
-def _read_image(path):
-    matplotlib_needed("an image")
-    from matplotlib import image
-
-    try:
-        return np.asarray(image.imread(path))
-    except Exception as exc:
-        # Whatever the reader of some image format may raise.
-        raise ValueError(f"cannot read {path} as an image (nor is it .npy or .npz): {exc}") from exc
-
-
-def matplotlib_needed(what):
-    """Raise ModuleNotFoundError with a sentence that helps, if matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
+        from PIL import Image, UnidentifiedImageError
     except ModuleNotFoundError as exc:
-        raise ModuleNotFoundError(f"{what} needs matplotlib, which comes with the extra zcore[demo]: "
-                                  "python -m pip install \"zcore[demo]\"") from exc
+        raise missing_extra("an image", "Pillow") from exc
+    with open(path, "rb") as file, _reading(f"cannot read {path!r}"):
+        try:
+            image = Image.open(file)
+        except UnidentifiedImageError as exc:
+            raise ValueError("this is neither .npy nor .npz, nor an image that Pillow knows") from exc
+        # Before the dots are decoded, when the image forgets how they were stored.
+        note = _what_is_left_out(image)
+        if image.mode == "P":
+            image = image.convert()
+        elif image.mode not in PLAIN_MODES and not image.mode.startswith(PLAIN_16_BITS):
+            image = image.convert("RGBA" if image.mode.endswith(("A", "a")) else "RGB")
+        return Source(name, np.asarray(image), note=note, is_image=True)
+
+
+def _what_is_left_out(image):
+    """Return what of an image file does not reach the array, or None."""
+    if getattr(image, "is_animated", False):
+        return "the first of its frames"
+    # As the dots lie in the file: "RGB;16B" are 16 bits a colour, of which Pillow keeps 8.
+    stored = [str(arguments[0] if isinstance(arguments, tuple) else arguments) for *_, arguments in image.tile]
+    if not image.mode.startswith(PLAIN_16_BITS) and any(";16" in mode for mode in stored):
+        return "8 of its 16 bits a colour"
+    return None

@@ -1,0 +1,118 @@
+"""The command `zcore`: usage, exit codes, sentences, and standard streams that are closed, full or left."""
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore import __main__ as command
+from zcore.cli import demo
+
+
+@pytest.mark.parametrize(("arguments", "code"), [([], 2), (["nonsense"], 2), (["--help"], 0), (["demo", "--help"], 0)])
+def test_usage(capsys, arguments, code):
+    with pytest.raises(SystemExit) as ended:
+        command.main(arguments)
+    assert ended.value.code == code
+    assert "usage: zcore" in "".join(capsys.readouterr())
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["--version"])
+    assert capsys.readouterr().out == f"zcore {zcore.__version__}\n"
+
+
+def test_debug_shows_the_traceback():
+    with pytest.raises(FileNotFoundError, match="No such file"):
+        command.main(["demo", "none.npy", "--debug"])
+
+
+def test_interruption(monkeypatch, capsys):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "load", interrupted)
+    assert command.main(["demo"]) == 130
+    assert capsys.readouterr().err == "zcore demo: interrupted\n"
+
+
+@pytest.mark.parametrize(("error", "sentence"), [
+    (PermissionError(13, "Permission denied", "a b"), "permission denied: 'a b'"),
+    (OSError(28, "No space left on device"), "no space left on device"),
+    (zcore.errors.StoreError("cannot write 'c'", errno=13), "cannot write 'c'"),
+    (ValueError("two\n  lines"), "two lines"),
+    (MemoryError(), "MemoryError"),
+], ids=["file", "no file", "own", "lines", "silent"])
+def test_whatever_is_raised_is_one_sentence(monkeypatch, refused, error, sentence):
+    def failing(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(demo, "load", failing)
+    assert refused() == sentence
+
+
+# Standard streams
+
+# Where the output goes, the exit code that is due, and the words of complaint.
+BROKEN_OUTPUT = [
+    (">&-", "0", ""),
+    (">&- 2>&-", "0", ""),
+    (">/dev/full", "1", "no space left on device\n"),
+]
+
+
+@pytest.mark.parametrize("arguments", ["demo a.npy --no-picture", "demo --help", "--version"])
+@pytest.mark.parametrize(("output", "code", "complaint"), BROKEN_OUTPUT)
+def test_output_that_goes_nowhere(save, shell, arguments, output, code, complaint):
+    if output == ">/dev/full" and not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    save("a.npy", np.arange(6))
+    done = shell(f"zcore {arguments} {output}; echo $? >code")
+    prefix = "zcore demo: " if arguments.endswith("--no-picture") else "zcore: "
+    assert (done.stdout, done.stderr) == ("", complaint and prefix + complaint)
+    with open("code") as file:
+        assert file.read() == f"{code}\n"
+
+
+@pytest.mark.parametrize(("arguments", "unbuffered"), [
+    (["demo", "a.npy", "--no-picture"], ""), (["demo", "a.npy", "--no-picture"], "1"), (["demo", "--help"], ""),
+], ids=["at the end", "at once", "help"])
+def test_a_reader_that_has_left_is_told_nothing(save, environment, arguments, unbuffered):
+    save("a.npy", np.arange(6))
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-m", "zcore", *arguments], stdout=writing, stderr=subprocess.PIPE,
+                          env={**environment, "PYTHONUNBUFFERED": unbuffered})
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_head_shows_the_first_line(save, shell):
+    save("a.npy", np.arange(6))
+    done = shell("zcore demo a.npy --no-picture | head -n 1")
+    assert (done.stdout, done.stderr) == (f"zcore {zcore.__version__}: a.npy\n", "")
+
+
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full"])
+def test_errors_that_cannot_be_said_have_their_exit_code(shell, where):
+    if where == "2>/dev/full" and not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    done = shell(f"zcore demo none.npy {where}")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
+def test_with_a_closed_error_stream_the_rest_is_as_ever(save, shell):
+    save("a.npy", np.arange(6))
+    done = shell("zcore demo a.npy --no-picture 2>&-")
+    assert done.returncode == 0 and "all, 8 windows" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names of files are text there")
+def test_names_that_are_no_text(save, shell):
+    save(os.fsdecode(b"zon\xe9.npy"), np.arange(6))
+    done = shell("LC_ALL=C.UTF-8 PYTHONIOENCODING=utf-8:strict zcore demo zon*.npy")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "zon\\udce9.npy\n" in done.stdout

@@ -1,0 +1,87 @@
+"""What people read: tables, quantities, and how far a long piece of work is."""
+import sys
+
+
+def table(header, rows):
+    """Return rows of text as lines, the first and last column to the left and the others to the right.
+
+    >>> print(table(("format", "files", "equal"), [("a", "12", "all")]))
+    format  files  equal
+    a          12  all
+    """
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    last = len(header) - 1
+    return "\n".join(
+        "  ".join(cell.ljust(width) if i in (0, last) else cell.rjust(width)
+                  for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+        for row in (header, *rows))
+
+
+def duration(seconds):
+    """Return a duration with its unit.
+
+    >>> duration(1.5), duration(0.0123)
+    ('1.50 s', '12.30 ms')
+    """
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2f} ms"
+
+
+def megabytes_per_second(nbytes, seconds):
+    """Return a speed in units of 10**6 bytes a second.
+
+    >>> megabytes_per_second(3_000_000_000, 2)
+    '1,500'
+    """
+    return f"{nbytes / max(seconds, 1e-9) / 1e6:,.0f}"
+
+
+def plural(n, word):
+    """Return a number of things.
+
+    >>> plural(1, "chunk"), plural(2, "chunk")
+    ('1 chunk', '2 chunks')
+    """
+    return f"{n} {word}{'' if n == 1 else 's'}"
+
+
+def lengths(shape, sign="x"):
+    """Return a shape as people say it.
+
+    >>> lengths((344, 403))
+    '344 x 403'
+    """
+    return f" {sign} ".join(map(str, shape))
+
+
+class Progress:
+    """How far a piece of work is: a line that a terminal shows while it lasts. Elsewhere nothing is shown.
+
+    Parameters
+    ----------
+    label : str
+        What is done.
+    total : int
+        Number of steps.
+    """
+
+    def __init__(self, label, total):
+        self._label = label
+        self._total = total
+        self._done = 0
+        self._shown = ""
+
+    def __enter__(self):
+        return self
+
+    def advance(self):
+        """Say that one more step is done."""
+        self._done += 1
+        if self._done < self._total and sys.stderr.isatty():
+            self._shown = f"{self._label} {100 * self._done // self._total} %"
+            print(f"\r{self._shown}", end="", file=sys.stderr, flush=True)
+
+    def __exit__(self, *exc_info):
+        # After an error, too: its sentence needs a line of its own.
+        if self._shown:
+            print(f"\r{' ' * len(self._shown)}\r", end="", file=sys.stderr, flush=True)
