@@ -38,6 +38,7 @@ def files(path):
 
 
 def test_session_of_the_document(tmp_path, monkeypatch, capsys):
+    """ZM-META-15, ZM-ATTR-03; ZM-CHK-04: a new array has a directory of chunks, and none in it."""
     monkeypatch.chdir(tmp_path)
     import zcore as zarr
 
