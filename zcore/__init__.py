@@ -18,8 +18,10 @@ from zcore.api import create_array, open
 from zcore.arrays import Array
 from zcore.config import __version__, get_include, show_config
 from zcore.errors import (
+    ArrayMismatchError,
     ChecksumError,
     ChunkError,
+    ChunkMemoryError,
     CodecError,
     InvalidKeyError,
     KeyConflictError,
@@ -27,6 +29,8 @@ from zcore.errors import (
     MetadataError,
     NodeExistsError,
     NodeNotFoundError,
+    NotADirectoryStoreError,
+    OutOfMemoryError,
     ReadOnlyError,
     SelectionError,
     StoreError,
@@ -39,8 +43,9 @@ from zcore.stores.directory import DirectoryStore
 from zcore.stores.memory import MemoryStore
 
 __all__ = [
-    "Array", "ChecksumError", "ChunkError", "CodecError", "DirectoryStore", "InvalidKeyError", "KeyConflictError",
-    "LockError", "MemoryStore", "MetadataError", "NodeExistsError", "NodeNotFoundError", "ReadOnlyError",
-    "SelectionError", "StoreError", "TruncatedError", "UnknownCodecError", "UnsupportedError", "ZcoreError",
-    "__version__", "blosc", "codecs", "config", "create_array", "get_include", "open", "show_config",
+    "Array", "ArrayMismatchError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError", "DirectoryStore",
+    "InvalidKeyError", "KeyConflictError", "LockError", "MemoryStore", "MetadataError", "NodeExistsError",
+    "NodeNotFoundError", "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError", "SelectionError", "StoreError",
+    "TruncatedError", "UnknownCodecError", "UnsupportedError", "ZcoreError", "__version__", "blosc", "codecs", "config",
+    "create_array", "get_include", "open", "show_config",
 ]

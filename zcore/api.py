@@ -1,27 +1,16 @@
 """The functions that make arrays: open and create. Names and keywords are those of zarr-python."""
-import os
-from collections import namedtuple
 from collections.abc import Mapping
 
 import numpy as np
 
-from zcore import blosc, lifecycle
+from zcore import blosc, lifecycle, nodes
 from zcore.arrays import Array
-from zcore.engine import Binding
-from zcore.errors import NodeExistsError, NodeNotFoundError, UnsupportedError
+from zcore.codecs.chain import codec_of
+from zcore.errors import NodeExistsError, UnsupportedError
 from zcore.formats import FORMATS
-from zcore.formats.json_documents import MAX_NBYTES
-from zcore.options import Options
-from zcore.stores.base import Store
-from zcore.stores.directory import DirectoryStore
+from zcore.options import Options, as_bool
 
 MODES = ("r", "r+", "a", "w", "w-")
-# Which document makes a directory a node of which format; the first one that is there counts. Without a module: of a
-# format that this version does not read.
-_Kind = namedtuple("_Kind", ("document", "name", "format"))
-_KINDS = (_Kind("zarr.json", "Zarr v3", None),
-          *(_Kind(format.array_document, name, format) for name, format in FORMATS.items()),
-          _Kind(".zarray", "Zarr v2", None), _Kind(".zgroup", "Zarr v2", None), _Kind("meta", "Zarr v1", None))
 
 
 def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_value=..., cname=None, clevel=None,
@@ -37,14 +26,18 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         Read; read and write; open or create; create and replace; create where nothing is.
     path : str
         Of the array in the store.
-    shape, chunks, dtype, fill_value, attributes, compressors
-        Of an array that is created; see `create_array`.
+    shape, chunks, dtype, fill_value
+        Of an array that is created; see `create_array`. One that exists must have what is given of these, since a
+        caller who is wrong about it would read or write something else than he means.
+    attributes, compressors
+        Of an array that is created; see `create_array`. One that exists keeps its own: they do not change what its
+        elements are.
     cname, clevel, shuffle
         Of an array that is created in the ``__zmeta__`` format: compressor, level 0 to 9, and 0, 1 or 2 for no, byte
-        or bit shuffle. Any of them asks for that format.
+        or bit shuffle. Any of them asks for that format. One that exists keeps its own.
     zarr_format : {"zmeta", 3, 2}, optional
         Of an array that is created; what `open` must find, of one that exists.
-    lock : bool
+    lock : bool or None
         Lock every stored object while it is replaced, so that threads and processes that write parts of one chunk
         lose nothing. None and False write without locks.
     missing : {"fill", "raise"}
@@ -68,6 +61,9 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         Nothing to open.
     NodeExistsError
         Mode ``"w-"``, and an array is there.
+    ArrayMismatchError
+        The array that is there has another shape, chunk shape, type or fill value than was given. It is both a
+        TypeError, as in h5py and zarr-python, and a ValueError.
     MetadataError
         A metadata document breaks a rule of its format.
     UnsupportedError
@@ -86,14 +82,15 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     if mode not in MODES:
         raise ValueError(f"mode is {mode!r}, expected one of {', '.join(MODES)}")
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r")
-    store = _store_of(store, mode == "r", fsync, check_base=mode not in ("r", "r+"))
-    path = _path_of(path)
+    store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"))
+    path = nodes.path_of(path)
+    described = shape, chunks, dtype, fill_value
     if mode in ("r", "r+", "a"):
-        binding = _find(store, path, zarr_format, options)
-        if binding is not None:
-            return Array(binding)
+        array = _existing(store, path, zarr_format, options, described)
+        if array is not None:
+            return array
         if mode != "a" or shape is None:
-            raise _not_found(store, path, zarr_format, options)
+            raise nodes.not_found(store, path, zarr_format, options)
     if shape is None:
         raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=")
     if zarr_format is None and (cname, clevel, shuffle) != (None, None, None):
@@ -106,10 +103,10 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         if mode != "a":
             raise
         # Somebody else created it since we looked, and may have deleted it again.
-        binding = _find(store, path, zarr_format, options)
-        if binding is None:
-            raise _not_found(store, path, zarr_format, options) from None
-        return Array(binding)
+        array = _existing(store, path, zarr_format, options, described)
+        if array is None:
+            raise nodes.not_found(store, path, zarr_format, options) from None
+        return array
 
 
 def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="auto", fill_value=..., zarr_format=3,
@@ -151,9 +148,20 @@ def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="
         The format cannot express what is asked for.
     """
     options = Options(lock, missing, threads, strict, write_empty_chunks)
-    path = _path_of("" if name is None else name)
-    return _create(_store_of(store, False, fsync), path, shape, dtype, chunks, fill_value, _chosen(compressors), {},
-                   zarr_format, attributes, options, overwrite)
+    overwrite = as_bool(overwrite, "overwrite")
+    store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
+    path = nodes.path_of("" if name is None else name)
+    return _create(store, path, shape, dtype, chunks, fill_value, _chosen(compressors), {}, zarr_format, attributes,
+                   options, overwrite)
+
+
+def _existing(store, path, zarr_format, options, described):
+    """Return the array at `path`, or None; `described` is what a caller expects of it."""
+    binding = nodes.find(store, path, zarr_format, options)
+    if binding is None:
+        return None
+    nodes.check_is_asked_for(binding, *described)
+    return Array(binding)
 
 
 def _create(store, path, shape, dtype, chunks, fill_value, compressors, settings, zarr_format, attributes, options,
@@ -172,11 +180,7 @@ def _create(store, path, shape, dtype, chunks, fill_value, compressors, settings
         raise TypeError(f"attributes are a mapping, not {type(attributes).__name__}")
     if fill_value is ...:
         fill_value = _zero(dtype)
-    prefix = path + "/" if path else ""
-    for kind in _KINDS:
-        if kind.format is None and store.exists(prefix + kind.document):
-            raise NodeExistsError(f"{path or store!r} holds a {kind.name} node ({kind.document}), which this version "
-                                  "does not replace", path=path)
+    nodes.check_replaceable(store, path)
     metadata = format.new_array(shape, dtype, chunks, fill_value, _specs_of(compressors, dtype), **settings)
     _check_can_compress(metadata.codecs)
     return Array(lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite))
@@ -210,69 +214,14 @@ def _specs_of(compressors, dtype):
     """Return the codecs that a caller named as a tuple of `CodecSpec`, or None when he left the choice."""
     if compressors is None:
         return None
-    from zcore.codecs.chain import CODECS
-    from zcore.errors import UnknownCodecError
-
     specs = []
     for codec in compressors if isinstance(compressors, (list, tuple)) else [compressors]:
         if isinstance(codec, dict):
-            cls = CODECS.get(codec.get("name"))
-            if cls is None:
-                raise UnknownCodecError(f"no codec is named {codec.get('name')!r}", feature="codec",
-                                        codec=codec.get("name"))
-            codec = cls.from_configuration(codec.get("configuration") or {})
+            codec = codec_of(codec.get("name"), codec.get("configuration") or {})
         if hasattr(codec, "resolve"):
-            codec = codec.resolve(np.dtype(dtype).itemsize)
+            codec = codec.resolve(dtype.itemsize)
         if not hasattr(codec, "spec"):
-            raise TypeError(f"a compressor is a codec or a dict, not {type(codec).__name__}")
+            raise TypeError(f"a compressor is a codec, such as zcore.codecs.BloscCodec(cname='lz4'), or a dict of its "
+                            f"name and configuration, not {codec!r:.60}")
         specs.append(codec.spec())
     return tuple(specs)
-
-
-def _store_of(store, read_only, fsync, check_base=True):
-    if not isinstance(store, str):
-        if isinstance(store, Store):
-            return store
-        store = os.fspath(store)
-    if isinstance(store, str) and ":" in store:
-        # A colon is either a URI's or part of a name: the URI rules decide.
-        return DirectoryStore.from_uri(store, read_only=read_only, fsync=fsync)
-    return DirectoryStore(store, read_only=read_only, fsync=fsync, check_base=check_base)
-
-
-def _path_of(path):
-    """Return a path without the one leading ``/`` that the hierarchy's own spelling has.
-
-    What else is wrong with it is found when the first key is made of it.
-    """
-    if not isinstance(path, str):
-        raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
-    return path[1:] if path.startswith("/") else path
-
-
-def _not_found(store, path, zarr_format, options):
-    """Return the error that says what is there instead of the array that was asked for."""
-    place = store.describe(path)
-    if store.native_path is not None and not os.path.lexists(os.path.join(store.native_path, path)):
-        reason = f"{place} does not exist"
-    elif zarr_format is not None and (other := _find(store, path, None, options)) is not None:
-        reason = f"{place} is of the format {other.format.name!r}, asked for was {zarr_format!r}"
-    else:
-        reason = f"{place} holds no array"
-    return NodeNotFoundError(reason, path=path, format=zarr_format)
-
-
-def _find(store, path, zarr_format, options):
-    """Return the binding of the array at `path`, or None."""
-    prefix = path + "/" if path else ""
-    kinds = _KINDS
-    if zarr_format is not None:
-        kinds = [kind for kind in _KINDS if kind.format is None or kind.name == zarr_format]
-    found = store.get_first([prefix + kind.document for kind in kinds], MAX_NBYTES + 1)
-    if found is None:
-        return None
-    kind = kinds[found[0]]
-    if kind.format is None:
-        raise UnsupportedError(f"{path or store!r} is a {kind.name} node, which this version does not read",
-                               feature=kind.name)
-    return Binding(store, path, kind.format, options, found[1:])

@@ -1,12 +1,14 @@
 """The array that the user holds: NumPy's manners over a `Binding`."""
 import math
+from itertools import chain
 
 import numpy as np
 
 from zcore import lifecycle
+from zcore.assignment import assigned, cast_to
 from zcore.attributes import Attributes
 from zcore.engine import Binding
-from zcore.errors import UnsupportedError
+from zcore.errors import OutOfMemoryError
 from zcore.options import Options
 from zcore.selection import basic
 
@@ -16,6 +18,11 @@ class Array:
 
     Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes as a NumPy array does; nothing is kept in
     memory between two calls. The shape is that of the moment the array was opened; `refresh` looks again.
+
+    It is a handle: two are equal when they lead to the same place, the same path of equal stores, and copies and
+    pickles of it lead there, too. Only a `MemoryStore` is copied with its arrays, by `copy.deepcopy` and by pickle.
+
+    Ctrl-C takes effect between chunks: a read or write ends when each thread is done with the chunk it is at.
 
     Examples
     --------
@@ -195,8 +202,12 @@ class Array:
             The selection does not fit the array.
         ValueError, TypeError
             `out` has another shape or type, or is not writable.
-        UnsupportedError
-            The result does not fit into memory.
+        OutOfMemoryError
+            The result does not fit into memory; it is a MemoryError.
+        ChunkError
+            An object is damaged, or absent with ``missing="raise"``.
+        StoreError
+            An object may be there and could not be read.
         """
         box = basic(selection, self.shape)
         if out is None:
@@ -231,12 +242,24 @@ class Array:
     def __iter__(self):
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
-        # One row of chunks a read: a chunk is decoded once, however many rows it has.
+        return chain.from_iterable(self._slabs())
+
+    def _slabs(self):
+        """Yield the array in rows of chunks: a chunk is decoded once, however many rows of elements it has."""
         n_rows = self.chunks[0]
         for start in range(0, self.shape[0], n_rows):
-            yield from self[start:start + n_rows]
+            yield self[start:start + n_rows]
+
+    def __contains__(self, value):
+        """Whether an element equals `value`, as in NumPy; reads a row of chunks at a time until one does."""
+        if np.ndim(value) or not self.shape:
+            return value in self[...]
+        return any(value in slab for slab in self._slabs())
 
     def __bool__(self):
+        if self.size > 1:
+            raise ValueError("the truth value of an array of several elements is ambiguous: `a.size`, `a[...].any()` "
+                             "or `a[...].all()` says what is meant")
         return bool(self[...])
 
     # writing
@@ -244,7 +267,7 @@ class Array:
     def __setitem__(self, selection, values):
         self._binding.check_writable()
         box = basic(selection, self.shape)
-        values = _assigned(values, self.dtype, box.shape, box.is_element)
+        values = assigned(_read_whole(values), self.dtype, box.shape, box.is_element)
         if box.expand is not None:
             values = values[box.expand]
         self._binding.write(box, values)
@@ -278,7 +301,7 @@ class Array:
         self._binding.check_writable()
         if not -self.ndim <= axis < self.ndim:
             raise ValueError(f"axis is {axis}, the array has {self.ndim} dimensions")
-        return lifecycle.append(self._binding, _cast(data, self.dtype), axis % self.ndim)
+        return lifecycle.append(self._binding, cast_to(_read_whole(data), self.dtype), axis % self.ndim)
 
     def refresh(self):
         """Look at the metadata document again: another writer may have changed the shape. Returns the array."""
@@ -298,15 +321,18 @@ class Array:
         return _reopen, (binding.store, binding.path, binding.format.name, binding.options.as_keywords())
 
     def __eq__(self, other):
+        # Whatever the two know of its shape by now, so that a hash holds for as long as the handle does.
         if not isinstance(other, Array):
             return NotImplemented
-        return (self.store == other.store and self.path == other.path and self.metadata == other.metadata)
+        return self.path == other.path and self.store == other.store
 
-    __hash__ = None
+    def __hash__(self):
+        return hash((self.store, self.path))
 
     def __repr__(self):
         metadata = self.metadata
-        return (f"<zcore.Array {self.name!r} {metadata.shape} {_type_name(metadata.dtype)}, chunks "
+        place = f"{self.store.label}/{self.path}".rstrip("/") or "/"
+        return (f"<zcore.Array {place!r} {metadata.shape} {_type_name(metadata.dtype)}, chunks "
                 f"{metadata.chunk_shape}, format {metadata.zarr_format}{', read-only' if self.read_only else ''}>")
 
     @property
@@ -322,7 +348,7 @@ class Array:
             "shape": f"{metadata.shape} = {metadata.size} elements",
             "type": _type_name(metadata.dtype),
             "fill value": metadata.fill_value,
-            "chunks": f"{metadata.chunk_shape}, {math.prod(metadata.grid_shape)} in a grid of {metadata.grid_shape}",
+            "chunks": f"{metadata.chunk_shape}, {metadata.n_chunks} in a grid of {metadata.grid_shape}",
             "stored chunks": self.nchunks_initialized,
             "codecs": ", ".join(map(repr, self.codecs)),
             "bytes": f"{metadata.nbytes} decoded, {stored} stored{ratio}",
@@ -339,71 +365,14 @@ def _allocated(shape, dtype):
     try:
         return np.empty(shape, dtype)
     except (MemoryError, ValueError) as exc:
-        raise UnsupportedError(f"a result of shape {shape} and type {_type_name(dtype)} does not fit into memory",
-                               feature="results larger than memory") from exc
+        nbytes = math.prod(shape) * dtype.itemsize
+        raise OutOfMemoryError(f"no memory for the {nbytes} bytes of a result of shape {shape} and type "
+                               f"{_type_name(dtype)}", nbytes=nbytes) from exc
 
 
-def _assigned(values, dtype, shape, is_element):
-    """Return values as an ndarray of `shape` and the array's type, by the rules of NumPy's assignment."""
-    if isinstance(values, Array):
-        values = values[...]
-    if is_element:
-        # Here NumPy takes some values that it refuses for a slice, and the other way round.
-        cell = np.zeros(1, dtype)
-        cell[0] = values
-        return cell.reshape(())
-    if isinstance(values, np.ndarray):
-        # A wrong shape is found before a wrong type.
-        _broadcast(values, shape)
-        return _broadcast(_cast(values, dtype), shape)
-    cast = _cast(values, dtype)
-    if cast.ndim > len(shape) and isinstance(values, (list, tuple)):
-        raise ValueError(f"setting an array element with a sequence: nested {cast.ndim} deep, the selection has "
-                         f"{len(shape)} dimensions")
-    return _broadcast(cast, shape)
-
-
-def _cast(values, dtype):
-    """Return values as an ndarray of the array's type; bytes of no field are zero."""
-    if isinstance(values, Array):
-        values = values[...]
-    if isinstance(values, np.ndarray):
-        if values.dtype == dtype and not _has_padding(dtype):
-            return np.asarray(values)
-        cast = np.zeros(values.shape, dtype)
-        cast[...] = values
-        return cast
-    if isinstance(values, np.generic):
-        # np.asarray would wrap a number that does not fit.
-        cast = np.zeros((), dtype)
-        cast[...] = values
-        return cast
-    cast = np.asarray(values, dtype)
-    return _cast(cast, dtype) if _has_padding(dtype) else cast
-
-
-def _has_padding(dtype):
-    """Whether items have bytes that belong to no field: NumPy leaves there what was in memory before."""
-    if dtype.subdtype is not None:
-        return _has_padding(dtype.subdtype[0])
-    if dtype.names is None:
-        return False
-    fields = [dtype.fields[name][0] for name in dtype.names]
-    return sum(field.itemsize for field in fields) != dtype.itemsize or any(map(_has_padding, fields))
-
-
-def _broadcast(values, shape):
-    """Return values broadcast as NumPy's assignment does: leading dimensions of length 1 may be too many."""
-    if values.shape == shape:
-        return values
-    squeezed = values
-    while squeezed.ndim > len(shape) and squeezed.shape[0] == 1:
-        # With the ellipsis a 0-d array stays one: a scalar would lose the byte order.
-        squeezed = squeezed[0, ...]
-    try:
-        return np.broadcast_to(squeezed, shape)
-    except ValueError:
-        raise ValueError(f"could not broadcast input array from shape {values.shape} into shape {shape}") from None
+def _read_whole(values):
+    """Return what an array of zcore holds, anything else as it is."""
+    return values[...] if isinstance(values, Array) else values
 
 
 def _reopen(store, path, format_name, keywords):

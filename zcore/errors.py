@@ -51,6 +51,18 @@ class NodeExistsError(ZcoreError, FileExistsError):
     fields = ("path",)
 
 
+class ArrayMismatchError(ZcoreError, TypeError, ValueError):
+    """The array at `path` is not of the kind that was asked for; `asked` and `found` are dicts of what differs."""
+
+    fields = ("path", "asked", "found")
+
+
+class OutOfMemoryError(ZcoreError, MemoryError):
+    """What was selected does not fit into memory: `nbytes` were asked for."""
+
+    fields = ("nbytes",)
+
+
 class MetadataError(ZcoreError, ValueError):
     """A metadata document breaks a rule of its format; `member` names the offending part."""
 
@@ -125,6 +137,10 @@ class ChunkError(ZcoreError):
     """
 
     fields = ("key", "chunk_coords", "offset", "codec", "direction", "expected", "found")
+
+
+class ChunkMemoryError(ChunkError, MemoryError):
+    """There is no memory to decode or encode a chunk; `expected` is what it needs in bytes, where that is known."""
 
 
 class CodecError(ChunkError):

@@ -16,11 +16,16 @@ import errno
 import os
 
 from zcore.engine import Binding
-from zcore.errors import KeyConflictError, LockError, NodeExistsError, ReadOnlyError, StoreError
+from zcore.errors import LockError, NodeExistsError, ReadOnlyError, StoreError
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.kernel.fileio import TEMP_PREFIX
 from zcore.kernel.locks import locks_of
 from zcore.selection import Box, whole
+from zcore.stores.keys import prefix_of
+
+# A directory that is missing when it has been made was pruned by another process; one after the other, or the file
+# system takes none there, as /proc does.
+_MAX_TRIES = 100
 
 
 def create(store, path, format, metadata, attributes, options, *, overwrite=False):
@@ -42,7 +47,7 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     NodeExistsError
         An array stands there, and `overwrite` is false.
     """
-    prefix = path + "/" if path else ""
+    prefix = prefix_of(path)
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: no array can be created", key=prefix + format.array_document)
     document = format.render_array(metadata)
@@ -50,11 +55,10 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     with _place(store, path, format, options):
         if store.exists(prefix + format.array_document):
             if not overwrite:
-                raise NodeExistsError(f"an array stands at {path or store!r} already", path=path)
+                raise NodeExistsError(f"an array stands at {store.describe(path)} already", path=path)
             _delete_document(store, path, format, options)
         _erase_rest(store, prefix, format)
-        if store.native_path is not None:
-            os.makedirs(os.path.join(store.native_path, path, format.chunk_directory), exist_ok=True)
+        store.make_directory(f"{prefix}{format.chunk_directory}/")
         if attributes_document is not None:
             store.set(prefix + format.attributes_document, attributes_document)
         store.set(prefix + format.array_document, document)
@@ -65,12 +69,12 @@ def delete(store, path, format, options):
     """Delete the array at `path`; one that is gone already is no error."""
     with _place(store, path, format, options):
         _delete_document(store, path, format, options)
-        _erase_rest(store, path + "/" if path else "", format)
+        _erase_rest(store, prefix_of(path), format)
 
 
 def _delete_document(store, path, format, options):
     """Take the document away while nobody writes an object; from then on there is no array."""
-    document = (path + "/" if path else "") + format.array_document
+    document = prefix_of(path) + format.array_document
     if not options.lock:
         store.erase(document)
         return
@@ -102,7 +106,7 @@ def _place(store, path, format, options):
     import fcntl
 
     while True:
-        fd = _open_directory(directory)
+        fd = _open_directory(store, path, directory)
         _place_fds.add(fd)
         try:
             _flock(fcntl, fd, directory)
@@ -112,7 +116,8 @@ def _place(store, path, format, options):
             try:
                 yield
             finally:
-                with contextlib.suppress(FileNotFoundError):
+                # One that stays is never listed, and removed with other left-overs.
+                with contextlib.suppress(OSError):
                     os.unlink(keeper)
             return
         finally:
@@ -123,20 +128,19 @@ def _place(store, path, format, options):
             os.close(fd)
 
 
-def _open_directory(directory):
-    """Return a descriptor of a directory, which is made if it is missing."""
-    while True:
+def _open_directory(store, path, directory):
+    """Return a descriptor of the directory of a node, which is made if it is missing."""
+    for _ in range(_MAX_TRIES):
+        store.make_directory(prefix_of(path))
         try:
-            os.makedirs(directory, exist_ok=True)
             return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             # Pruned between the two.
             continue
-        except (FileExistsError, NotADirectoryError) as exc:
-            raise KeyConflictError(f"no array can be at {directory}: it, or a part of its path, is a file",
-                                   key=directory, errno=exc.errno) from exc
         except OSError as exc:
             raise StoreError(f"cannot open {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
+    raise StoreError(f"cannot make {directory}: no directory is there when it has been made", key=directory,
+                     errno=errno.ENOENT)
 
 
 def _keep(fd, directory):
@@ -167,8 +171,6 @@ def _flock(fcntl, fd, directory):
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
     except OSError as exc:
-        if exc.errno not in (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EACCES):
-            raise
         raise LockError(f"cannot lock directory {directory}: {exc.strerror}; lock=None writes without locks",
                         key=directory, errno=exc.errno) from exc
 

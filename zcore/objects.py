@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from zcore.errors import ChunkError, CodecError, UnsupportedError
+from zcore.errors import ChunkError, ChunkMemoryError, CodecError, UnsupportedError
 from zcore.kernel.copy import is_filled
 
 
@@ -102,8 +102,8 @@ def _located(key, coords, direction):
     try:
         yield
     except MemoryError as error:
-        raise ChunkError(f"{key}: no memory for the chunk", key=key, chunk_coords=coords,
-                         direction=direction) from error
+        raise ChunkMemoryError(f"{key}: no memory for the chunk", key=key, chunk_coords=coords,
+                               direction=direction) from error
     except UnsupportedError as error:
         raise type(error)(f"{key}: {error.message}", **{name: getattr(error, name) for name in error.fields}) from error
     except ChunkError as error:

@@ -1,4 +1,17 @@
 """How a handle reads and writes: the keywords that `zcore.open` and `zcore.create_array` have in common."""
+import numpy as np
+
+
+def as_bool(value, keyword):
+    """Return a keyword's value when it is True or False.
+
+    Raises : TypeError, for anything else: of ``lock="no"`` Python makes True.
+    """
+    if value is True or value is False:
+        return value
+    if not isinstance(value, np.bool_):
+        raise TypeError(f"{keyword} is {value!r:.60}, expected True or False")
+    return bool(value)
 
 
 class Options:
@@ -7,7 +20,7 @@ class Options:
     Attributes
     ----------
     lock : bool
-        Lock objects while they are replaced.
+        Lock objects while they are replaced. None is taken for False.
     missing : {"fill", "raise"}
         What an absent object is. With "raise", objects that hold only the fill value are stored as well.
     threads : int or None
@@ -29,12 +42,12 @@ class Options:
             raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
         if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
             raise ValueError(f"threads is {threads!r}, expected an integer of at least 1")
-        self.lock = bool(lock)
+        self.lock = lock is not None and as_bool(lock, "lock")
         self.missing = missing
         self.threads = None if threads is None else threads.__index__()
-        self.strict = bool(strict)
-        self.write_empty_chunks = bool(write_empty_chunks)
-        self.read_only = bool(read_only)
+        self.strict = as_bool(strict, "strict")
+        self.write_empty_chunks = as_bool(write_empty_chunks, "write_empty_chunks")
+        self.read_only = as_bool(read_only, "read_only")
 
     @property
     def keeps_filled(self):

@@ -25,6 +25,7 @@ def kill_often(crew, place, kinds, n_rounds, seed, **environment):
 
 
 def test_two_hundred_kills_of_a_writer(crew, place):
+    """ZM-CHK-14: each chunk is the old or the new one."""
     hits = kill_often(crew, place, ["write"], 200, 1)
     assert hits["write"] > 50 and hits["none"] == 0
     # What the killed processes have left behind is not listed, and can be removed.
@@ -40,6 +41,7 @@ def place_names(place):
 @pytest.mark.parametrize("n_rounds", [30, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "write"])
 def test_kill_of_another_change(crew, place, kind, n_rounds):
+    """ZM-LAY-06, ZM-CHK-15: the old array, none, or the new one."""
     hits = kill_often(crew, place, ["write", kind, kind], n_rounds, 2)
     assert hits[kind] > n_rounds // 10
 

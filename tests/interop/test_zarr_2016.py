@@ -80,7 +80,7 @@ def test_partial_writes_shrinks_and_growths(force, tmp_path, name):
 
 
 def test_attributes_and_left_over_files(tmp_path):
-    """A bare NaN; lock files, cut writes and chunks outside the grid are not the array's, and stay."""
+    """ZM-ATTR-01, ZM-CHK-03, ZM-CHK-15: a bare NaN; what is not the array's does not count, and stays."""
     shutil.copytree(FIXTURES / "integers.zarr", tmp_path / "a")
     a = zcore.open(str(tmp_path / "a"), mode="r+")
     attributes = a.attrs.asdict()

@@ -38,6 +38,7 @@ def files(path):
 
 
 def test_session_of_the_document(tmp_path, monkeypatch, capsys):
+    """ZM-META-15, ZM-ATTR-03; ZM-CHK-04: a new array has a directory of chunks, and none in it."""
     monkeypatch.chdir(tmp_path)
     import zcore as zarr
 
@@ -149,7 +150,7 @@ def test_modes(store):
         zcore.open(store, mode="a")
     a = make(store, "a")
     a[:] = 1
-    assert make(store, "a", shape=(99,))[:].tolist() == [1] * 6, "what exists is opened, not changed"
+    assert make(store, "a", clevel=9)[:].tolist() == [1] * 6, "what exists is opened, not changed"
     with pytest.raises(zcore.NodeExistsError):
         make(store, "w-")
     reader = zcore.open(store)
@@ -413,6 +414,18 @@ def test_compressors(store, compressors, cname, clevel, shuffle):
 def test_compressors_that_the_format_cannot_express(store, compressors):
     with pytest.raises((ValueError, zcore.UnknownCodecError)):
         zcore.create_array(store, shape=4, dtype="i4", zarr_format="zmeta", compressors=compressors)
+
+
+@pytest.mark.parametrize("name", ["gzip", "Blosc", "", None, ["blosc"], 3])
+def test_a_codec_that_is_not_there_is_told_from_those_that_are(store, name):
+    for compressors in ({"name": name}, [BloscCodec(), {"name": name, "configuration": {"level": 1}}]):
+        with pytest.raises(zcore.UnknownCodecError, match=r"there are blosc, bytes, crc32c$") as caught:
+            zcore.create_array(store, shape=4, dtype="i4", zarr_format="zmeta", compressors=compressors)
+        assert caught.value.codec == name and repr(name) in str(caught.value)
+    with pytest.raises(ValueError, match="expected one of blosclz, lz4, lz4hc, snappy, zlib, zstd, found 'gzip'"):
+        make(store, cname="gzip")
+    with pytest.raises(TypeError, match=r"such as zcore.codecs.BloscCodec\(cname='lz4'\), .*, not 'lz4'"):
+        zcore.create_array(store, shape=4, dtype="i4", zarr_format="zmeta", compressors="lz4")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What the user holds: NumPy's manners, odd shapes and types, and values of every layout."""
 
 import copy
+import os
 import pickle
 import warnings
 
@@ -89,22 +90,35 @@ def test_counts(store):
 def test_repr_and_info(store):
     a = make(store, (10, 10), (4, 4), path="p")
     a[0] = 1
-    assert repr(a) == "<zcore.Array '/p' (10, 10) int32, chunks (4, 4), format zmeta>"
-    assert "read-only" in repr(zcore.open(store, path="p"))
+    name = type(store).__name__ if isinstance(store, zcore.MemoryStore) else os.path.basename(store.path)
+    assert repr(a) == f"<zcore.Array '{name}/p' (10, 10) int32, chunks (4, 4), format zmeta>"
+    assert repr(zcore.open(store, path="p")) == repr(a)[:-1] + ", read-only>"
+    assert repr(make(store, 3, 3)) == f"<zcore.Array '{name}' (3,) int32, chunks (3,), format zmeta>"
     for text in ("(10, 10) = 100 elements", "int32", "(3, 3)", "stored chunks : 3", "BloscCodec", "400 decoded", "/p"):
         assert text in a.info
     structured = make(store, 2, 2, [("a", "<i4"), ("b", ">f8", (2,))], fill_value=None)
     assert "('b', '>f8', (2,))" in repr(structured) and "None" in structured.info
 
 
-def test_equality(store):
+def test_handles_of_one_array_are_equal(store):
     a = make(store, 5, 2)
-    assert a == zcore.open(store) and a != make(zcore.MemoryStore(), 5, 2) and a != "a"
-    b = zcore.open(store, mode="r+")
+    b = zcore.open(store, mode="r+", missing="raise")
+    assert a == b and hash(a) == hash(b) and len({a, b}) == 1
+    for other in (make(zcore.MemoryStore(), 5, 2), make(store, 5, 2, path="b"), "a", 5, None):
+        assert a != other and len({a, other}) == 2
+    before = hash(a)
     b.resize(6)
-    assert a != b and a.refresh() == b
-    with pytest.raises(TypeError):
-        hash(a)
+    assert a == b and hash(a) == before, "whatever a handle knows of the shape"
+    b[...] = [0, 1, 2, 3, 4, 5]
+    assert (a.refresh() == np.arange(6)).tolist() == [True] * 6, "an array of NumPy compares elements"
+
+
+def test_the_root_of_the_file_system_has_a_name():
+    class Root(zcore.MemoryStore):
+        label = zcore.DirectoryStore("/").label
+
+    assert repr(make(Root(), 5, 2)).startswith("<zcore.Array '/' ")
+    assert repr(make(Root(), 5, 2, path="p")).startswith("<zcore.Array '/p' ")
 
 
 def test_pickle(tmp_path):
@@ -118,11 +132,24 @@ def test_pickle(tmp_path):
                 array.threads,
                 array.strict,
             )
-    memory = make(zcore.MemoryStore(), 5, 2, model=3)
-    again = pickle.loads(pickle.dumps(memory))
-    assert again[...].tolist() == [3] * 5
+
+
+def test_copies_of_an_array_in_memory():
+    array = make(zcore.MemoryStore(), 5, 2, model=3)
+    pickled, shallow, deep = pickle.loads(pickle.dumps(array)), copy.copy(array), copy.deepcopy(array)
+    array[0] = 1
+    assert (pickled[0], shallow[0], deep[0]) == (3, 1, 3)
+    deep[1] = 2
+    assert array[:2].tolist() == [1, 3] and deep[:2].tolist() == [3, 2]
     with pytest.raises(zcore.ReadOnlyError):
-        again[0] = 1
+        pickled[0] = 1
+    one, other = copy.deepcopy([array, array.store])
+    assert one.store is other
+
+
+def test_there_is_no_method_copy():
+    """dask takes what has one for an array in memory, and would call it."""
+    assert not hasattr(zcore.Array, "copy")
 
 
 def test_a_context_manager(store):
@@ -147,15 +174,29 @@ def test_array_protocol(store):
 def test_length_iteration_and_truth(store):
     a = make(store, (5, 2), (2, 2), model=np.arange(10).reshape(5, 2))
     assert len(a) == 5 and [row.tolist() for row in a] == np.arange(10).reshape(5, 2).tolist()
+    assert [row.tolist() for row in reversed(a)] == np.arange(10).reshape(5, 2)[::-1].tolist()
     with pytest.raises(ValueError, match="ambiguous"):
         bool(a)
-    assert list(make(store, 0, 2)) == [] and (3 in make(store, 4, 2, model=[1, 2, 3, 4]))
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(make(store, 2**50, 2**20))
+    assert list(make(store, 0, 2)) == []
     assert bool(make(store, 1, 1, model=1)) and not bool(make(store, 1, 1))
     scalar = without_dimensions(store)
     for function in (len, iter):
         with pytest.raises(TypeError, match="0-d|unsized"):
-            next(function(scalar)) if function is iter else function(scalar)
+            function(scalar)
     assert bool(scalar)
+
+
+def test_membership(store):
+    model = np.arange(12).reshape(6, 2)
+    a = make(store, (6, 2), (2, 2), model=model)
+    for value in (0, 11, 12, 5.0, 5.5, None, "x", [4, 5], [5, 4], [[4], [5], [0], [0], [0], [0]], np.int8(3), a):
+        assert (value in a) == (value in model), value
+    text = make(store, 3, 2, "S2", [b"a", b"bc", b""])
+    assert b"bc" in text and b"b" not in text and b"" in text
+    assert 0 not in make(store, 0, 2) and 0 in make(store, (2**40,), (2**10,)), "the first chunks decide"
+    assert 7 in without_dimensions(store) and 8 not in without_dimensions(store)
 
 
 # Reading into the caller's memory
@@ -207,6 +248,19 @@ def test_out_of_a_subclass(store, tmp_path):
     row = np.ma.zeros(3, "<i4")
     a.read(1, out=row)
     assert masked.tolist() == mapped.tolist() == np.arange(12).reshape(4, 3).tolist() and row.tolist() == [3, 4, 5]
+
+
+@pytest.mark.parametrize("shape", [2**45, 2**61, (2**31, 2**31)])
+def test_a_result_larger_than_memory(store, shape):
+    """Larger than is to be had, and larger than NumPy can say."""
+    a = make(store, shape, 2**10, "<i8")
+    n_bytes = a.size * 8
+    for call in (lambda: a[...], lambda: a.read(), lambda: np.asarray(a), lambda: a[::2, ...]):
+        with pytest.raises(MemoryError, match="no memory for the [0-9]+ bytes") as caught:
+            call()
+        assert isinstance(caught.value, zcore.OutOfMemoryError) and caught.value.nbytes in (n_bytes, n_bytes // 2)
+        assert str(caught.value.nbytes) in str(caught.value)
+    assert a[(-1,) * a.ndim] == 0
 
 
 # Odd things

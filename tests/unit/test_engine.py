@@ -76,6 +76,7 @@ DAMAGES = [  # (name, what, offset, expected, found), of a chunk of 512 bytes
     ("damage", "offset", "expected", "found"), [case[1:] for case in DAMAGES], ids=[case[0] for case in DAMAGES]
 )
 def test_every_damage_with_its_facts(tmp_path, monkeypatch, damage, offset, expected, found):
+    """ZM-CHK-05, ZM-CHK-06, ZM-CHK-07, ZM-CHK-11"""
     model = np.arange(16 * 10).reshape(16, 10)
     by_path = []
     for path in PATHS:
@@ -112,6 +113,7 @@ def test_every_damage_with_its_facts(tmp_path, monkeypatch, damage, offset, expe
 
 
 def test_blosc_2_is_unsupported(tmp_path, monkeypatch):
+    """ZM-CHK-09"""
     by_path = []
     for path in PATHS:
         monkeypatch.setattr(config, "_force_python", path == "python")
@@ -139,6 +141,7 @@ def test_the_damaged_chunk_is_named_whichever_thread_finds_it(tmp_path, monkeypa
 
 
 def test_missing_raise_on_reading(store):
+    """ZM-CHK-04"""
     a = make(store)
     a[4:8, :4] = 1
     b = zcore.open(store, mode="r+", missing="raise")
@@ -177,6 +180,7 @@ def test_missing_raise_on_writing(store):
 
 
 def test_write_empty_chunks(store):
+    """ZM-CHK-14"""
     a = make(store, write_empty_chunks=True, fill_value=7)
     a[:3] = 7
     assert a.nchunks_initialized == 3
@@ -327,6 +331,7 @@ def test_partly_covered_chunks_are_read_once():
 
 
 def test_what_becomes_fill_value_is_erased():
+    """ZM-CHK-14"""
     store = CountingStore()
     a = make(store, 4, 4)
     a[...] = [0, 0, 0, 1]

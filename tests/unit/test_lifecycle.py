@@ -56,7 +56,7 @@ def test_every_pair_of_shapes(store):
 
 
 def test_growing_resets_what_others_left(store):
-    """Chunks outside the grid, as resize of 2016 left them, and overhang that is not fill value."""
+    """ZM-CHK-15: chunks outside the grid, as resize of 2016 left them, and overhang that is not fill value."""
     a = make(store, 6, 4)
     chunk = blosc.compress(np.full(4, 99, "<i4").tobytes(), typesize=4)
     for i in range(5):
@@ -140,30 +140,42 @@ def test_extra_members_and_attributes_survive(store):
     assert b'"mine": {' in store.get("__zmeta__") and a.attrs == {"k": 1}
 
 
-class CountingStore(zcore.MemoryStore):
+class LoggingStore(zcore.MemoryStore):
+    """Notes what is asked of it, in order: the operation, and the last part of a key or the whole of a prefix."""
+
     def __init__(self):
         super().__init__()
-        self.calls = collections.Counter()
+        self.calls = []
+
+    def changes(self):
+        """Return the calls that changed something since this was asked last."""
+        changes = [call for call in self.calls if call[0] not in ("get", "list")]
+        self.calls.clear()
+        return changes
 
     def get(self, key, byte_range=None):
-        self.calls["get", key.rpartition("/")[2]] += 1
+        self.calls.append(("get", key.rpartition("/")[2]))
         return super().get(key, byte_range)
 
     def set(self, key, value):
-        self.calls["set", key.rpartition("/")[2]] += 1
+        self.calls.append(("set", key.rpartition("/")[2]))
         super().set(key, value)
 
     def erase(self, key):
-        self.calls["erase", key.rpartition("/")[2]] += 1
+        self.calls.append(("erase", key.rpartition("/")[2]))
         super().erase(key)
 
+    def erase_prefix(self, prefix):
+        self.calls.append(("erase", prefix))
+        super().erase_prefix(prefix)
+
     def list_dir(self, prefix):
-        self.calls["list", prefix] += 1
+        self.calls.append(("list", prefix))
         return super().list_dir(prefix)
 
 
 def test_what_a_resize_costs():
-    store = CountingStore()
+    store = LoggingStore()
     a = make(store, (1000, 1000), (4, 4))
     a[0:10, 0:10] = 1
     for shape, expected in (
@@ -177,7 +189,20 @@ def test_what_a_resize_costs():
     ):
         store.calls.clear()
         a.resize(shape)
-        assert {call: n for call, n in store.calls.items() if call != ("get", "__zmeta__")} == expected
+        counts = collections.Counter(call for call in store.calls if call != ("get", "__zmeta__"))
+        assert counts == expected
+
+
+def test_the_order_of_a_resize():
+    """ZM-CHK-15: the document first when it shrinks, and last when it grows."""
+    store = LoggingStore()
+    a = make(store, 10, 4)
+    a[...] = 1
+    store.changes()
+    a.resize(5)
+    assert store.changes() == [("set", "__zmeta__"), ("erase", "2.blosc"), ("set", "1.blosc")]
+    a.resize(9)
+    assert store.changes() == [("set", "1.blosc"), ("set", "__zmeta__")]
 
 
 # Append
@@ -260,12 +285,27 @@ def test_append_with_missing_raise(store):
 
 
 def test_create_clears_what_an_older_array_left(store):
+    """ZM-LAY-03, ZM-LAY-06"""
     store.set("__zdata__/0.0.blosc", b"old")
     store.set("__zattr__", b"old")
     store.set("other", b"kept")
     store.set("__zdata__2/x", b"kept")
     a = make(store)
     assert a.attrs == {} and a.nchunks_initialized == 0 and store.get("other") == b"kept" == store.get("__zdata__2/x")
+
+
+def test_the_document_is_written_last_and_erased_first():
+    """ZM-LAY-06"""
+    store = LoggingStore()
+    left_over = [("erase", "__zattr__"), ("erase", "__zdata__/")]
+    a = make(store, attributes={"k": 1})
+    assert store.changes() == [*left_over, ("set", "__zattr__"), ("set", "__zmeta__")]
+    a[...] = 1
+    store.changes()
+    make(store)
+    assert store.changes() == [("erase", "__zmeta__"), *left_over, ("set", "__zmeta__")]
+    lifecycle.delete(store, "", zmeta, Options())
+    assert store.changes() == [("erase", "__zmeta__"), *left_over]
 
 
 def test_delete(store):
@@ -283,7 +323,7 @@ def test_delete(store):
 
 
 def test_nothing_but_the_arrays_own_files_is_left(tmp_path):
-    """No lock files, no temporary files."""
+    """ZM-CHK-14: no lock files, no temporary files."""
     for lock in (True, None):
         a = make(str(tmp_path / "x"), lock=lock)
         a[...] = 1

@@ -79,6 +79,45 @@ def test_files_that_are_named_exist(page):
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
+def items_of(cell):
+    """Return the identifiers that the first cell of a row stands for."""
+    items = []
+    for part in cell.split(", "):
+        area, first, last = re.fullmatch(r"([A-Z]+-[A-Z0-9]+)?-(\d+)(?: to -(\d+))?", part).groups(default="")
+        area = area or items[-1].rpartition("-")[0]
+        items += [f"{area}-{number:02}" for number in range(int(first), int(last or first) + 1)]
+    return items
+
+
+def item_rows(page):
+    """Yield (identifiers, letters of the tests that show them) of each row of the tables of a page."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)]
+        if len(cells) == 5 and re.match(r"[A-Z]+-[A-Z0-9]+-\d", cells[1]):
+            yield items_of(cells[1]), cells[3].split(", ")
+
+
+def test_ranges_of_items():
+    assert items_of("FS-K2P-08 to -10, FS-P2K-01, -03") == ["FS-K2P-08", "FS-K2P-09", "FS-K2P-10", "FS-P2K-01",
+                                                            "FS-P2K-03"]
+
+
+@pages
+def test_items_are_shown_by_the_tests_that_are_named(page):
+    """Each item is named in one of the test files of its row, and each of these names one of the items."""
+    text = page.read_text(encoding="utf-8")
+    sources = {letter: (ROOT / file).read_text(encoding="utf-8")
+               for letter, file in re.findall(r"\*\*([A-Z])\*\*\s+`(tests/[\w/]+\.py)`", text)}
+    rows = list(item_rows(page))
+    assert bool(rows) == ("| shown by |" in text)
+    for items, letters in rows:
+        for item in items:
+            assert any(item in sources[letter] for letter in letters), f"{item} is in none of {letters}"
+        for letter in letters:
+            assert any(item in sources[letter] for item in items), f"{items} are not in {letter}"
+    assert set(sources) == {letter for _, letters in rows for letter in letters}
+
+
 def test_keywords_are_those_of_open():
     text = README.read_text(encoding="utf-8").split("## How it behaves", 1)[1].split("\n## ", 1)[0]
     described = dict(re.findall(r"^- `(\w+)=([^`]+)`", text, re.MULTILINE))

@@ -15,6 +15,23 @@ from zcore.kernel.program import Program
 CODECS = {codec.name: codec for codec in (BloscCodec, BytesCodec, Crc32cCodec)}
 
 
+def codec_of(name, configuration):
+    """Return the codec that a document or a caller names.
+
+    Raises
+    ------
+    UnknownCodecError
+        There is none of this name.
+    ValueError, TypeError
+        The configuration is not one of this codec.
+    """
+    cls = CODECS.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise UnknownCodecError(f"no codec is named {name!r}; there are {', '.join(sorted(CODECS))}", feature="codec",
+                                codec=name)
+    return cls.from_configuration(configuration)
+
+
 class CodecChain:
     """The codecs of one array.
 
@@ -47,13 +64,8 @@ class CodecChain:
     def __init__(self, specs, dtype, chunk_shape, strict=True):
         self.dtype = dtype
         self.chunk_shape = chunk_shape
-        codecs = []
-        for spec in specs:
-            codec = CODECS.get(spec.name)
-            if codec is None:
-                raise UnknownCodecError(f"no codec is named {spec.name!r}", feature="codec", codec=spec.name)
-            codecs.append(codec.from_configuration(spec.configuration))
-        self.codecs = tuple(codecs[1:])
+        # The first is `bytes`, which is no step: the order of the bytes is part of the type.
+        self.codecs = tuple([codec_of(spec.name, spec.configuration) for spec in specs])[1:]
         itemsize = 0
         for codec in self.codecs:
             if codec.name == "blosc":

@@ -32,7 +32,7 @@ _SENTENCES = {
     CHECKSUM: (errors.ChecksumError, "checksum 0x{e:08x} is stored, the bytes have 0x{f:08x}"),
     CHECKSUM_SHORT: (errors.CodecError, "object has {f} bytes, its checksum alone needs {e}"),
     MISSING: (errors.ChunkError, "object is absent and the array was opened with missing='raise'"),
-    NO_MEMORY: (errors.ChunkError, "no memory for {e} bytes"),
+    NO_MEMORY: (errors.ChunkMemoryError, "no memory for {e} bytes"),
 }
 _OPERATIONS = {
     IO_OPEN: "open", IO_READ: "read", IO_WRITE: "write", IO_RENAME: "rename", IO_UNLINK: "remove", IO_MKDIR: "mkdir",

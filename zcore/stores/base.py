@@ -104,6 +104,11 @@ class Store(ABC):
         check_key(key, self.key_flavour)
         return None
 
+    @property
+    def label(self) -> str:
+        """What a person calls the store, on few characters: the name of a directory, else that of the class."""
+        return type(self).__name__
+
     def describe(self, path: str) -> str:
         """Return where the node at `path` is, for messages."""
         return f"{path} in {self!r}" if path else repr(self)
@@ -225,6 +230,19 @@ class Store(ABC):
             for start, stop, view in parts:
                 value[start:stop] = view
             self.set(key, value)
+
+    def make_directory(self, prefix: str) -> None:
+        """Make the directory of `prefix`, which holds no key yet; a store without directories does nothing.
+
+        Raises
+        ------
+        InvalidKeyError
+            `prefix` is not one.
+        KeyConflictError
+            The directory, or one above it, has the name of a key.
+        """
+        self._check_writable("make_directory", prefix)
+        check_prefix(prefix, self.key_flavour)
 
     # Removing
 

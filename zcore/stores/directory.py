@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
 from zcore.kernel.documents import read_first
 from zcore.kernel.locks import ObjectLocks, locks_of
+from zcore.options import as_bool
 from zcore.stores import atomic, listing, spelling, tree
 from zcore.stores.base import ByteRange, Identity, Listing, Store, flat_view
-from zcore.stores.keys import NATIVE, absolute_base, check_prefix, key_to_path
+from zcore.stores.keys import NATIVE, POSIX, absolute_base, check_prefix, key_to_path
 from zcore.stores.reading import identity_of, read_file, stat_file
 
 # Devices whose file system was seen to tell upper from lower case. (ext4 lets a single empty directory be switched to
@@ -50,8 +51,12 @@ class DirectoryStore(Store):
 
     Raises
     ------
+    ValueError
+        `path` is empty, or not a path: it holds NUL or a lone surrogate.
     NotADirectoryStoreError
         The base is a file, or lies below one.
+    StoreError
+        What is at the base cannot be told: the path is too long, or its links lead in circles.
 
     Examples
     --------
@@ -70,17 +75,18 @@ class DirectoryStore(Store):
         path = os.fspath(path)
         if not isinstance(path, str):
             raise TypeError(f"the base directory is a str or os.PathLike, not {type(path).__name__}")
+        cwd = _current_directory(path)
+        self.path = absolute_base(path, cwd)
         if ".." in path.replace("\\", "/").split("/"):
             # The parent of a linked directory is known to the file system alone.
-            path = os.path.realpath(path)
-        self.path = absolute_base(path, "" if path[:1] == os.sep else os.getcwd())
-        self.read_only = bool(read_only)
-        self.fsync = bool(fsync)
-        self.confined = bool(confined)
-        self.allow_aliases = bool(allow_aliases)
+            self.path = absolute_base(os.path.realpath(path), cwd)
+        self.read_only = as_bool(read_only, "read_only")
+        self.fsync = as_bool(fsync, "fsync")
+        self.confined = as_bool(confined, "confined")
+        self.allow_aliases = as_bool(allow_aliases, "allow_aliases")
         # Whether the file system ignores case: None until a key that shows it has been met.
         self._ignores_case = False if allow_aliases else None
-        if check_base:
+        if as_bool(check_base, "check_base"):
             self._check_base()
 
     @classmethod
@@ -128,6 +134,10 @@ class DirectoryStore(Store):
     def get_with_identity(self, key: str, byte_range: ByteRange | None = None) -> tuple[bytes, Identity] | None:
         found = self._read(key, byte_range)
         return None if found is None else (found[0], identity_of(found[1]))
+
+    @property
+    def label(self) -> str:
+        return os.path.basename(self.path)
 
     def describe(self, path: str) -> str:
         return os.path.join(self.path, path) if path else self.path
@@ -178,7 +188,10 @@ class DirectoryStore(Store):
         return [prefix + name for name in files], [f"{prefix}{name}/" for name in directories]
 
     def _may_enter(self, prefix, entered):
-        return not prefix or listing.may_enter(self._directory_of(prefix), self.path, entered)
+        try:
+            return not prefix or listing.may_enter(self._directory_of(prefix), self.path, entered)
+        except OSError as exc:
+            raise self._fault(exc, "list", prefix) from exc
 
     def _read(self, key, byte_range):
         """Return the bytes of the file of `key` and the status of the descriptor they came from, or None."""
@@ -219,12 +232,8 @@ class DirectoryStore(Store):
         return self._write(key, value, exclusive=True)
 
     def _write(self, key, value, exclusive):
-        path = self._file_of(key)
         data = flat_view(value)
-        if self.confined:
-            self._check_confined(os.path.dirname(path), key)
-        if self._ignores_case is not False:
-            self._check_spelling(key)
+        path = self._writable_path(key)
         try:
             return atomic.write_file(path, data, exclusive=exclusive, fsync=self.fsync)
         except IsADirectoryError as exc:
@@ -235,6 +244,28 @@ class DirectoryStore(Store):
                                    key=key, errno=exc.errno) from exc
         except OSError as exc:
             raise self._fault(exc, "write", key) from exc
+
+    def make_directory(self, prefix: str) -> None:
+        super().make_directory(prefix)
+        directory = self._writable_path(prefix[:-1]) if prefix else self.path
+        if self.confined:
+            # Unlike a file, a directory that is a link is not replaced.
+            self._check_confined(directory, prefix)
+        try:
+            atomic.make_directories(directory, self.fsync)
+        except NotADirectoryError as exc:
+            raise KeyConflictError(f"{directory} cannot be a directory: it, or a part of its path, is a file or a "
+                                   "broken link", key=prefix, errno=exc.errno) from exc
+        except OSError as exc:
+            raise self._fault(exc, "make", prefix) from exc
+
+    def _writable_path(self, key):
+        path = self._file_of(key)
+        if self.confined:
+            self._check_confined(os.path.dirname(path), key)
+        if self._ignores_case is not False:
+            self._check_spelling(key)
+        return path
 
     # Removing
 
@@ -348,7 +379,18 @@ class DirectoryStore(Store):
                 "ignores case", key=key, errno=errno.EEXIST)
 
     def _fault(self, exc, action, key):
-        return StoreError(f"cannot {action} {key!r} of {self!r}: {exc.strerror or exc}", key=key, errno=exc.errno)
+        what = f"{key!r} of {self!r}" if key else self.path
+        return StoreError(f"cannot {action} {what}: {exc.strerror or exc}", key=key, errno=exc.errno)
+
+
+def _current_directory(path):
+    """Return the directory that `path` is relative to, ``""`` when it is absolute."""
+    if path[:1] == "/" and NATIVE == POSIX:
+        return ""
+    try:
+        return os.getcwd()
+    except FileNotFoundError as exc:
+        raise StoreError(f"{path!r} is relative to the current directory, which is gone", errno=exc.errno) from exc
 
 
 def _rebuild(cls, path, options):

@@ -66,6 +66,15 @@ def check_prefix(prefix, flavour=POSIX):
     return prefix
 
 
+def prefix_of(path):
+    """Return the prefix of all keys of the node at `path`, which is ``""`` for the root.
+
+    >>> prefix_of("foo/bar"), prefix_of("")
+    ('foo/bar/', '')
+    """
+    return path + "/" if path else ""
+
+
 def _fault(key, flavour):
     """Return why `key` is not a key, or None."""
     if key == "":
@@ -120,7 +129,8 @@ def absolute_base(path, cwd, flavour=NATIVE):
 
     Only a root (``/``, ``C:\\``, ``\\\\server\\share\\``) keeps its final separator. ``..`` is resolved as text.
 
-    Raises : ValueError, if `path` is empty, holds NUL, or does not name a directory of a drive or share.
+    Raises : ValueError, if `path` is empty, holds NUL or a surrogate that stands for no byte, or does not name a
+        directory of a drive or share.
     >>> absolute_base("x/../data/", "/home", POSIX), absolute_base("c:/my data", "C:\\\\", WINDOWS)
     ('/home/data', 'c:\\\\my data')
     """
@@ -129,6 +139,10 @@ def absolute_base(path, cwd, flavour=NATIVE):
     if "\0" in path:
         raise ValueError(f"the base directory of a store holds a NUL character: {path!r}")
     if flavour == POSIX:
+        try:
+            path.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as exc:
+            raise ValueError(f"the base directory of a store holds a lone surrogate: {path!r}") from exc
         base = posixpath.normpath(posixpath.join(cwd, path))
         # Two leading slashes are kept by normpath, but are one on Linux and macOS.
         return base[1:] if base.startswith("//") else base

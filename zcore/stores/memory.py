@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from weakref import WeakSet
 
 from zcore.errors import KeyConflictError
+from zcore.options import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, flat_view, resolve_range
 from zcore.stores.keys import check_key, check_prefix
 
@@ -19,8 +20,9 @@ class MemoryStore(Store):
     """Keys and values in memory, for tests and intermediate results.
 
     Values are copied in and handed out as immutable bytes: no caller's memory is shared. Threads may use one store
-    together. A pickled store is a read-only copy, since changes of it would not reach the original. Two stores are
-    equal only when they are one.
+    together. What `copy.copy` and `copy.deepcopy` make of it is a store of its own; a pickle is a read-only one, since
+    who gets it elsewhere would wait in vain for his changes to reach the original. Two stores are equal only when they
+    are one.
 
     Parameters
     ----------
@@ -43,13 +45,22 @@ class MemoryStore(Store):
         _stores.add(self)
         for key, value in (items or {}).items():
             self._put(key, value, exclusive=False)
-        self.read_only = bool(read_only)
+        self.read_only = as_bool(read_only, "read_only")
 
     def __repr__(self):
         return f"<MemoryStore at {id(self):#x}{', read-only' if self.read_only else ''}>"
 
     def __reduce__(self):
-        return MemoryStore, ({key: self.get(key) for key in self.list()}, True)
+        return MemoryStore, (self._items(), True)
+
+    def __copy__(self):
+        return MemoryStore(self._items(), self.read_only)
+
+    def __deepcopy__(self, memo):
+        return memo.setdefault(id(self), self.__copy__())
+
+    def _items(self):
+        return {key: value for key in self.list() if (value := self.get(key)) is not None}
 
     # Reading goes without the lock: a value that is replaced or removed meanwhile is whole either way.
 

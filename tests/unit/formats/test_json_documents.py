@@ -26,6 +26,7 @@ def read(raw, **options):
     (b'{"a": "\xed\xa0\x80"}', "UTF-8"), (b'{"a": "\xc0\xaf"}', "UTF-8"),
 ])
 def test_document_that_is_not_strict_json_is_refused(raw, found):
+    """ZM-META-14"""
     with pytest.raises(MetadataError) as caught:
         read(raw)
     assert str(caught.value).startswith("a/b/doc.json: ")
@@ -35,6 +36,7 @@ def test_document_that_is_not_strict_json_is_refused(raw, found):
 
 @pytest.mark.parametrize("raw", [b'{"a": 1, "a": 2}', b'{"b": {"a": 1, "c": 2, "a": 1}}', b'{"a": 1, "\\u0061": 1}'])
 def test_member_named_twice_is_refused(raw):
+    """ZM-META-14"""
     with pytest.raises(MetadataError, match="member 'a': expected once, found twice"):
         read(raw)
 

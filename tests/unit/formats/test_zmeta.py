@@ -79,7 +79,9 @@ def test_example_attributes_are_written_and_read():
 
 
 def test_names_of_the_documents():
-    """ZM-LAY-01, ZM-LAY-04"""
+    """ZM-LAY-01, ZM-LAY-04, ZM-LAY-05: Zarr v3 reserves names that begin with two underscores."""
+    for name in (zmeta.array_document, zmeta.attributes_document, zmeta.chunk_directory):
+        assert name.startswith("__")
     assert (zmeta.name, zmeta.array_document, zmeta.attributes_document, zmeta.chunk_directory) == (
         "zmeta", "__zmeta__", "__zattr__", "__zdata__",
     )

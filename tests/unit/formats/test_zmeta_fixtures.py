@@ -59,7 +59,7 @@ def test_fixtures_are_what_their_script_makes():
 
 @pytest.mark.parametrize("directory", ARRAYS, ids=lambda directory: directory.stem)
 def test_elements_are_the_expected_ones(directory):
-    """ZM-CHK-02, ZM-CHK-04, ZM-CHK-06, ZM-CHK-08, ZM-CHK-10"""
+    """ZM-META-09, ZM-META-10, ZM-CHK-02, ZM-CHK-04, ZM-CHK-06, ZM-CHK-08, ZM-CHK-10"""
     expected = np.load(directory.with_suffix(".npy"), allow_pickle=False)
     elements = read(directory)
     assert elements.dtype == expected.dtype

@@ -21,7 +21,7 @@ WRONG = [  # (member, JSON text)
     ("shape", "{}"),
     ("shape", "[9223372036854775808, 1]"), ("shape", "[4294967296, 4294967296]"), ("shape", "[0, 9223372036854775808]"),
     ("shape", "[NaN, 1]"), ("shape", "[" + "9" * 4000 + ", 1]"), ("shape", DEEP), ("shape", "[-0.0, 1]"),
-    # ZM-META-03
+    # ZM-META-03, ZM-CHK-12
     ("chunks", "[0, 5]"), ("chunks", "[-5, 5]"), ("chunks", "[5.0, 5]"), ("chunks", "[true, 5]"), ("chunks", "[5]"),
     ("chunks", "[5, 5, 5]"), ("chunks", "[]"), ("chunks", "5"), ("chunks", "null"), ("chunks", "[[5], [5]]"),
     ("chunks", '"auto"'),
@@ -115,12 +115,14 @@ def test_too_many_dimensions_are_unsupported():
     document(extra=" " * 2**24 + "1"), b"{" * 10**6, b'{"' * 10**6, b'"' * 10**6, b"[" + b"{}," * 10**5,
 ])
 def test_document_that_is_not_strict_json_is_refused(raw):
+    """ZM-META-01, ZM-META-14"""
     with pytest.raises(MetadataError) as caught:
         zmeta.parse_array(raw, "x")
     assert len(str(caught.value)) < 400
 
 
 def test_member_named_twice_is_refused():
+    """ZM-META-14"""
     with pytest.raises(MetadataError) as caught:
         zmeta.parse_array(document()[:-1] + b', "shape": [99, 99]}', "x")
     assert caught.value.member == "shape"

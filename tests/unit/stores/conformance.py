@@ -71,6 +71,7 @@ def changes(store):
         "erase_values": lambda: store.erase_values(["a"]),
         "erase_prefix": lambda: store.erase_prefix(""),
         "delete": lambda: store.delete("a"),
+        "make_directory": lambda: store.make_directory("x/"),
         "invalid key": lambda: store.set("", b""),
     }
 
@@ -96,6 +97,7 @@ class StoreConformance:
         assert store.uri is None or store.uri.count(":") >= 1
         assert store.native_path is None or store.native_path.startswith("/")
         assert type(store).__name__ in repr(store)
+        assert isinstance(store.label, str) and len(store.label) <= len(repr(store))
 
     # Reading
 
@@ -283,6 +285,17 @@ class StoreConformance:
                 assert caught.value.key == key and repr(key) in str(caught.value)
         assert {key: example.get(key) for key in example.list()} == before
         assert example.list_dir("a/") == (["a/b", "a/c"], ["a/d/", "a/f/"])
+
+    def test_a_directory_that_is_made_holds_no_key(self, example):
+        for prefix in ("", "x/y/", "a/", "a/d/", "x/"):
+            for _ in range(2):
+                example.make_directory(prefix)
+        assert list(example.list()) == list(CORE_EXAMPLE)
+        example.set("x/y/z", b"v")
+        assert example.get("x/y/z") == b"v" and example.get("x/y") is None
+        for prefix in ("x", "/", "../", "x//"):
+            with pytest.raises(InvalidKeyError):
+                example.make_directory(prefix)
 
     def test_set_if_not_exists(self, store):
         """FS-SET-07."""

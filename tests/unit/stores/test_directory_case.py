@@ -100,6 +100,8 @@ def test_another_spelling_cannot_be_set(store, key):
         with pytest.raises(KeyConflictError, match="another spelling") as caught:
             write(key, b"new")
         assert caught.value.key == key
+    with pytest.raises(KeyConflictError, match="another spelling"):
+        store.make_directory(key + "/")
     assert {key: store.get(key) for key in store.list()} == {"a/foo": b"foo"}
 
 

@@ -50,12 +50,14 @@ def test_a_confined_store_refuses_links_that_leave_the_base(store, outside):
     for call in (confined.get, confined.exists, confined.getsize, confined.identity, confined.get_with_identity,
                  lambda key: confined.get_first([key], 9),
                  lambda key: confined.set("d/" + key, b""), lambda key: confined.set_if_not_exists("d/" + key, b""),
+                 lambda key: confined.make_directory("d/"), lambda key: confined.make_directory("d/new/"),
                  lambda key: confined.delete("d/" + key), lambda key: confined.erase_prefix("d/d/"),
                  lambda key: confined.list_dir("d/"), lambda key: list(confined.list_prefix("d/"))):
         with pytest.raises(StoreError, match="leads out of") as caught:
             call("file")
         assert caught.value.errno == errno.ELOOP and caught.value.key
     assert (outside / "file").read_bytes() == b"outside" and os.listdir(outside / "d") == ["k"]
+    assert sorted(os.listdir(outside)) == ["d", "file"]
     assert list(confined.list()) == ["a/k", "b/k", "l"]
     assert confined.list_dir("") == (["l"], ["a/", "b/"])
     assert confined.get("b/k") == confined.get("l") == b"inside"

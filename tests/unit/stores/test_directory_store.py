@@ -146,10 +146,38 @@ def test_a_first_value_that_cannot_be_read(store):
     assert (caught.value.key, caught.value.errno) == ("a", errno.ELOOP)
 
 
-@pytest.mark.parametrize("path, error", [("", ValueError), ("a\0b", ValueError), (b"bytes", TypeError), (5, TypeError)])
+@pytest.mark.parametrize("path, error", [
+    ("", ValueError), ("a\0b", ValueError), ("../a\0b", ValueError), ("\ud800", ValueError), ("../\ud800", ValueError),
+    (b"bytes", TypeError), (5, TypeError),
+])
 def test_base_that_is_no_path(path, error):
     with pytest.raises(error):
         DirectoryStore(path)
+
+
+def test_a_base_whose_name_is_no_text(tmp_path):
+    """Names are any bytes on POSIX; Python spells them with surrogates."""
+    store = DirectoryStore(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    try:
+        store.set("k", b"v")
+    except StoreError:
+        pytest.skip("names are text on this file system")
+    assert os.listdir(os.fsencode(tmp_path)) == [b"\xff"] and store.get("k") == b"v"
+
+
+def test_directories_are_made(store):
+    """FS-LST-07."""
+    store.make_directory("a/b/")
+    assert tree_of(store.path) == {"a": None, "a/b": None}
+    assert list(store.list()) == [] and store.list_dir("a/") == ([], ["a/b/"])
+    store.set("f", b"v")
+    os.symlink("nowhere", f"{store.path}/broken")
+    for prefix in ("f/", "f/x/", "broken/", "broken/x/"):
+        with pytest.raises(KeyConflictError, match="is a file or a broken link") as caught:
+            store.make_directory(prefix)
+        assert caught.value.key == prefix
+    with pytest.raises(StoreError, match="File name too long"):
+        store.make_directory("n" * 300 + "/")
 
 
 def test_equality_repr_and_pickle(tmp_path):
@@ -597,6 +625,8 @@ def test_fsync_is_an_option(tmp_path, monkeypatch):
     store = DirectoryStore(tmp_path / "durable", fsync=True)
     store.set("d/k", b"v")
     assert synced == [True, True, False, True]  # parents of base and d; file; d
+    store.make_directory("e/f/")
+    assert synced[4:] == [True, True]  # parents of e and f
     del synced[:]
     store.set("d/k", b"v")
     assert synced == [False, True]

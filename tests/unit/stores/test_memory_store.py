@@ -32,8 +32,19 @@ def test_a_pickled_store_is_a_read_only_copy():
     other = pickle.loads(pickle.dumps(store))
     store.set("a", b"2")
     assert other.get("a") == b"1"
-    assert other.read_only and copy.deepcopy(store).read_only
+    assert other.read_only
     assert other != store
+
+
+def test_a_copied_store_is_one_of_its_own():
+    for read_only in (False, True):
+        store = MemoryStore({"a/b": b"1"}, read_only)
+        for other in (copy.copy(store), copy.deepcopy(store)):
+            assert other.get("a/b") == b"1" and other.read_only is read_only and other != store
+    store = MemoryStore({"a": b"1"})
+    other = copy.copy(store)
+    other.set("a", b"2")
+    assert store.get("a") == b"1"
 
 
 def test_it_has_no_address_and_no_files():

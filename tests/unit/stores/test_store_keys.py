@@ -75,7 +75,7 @@ def test_names_that_windows_can_have(key):
 
 @pytest.mark.parametrize("prefix", ["a", "/", "//", "/a/", "a//", "../", "a/./", ".__zc_tmp.1/"])
 def test_what_is_no_prefix(prefix):
-    """FS-K2P-05."""
+    """FS-K2P-05, FS-DEL-05."""
     with pytest.raises(InvalidKeyError, match="is not a prefix: "):
         check_prefix(prefix)
 

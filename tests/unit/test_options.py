@@ -1,0 +1,59 @@
+"""Keywords that are True or False take nothing else: of any text Python would make True."""
+import numpy as np
+import pytest
+
+import zcore
+
+WRONG = ("no", "", 1.5, 0.0, 1, 0, [], [True], b"", np.int8(1), np.array([True, False]), object)
+
+
+def make(**keywords):
+    return zcore.create_array(zcore.MemoryStore(), shape=4, dtype="i4", zarr_format="zmeta", **keywords)
+
+
+@pytest.mark.parametrize("value", [*WRONG, None], ids=repr)
+@pytest.mark.parametrize("keyword", ["lock", "strict", "fsync", "overwrite", "write_empty_chunks"])
+def test_what_is_neither_true_nor_false_is_refused(tmp_path, keyword, value):
+    if keyword == "lock" and value is None:
+        assert make(lock=None).lock is False
+        return
+    for call in (lambda: make(**{keyword: value}),
+                 lambda: zcore.create_array(tmp_path / "a", shape=4, dtype="i4", zarr_format="zmeta",
+                                            **{keyword: value})):
+        with pytest.raises(TypeError, match=f"{keyword} is .*, expected True or False"):
+            call()
+    if keyword != "overwrite":
+        for mode in ("r", "a", "w"):
+            with pytest.raises(TypeError, match=keyword):
+                zcore.open(tmp_path / "a", mode, shape=4, dtype="i4", cname="lz4", **{keyword: value})
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("value", [*WRONG, None], ids=repr)
+def test_stores_refuse_it_as_well(tmp_path, value):
+    for keyword in ("read_only", "fsync", "confined", "allow_aliases"):
+        with pytest.raises(TypeError, match=f"{keyword} is .*, expected True or False"):
+            zcore.DirectoryStore(tmp_path, **{keyword: value})
+    with pytest.raises(TypeError, match="read_only is"):
+        zcore.MemoryStore(read_only=value)
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, np.False_])
+def test_true_and_false_of_numpy_are_taken(tmp_path, value):
+    a = make(lock=value, strict=value, write_empty_chunks=value, fsync=False, overwrite=value)
+    assert a.lock is bool(value) is a.strict
+    a[...] = 0
+    assert a.nchunks_initialized == bool(value)
+    store = zcore.create_array(tmp_path, shape=4, dtype="i4", zarr_format="zmeta", fsync=value).store
+    assert store.fsync is bool(value)
+    assert zcore.DirectoryStore(tmp_path, read_only=value).read_only is bool(value)
+
+
+def test_fsync_is_the_stores_own(tmp_path):
+    """A store that somebody made keeps its promise; another one cannot be asked of it afterwards."""
+    for store in (zcore.DirectoryStore(tmp_path), zcore.MemoryStore()):
+        with pytest.raises(ValueError, match=r"DirectoryStore\(path, fsync=True\)"):
+            zcore.open(store, "w", shape=4, dtype="i4", cname="lz4", fsync=True)
+    durable = zcore.DirectoryStore(tmp_path, fsync=True)
+    for fsync in (True, False):
+        assert zcore.open(durable, "w", shape=4, dtype="i4", cname="lz4", fsync=fsync).store is durable

@@ -1,0 +1,141 @@
+"""What stands at a place: from what a caller says to a store and a path, and from there to the array, or to the error
+that says what is there instead."""
+import os
+from collections import namedtuple
+
+import numpy as np
+
+from zcore.engine import Binding
+from zcore.errors import ArrayMismatchError, NodeExistsError, NodeNotFoundError, UnsupportedError
+from zcore.formats import FORMATS
+from zcore.formats.json_documents import MAX_NBYTES
+from zcore.model.auto_chunks import normalize_chunks
+from zcore.model.metadata import check_shape
+from zcore.stores.base import Store
+from zcore.stores.directory import DirectoryStore
+from zcore.stores.keys import prefix_of
+
+# Which document makes a directory a node of which format; the first one that is there counts. Without a module: of a
+# format that this version does not read.
+_Kind = namedtuple("_Kind", ("document", "name", "format"))
+_KINDS = (_Kind("zarr.json", "Zarr v3", None),
+          *(_Kind(format.array_document, name, format) for name, format in FORMATS.items()),
+          _Kind(".zarray", "Zarr v2", None), _Kind(".zgroup", "Zarr v2", None), _Kind("meta", "Zarr v1", None))
+
+
+def store_of(place, read_only, fsync, check_base=True):
+    """Return the store that a caller means by a path, a URI or a store.
+
+    Raises
+    ------
+    TypeError
+        `place` is none of these.
+    ValueError
+        It is a store that leaves it to the system when a change reaches the disk, and `fsync` is true.
+    """
+    if not isinstance(place, str):
+        if isinstance(place, Store):
+            if fsync and not place.fsync:
+                raise ValueError(f"{place!r} was made without fsync; a store is asked for it when it is made, as in "
+                                 "DirectoryStore(path, fsync=True)")
+            return place
+        place = os.fspath(place)
+    # A colon is either a URI's or part of a name: the URI rules decide.
+    make = DirectoryStore.from_uri if isinstance(place, str) and ":" in place else DirectoryStore
+    return make(place, read_only=read_only, fsync=fsync, check_base=check_base)
+
+
+def path_of(path):
+    """Return a path without the one leading ``/`` that the hierarchy's own spelling has.
+
+    What else is wrong with it is found when the first key is made of it.
+    """
+    if not isinstance(path, str):
+        raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
+    return path[1:] if path.startswith("/") else path
+
+
+def find(store, path, zarr_format, options):
+    """Return the `Binding` of the array at `path`, or None.
+
+    Raises
+    ------
+    MetadataError
+        Its document is damaged.
+    UnsupportedError
+        It is of a format, or needs something, that zcore does not have.
+    """
+    prefix = prefix_of(path)
+    kinds = _KINDS
+    if zarr_format is not None:
+        kinds = [kind for kind in _KINDS if kind.format is None or kind.name == zarr_format]
+    # One byte more than a document may have: the format refuses it, whatever the size of the file.
+    found = store.get_first([prefix + kind.document for kind in kinds], MAX_NBYTES + 1)
+    if found is None:
+        return None
+    kind = kinds[found[0]]
+    if kind.format is None:
+        raise UnsupportedError(f"{store.describe(path)} is a {kind.name} node, which this version does not read",
+                               feature=kind.name)
+    return Binding(store, path, kind.format, options, found[1:])
+
+
+def check_replaceable(store, path):
+    """Raise NodeExistsError when at `path` stands a node of a format that this version does not know to replace."""
+    prefix = prefix_of(path)
+    for kind in _KINDS:
+        if kind.format is None and store.exists(prefix + kind.document):
+            raise NodeExistsError(f"{store.describe(path)} holds a {kind.name} node ({kind.document}), which this "
+                                  "version does not replace", path=path)
+
+
+def not_found(store, path, zarr_format, options):
+    """Return the error that says what is there instead of the array that was asked for."""
+    place = store.describe(path)
+    if store.native_path is not None and not os.path.lexists(os.path.join(store.native_path, path)):
+        reason = f"{place} does not exist"
+    elif zarr_format is not None and (other := find(store, path, None, options)) is not None:
+        reason = f"{place} is of the format {other.format.name!r}, asked for was {zarr_format!r}"
+    else:
+        reason = f"{place} holds no array"
+    return NodeNotFoundError(reason, path=path, format=zarr_format)
+
+
+def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
+    """Raise ArrayMismatchError when an array is not the one that a call describes.
+
+    Parameters
+    ----------
+    binding : Binding
+        Of the array that was found.
+    shape, chunks, dtype, fill_value
+        As `zcore.open` takes them. None, for the fill value ``...``, asks for nothing, and neither do chunks that
+        are for zcore to choose.
+    """
+    metadata = binding.metadata
+    found = {"shape": metadata.shape, "chunks": metadata.chunk_shape, "dtype": metadata.dtype}
+    asked = {}
+    if shape is not None:
+        asked["shape"] = check_shape(shape if np.iterable(shape) else (shape,))
+    if chunks is not None and not isinstance(chunks, str):
+        asked["chunks"] = normalize_chunks(chunks, asked.get("shape", metadata.shape), metadata.itemsize)
+    if dtype is not None:
+        asked["dtype"] = np.dtype(dtype)
+    asked = {name: value for name, value in asked.items() if value != found[name]}
+    if fill_value is not ... and "dtype" not in asked:
+        # What the format makes of a fill value, an array of one element shows.
+        one = binding.format.new_array((1,), metadata.dtype, (1,), fill_value)
+        # Compared by its bytes, as NaN does not equal itself.
+        if (one.fill_value is None, one.fill_bytes) != (metadata.fill_value is None, metadata.fill_bytes):
+            asked["fill_value"], found["fill_value"] = one.fill_value, metadata.fill_value
+    if asked:
+        differences = [f"{name} {_shown(value)} was asked for, {_shown(found[name])} is there"
+                       for name, value in asked.items()]
+        raise ArrayMismatchError(f"{binding.describe()} holds another array: {'; '.join(differences)}",
+                                 path=binding.path, asked=asked, found={name: found[name] for name in asked})
+
+
+def _shown(value):
+    if isinstance(value, np.dtype):
+        return str(value)
+    return repr(value.item() if isinstance(value, np.generic) else value)
