@@ -5,15 +5,15 @@ the chunk keys, the directory. A read or write then makes one plan and runs it: 
 files and the chain has a C form, in Python otherwise. Both runs take the same tasks under the same locks.
 """
 import os
-from itertools import count
 
 from zcore import config, objects, workers
-from zcore.errors import ChunkError, NodeNotFoundError, ReadOnlyError, SelectionError, StoreError
-from zcore.formats.json_documents import MAX_NBYTES
+from zcore.binding import NodeBinding
+from zcore.errors import ChunkError, SelectionError, StoreError
 from zcore.kernel.locks import Stopped
 from zcore.kernel.read import ReadPlan
 from zcore.kernel.write import WritePlan
-from zcore.views import same_chunks, view_of
+from zcore.model.metadata import ArrayMetadata
+from zcore.views import same_chunks
 
 # A plan of fewer decoded bytes than this is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
@@ -23,104 +23,30 @@ MAX_THREADS = 1024
 MAX_STALE = 8
 
 
-class Binding:
-    """One array in one store.
+class Binding(NodeBinding):
+    """One array in one store; see `NodeBinding`."""
 
-    Parameters
-    ----------
-    store : Store
-    path : str
-        Of the array in the store, ``""`` for the root.
-    format : module
-        Of `zcore.formats`.
-    options : Options
-    found : tuple, optional
-        Bytes and identity of the metadata document, where the caller has just read it.
+    __slots__ = ("directory",)
 
-    Attributes
-    ----------
-    view : View
-        The document as it was read last.
-    document : str
-        Key of the metadata document.
-
-    Raises
-    ------
-    NodeNotFoundError
-        There is no such document.
-    MetadataError, UnsupportedError
-        The document is damaged, or needs what zcore does not have.
-    """
-
-    __slots__ = ("store", "path", "prefix", "format", "options", "document", "directory", "view", "_tickets")
+    kind = ArrayMetadata
+    what = "array"
 
     def __init__(self, store, path, format, options, found=None):
-        self.store = store
-        self.path = path
-        self.prefix = path + "/" if path else ""
-        self.format = format
-        self.options = options
-        self.document = self.prefix + format.array_document
         base = store.native_path
         self.directory = None if base is None else os.fsencode(os.path.join(base, path) if path else base)
-        self.view = None
-        self._tickets = count()
-        if found is None:
-            self.reload()
-        else:
-            self.view = self.view_of(*found)
+        super().__init__(store, path, format, options, found)
 
-    # metadata
+    @staticmethod
+    def name_of_document(format):
+        return format.array_document
 
-    @property
-    def metadata(self):
-        """The `ArrayMetadata`: what the document said when it was read last."""
-        return self.view.metadata
+    def render(self, metadata):
+        return self.format.render_array(metadata)
 
     @property
     def chain(self):
         """The `CodecChain` of the metadata."""
         return self.view.chain
-
-    def look(self):
-        """Read the document again and return what it says, a `View`; the binding stays as it is."""
-        ticket = next(self._tickets)
-        # One byte more than a document may have: the format refuses it, whatever the size of the file.
-        found = self.store.get_first((self.document,), MAX_NBYTES + 1)
-        if found is None:
-            raise NodeNotFoundError(f"no array at {self.describe()}: {self.document} does not exist", path=self.path,
-                                    format=self.format.name)
-        return self.view_of(*found[1:], ticket)
-
-    def view_of(self, raw, identity, ticket=None):
-        """Return the view of the document `raw`, the content of the object `identity`, read just now."""
-        return view_of(self.format, raw, identity, self.path, self.options.strict,
-                       next(self._tickets) if ticket is None else ticket)
-
-    def adopt(self, view):
-        """Take a view over, unless another thread has a later one."""
-        if self.view is None or self.view.ticket < view.ticket:
-            self.view = view
-
-    def reload(self):
-        """Read the document again, take it over, and return its view."""
-        view = self.look()
-        self.adopt(view)
-        return view
-
-    def describe(self):
-        """Return where the array is, for messages."""
-        return self.store.describe(self.path)
-
-    def check_writable(self):
-        """Raise ReadOnlyError when this handle or its store is for reading."""
-        if self.options.read_only or self.store.read_only:
-            raise ReadOnlyError(f"{self.describe()} is open for reading; mode='r+' opens it for writing",
-                                key=self.document)
-
-    def locks(self):
-        """Return the `ObjectLocks` of the array."""
-        return self.store.locks(self.path, self.format.array_document)
 
     # reading
 
@@ -323,64 +249,3 @@ class Binding:
             coords = keys.decode(key[n:], ndim)
             if coords is not None:
                 yield key, coords
-
-    def exclusive(self):
-        """Return a context manager that keeps all other writers of this array out, with the metadata read anew."""
-        return _Exclusive(self)
-
-
-class _Exclusive:
-    """The whole range of a binding's document, held; what `Binding.exclusive` returns.
-
-    Attributes
-    ----------
-    view : View
-        The document that is held. Unlike the binding's it cannot change through another thread with the same handle.
-    """
-
-    def __init__(self, binding):
-        self._binding = binding
-        self._hold = None
-        self.view = None
-
-    @property
-    def metadata(self):
-        """The `ArrayMetadata` of the document that is held."""
-        return self.view.metadata
-
-    def __enter__(self):
-        binding = self._binding
-        try:
-            if binding.options.lock:
-                # Noted before it is held, as Ctrl-C may come between the two.
-                self._hold = binding.locks().whole()
-                self._hold.__enter__()
-            self.view = binding.reload()
-        except BaseException as exc:
-            self.__exit__()
-            if not isinstance(exc, FileNotFoundError):
-                raise
-            raise NodeNotFoundError(f"no array at {binding.describe()}", path=binding.path,
-                                    format=binding.format.name) from exc
-        return self
-
-    def __exit__(self, *exc_info):
-        if self._hold is not None:
-            hold, self._hold = self._hold, None
-            hold.__exit__(*exc_info)
-
-    def write(self, box, values, **options):
-        """Write without locks of objects: nobody else may. See `Binding.write_once`."""
-        self._binding.write_once(self.view, box, values, exclusive=True, **options)
-
-    def replace_metadata(self, metadata):
-        """Write a new document and go on holding the array, under the new one."""
-        binding = self._binding
-        raw = binding.format.render_array(metadata)
-        if self._hold is not None and self._hold.dir_fd >= 0:
-            identity = self._hold.replace(raw, token=int.from_bytes(os.urandom(8)), fsync=binding.store.fsync)
-        else:
-            binding.store.set(binding.document, raw)
-            identity = binding.store.identity(binding.document)
-        self.view = binding.view_of(raw, identity)
-        binding.adopt(self.view)

@@ -217,7 +217,7 @@ def append(binding, values, axis):
         starts = tuple([old[d] if d == axis else 0 for d in range(len(old))])
         box = Box(starts, (1,) * len(old), values.shape)
         # Every object that the new elements touch is replaced or erased, so nothing old shows in them.
-        exclusive.write(box, values, metadata=metadata, old_shape=old)
+        binding.write_once(exclusive.view, box, values, exclusive=True, metadata=metadata, old_shape=old)
         exclusive.replace_metadata(metadata)
         return metadata.shape
 
@@ -236,7 +236,8 @@ def _reset_outside(binding, exclusive, shape):
                 task = task * n + i
             border.append(task)
     if border:
-        exclusive.write(whole(shape), None, metadata=metadata, old_shape=shape, tasks=border)
+        binding.write_once(exclusive.view, whole(shape), None, exclusive=True, metadata=metadata, old_shape=shape,
+                           tasks=border)
 
 
 def change_attributes(binding, change):

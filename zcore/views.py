@@ -1,4 +1,4 @@
-"""What a handle knows of its array, all of one moment.
+"""What a handle knows of its node, all of one moment.
 
 A `View` is read from the metadata document once and never changes; threads that share a handle take it once a call and
 never mix two. What depends on the document alone is resolved here: the codec chain and the pattern of the chunk keys.
@@ -8,17 +8,20 @@ from collections import namedtuple
 from functools import lru_cache
 
 from zcore.codecs.chain import CodecChain
+from zcore.model.metadata import ArrayMetadata
 
 # A document younger than this when it was read may be replaced by one of the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
 
 # `raw` is the document, `identity` that of its object; `trusted`: no other document can have the same identity;
-# `ticket` orders the moments.
+# `ticket` orders the moments. A group has neither chain nor template.
 View = namedtuple("View", ("metadata", "chain", "template", "raw", "identity", "trusted", "ticket"))
 
 
-def view_of(format, raw, identity, path, strict, ticket):
-    """Return the view of the document `raw` of the array at `path`, the content of the object `identity`, just read.
+def view_of(format, document, raw, identity, path, strict, ticket):
+    """Return the view of the document `raw` of the node at `path`, the content of the object `identity`, just read.
+
+    `document` is the name of the document.
 
     Raises
     ------
@@ -26,17 +29,19 @@ def view_of(format, raw, identity, path, strict, ticket):
         The document is damaged, or needs what zcore does not have.
     """
     trusted = identity is None or time.time_ns() - max(identity[3:]) > TRUSTED_AGE_NS
-    return View(*_resolve(format, raw, path, strict), raw, identity, trusted, ticket)
+    return View(*_resolve(format, document, raw, path, strict), raw, identity, trusted, ticket)
 
 
 @lru_cache(maxsize=64)
-def _resolve(format, raw, path, strict):
+def _resolve(format, document, raw, path, strict):
     """Return (metadata, codec chain, key template) of a document: what depends on nothing else.
 
     All three are immutable and shared by the handles of equal documents. A task scheduler that opens an array for
     every task finds it here.
     """
-    metadata = format.parse_array(raw, path)
+    metadata = format.parse_node(document, raw, path)
+    if type(metadata) is not ArrayMetadata:
+        return metadata, None, None
     chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape, strict)
     return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
 

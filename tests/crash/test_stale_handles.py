@@ -254,14 +254,14 @@ def test_a_write_whose_document_changes_at_every_look(place, monkeypatch):
         return view
 
     held = []
-    enter = zcore.engine._Exclusive.__enter__
+    enter = zcore.binding.Exclusive.__enter__
 
     def enter_and_note(exclusive):
         if exclusive._binding is array._binding:
             held.append(True)
         return enter(exclusive)
 
-    monkeypatch.setattr(zcore.engine._Exclusive, "__enter__", enter_and_note)
+    monkeypatch.setattr(zcore.binding.Exclusive, "__enter__", enter_and_note)
     monkeypatch.setattr(zcore.engine.Binding, "look", look_and_lose)
     changer.resize(11, 6)
     array[:10] = 5

@@ -34,7 +34,9 @@ from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, ch
 
 name = "zmeta"
 array_document = "__zmeta__"
+group_document = None  # an array stands alone
 attributes_document = "__zattr__"
+node_documents = (array_document,)
 chunk_directory = "__zdata__"
 
 MAX_CHUNK_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
@@ -45,6 +47,11 @@ DEFAULTS = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle"}
 _MEMBERS = frozenset(("shape", "chunks", "dtype", "fill_value", "cname", "clevel", "shuffle"))
 _CHUNK_KEYS = ChunkKeyEncoding.zmeta()
 _PICKLES = (b"\x80", b"(d", b"}q")  # how protocols 2 and later, 0, and 1 begin a dictionary
+
+
+def parse_node(document, raw, path):
+    """Return the metadata that the document of this name describes; see `parse_array`."""
+    return parse_array(raw, path)
 
 
 def parse_array(raw, path):
