@@ -13,6 +13,7 @@ from zcore.formats.json_documents import MAX_NBYTES
 from zcore.kernel.locks import Stopped
 from zcore.kernel.read import ReadPlan
 from zcore.kernel.write import WritePlan
+from zcore.stores.keys import prefix_of
 from zcore.views import same_chunks, view_of
 
 # A plan of fewer decoded bytes than this is done before a second thread would have woken up.
@@ -57,7 +58,7 @@ class Binding:
     def __init__(self, store, path, format, options, found=None):
         self.store = store
         self.path = path
-        self.prefix = path + "/" if path else ""
+        self.prefix = prefix_of(path)
         self.format = format
         self.options = options
         self.document = self.prefix + format.array_document
