@@ -14,7 +14,7 @@ MODES = ("r", "r+", "a", "w", "w-")
 
 
 def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_value=..., cname=None, clevel=None,
-         shuffle=None, compressors=None, zarr_format=None, attributes=None, lock=True, missing="fill", threads=None,
+         shuffle=None, compressors="auto", zarr_format=None, attributes=None, lock=True, missing="fill", threads=None,
          strict=True, write_empty_chunks=False, fsync=False):
     """Open an array, or create it.
 
@@ -151,8 +151,8 @@ def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="
     overwrite = as_bool(overwrite, "overwrite")
     store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
     path = nodes.path_of("" if name is None else name)
-    return _create(store, path, shape, dtype, chunks, fill_value, _chosen(compressors), {}, zarr_format, attributes,
-                   options, overwrite)
+    return _create(store, path, shape, dtype, chunks, fill_value, compressors, {}, zarr_format, attributes, options,
+                   overwrite)
 
 
 def _existing(store, path, zarr_format, options, described):
@@ -203,17 +203,12 @@ def _check_can_compress(codecs):
                 f"{', '.join(filter(blosc.can_compress, blosc.COMPRESSORS))}", feature=cname)
 
 
-def _chosen(compressors):
-    """Return what `create_array` calls compressors as `open` does: there None leaves the choice."""
-    if compressors is None:
-        return ()
-    return None if isinstance(compressors, str) and compressors == "auto" else compressors
-
-
 def _specs_of(compressors, dtype):
     """Return the codecs that a caller named as a tuple of `CodecSpec`, or None when he left the choice."""
-    if compressors is None:
+    if isinstance(compressors, str) and compressors == "auto":
         return None
+    if compressors is None:
+        compressors = ()
     specs = []
     for codec in compressors if isinstance(compressors, (list, tuple)) else [compressors]:
         if isinstance(codec, dict):

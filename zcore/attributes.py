@@ -36,9 +36,7 @@ class Attributes(MutableMapping):
         self.update({name: value})
 
     def __delitem__(self, name):
-        def change(attributes):
-            del attributes[name]
-        self._change(change)
+        self.pop(name)
 
     def update(self, *args, **kwargs):
         """Set several attributes in one write; takes what `dict.update` takes."""
@@ -60,25 +58,19 @@ class Attributes(MutableMapping):
 
     def pop(self, name, *default):
         """Remove an attribute and return its value, or `default` when there is none."""
-        found = []
-        self._change(lambda attributes: found.append(attributes.pop(name, *default)))
-        return found[0]
+        return self._change(lambda attributes: attributes.pop(name, *default))
 
     def popitem(self):
         """Remove an attribute and return its name and value."""
-        found = []
-        self._change(lambda attributes: found.append(attributes.popitem()))
-        return found[0]
+        return self._change(dict.popitem)
 
     def setdefault(self, name, default=None):
         """Return an attribute, which is set to `default` first when there is none."""
-        found = []
-        self._change(lambda attributes: found.append(attributes.setdefault(name, default)))
-        return found[0]
+        return self._change(lambda attributes: attributes.setdefault(name, default))
 
     def _change(self, change):
         self._binding.check_writable()
-        lifecycle.change_attributes(self._binding, change)
+        return lifecycle.change_attributes(self._binding, change)
 
     def __repr__(self):
         return f"Attributes({self.asdict()!r})"

@@ -4,6 +4,8 @@ from itertools import count
 
 from zcore.errors import NodeNotFoundError, ReadOnlyError
 from zcore.formats.json_documents import MAX_NBYTES
+from zcore.model.metadata import GroupMetadata
+from zcore.stores.keys import prefix_of
 from zcore.views import view_of
 
 
@@ -18,8 +20,8 @@ class NodeBinding:
     format : module
         Of `zcore.formats`.
     options : Options
-    found : tuple, optional
-        Bytes and identity of the metadata document, where the caller has just read it.
+    view : View, optional
+        What the metadata document says, where the caller has just read it.
 
     Attributes
     ----------
@@ -45,20 +47,18 @@ class NodeBinding:
     kind = None
     what = "node"
 
-    def __init__(self, store, path, format, options, found=None):
+    def __init__(self, store, path, format, options, view=None):
         self.store = store
         self.path = path
-        self.prefix = path + "/" if path else ""
+        self.prefix = prefix_of(path)
         self.format = format
         self.options = options
         self.document_name = self.name_of_document(format)
         self.document = self.prefix + self.document_name
-        self.view = None
-        self._tickets = count()
-        if found is None:
+        self.view = view
+        self._tickets = count(1)
+        if view is None:
             self.reload()
-        else:
-            self.view = self.view_of(*found)
 
     @staticmethod
     def name_of_document(format):
@@ -124,6 +124,22 @@ class NodeBinding:
     def exclusive(self):
         """Return a context manager that keeps all other writers of this node out, with the metadata read anew."""
         return Exclusive(self)
+
+
+class GroupBinding(NodeBinding):
+    """One group in one store; see `NodeBinding`."""
+
+    __slots__ = ()
+
+    kind = GroupMetadata
+    what = "group"
+
+    @staticmethod
+    def name_of_document(format):
+        return format.group_document
+
+    def render(self, metadata):
+        return self.format.render_group(metadata)
 
 
 class Exclusive:

@@ -241,12 +241,13 @@ def _reset_outside(binding, exclusive, shape):
 
 
 def change_attributes(binding, change):
-    """Replace the attributes by what ``change(attributes)`` makes of them, in one write that loses no other."""
+    """Change the attributes by ``change(attributes)``, a dict, in one write that loses no other; return its result."""
     key = binding.prefix + binding.format.attributes_document
     with binding.exclusive():
         attributes = read_attributes(binding)
-        change(attributes)
+        result = change(attributes)
         binding.store.set(key, binding.format.render_attributes(attributes))
+    return result
 
 
 def read_attributes(binding):

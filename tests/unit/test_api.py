@@ -414,6 +414,8 @@ def test_compressors(store, compressors, cname, clevel, shuffle):
 def test_compressors_that_the_format_cannot_express(store, compressors):
     with pytest.raises((ValueError, zcore.UnknownCodecError)):
         zcore.create_array(store, shape=4, dtype="i4", zarr_format="zmeta", compressors=compressors)
+    with pytest.raises((ValueError, zcore.UnknownCodecError)):
+        make(store, cname=None, compressors=compressors, zarr_format="zmeta")
 
 
 @pytest.mark.parametrize("name", ["gzip", "Blosc", "", None, ["blosc"], 3])

@@ -148,6 +148,15 @@ class ChunkKeyEncoding(Value):
         except ValueError:
             return None
 
+    def folder(self, ndim):
+        """Return the prefix (``""``, or with a final ``/``) below which the keys of all chunks lie.
+
+        >>> ChunkKeyEncoding.v3().folder(2), ChunkKeyEncoding.zmeta().folder(2), ChunkKeyEncoding.v2().folder(2)
+        ('c/', '__zdata__/', '')
+        """
+        head = self._head if ndim else self._scalar_key
+        return head[:head.rfind("/") + 1]
+
     def template(self, ndim):
         """Return `(head, separator, tail)` as bytes: a key is head + separator.join(decimal indices) + tail.
 

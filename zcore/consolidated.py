@@ -1,0 +1,59 @@
+"""Consolidated metadata: the copy of all documents below a group that a reader may list instead of the store.
+
+A copy says what was there when it was made. Who changes a node drops the copies of all groups above it first, the
+ones above the store's own directory as well, so that none is ever silently wrong; a kill in between costs the copy.
+"""
+import os
+
+from zcore.binding import GroupBinding
+from zcore.errors import NodeNotFoundError
+from zcore.formats import FORMATS
+from zcore.options import Options
+from zcore.stores.directory import DirectoryStore
+from zcore.stores.keys import prefix_of
+
+
+def drop(store, path, *, itself=False):
+    """Drop the copies that describe the node at `path`: those of the groups above it.
+
+    Parameters
+    ----------
+    store : Store
+    path : str
+    itself : bool
+        The node's own documents change: a copy beside them that repeats them is dropped, too.
+    """
+    for place, group, is_above in _groups_at_and_above(store, path):
+        for format in FORMATS.values():
+            if format.consolidated_document is not None:
+                if (is_above or itself) and place.exists(prefix_of(group) + format.consolidated_document):
+                    place.erase(prefix_of(group) + format.consolidated_document)
+            elif is_above and format.group_document is not None:
+                _drop_inline(place, group, format)
+
+
+def _drop_inline(store, path, format):
+    try:
+        binding = GroupBinding(store, path, format, Options())
+        if binding.metadata.consolidated is None:
+            return
+        with binding.exclusive() as exclusive:
+            exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
+    except NodeNotFoundError:
+        pass
+
+
+def _groups_at_and_above(store, path):
+    """Yield (store, path of a node, whether it is above) from the node at `path` up, beyond the store's root."""
+    yield store, path, False
+    while path:
+        path = path.rpartition("/")[0]
+        yield store, path, True
+    base = store.native_path
+    documents = [name for format in FORMATS.values() if format.group_document is not None
+                 for name in format.node_documents]
+    while base is not None and os.path.dirname(base) != base:
+        base = os.path.dirname(base)
+        if not any(os.path.lexists(os.path.join(base, name)) for name in documents):
+            return
+        yield DirectoryStore(base, fsync=store.fsync, check_base=False), "", True
