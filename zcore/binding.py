@@ -117,7 +117,8 @@ class NodeBinding:
         """Return the `ObjectLocks` of the node."""
         return self.store.locks(self.path, self.document_name)
 
-    def render(self, metadata):
+    @staticmethod
+    def render(format, metadata):
         """Return the document that says `metadata`."""
         raise NotImplementedError
 
@@ -138,8 +139,9 @@ class GroupBinding(NodeBinding):
     def name_of_document(format):
         return format.group_document
 
-    def render(self, metadata):
-        return self.format.render_group(metadata)
+    @staticmethod
+    def render(format, metadata):
+        return format.render_group(metadata)
 
 
 class Exclusive:
@@ -184,7 +186,7 @@ class Exclusive:
     def replace_metadata(self, metadata):
         """Write a new document and go on holding the array, under the new one."""
         binding = self._binding
-        raw = binding.render(metadata)
+        raw = binding.render(binding.format, metadata)
         if self._hold is not None and self._hold.dir_fd >= 0:
             identity = self._hold.replace(raw, token=int.from_bytes(os.urandom(8)), fsync=binding.store.fsync)
         else:

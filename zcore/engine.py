@@ -31,17 +31,18 @@ class Binding(NodeBinding):
     kind = ArrayMetadata
     what = "array"
 
-    def __init__(self, store, path, format, options, found=None):
+    def __init__(self, store, path, format, options, view=None):
         base = store.native_path
         self.directory = None if base is None else os.fsencode(os.path.join(base, path) if path else base)
-        super().__init__(store, path, format, options, found)
+        super().__init__(store, path, format, options, view)
 
     @staticmethod
     def name_of_document(format):
         return format.array_document
 
-    def render(self, metadata):
-        return self.format.render_array(metadata)
+    @staticmethod
+    def render(format, metadata):
+        return format.render_array(metadata)
 
     @property
     def chain(self):
@@ -239,13 +240,16 @@ class Binding(NodeBinding):
     def stored_chunks(self):
         """Iterate over (key, chunk coordinates) of the objects that exist, inside the grid or not.
 
-        `key` is relative to the store; other keys below the chunk directory are left out.
+        `key` is relative to the store; other keys are left out.
         """
-        keys = self.metadata.chunk_keys
-        ndim = len(self.metadata.shape)
-        n = len(self.prefix)
-        directory = self.prefix + self.format.chunk_directory + "/" if self.format.chunk_directory else self.prefix
-        for key in self.store.list_prefix(directory):
-            coords = keys.decode(key[n:], ndim)
-            if coords is not None:
-                yield key, coords
+        return stored_chunks(self.store, self.prefix, self.metadata)
+
+
+def stored_chunks(store, prefix, metadata):
+    """Iterate over (key, chunk coordinates) of the objects below `prefix` that an array may have; see `Binding`."""
+    keys, ndim = metadata.chunk_keys, len(metadata.shape)
+    n = len(prefix)
+    for key in store.list_prefix(prefix + keys.folder(ndim)):
+        coords = keys.decode(key[n:], ndim)
+        if coords is not None:
+            yield key, coords

@@ -1,4 +1,4 @@
-"""An array comes into being, changes its shape, and goes; always in an order that no kill can turn into wrong data.
+"""A node comes into being, changes its shape, and goes; always in an order that no kill can turn into wrong data.
 
 ========  ==========================================================================================================
 create    left-overs erased, attributes, then the metadata document: a node exists from its last write on
@@ -15,11 +15,14 @@ import contextlib
 import errno
 import os
 
-from zcore.engine import Binding
+from zcore import consolidated, nodes
+from zcore.binding import GroupBinding
+from zcore.engine import Binding, stored_chunks
 from zcore.errors import LockError, NodeExistsError, ReadOnlyError, StoreError
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.kernel.fileio import TEMP_PREFIX
 from zcore.kernel.locks import locks_of
+from zcore.model.metadata import ArrayMetadata
 from zcore.selection import Box, whole
 from zcore.stores.keys import prefix_of
 
@@ -29,67 +32,126 @@ _MAX_TRIES = 100
 
 
 def create(store, path, format, metadata, attributes, options, *, overwrite=False):
-    """Create an array and return its `Binding`.
+    """Create an array or a group, and the groups above it that are missing.
 
     Parameters
     ----------
     store : Store
     path : str
     format : module
-    metadata : ArrayMetadata
+    metadata : ArrayMetadata or GroupMetadata
     attributes : dict or None
+        Where the format keeps them in a document of their own; else they are part of the metadata.
     options : Options
     overwrite : bool
-        Replace an array that stands there.
+        Replace the node that stands there, with all nodes below it.
+
+    Returns
+    -------
+    Binding or GroupBinding
 
     Raises
     ------
     NodeExistsError
-        An array stands there, and `overwrite` is false.
+        A node stands there, and `overwrite` is false; or an array stands above.
     """
     prefix = prefix_of(path)
+    kind = Binding if isinstance(metadata, ArrayMetadata) else GroupBinding
+    name = kind.name_of_document(format)
     if store.read_only:
-        raise ReadOnlyError(f"{store!r} is read-only: no array can be created", key=prefix + format.array_document)
-    document = format.render_array(metadata)
+        raise ReadOnlyError(f"{store!r} is read-only: no {kind.what} can be created", key=prefix + name)
+    document = kind.render(format, metadata)
     attributes_document = format.render_attributes(attributes) if attributes else None
-    with _place(store, path, format, options):
-        if store.exists(prefix + format.array_document):
-            if not overwrite:
-                raise NodeExistsError(f"an array stands at {store.describe(path)} already", path=path)
-            _delete_document(store, path, format, options)
-        _erase_rest(store, prefix, format)
-        store.make_directory(f"{prefix}{format.chunk_directory}/")
-        if attributes_document is not None:
-            store.set(prefix + format.attributes_document, attributes_document)
-        store.set(prefix + format.array_document, document)
-    return Binding(store, path, format, options)
+    _create_ancestors(store, path, format)
+    with _place(store, path, name, options):
+        standing = nodes.standing(store, path)
+        if standing and not overwrite:
+            raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
+        consolidated.drop(store, path, itself=True)
+        for node in standing:
+            _delete(node, options)
+        if kind is Binding:
+            for key, _ in list(stored_chunks(store, prefix, metadata)):
+                store.erase(key)
+            store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
+        if format.attributes_document is not None:
+            if attributes_document is not None:
+                store.set(prefix + format.attributes_document, attributes_document)
+            else:
+                store.erase(prefix + format.attributes_document)
+        store.set(prefix + name, document)
+    return kind(store, path, format, options)
 
 
-def delete(store, path, format, options):
-    """Delete the array at `path`; one that is gone already is no error."""
-    with _place(store, path, format, options):
-        _delete_document(store, path, format, options)
-        _erase_rest(store, prefix_of(path), format)
+def delete(store, path, options):
+    """Delete the node at `path` and all nodes below it; one that is gone already is no error.
+
+    Files that belong to no node are left alone.
+    """
+    standing = nodes.standing(store, path)
+    if standing:
+        consolidated.drop(store, path, itself=True)
+        with _place(store, path, standing[0].document, options):
+            for node in standing:
+                _delete(node, options)
 
 
-def _delete_document(store, path, format, options):
-    """Take the document away while nobody writes an object; from then on there is no array."""
-    document = prefix_of(path) + format.array_document
-    if not options.lock:
+def kind_of(node):
+    """Return what stands somewhere, in words."""
+    metadata = node.parse()
+    return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
+
+
+def _delete(node, options):
+    """Take the document of a node away while nobody writes an object, then the rest.
+
+    From then on there is no node, and no kill brings it back.
+    """
+    store, path = node.store, node.path
+    prefix = prefix_of(path)
+    metadata = node.parse()
+    document = prefix + node.document
+    if options.lock:
+        with contextlib.suppress(FileNotFoundError), store.locks(path, node.document).whole():
+            store.erase(document)
+    else:
         store.erase(document)
+    if node.format.attributes_document is not None:
+        store.erase(prefix + node.format.attributes_document)
+    if node.format.chunk_directory is not None:
+        # It is the format's own, whatever lies in it.
+        store.erase_prefix(f"{prefix}{node.format.chunk_directory}/")
+    elif isinstance(metadata, ArrayMetadata):
+        for key, _ in list(stored_chunks(store, prefix, metadata)):
+            store.erase(key)
+    elif metadata is not None:
+        for child in nodes.children(store, path):
+            delete(store, child, options)
+
+
+def _create_ancestors(store, path, format):
+    """Create the groups on the way to `path` that are missing, from the root down."""
+    if format.group_document is None:
         return
-    with contextlib.suppress(FileNotFoundError), store.locks(path, format.array_document).whole():
-        store.erase(document)
-
-
-def _erase_rest(store, prefix, format):
-    """Erase what an array leaves behind, and nothing that is not the format's."""
-    store.erase(prefix + format.attributes_document)
-    store.erase_prefix(f"{prefix}{format.chunk_directory}/")
+    missing = []
+    while path:
+        path = path.rpartition("/")[0]
+        standing = nodes.standing(store, path)
+        if any([isinstance(node.parse(), ArrayMetadata) for node in standing]):
+            raise NodeExistsError(f"an array stands at {store.describe(path)}, nothing can be below it", path=path)
+        if standing:
+            # Whoever made this one has made those above it.
+            break
+        missing.append(path)
+    if missing:
+        document = format.render_group(format.new_group({}))
+        for path in reversed(missing):
+            consolidated.drop(store, path)
+            store.set_if_not_exists(prefix_of(path) + format.group_document, document)
 
 
 @contextlib.contextmanager
-def _place(store, path, format, options):
+def _place(store, path, document, options):
     """Keep others from creating or deleting a node at `path`.
 
     There is no document to lock yet, so it is the directory that is locked (`flock`). A file of ours keeps it from
@@ -98,7 +160,7 @@ def _place(store, path, format, options):
     if not options.lock:
         yield
         return
-    directory = store.locks(path, format.array_document).directory
+    directory = store.locks(path, document).directory
     if directory is None:
         with locks_of((id(store), path, "place")).whole():
             yield
@@ -192,6 +254,8 @@ def resize(binding, shape):
             raise ValueError(f"array has {len(old)} dimensions, the new shape {shape} has {len(shape)}")
         metadata = metadata.replace(shape=shape)
         new = metadata.shape
+        if new != old:
+            consolidated.drop(binding.store, binding.path, itself=True)
         if any(a > b for a, b in zip(new, old, strict=True)):
             _reset_outside(binding, exclusive, old)
         if new != old:
@@ -216,6 +280,7 @@ def append(binding, values, axis):
         metadata = metadata.replace(shape=old[:axis] + (old[axis] + values.shape[axis],) + old[axis + 1:])
         starts = tuple([old[d] if d == axis else 0 for d in range(len(old))])
         box = Box(starts, (1,) * len(old), values.shape)
+        consolidated.drop(binding.store, binding.path, itself=True)
         # Every object that the new elements touch is replaced or erased, so nothing old shows in them.
         binding.write_once(exclusive.view, box, values, exclusive=True, metadata=metadata, old_shape=old)
         exclusive.replace_metadata(metadata)
@@ -242,15 +307,23 @@ def _reset_outside(binding, exclusive, shape):
 
 def change_attributes(binding, change):
     """Change the attributes by ``change(attributes)``, a dict, in one write that loses no other; return its result."""
-    key = binding.prefix + binding.format.attributes_document
-    with binding.exclusive():
+    format = binding.format
+    consolidated.drop(binding.store, binding.path, itself=True)
+    with binding.exclusive() as exclusive:
         attributes = read_attributes(binding)
         result = change(attributes)
-        binding.store.set(key, binding.format.render_attributes(attributes))
+        if format.attributes_document is None:
+            exclusive.replace_metadata(exclusive.metadata.replace(attributes=attributes))
+        else:
+            binding.store.set(binding.prefix + format.attributes_document, format.render_attributes(attributes))
     return result
 
 
 def read_attributes(binding):
     """Return the attributes as they are stored now, a new dict."""
-    raw = binding.store.get(binding.prefix + binding.format.attributes_document, (0, MAX_NBYTES + 1))
-    return binding.format.parse_attributes(raw, binding.path)
+    format = binding.format
+    if format.attributes_document is None:
+        # Parsed anew: what handles share is not the caller's to change.
+        return format.parse_node(binding.document_name, binding.look().raw, binding.path).attributes
+    raw = binding.store.get(binding.prefix + format.attributes_document, (0, MAX_NBYTES + 1))
+    return format.parse_attributes(raw, binding.path)

@@ -1,26 +1,28 @@
-"""What stands at a place: from what a caller says to a store and a path, and from there to the array, or to the error
+"""What stands at a place: from what a caller says to a store and a path, and from there to the node, or to the error
 that says what is there instead."""
 import os
 from collections import namedtuple
 
 import numpy as np
 
+from zcore.binding import GroupBinding
 from zcore.engine import Binding
-from zcore.errors import ArrayMismatchError, NodeExistsError, NodeNotFoundError, UnsupportedError
+from zcore.errors import ArrayMismatchError, MetadataError, NodeExistsError, NodeNotFoundError, UnsupportedError
 from zcore.formats import FORMATS
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.model.auto_chunks import normalize_chunks
-from zcore.model.metadata import check_shape
+from zcore.model.metadata import ArrayMetadata, check_shape
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import prefix_of
+from zcore.views import view_of
 
 # Which document makes a directory a node of which format; the first one that is there counts. Without a module: of a
 # format that this version does not read.
 _Kind = namedtuple("_Kind", ("document", "name", "format"))
-_KINDS = (_Kind("zarr.json", "Zarr v3", None),
-          *(_Kind(format.array_document, name, format) for name, format in FORMATS.items()),
-          _Kind(".zarray", "Zarr v2", None), _Kind(".zgroup", "Zarr v2", None), _Kind("meta", "Zarr v1", None))
+_OTHERS = (_Kind(".zarray", "Zarr v2", None), _Kind(".zgroup", "Zarr v2", None), _Kind("meta", "Zarr v1", None))
+_KINDS = tuple([_Kind(document, name, format) for name, format in FORMATS.items() for document in format.node_documents])
+_KINDS += tuple([kind for kind in _OTHERS if kind.document not in [known.document for known in _KINDS]])
 
 
 def store_of(place, read_only, fsync, check_base=True):
@@ -56,7 +58,7 @@ def path_of(path):
 
 
 def find(store, path, zarr_format, options):
-    """Return the `Binding` of the array at `path`, or None.
+    """Return the `Binding` or `GroupBinding` of the node at `path`, or None.
 
     Raises
     ------
@@ -65,19 +67,48 @@ def find(store, path, zarr_format, options):
     UnsupportedError
         It is of a format, or needs something, that zcore does not have.
     """
-    prefix = prefix_of(path)
     kinds = _KINDS
     if zarr_format is not None:
         kinds = [kind for kind in _KINDS if kind.format is None or kind.name == zarr_format]
+    prefix = prefix_of(path)
     # One byte more than a document may have: the format refuses it, whatever the size of the file.
     found = store.get_first([prefix + kind.document for kind in kinds], MAX_NBYTES + 1)
     if found is None:
         return None
-    kind = kinds[found[0]]
+    i, raw, identity = found
+    kind = kinds[i]
     if kind.format is None:
         raise UnsupportedError(f"{store.describe(path)} is a {kind.name} node, which this version does not read",
                                feature=kind.name)
-    return Binding(store, path, kind.format, options, found[1:])
+    view = view_of(kind.format, kind.document, raw, identity, path, options.strict, 0)
+    bind = Binding if type(view.metadata) is ArrayMetadata else GroupBinding
+    return bind(store, path, kind.format, options, view)
+
+
+class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
+    """One document that makes `path` a node, of whichever format."""
+
+    def parse(self):
+        """Return the metadata that it says; None when it is damaged or says more than zcore knows."""
+        raw = self.store.get(prefix_of(self.path) + self.document, (0, MAX_NBYTES + 1))
+        try:
+            return None if raw is None else self.format.parse_node(self.document, raw, self.path)
+        except (MetadataError, UnsupportedError):
+            return None
+
+
+def standing(store, path):
+    """Return a list of all documents that make `path` a node."""
+    prefix = prefix_of(path)
+    return [Standing(store, path, kind.format, kind.document) for kind in _KINDS
+            if kind.format is not None and store.exists(prefix + kind.document)]
+
+
+def children(store, path):
+    """Iterate over the paths of the nodes right below `path`, sorted."""
+    for prefix in store.list_dir(prefix_of(path))[1]:
+        if store.get_first([prefix + kind.document for kind in _KINDS], 0) is not None:
+            yield prefix[:-1]
 
 
 def check_replaceable(store, path):
@@ -89,15 +120,15 @@ def check_replaceable(store, path):
                                   "version does not replace", path=path)
 
 
-def not_found(store, path, zarr_format, options):
-    """Return the error that says what is there instead of the array that was asked for."""
+def not_found(store, path, zarr_format, options, what="array"):
+    """Return the error that says what is there instead of the node that was asked for."""
     place = store.describe(path)
     if store.native_path is not None and not os.path.lexists(os.path.join(store.native_path, path)):
         reason = f"{place} does not exist"
     elif zarr_format is not None and (other := find(store, path, None, options)) is not None:
         reason = f"{place} is of the format {other.format.name!r}, asked for was {zarr_format!r}"
     else:
-        reason = f"{place} holds no array"
+        reason = f"{place} holds no {what}"
     return NodeNotFoundError(reason, path=path, format=zarr_format)
 
 

@@ -117,7 +117,7 @@ def test_attributes_of_an_older_handle(store):
 @pytest.mark.parametrize("change", ["write", "read", "append", "resize", "attributes"])
 def test_a_deleted_array_is_not_found(store, lock, change):
     array = filled(store, lock=lock)
-    zcore.lifecycle.delete(array.store, "", array._binding.format, array._binding.options)
+    zcore.lifecycle.delete(array.store, "", array._binding.options)
     with pytest.raises(NodeNotFoundError):
         use(array, change)
     assert list(array.store.list()) == []

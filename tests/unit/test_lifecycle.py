@@ -304,7 +304,7 @@ def test_the_document_is_written_last_and_erased_first():
     store.changes()
     make(store)
     assert store.changes() == [("erase", "__zmeta__"), *left_over, ("set", "__zmeta__")]
-    lifecycle.delete(store, "", zmeta, Options())
+    lifecycle.delete(store, "", Options())
     assert store.changes() == [("erase", "__zmeta__"), *left_over]
 
 
@@ -315,7 +315,7 @@ def test_delete(store):
     store.set("a/b/other", b"kept")
     make(store, path="a/b2")[...] = 2
     for _ in range(2):
-        lifecycle.delete(store, "a/b", zmeta, Options())
+        lifecycle.delete(store, "a/b", Options())
         assert [key for key in store.list() if not key.startswith("a/b2/")] == ["a/b/other"]
     with pytest.raises(zcore.NodeNotFoundError):
         zcore.open(store, path="a/b")

@@ -32,7 +32,7 @@ from zcore.formats.zarr_v3_new import new_array, new_group
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape
 
 __all__ = [
-    "array_document", "attributes_document", "group_document", "name", "new_array", "new_group", "node_documents",
+    "array_document", "attributes_document", "chunk_directory", "consolidated_document", "group_document", "name", "new_array", "new_group", "node_documents",
     "parse_array", "parse_group", "parse_node", "render_array", "render_group",
 ]
 
@@ -40,6 +40,8 @@ name = 3
 array_document = group_document = "zarr.json"
 attributes_document = None  # attributes are members of the node's document
 node_documents = ("zarr.json",)
+chunk_directory = None  # chunks lie beside the document
+consolidated_document = None  # the copy is a member of the group's document
 
 _COMMON_MEMBERS = frozenset(("zarr_format", "node_type", "attributes"))
 _ARRAY_MEMBERS = _COMMON_MEMBERS | {

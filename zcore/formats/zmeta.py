@@ -37,6 +37,7 @@ array_document = "__zmeta__"
 group_document = None  # an array stands alone
 attributes_document = "__zattr__"
 node_documents = (array_document,)
+consolidated_document = None
 chunk_directory = "__zdata__"
 
 MAX_CHUNK_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE

@@ -1,0 +1,261 @@
+"""The group that the user holds: a mapping of names to arrays and groups."""
+from zcore import lifecycle, nodes
+from zcore.arrays import Array
+from zcore.attributes import Attributes
+from zcore.engine import Binding
+from zcore.errors import NodeNotFoundError
+from zcore.model.metadata import ArrayMetadata
+from zcore.stores.keys import prefix_of
+
+
+class Group:
+    """A node of a hierarchy that holds arrays and other groups.
+
+    Made by `zcore.open_group` and `zcore.create_group`. Its members are looked up when they are asked for; nothing is
+    kept in memory between two calls.
+
+    Examples
+    --------
+    >>> import zcore
+    >>> g = zcore.create_group(zcore.MemoryStore(), attributes={"title": "weather"})
+    >>> a = g.create_array("2016/temperature", shape=(4, 6), chunks=(2, 3), dtype="f4")
+    >>> list(g), "2016/temperature" in g, g["2016"]["temperature"].shape, g.attrs["title"]
+    (['2016'], True, (4, 6), 'weather')
+    """
+
+    __slots__ = ("_binding", "__weakref__")
+
+    def __init__(self, binding):
+        self._binding = binding
+
+    # what it is
+
+    @property
+    def metadata(self):
+        """The `GroupMetadata`: all that the document says."""
+        return self._binding.metadata
+
+    @property
+    def attrs(self):
+        """The user's attributes, a mutable mapping on the store."""
+        return Attributes(self._binding)
+
+    @property
+    def store(self):
+        """The store that holds the group."""
+        return self._binding.store
+
+    @property
+    def path(self):
+        """Path in the store, ``""`` at its root."""
+        return self._binding.path
+
+    @property
+    def name(self):
+        """Path with a leading ``/``."""
+        return "/" + self._binding.path
+
+    @property
+    def basename(self):
+        """Last part of the path."""
+        return self._binding.path.rpartition("/")[2]
+
+    @property
+    def read_only(self):
+        """Whether changes are refused."""
+        return self._binding.options.read_only or self._binding.store.read_only
+
+    @property
+    def zarr_format(self):
+        """Of the group and of the nodes that are created in it."""
+        return self._binding.format.name
+
+    # members
+
+    def _path_of(self, name):
+        name = nodes.path_of(name)
+        if not name:
+            raise KeyError(name)
+        return prefix_of(self._binding.path) + name
+
+    def _find(self, name):
+        binding = self._binding
+        return nodes.find(binding.store, self._path_of(name), None, binding.options)
+
+    def __getitem__(self, name):
+        found = self._find(name)
+        if found is None:
+            raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
+        return node_of(found)
+
+    def get(self, name, default=None):
+        """Return a member, or `default` when there is none of this name."""
+        found = self._find(name)
+        return default if found is None else node_of(found)
+
+    def __contains__(self, name):
+        return isinstance(name, str) and self._find(name) is not None
+
+    def __iter__(self):
+        n = len(prefix_of(self._binding.path))
+        for path in nodes.children(self._binding.store, self._binding.path):
+            yield path[n:]
+
+    def __len__(self):
+        return sum(1 for _ in self)
+
+    def keys(self):
+        """Iterate over the names of the members right below."""
+        return iter(self)
+
+    def values(self):
+        """Iterate over the members right below."""
+        return (node for _, node in self.members())
+
+    def items(self):
+        """Iterate over the pairs of name and member right below."""
+        return self.members()
+
+    def members(self, max_depth=0):
+        """Iterate over (path relative to the group, node), each group before what it holds.
+
+        Parameters
+        ----------
+        max_depth : int or None
+            0 gives the members right below; None all.
+        """
+        for name in self:
+            node = self.get(name)
+            if node is None:
+                continue     # deleted meanwhile
+            yield name, node
+            if isinstance(node, Group) and (max_depth is None or max_depth > 0):
+                for below, member in node.members(None if max_depth is None else max_depth - 1):
+                    yield f"{name}/{below}", member
+
+    def nmembers(self, max_depth=0):
+        """Return the number of `members`."""
+        return sum(1 for _ in self.members(max_depth))
+
+    def arrays(self):
+        """Iterate over (name, array) of the arrays right below."""
+        return ((name, node) for name, node in self.members() if isinstance(node, Array))
+
+    def groups(self):
+        """Iterate over (name, group) of the groups right below."""
+        return ((name, node) for name, node in self.members() if isinstance(node, Group))
+
+    def array_keys(self):
+        """Iterate over the names of the arrays right below."""
+        return (name for name, _ in self.arrays())
+
+    def group_keys(self):
+        """Iterate over the names of the groups right below."""
+        return (name for name, _ in self.groups())
+
+    def visititems(self, function):
+        """Call ``function(path, node)`` for all members below; stop at the first result that is not None, return it."""
+        for path, node in self.members(None):
+            result = function(path, node)
+            if result is not None:
+                return result
+        return None
+
+    def tree(self, max_depth=None):
+        """Return the hierarchy below as text, a node a line."""
+        return "\n".join([self.name, *_branches(self, max_depth)])
+
+    # changes
+
+    def create_array(self, name, *, shape, dtype, **keywords):
+        """Create an array below; the keywords are those of `zcore.create_array`."""
+        from zcore.api import create_array
+        return self._create(create_array, name, shape=shape, dtype=dtype, **keywords)
+
+    def create_group(self, name, **keywords):
+        """Create a group below; the keywords are those of `zcore.create_group`."""
+        from zcore.api import create_group
+        return self._create(create_group, name, **keywords)
+
+    def _create(self, create, name, **keywords):
+        binding = self._binding
+        binding.check_writable()
+        keywords = {"zarr_format": binding.format.name, **binding.options.of_new(), **keywords}
+        return create(binding.store, name=self._path_of(name), **keywords)
+
+    def require_array(self, name, *, shape, dtype, **keywords):
+        """Return the array of this name, which is created when there is none.
+
+        Raises
+        ------
+        ArrayMismatchError
+            The array that is there has another shape, or a type that `dtype` does not stand for.
+        """
+        from zcore.api import require_array
+        return self._create(require_array, name, shape=shape, dtype=dtype, **keywords)
+
+    def require_group(self, name, **keywords):
+        """Return the group of this name, which is created when there is none."""
+        found = self.get(name)
+        return found if isinstance(found, Group) else self.create_group(name, **keywords)
+
+    def __delitem__(self, name):
+        self._binding.check_writable()
+        if self._find(name) is None:
+            raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
+        lifecycle.delete(self._binding.store, self._path_of(name), self._binding.options)
+
+    def refresh(self):
+        """Look at the group's document again. Returns the group."""
+        self._binding.reload()
+        return self
+
+    # Python's protocols
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        pass
+
+    def __reduce__(self):
+        binding = self._binding
+        return _reopen, (binding.store, binding.path, binding.format.name, binding.options.as_keywords())
+
+    def __eq__(self, other):
+        if not isinstance(other, Group):
+            return NotImplemented
+        return self.path == other.path and self.store == other.store
+
+    def __hash__(self):
+        return hash((self.store, self.path))
+
+    def __repr__(self):
+        place = f"{self.store.label}/{self.path}".rstrip("/") or "/"
+        return f"<zcore.Group {place!r}, format {self.zarr_format}{', read-only' if self.read_only else ''}>"
+
+
+def node_of(binding):
+    """Return the `Array` or `Group` of a binding."""
+    return Array(binding) if type(binding) is Binding else Group(binding)
+
+
+def _branches(group, max_depth, indent=""):
+    members = list(group.members())
+    for i, (name, node) in enumerate(members):
+        last = i == len(members) - 1
+        text = name
+        if type(node.metadata) is ArrayMetadata:
+            text += f" {node.shape} {node.dtype}"
+        yield f"{indent}{'└── ' if last else '├── '}{text}"
+        if isinstance(node, Group) and (max_depth is None or max_depth > 0):
+            yield from _branches(node, None if max_depth is None else max_depth - 1,
+                                 indent + ("    " if last else "│   "))
+
+
+def _reopen(store, path, format_name, keywords):
+    from zcore.binding import GroupBinding
+    from zcore.formats import FORMATS
+    from zcore.options import Options
+
+    return Group(GroupBinding(store, path, FORMATS[format_name], Options(**keywords)))
