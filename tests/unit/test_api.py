@@ -283,6 +283,13 @@ def test_below_a_broken_link_nothing_is_created(tmp_path, place, lock):
     assert os.listdir(tmp_path) == ["link"]
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no directory in which nobody can make a file")
+@pytest.mark.parametrize("lock", [True, None])
+def test_a_directory_in_which_no_file_can_be_made(lock):
+    with pytest.raises(zcore.StoreError):
+        make("/proc/self", lock=lock)
+
+
 @pytest.mark.parametrize("lock", [True, None])
 def test_something_else_in_the_place_of_the_chunks(tmp_path, lock):
     (tmp_path / "__zdata__").write_bytes(b"mine")
