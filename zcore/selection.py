@@ -75,7 +75,7 @@ def basic(selection, shape):
     >>> basic(..., ())
     Box((), (), ())
     """
-    if type(selection) is not tuple:
+    if not isinstance(selection, tuple):
         selection = (selection,)
     ndim = len(shape)
     n_given = len(selection)

@@ -1,6 +1,8 @@
 """Arrays change their shape and go: what was cut off never comes back, and only what exists is touched."""
 import collections
+import fcntl
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 import zcore
 from zcore import blosc, config, lifecycle
 from zcore.formats import zmeta
+from zcore.kernel.fileio import TEMP_PREFIX
 from zcore.options import Options
 
 
@@ -334,3 +337,30 @@ def test_nothing_but_the_arrays_own_files_is_left(tmp_path):
         found = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*"))
         chunks = [f"x/__zdata__/{i}.{j}.blosc" for i in range(2) for j in range(2)]
         assert found == ["x", "x/__zattr__", "x/__zdata__", *chunks, "x/__zmeta__"]
+
+
+@pytest.mark.parametrize(("module", "name"), [(fcntl, "flock"), (os, "unlink")])
+def test_a_place_is_given_back_when_a_signal_handler_raises_in_it(tmp_path, monkeypatch, module, name):
+    """A lock that nobody remembers would stop the next creation in this directory, by this process too."""
+    original = getattr(module, name)
+
+    def interrupted(*arguments):
+        if arguments[-1] == fcntl.LOCK_EX:
+            return original(*arguments)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, name, interrupted)
+    try:
+        make(str(tmp_path))
+        pytest.fail("it was not interrupted")
+    except KeyboardInterrupt:
+        # The exception ends here, and with its traceback what that leads to.
+        pass
+    fd = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(fd)
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(TEMP_PREFIX)]
+    assert make(str(tmp_path)).shape == (10, 10)

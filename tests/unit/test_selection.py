@@ -1,5 +1,6 @@
 """A basic selection becomes a box: judged by NumPy's own indexing of an array of positions."""
 
+import collections
 import enum
 import itertools
 
@@ -45,6 +46,7 @@ def test_every_slice_of_one_dimension():
         ((1, ..., slice(None, None, -2)), (2, 3, 5), ([1, 0, 4], [1, 1, -2], [1, 3, 3])),
         ((0, ..., 1), (2, 3), ([0, 1], [1, 1], [1, 1])),
         (slice(2, 2), (5,), ([2], [1], [0])),
+        (collections.namedtuple("Place", "row column")(1, 2), (2, 3), ([1, 2], [1, 1], [1, 1])),
     ],
 )
 def test_boxes(selection, shape, expected):

@@ -428,6 +428,9 @@ cdef class _Hold:
             if code == OK:
                 # Nobody else knows this file yet, so its locks are free; once it has the name they are ours.
                 code = holder_open(&new, self.holder.table, self.dirfd, staging.name, &status)
+                if code == STALE:
+                    # Gone: somebody took it for the file of a writer that was killed.
+                    code = fail_errno(&status, IO_OPEN, status.sys_errno)
                 if code == OK:
                     code = zc_lock_range(new.fd, ZC_EXCLUSIVE, RANGE_START - 1, 0)
                     if code != 0:

@@ -119,6 +119,9 @@ def from_descr(descr, default_order=None):
         nbytes = base.itemsize
         for length in shape:
             nbytes *= length
+            if nbytes > MAX_ITEM_NBYTES:
+                # The whole product of a hostile shape can take hours.
+                break
         if offset + nbytes > MAX_ITEM_NBYTES:
             raise _oversized(_shortened(name))
         if name:

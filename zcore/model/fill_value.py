@@ -160,7 +160,10 @@ def _pack_time(dtype, value, cut_text):
             return (-2**63).to_bytes(8, _order(dtype), signed=True)
         if dtype.kind == "m" or not _ISO_DATE.fullmatch(value):
             raise _unfit(dtype, value)
-        value = np.datetime64(value)
+        text, value = value, np.datetime64(value)
+        if not str(value).startswith(text):
+            # NumPy wraps a date that the digits of its seconds leave no room for.
+            raise _unfit(dtype, text)
     if not isinstance(value, np.generic) or value.dtype.kind != dtype.kind:
         raise _unfit(dtype, value)
     converted = value.astype(dtype)

@@ -313,7 +313,7 @@ class DirectoryStore(Store):
         Parameters
         ----------
         older_than : float
-            Seconds since the last write to a file. A living writer that loses its file begins again.
+            Seconds since the last write to a file. A living writer that loses its file fails, or begins again.
         """
         self._check_writable("clean_temporary")
         from time import time

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from zcore.errors import LockError, StoreError
+from zcore.kernel.fileio import TEMP_PREFIX
 from zcore.kernel.locks import ObjectLocks, Stopped, locks_of
 
 DOCUMENT = "document"
@@ -204,6 +205,36 @@ def test_replace_that_fails_leaves_document_and_lock(tmp_path, pair):
         assert not free(lambda plan: two.object("a", plan))
     assert (tmp_path / DOCUMENT).read_bytes() == b"first"
     assert os.listdir(tmp_path) == [DOCUMENT]
+
+
+def test_replace_whose_file_is_taken_away_leaves_document_and_lock(tmp_path):
+    """Whoever clears up may take the file of a living writer for one that a killed one left."""
+    locks = ObjectLocks(str(tmp_path), DOCUMENT)
+    (tmp_path / DOCUMENT).write_bytes(b"0")
+    temporary = tmp_path / f"{TEMP_PREFIX}{7:016x}{0:08x}"
+    stop = threading.Event()
+
+    def clear_up():
+        while not stop.is_set():
+            with contextlib.suppress(FileNotFoundError):
+                temporary.unlink()
+
+    thread = threading.Thread(target=clear_up)
+    thread.start()
+    try:
+        with locks.whole() as hold:
+            for i in range(1000):
+                before = (tmp_path / DOCUMENT).read_bytes()
+                try:
+                    hold.replace(b"%d" % i, token=7)
+                except StoreError as error:
+                    assert error.errno == errno.ENOENT and (tmp_path / DOCUMENT).read_bytes() == before
+                else:
+                    assert (tmp_path / DOCUMENT).read_bytes() == b"%d" % i
+    finally:
+        stop.set()
+        thread.join()
+    assert free(lambda plan: locks.object("a", plan)) and os.listdir(tmp_path) == [DOCUMENT]
 
 
 @pytest.mark.parametrize("what", ["document", "directory", "parent"])
