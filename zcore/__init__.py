@@ -14,7 +14,7 @@ except ImportError as exc:
         raise
     raise ImportError("zcore is imported from its sources, which are not built: leave this folder, or build in place "
                       "by `python -m pip install -e .`") from exc
-from zcore.api import create_array, open
+from zcore.api import create_array, create_group, open, open_array, open_group
 from zcore.arrays import Array
 from zcore.config import __version__, get_include, show_config
 from zcore.errors import (
@@ -39,13 +39,14 @@ from zcore.errors import (
     UnsupportedError,
     ZcoreError,
 )
+from zcore.groups import Group
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.memory import MemoryStore
 
 __all__ = [
     "Array", "ArrayMismatchError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError", "DirectoryStore",
-    "InvalidKeyError", "KeyConflictError", "LockError", "MemoryStore", "MetadataError", "NodeExistsError",
+    "Group", "InvalidKeyError", "KeyConflictError", "LockError", "MemoryStore", "MetadataError", "NodeExistsError",
     "NodeNotFoundError", "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError", "SelectionError", "StoreError",
     "TruncatedError", "UnknownCodecError", "UnsupportedError", "ZcoreError", "__version__", "blosc", "codecs", "config",
-    "create_array", "get_include", "open", "show_config",
+    "create_array", "create_group", "get_include", "open", "open_array", "open_group", "show_config",
 ]

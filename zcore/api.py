@@ -1,13 +1,8 @@
-"""The functions that make arrays: open and create. Names and keywords are those of zarr-python."""
-from collections.abc import Mapping
-
-import numpy as np
-
-from zcore import blosc, lifecycle, nodes
+"""The functions that make arrays and groups: open and create. Names and keywords are those of zarr-python."""
+from zcore import creation, nodes
 from zcore.arrays import Array
-from zcore.codecs.chain import codec_of
-from zcore.errors import NodeExistsError, UnsupportedError
-from zcore.formats import FORMATS
+from zcore.errors import NodeExistsError, NodeNotFoundError
+from zcore.groups import Group, node_of
 from zcore.options import Options, as_bool
 
 MODES = ("r", "r+", "a", "w", "w-")
@@ -16,7 +11,7 @@ MODES = ("r", "r+", "a", "w", "w-")
 def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_value=..., cname=None, clevel=None,
          shuffle=None, compressors="auto", zarr_format=None, attributes=None, lock=True, missing="fill", threads=None,
          strict=True, write_empty_chunks=False, fsync=False):
-    """Open an array, or create it.
+    """Open an array or a group, or create it.
 
     Parameters
     ----------
@@ -53,7 +48,8 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
 
     Returns
     -------
-    Array
+    Array or Group
+        What stands there; what is created is an array when there is a `shape`, else a group.
 
     Raises
     ------
@@ -79,8 +75,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     ...     int(b[0, 0]), int(b[9, 9])
     (1, 42)
     """
-    if mode not in MODES:
-        raise ValueError(f"mode is {mode!r}, expected one of {', '.join(MODES)}")
+    _check_mode(mode)
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r")
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"))
     path = nodes.path_of(path)
@@ -89,16 +84,20 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         array = _existing(store, path, zarr_format, options, described)
         if array is not None:
             return array
-        if mode != "a" or shape is None:
-            raise nodes.not_found(store, path, zarr_format, options)
+        if mode != "a":
+            raise nodes.not_found(store, path, zarr_format, options, "node")
     if shape is None:
-        raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=")
+        if dtype is not None:
+            raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=")
+        return Group(creation.create_group(store, path, options, zarr_format=zarr_format or 3, attributes=attributes,
+                                           overwrite=mode == "w"))
     if zarr_format is None and (cname, clevel, shuffle) != (None, None, None):
         zarr_format = "zmeta"
-    settings = {"cname": cname, "clevel": clevel, "shuffle": shuffle}
     try:
-        return _create(store, path, shape, dtype, chunks, fill_value, compressors, settings, zarr_format or 3,
-                       attributes, options, mode == "w")
+        return Array(creation.create_array(
+            store, path, options, shape=shape, dtype=dtype, chunks=chunks, fill_value=fill_value, cname=cname,
+            clevel=clevel, shuffle=shuffle, compressors=compressors, zarr_format=zarr_format or 3,
+            attributes=attributes, overwrite=mode == "w"))
     except NodeExistsError:
         if mode != "a":
             raise
@@ -109,10 +108,11 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         return array
 
 
-def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="auto", fill_value=..., zarr_format=3,
-                 attributes=None, overwrite=False, lock=True, missing="fill", threads=None, strict=True,
-                 write_empty_chunks=False, fsync=False):
-    """Create an array.
+def create_array(store, *, name=None, shape, dtype, chunks="auto", shards=None, filters=None, serializer="auto",
+                 compressors="auto", codecs=None, order="C", fill_value=..., zarr_format=3, attributes=None,
+                 chunk_key_encoding=None, dimension_names=None, checksum=True, overwrite=False, lock=True,
+                 missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False):
+    """Create an array, and the groups above it that are missing.
 
     Parameters
     ----------
@@ -121,18 +121,32 @@ def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="
         Path of the array in the store; its root by default.
     shape : int or tuple of int
     dtype : object
-        What `numpy.dtype` takes.
+        What `numpy.dtype` takes; in Zarr v3 also the name of a type that NumPy has not, such as ``"string"``.
     chunks : tuple of int, int, "auto" or str
         Elements per chunk; a size such as ``"4 MB"`` lets zcore choose.
-    compressors : codec, dict, None or "auto"
-        One compressor, such as ``zcore.codecs.BloscCodec(cname="lz4", clevel=3, shuffle=1)``; None for no
-        compressor, where the format can do without.
+    shards : tuple of int, "auto" or str, optional
+        Elements per stored object, a multiple of the chunks; Zarr v3 only.
+    filters, serializer
+        Codecs before the compressors: array to array, and array to bytes; by default what the type needs.
+    compressors : codec, dict, sequence of these, None or "auto"
+        Such as ``zcore.codecs.BloscCodec(cname="lz4", clevel=3, shuffle=1)``; None for none, where the format can do
+        without.
+    codecs : sequence, optional
+        The whole chain, literally, instead of the four above; Zarr v3 only.
+    order : {"C", "F"}
+        Of the elements in a chunk.
     fill_value : scalar or None
-        Of elements never written; None leaves it undefined. By default zero, or empty text.
+        Of elements never written; None leaves it undefined where the format can. By default zero, or empty text.
     zarr_format : {3, 2, "zmeta"}
     attributes : dict, optional
+    chunk_key_encoding : str or dict, optional
+        How chunks are named.
+    dimension_names : sequence of str or None, optional
+        Zarr v3 only.
+    checksum : bool
+        Let a checksum follow the compressors, so that every damage is found; Zarr v3 only.
     overwrite : bool
-        Replace an array that is there.
+        Replace the node that is there, with all nodes below it.
     lock, missing, threads, strict, write_empty_chunks, fsync
         See `open`.
 
@@ -143,80 +157,118 @@ def create_array(store, *, name=None, shape, dtype, chunks="auto", compressors="
     Raises
     ------
     NodeExistsError
-        An array is there, and `overwrite` is false.
+        A node is there, and `overwrite` is false.
     ValueError, TypeError, UnsupportedError
         The format cannot express what is asked for.
     """
     options = Options(lock, missing, threads, strict, write_empty_chunks)
-    overwrite = as_bool(overwrite, "overwrite")
     store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
-    path = nodes.path_of("" if name is None else name)
-    return _create(store, path, shape, dtype, chunks, fill_value, compressors, {}, zarr_format, attributes, options,
-                   overwrite)
+    return Array(creation.create_array(
+        store, nodes.path_of("" if name is None else name), options, shape=shape, dtype=dtype, chunks=chunks,
+        shards=shards, filters=filters, serializer=serializer, compressors=compressors, codecs=codecs, order=order,
+        fill_value=fill_value, zarr_format=zarr_format, attributes=attributes, chunk_key_encoding=chunk_key_encoding,
+        dimension_names=dimension_names, checksum=checksum, overwrite=overwrite))
+
+
+def create_group(store, *, name=None, zarr_format=3, attributes=None, overwrite=False, lock=True, missing="fill",
+                 threads=None, strict=True, write_empty_chunks=False, fsync=False):
+    """Create a group, and the groups above it that are missing.
+
+    Parameters
+    ----------
+    store : str, os.PathLike or Store
+    name : str, optional
+        Path of the group in the store; its root by default.
+    zarr_format : {3, 2}
+    attributes : dict, optional
+    overwrite : bool
+        Replace the node that is there, with all nodes below it.
+    lock, missing, threads, strict, write_empty_chunks, fsync
+        See `open`; for the group and the arrays that are opened through it.
+
+    Returns
+    -------
+    Group
+
+    Raises
+    ------
+    NodeExistsError
+        A node is there, and `overwrite` is false.
+    """
+    options = Options(lock, missing, threads, strict, write_empty_chunks)
+    store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
+    return Group(creation.create_group(store, nodes.path_of("" if name is None else name), options,
+                                       zarr_format=zarr_format, attributes=attributes, overwrite=overwrite))
+
+
+def open_array(store, mode="r", **keywords):
+    """Open an array, or create it: `open`, which gives a group where one stands.
+
+    Raises
+    ------
+    NodeNotFoundError
+        There is none, or a group.
+    """
+    found = open(store, mode, **keywords)
+    if not isinstance(found, Array):
+        raise NodeNotFoundError(f"{found.store.describe(found.path)} holds a group, not an array", path=found.path)
+    return found
+
+
+def open_group(store, mode="r", *, path="", zarr_format=None, attributes=None, lock=True, missing="fill", threads=None,
+               strict=True, write_empty_chunks=False, fsync=False):
+    """Open a group, or create it.
+
+    Parameters
+    ----------
+    store, mode, path, lock, missing, threads, strict, write_empty_chunks, fsync
+        See `open`.
+    zarr_format : {3, 2}, optional
+        Of a group that is created, 3 by default; what must be there, of one that exists.
+    attributes : dict, optional
+        Of a group that is created.
+
+    Returns
+    -------
+    Group
+
+    Raises
+    ------
+    NodeNotFoundError
+        There is none, or an array.
+    NodeExistsError
+        Mode ``"w-"``, and a node is there.
+    """
+    _check_mode(mode)
+    options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r")
+    store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"))
+    path = nodes.path_of(path)
+    if mode in ("r", "r+", "a"):
+        found = nodes.find(store, path, zarr_format, options)
+        if found is None and mode != "a":
+            raise nodes.not_found(store, path, zarr_format, options, "group")
+        if found is not None:
+            group = node_of(found)
+            if not isinstance(group, Group):
+                raise NodeNotFoundError(f"{store.describe(path)} holds an array, not a group", path=path)
+            return group
+    return Group(creation.create_group(store, path, options, zarr_format=zarr_format or 3, attributes=attributes,
+                                       overwrite=mode == "w"))
 
 
 def _existing(store, path, zarr_format, options, described):
-    """Return the array at `path`, or None; `described` is what a caller expects of it."""
+    """Return the node at `path`, or None; `described` is what a caller expects of an array."""
     binding = nodes.find(store, path, zarr_format, options)
     if binding is None:
         return None
-    nodes.check_is_asked_for(binding, *described)
-    return Array(binding)
+    node = node_of(binding)
+    if isinstance(node, Array):
+        nodes.check_is_asked_for(binding, *described)
+    elif described[0] is not None or described[2] is not None:
+        raise NodeNotFoundError(f"{store.describe(path)} holds a group, not an array", path=path)
+    return node
 
 
-def _create(store, path, shape, dtype, chunks, fill_value, compressors, settings, zarr_format, attributes, options,
-            overwrite):
-    if dtype is None:
-        raise TypeError("creating an array needs dtype=")
-    format = FORMATS.get(zarr_format)
-    if format is None:
-        raise UnsupportedError(
-            f"this version cannot write zarr_format {zarr_format!r}; pass zarr_format="
-            f"{' or '.join(map(repr, FORMATS))}", feature=f"zarr_format {zarr_format}")
-    dtype = np.dtype(dtype)
-    if dtype.itemsize == 0:
-        raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
-    if attributes is not None and not isinstance(attributes, Mapping):
-        raise TypeError(f"attributes are a mapping, not {type(attributes).__name__}")
-    if fill_value is ...:
-        fill_value = _zero(dtype)
-    nodes.check_replaceable(store, path)
-    metadata = format.new_array(shape, dtype, chunks, fill_value, _specs_of(compressors, dtype), **settings)
-    _check_can_compress(metadata.codecs)
-    return Array(lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite))
-
-
-def _zero(dtype):
-    """Return the fill value of an array for which none was given, as a format records it."""
-    if dtype.names is not None:
-        # No scalar is zero in a number and empty in a text; undefined reads as both.
-        return None
-    return "" if dtype.kind in "SU" else 0
-
-
-def _check_can_compress(codecs):
-    for codec in codecs:
-        cname = codec.configuration.get("cname")
-        if codec.name == "blosc" and not blosc.can_compress(cname):
-            raise UnsupportedError(
-                f"the linked c-blosc cannot compress by {cname}; it has "
-                f"{', '.join(filter(blosc.can_compress, blosc.COMPRESSORS))}", feature=cname)
-
-
-def _specs_of(compressors, dtype):
-    """Return the codecs that a caller named as a tuple of `CodecSpec`, or None when he left the choice."""
-    if isinstance(compressors, str) and compressors == "auto":
-        return None
-    if compressors is None:
-        compressors = ()
-    specs = []
-    for codec in compressors if isinstance(compressors, (list, tuple)) else [compressors]:
-        if isinstance(codec, dict):
-            codec = codec_of(codec.get("name"), codec.get("configuration") or {})
-        if hasattr(codec, "resolve"):
-            codec = codec.resolve(dtype.itemsize)
-        if not hasattr(codec, "spec"):
-            raise TypeError(f"a compressor is a codec, such as zcore.codecs.BloscCodec(cname='lz4'), or a dict of its "
-                            f"name and configuration, not {codec!r:.60}")
-        specs.append(codec.spec())
-    return tuple(specs)
+def _check_mode(mode):
+    if mode not in MODES:
+        raise ValueError(f"mode is {mode!r}, expected one of {', '.join(MODES)}")

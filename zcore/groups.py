@@ -1,10 +1,13 @@
 """The group that the user holds: a mapping of names to arrays and groups."""
-from zcore import lifecycle, nodes
+from zcore import creation, lifecycle, nodes
 from zcore.arrays import Array
 from zcore.attributes import Attributes
+from zcore.binding import GroupBinding
 from zcore.engine import Binding
-from zcore.errors import NodeNotFoundError
+from zcore.errors import NodeExistsError, NodeNotFoundError
+from zcore.formats import FORMATS
 from zcore.model.metadata import ArrayMetadata
+from zcore.options import Options
 from zcore.stores.keys import prefix_of
 
 
@@ -169,19 +172,17 @@ class Group:
 
     def create_array(self, name, *, shape, dtype, **keywords):
         """Create an array below; the keywords are those of `zcore.create_array`."""
-        from zcore.api import create_array
-        return self._create(create_array, name, shape=shape, dtype=dtype, **keywords)
+        return Array(self._create(creation.create_array, name, shape=shape, dtype=dtype, **keywords))
 
     def create_group(self, name, **keywords):
         """Create a group below; the keywords are those of `zcore.create_group`."""
-        from zcore.api import create_group
-        return self._create(create_group, name, **keywords)
+        return Group(self._create(creation.create_group, name, **keywords))
 
     def _create(self, create, name, **keywords):
         binding = self._binding
         binding.check_writable()
-        keywords = {"zarr_format": binding.format.name, **binding.options.of_new(), **keywords}
-        return create(binding.store, name=self._path_of(name), **keywords)
+        options = binding.options.changed({key: keywords.pop(key) for key in Options.__slots__ if key in keywords})
+        return create(binding.store, self._path_of(name), options, **{"zarr_format": binding.format.name, **keywords})
 
     def require_array(self, name, *, shape, dtype, **keywords):
         """Return the array of this name, which is created when there is none.
@@ -189,15 +190,26 @@ class Group:
         Raises
         ------
         ArrayMismatchError
-            The array that is there has another shape, or a type that `dtype` does not stand for.
+            The array that is there has another shape or type.
         """
-        from zcore.api import require_array
-        return self._create(require_array, name, shape=shape, dtype=dtype, **keywords)
+        try:
+            return self.create_array(name, shape=shape, dtype=dtype, **keywords)
+        except NodeExistsError:
+            found = self[name]
+            if not isinstance(found, Array):
+                raise
+            nodes.check_is_asked_for(found._binding, shape, None, dtype, ...)
+            return found
 
     def require_group(self, name, **keywords):
         """Return the group of this name, which is created when there is none."""
-        found = self.get(name)
-        return found if isinstance(found, Group) else self.create_group(name, **keywords)
+        try:
+            return self.create_group(name, **keywords)
+        except NodeExistsError:
+            found = self[name]
+            if not isinstance(found, Group):
+                raise
+            return found
 
     def __delitem__(self, name):
         self._binding.check_writable()
@@ -254,8 +266,4 @@ def _branches(group, max_depth, indent=""):
 
 
 def _reopen(store, path, format_name, keywords):
-    from zcore.binding import GroupBinding
-    from zcore.formats import FORMATS
-    from zcore.options import Options
-
     return Group(GroupBinding(store, path, FORMATS[format_name], Options(**keywords)))

@@ -12,24 +12,16 @@ Each step runs under the whole-range lock of the document, or, while there is no
 What is in the way is found by listing the objects that exist, never by probing the chunks of the grid.
 """
 import contextlib
-import errno
-import os
-import weakref
 
 from zcore import consolidated, nodes
 from zcore.binding import GroupBinding
 from zcore.engine import Binding, stored_chunks
-from zcore.errors import LockError, NodeExistsError, ReadOnlyError, StoreError
+from zcore.errors import NodeExistsError, ReadOnlyError, StoreError
 from zcore.formats.json_documents import MAX_NBYTES
-from zcore.kernel.fileio import TEMP_PREFIX
-from zcore.kernel.locks import locks_of
-from zcore.model.metadata import ArrayMetadata
+from zcore.model.metadata import ArrayMetadata, GroupMetadata
+from zcore.place import hold_place
 from zcore.selection import Box, whole
 from zcore.stores.keys import prefix_of
-
-# A directory that is missing when it has been made was pruned by another process; one after the other, or the file
-# system takes none there, as /proc does.
-_MAX_TRIES = 100
 
 
 def create(store, path, format, metadata, attributes, options, *, overwrite=False):
@@ -64,22 +56,18 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     document = kind.render(format, metadata)
     attributes_document = format.render_attributes(attributes) if attributes else None
     _create_ancestors(store, path, format)
-    with _place(store, path, name, options):
+    with hold_place(store, path, name, options):
         standing = nodes.standing(store, path)
         if standing and not overwrite:
             raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
         consolidated.drop(store, path, itself=True)
         for node in standing:
             _delete(node, options)
+        _clear(store, prefix, format, metadata)
         if kind is Binding:
-            for key, _ in list(stored_chunks(store, prefix, metadata)):
-                store.erase(key)
             store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
-        if format.attributes_document is not None:
-            if attributes_document is not None:
-                store.set(prefix + format.attributes_document, attributes_document)
-            else:
-                store.erase(prefix + format.attributes_document)
+        if attributes_document is not None:
+            store.set(prefix + format.attributes_document, attributes_document)
         store.set(prefix + name, document)
     return kind(store, path, format, options)
 
@@ -92,9 +80,10 @@ def delete(store, path, options):
     standing = nodes.standing(store, path)
     if standing:
         consolidated.drop(store, path, itself=True)
-        with _place(store, path, standing[0].document, options):
+        with hold_place(store, path, standing[0].document, options):
             for node in standing:
                 _delete(node, options)
+        store.prune(prefix_of(path))
 
 
 def kind_of(node):
@@ -117,17 +106,23 @@ def _delete(node, options):
             store.erase(document)
     else:
         store.erase(document)
-    if node.format.attributes_document is not None:
-        store.erase(prefix + node.format.attributes_document)
-    if node.format.chunk_directory is not None:
+    _clear(store, prefix, node.format, metadata)
+    if isinstance(metadata, GroupMetadata):
+        for child in list(nodes.children(store, path)):
+            delete(store, child, options)
+
+
+def _clear(store, prefix, format, metadata):
+    """Erase what a node has beside its document: attributes and chunks."""
+    if format.attributes_document is not None:
+        store.erase(prefix + format.attributes_document)
+    if format.chunk_directory is not None:
         # It is the format's own, whatever lies in it.
-        store.erase_prefix(f"{prefix}{node.format.chunk_directory}/")
+        store.erase_prefix(f"{prefix}{format.chunk_directory}/")
     elif isinstance(metadata, ArrayMetadata):
         for key, _ in list(stored_chunks(store, prefix, metadata)):
             store.erase(key)
-    elif metadata is not None:
-        for child in nodes.children(store, path):
-            delete(store, child, options)
+        store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
 
 
 def _create_ancestors(store, path, format):
@@ -149,116 +144,6 @@ def _create_ancestors(store, path, format):
         for path in reversed(missing):
             consolidated.drop(store, path)
             store.set_if_not_exists(prefix_of(path) + format.group_document, document)
-
-
-@contextlib.contextmanager
-def _place(store, path, document, options):
-    """Keep others from creating or deleting a node at `path`.
-
-    There is no document to lock yet, so it is the directory that is locked (`flock`). A file of ours keeps it from
-    being pruned meanwhile. Where there are no files, nobody but the threads of this process has to be kept out.
-    """
-    if not options.lock:
-        yield
-        return
-    directory = store.locks(path, document).directory
-    if directory is None:
-        with locks_of((id(store), path, "place")).whole():
-            yield
-        return
-    for _ in range(_MAX_TRIES):
-        place = _Place()
-        try:
-            if place.take(store, path, directory):
-                yield
-                return
-        finally:
-            place.give_back()
-    raise StoreError(f"cannot create {directory}: no directory, or no file in it, is there when it has been made",
-                     key=directory, errno=errno.ENOENT)
-
-
-class _Place:
-    """A directory that is locked, and a file in it that keeps it from being pruned.
-
-    A signal handler may raise before `give_back` is reached, or in it: what is held goes with the last reference at the
-    latest, or the process would wait for itself when it creates the next array here.
-    """
-
-    __slots__ = ("fcntl", "fd", "keeper", "__weakref__")
-
-    def __init__(self):
-        import fcntl
-
-        # At the exit of the interpreter it could not be imported any more.
-        self.fcntl = fcntl
-        self.fd = -1
-        self.keeper = None
-        _places.add(self)
-
-    def take(self, store, path, directory):
-        """Lock the directory of a node, which is made if it is missing; False when the name leads elsewhere by then."""
-        store.make_directory(prefix_of(path))
-        try:
-            self.fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            # Pruned between the two.
-            return False
-        except OSError as exc:
-            raise StoreError(f"cannot open {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
-        self._lock(directory)
-        return self._keep(directory)
-
-    def _lock(self, directory):
-        try:
-            self.fcntl.flock(self.fd, self.fcntl.LOCK_EX)
-        except OSError as exc:
-            raise LockError(f"cannot lock directory {directory}: {exc.strerror}; lock=None writes without locks",
-                            key=directory, errno=exc.errno) from exc
-
-    def _keep(self, directory):
-        keeper = os.path.join(directory, TEMP_PREFIX + os.urandom(8).hex())
-        try:
-            if not os.path.samestat(os.fstat(self.fd), os.stat(directory)):
-                return False
-            # Noted before it is made, as a signal may come between the two.
-            self.keeper = keeper
-            os.close(os.open(keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-            return True
-        except FileNotFoundError:
-            return False
-        except OSError as exc:
-            raise StoreError(f"cannot write in {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
-
-    def give_back(self):
-        """Give back what is held, if anything."""
-        if self.keeper is not None:
-            # One that stays is never listed, and removed with other left-overs.
-            with contextlib.suppress(OSError):
-                os.unlink(self.keeper)
-            self.keeper = None
-        if self.fd >= 0:
-            # Unlocked before it is closed: a fork may have copied the descriptor, and with it the lock.
-            with contextlib.suppress(OSError):
-                self.fcntl.flock(self.fd, self.fcntl.LOCK_UN)
-            fd, self.fd = self.fd, -1
-            os.close(fd)
-
-    __del__ = give_back
-
-
-def _after_fork_in_child():
-    """Close the copies of descriptors, or a lock of the parent would live as long as the child does."""
-    for place in list(_places):
-        # The file is the parent's.
-        place.keeper = None
-        fd, place.fd = place.fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-
-_places = weakref.WeakSet()
-os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def resize(binding, shape):

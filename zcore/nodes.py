@@ -21,8 +21,8 @@ from zcore.views import view_of
 # format that this version does not read.
 _Kind = namedtuple("_Kind", ("document", "name", "format"))
 _OTHERS = (_Kind(".zarray", "Zarr v2", None), _Kind(".zgroup", "Zarr v2", None), _Kind("meta", "Zarr v1", None))
-_KINDS = tuple([_Kind(document, name, format) for name, format in FORMATS.items() for document in format.node_documents])
-_KINDS += tuple([kind for kind in _OTHERS if kind.document not in [known.document for known in _KINDS]])
+_KNOWN = [_Kind(document, name, format) for name, format in FORMATS.items() for document in format.node_documents]
+_KINDS = (*_KNOWN, *[kind for kind in _OTHERS if kind.document not in [known.document for known in _KNOWN]])
 
 
 def store_of(place, read_only, fsync, check_base=True):

@@ -57,3 +57,7 @@ class Options:
     def as_keywords(self):
         """Return a dict that makes the same options again."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def changed(self, keywords):
+        """Return these options with others for the names in `keywords`."""
+        return Options(**{**self.as_keywords(), **keywords}) if keywords else self

@@ -32,8 +32,9 @@ from zcore.formats.zarr_v3_new import new_array, new_group
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape
 
 __all__ = [
-    "array_document", "attributes_document", "chunk_directory", "consolidated_document", "group_document", "name", "new_array", "new_group", "node_documents",
-    "parse_array", "parse_group", "parse_node", "render_array", "render_group",
+    "array_document", "attributes_document", "chunk_directory", "consolidated_document", "group_document", "name",
+    "new_array", "new_group", "node_documents", "parse_array", "parse_group", "parse_node", "render_array",
+    "render_group",
 ]
 
 name = 3

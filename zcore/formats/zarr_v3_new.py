@@ -18,7 +18,7 @@ from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.foreign_dtypes import is_foreign
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, check_shape, has_varying_items
 
-DEFAULT_BLOSC = {"cname": "zstd", "clevel": 3}  # its shuffle goes by the item size
+DEFAULT_BLOSC = {"cname": "lz4", "clevel": 5}  # see docs/design.md; its shuffle goes by the item size
 AUTO_SHARD = "64 MiB"
 MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
 SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")

@@ -146,8 +146,8 @@ def render_attributes(attributes):
     return render_json(attributes)
 
 
-def new_array(shape, dtype, chunks=None, fill_value=0, codecs=None, *, cname=None, clevel=None, shuffle=None, order="C",
-              dimension_names=None):
+def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, compressors=None, cname=None, clevel=None,
+              shuffle=None, **others):
     """Return the metadata of an array to be created.
 
     Parameters
@@ -159,12 +159,13 @@ def new_array(shape, dtype, chunks=None, fill_value=0, codecs=None, *, cname=Non
     chunks : None, "auto", str, int or sequence of int
         See `zcore.model.auto_chunks.normalize_chunks`; stored in full.
     fill_value : object
-        None is undefined; else as `ndarray.fill` takes it, so that 0 on text is the character "0".
+        None is undefined; else as `ndarray.fill` takes it, so that 0 on text is the character "0". By default zero or
+        empty text, and undefined for structures, in which no scalar is both.
     codecs : sequence of CodecSpec, optional
-        ``bytes``, which may be left out, and ``blosc``. Instead of it `cname`, `clevel` (0 to 9) and `shuffle` (0, 1,
-        2 or a name) may be given; what is not given comes from `DEFAULTS`.
-    order : {"C"}
-        The format knows no other.
+        ``bytes`` and ``blosc``, the only chain of the format.
+    compressors : sequence of CodecSpec, optional
+        ``blosc``. Instead of it `cname`, `clevel` (0 to 9) and `shuffle` (0, 1, 2 or a name) may be given; what is not
+        given comes from `DEFAULTS`.
 
     Raises
     ------
@@ -177,24 +178,30 @@ def new_array(shape, dtype, chunks=None, fill_value=0, codecs=None, *, cname=Non
     >>> array.chunk_shape, array.dtype.str, array.chunk_keys.encode((4, 0))
     ((10000, 1000), '<i4', '__zdata__/4.0.blosc')
     """
-    if order != "C":
-        raise ValueError(f"a __zmeta__ array is stored in C order, not {order!r}")
+    if others:
+        raise ValueError(f"a __zmeta__ array cannot record {', '.join(others)}")
     shape = check_shape(shape if np.iterable(shape) else (shape,))
-    dtype = from_descr(to_descr(np.dtype(dtype)))
+    dtype = np.dtype(dtype)
+    if dtype.itemsize == 0:
+        raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
+    dtype = from_descr(to_descr(dtype))
     settings = {"cname": cname, "clevel": clevel, "shuffle": shuffle}
     settings = {setting: value for setting, value in settings.items() if value is not None}
+    codecs = compressors if codecs is None else codecs
     if codecs is None:
         chain = _chain(dtype, **{**DEFAULTS, **settings})
     elif settings:
         raise ValueError(f"{', '.join(settings)} and codecs exclude each other")
     else:
         chain = _completed(tuple(codecs), dtype)
+    if fill_value is ...:
+        fill_value = None if dtype.names is not None else "" if dtype.kind in "SU" else 0
     stored_fill = None if fill_value is None else render_fill(dtype, fill_bytes(dtype, fill_value))
     raw_fill = parse_fill(dtype, stored_fill)  # as a reader of the document will find it: NaN without a payload
     metadata = ArrayMetadata(
         shape, dtype, normalize_chunks(chunks, shape, dtype.itemsize or 1, MAX_CHUNK_NBYTES), _CHUNK_KEYS, chain,
         fill_value=None if stored_fill is None else fill_scalar(dtype, raw_fill), fill_bytes=raw_fill,
-        zarr_format="zmeta", dimension_names=dimension_names,
+        zarr_format="zmeta",
     )
     render_array(metadata)  # what cannot be written down is not made
     return metadata
@@ -242,9 +249,9 @@ def _completed(codecs, dtype):
         codecs = (_bytes_codec(dtype), *codecs)
     if [codec.name for codec in codecs] != ["bytes", "blosc"]:
         return codecs  # refused when it is rendered
-    configuration = {**DEFAULTS, "typesize": None, "blocksize": 0, **codecs[1].configuration}
-    if configuration["typesize"] is None:
-        configuration["typesize"] = _typesize(dtype)
+    given = {member: value for member, value in codecs[1].configuration.items() if value is not None}
+    configuration = {**DEFAULTS, "shuffle": "bitshuffle" if dtype.itemsize == 1 else "shuffle",
+                     "typesize": _typesize(dtype), "blocksize": 0, **given}
     if type(configuration["shuffle"]) is int and 0 <= configuration["shuffle"] < len(SHUFFLES):
         configuration["shuffle"] = SHUFFLES[configuration["shuffle"]]
     return codecs[0], CodecSpec("blosc", configuration)

@@ -257,6 +257,10 @@ class Store(ABC):
         for key in keys:
             self.erase(key)
 
+    def prune(self, prefix: str) -> None:
+        """Remove what an erased prefix leaves where prefixes are things of their own: empty directories."""
+        check_prefix(prefix, self.key_flavour)
+
     def erase_prefix(self, prefix: str) -> None:
         """Remove all keys below `prefix`; the prefix ``""`` empties the store."""
         self._check_writable("erase_prefix", prefix)

@@ -274,6 +274,12 @@ class DirectoryStore(Store):
         if self._stat(key) is not None:
             self._remove(key, os.unlink)
 
+    def prune(self, prefix: str) -> None:
+        self._check_writable("prune", prefix)
+        directory = self._directory_of(prefix)
+        if prefix and not (self.confined and not listing.lies_in(directory, self.path)):
+            tree.prune(directory, self.path)
+
     def erase_prefix(self, prefix: str) -> None:
         self._check_writable("erase_prefix", prefix)
         check_prefix(prefix, self.key_flavour)

@@ -306,7 +306,7 @@ def test_unknown_members_are_kept():
 
 def test_order_f_is_refused():
     """ZM-META-16"""
-    with pytest.raises(ValueError, match="C order"):
+    with pytest.raises(ValueError, match="cannot record order"):
         new(order="F")
 
 

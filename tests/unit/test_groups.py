@@ -1,0 +1,233 @@
+"""Groups: a hierarchy of nodes as a mapping, in every store and format that has groups."""
+import copy
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.formats import FORMATS
+
+WITH_GROUPS = [name for name, format in FORMATS.items() if format.group_document is not None]
+
+
+@pytest.fixture(params=["directory", "memory"])
+def store(request, tmp_path):
+    return zcore.DirectoryStore(tmp_path) if request.param == "directory" else zcore.MemoryStore()
+
+
+@pytest.fixture(params=WITH_GROUPS)
+def group(request, store):
+    return zcore.create_group(store, zarr_format=request.param, attributes={"title": "weather"})
+
+
+def fill(group):
+    """A hierarchy of two levels: /a, /g, /g/b, /g/h, /g/h/c."""
+    group.create_array("a", shape=4, chunks=2, dtype="i4", attributes={"n": 1})[...] = range(4)
+    group.create_array("g/b", shape=(2, 2), dtype="f8")
+    group.create_group("g/h", attributes={"deep": True})
+    group["g"].create_array("h/c", shape=3, dtype="u1")[...] = 7
+    return group
+
+
+def test_a_new_group(group, store):
+    assert (group.path, group.name, group.basename, group.read_only) == ("", "/", "", False)
+    assert list(group) == [] and len(group) == 0 and group.tree() == "/"
+    assert group.attrs.asdict() == {"title": "weather"}
+    found = zcore.open(store)
+    assert isinstance(found, zcore.Group) and found == group and found.read_only
+    assert hash(found) == hash(group) and found.zarr_format == group.zarr_format
+
+
+def test_members(group):
+    fill(group)
+    assert sorted(group) == ["a", "g"] == sorted(group.keys()) and len(group) == 2
+    assert [name for name, _ in group.arrays()] == ["a"] == list(group.array_keys())
+    assert [name for name, _ in group.groups()] == ["g"] == list(group.group_keys())
+    assert [path for path, _ in group.members()] == ["a", "g"]
+    assert [path for path, _ in group.members(1)] == ["a", "g", "g/b", "g/h"]
+    assert [path for path, _ in group.members(None)] == ["a", "g", "g/b", "g/h", "g/h/c"]
+    assert group.nmembers() == 2 and group.nmembers(None) == 5
+    assert dict(group.items()).keys() == {"a", "g"} and len(list(group.values())) == 2
+    assert group["g/h/c"][...].tolist() == [7] * 3 == group["g"]["h"]["c"][...].tolist()
+    assert group["g"].name == "/g" and group["g/h"].basename == "h"
+    assert group["g/h"].attrs["deep"] is True and group["a"].attrs["n"] == 1
+    assert "g/b" in group and "g/x" not in group and 42 not in group
+    assert group.get("none", 5) == 5 and isinstance(group.get("/g"), zcore.Group)
+
+
+@pytest.mark.parametrize("name", ["none", "a/b", "g/none", "g/h/c/d"])
+def test_a_member_that_is_not_there(group, name):
+    with pytest.raises(KeyError) as caught:
+        fill(group)[name]
+    assert isinstance(caught.value, zcore.NodeNotFoundError) and caught.value.path == name
+    with pytest.raises(zcore.NodeNotFoundError):
+        del group[name]
+
+
+@pytest.mark.parametrize("name", ["../a", "g//b", "g/", "./a", "g/../a", "a\0"])
+def test_names_that_are_none(group, name):
+    for call in (lambda: group[name], lambda: group.create_array(name, shape=1, dtype="i1"),
+                 lambda: group.create_group(name)):
+        with pytest.raises(zcore.InvalidKeyError):
+            call()
+
+
+def test_tree(group):
+    assert fill(group).tree().splitlines() == [
+        "/", "├── a (4,) int32", "└── g", "    ├── b (2, 2) float64", "    └── h", "        └── c (3,) uint8"]
+    assert group.tree(max_depth=0).splitlines() == ["/", "├── a (4,) int32", "└── g"]
+
+
+def test_visititems(group):
+    fill(group)
+    seen = []
+    assert group.visititems(lambda path, node: seen.append(path)) is None
+    assert seen == [path for path, _ in group.members(None)]
+    assert group.visititems(lambda path, node: path if path.startswith("g") else None) == "g"
+
+
+def test_groups_above_are_created(store):
+    a = zcore.create_array(store, name="x/y/a", shape=2, dtype="i1")
+    assert isinstance(zcore.open(store), zcore.Group)
+    assert [path for path, _ in zcore.open_group(store).members(None)] == ["x", "x/y", "x/y/a"]
+    assert a.path == "x/y/a"
+
+
+def test_nothing_lies_below_an_array(group):
+    fill(group)
+    for name in ("a/b", "g/b/x/y"):
+        with pytest.raises(zcore.NodeExistsError, match="an array stands at"):
+            group.create_array(name, shape=1, dtype="i1")
+        with pytest.raises(zcore.NodeExistsError, match="an array stands at"):
+            group.create_group(name)
+    assert group.nmembers(None) == 5
+
+
+def test_what_is_there_is_not_replaced_unless_asked(group):
+    fill(group)
+    for name in ("a", "g"):
+        with pytest.raises(zcore.NodeExistsError, match="stands at"):
+            group.create_array(name, shape=1, dtype="i1")
+        with pytest.raises(zcore.NodeExistsError, match="stands at"):
+            group.create_group(name)
+    assert group["a"][...].tolist() == [0, 1, 2, 3]
+    group.create_array("g", shape=1, dtype="i1", overwrite=True)
+    assert [path for path, _ in group.members(None)] == ["a", "g"]
+    group.create_group("a", overwrite=True)
+    assert isinstance(group["a"], zcore.Group) and group["a"].attrs.asdict() == {}
+    fill(group.create_group("g", overwrite=True))
+    assert group.nmembers(None) == 7
+
+
+def test_require(group):
+    fill(group)
+    assert group.require_array("a", shape=4, dtype="i4")[...].tolist() == [0, 1, 2, 3]
+    assert group.require_group("g") == group["g"]
+    with pytest.raises(zcore.ArrayMismatchError):
+        group.require_array("a", shape=5, dtype="i4")
+    for call in (lambda: group.require_array("g", shape=1, dtype="i1"), lambda: group.require_group("a")):
+        with pytest.raises(zcore.NodeExistsError):
+            call()
+    assert group.require_array("new", shape=5, dtype="i4").shape == (5,)
+    assert group.require_group("new2").path == "new2"
+
+
+def test_deletion(group, store):
+    fill(group)
+    kept = group["g/h"].create_array("d", shape=2, dtype="i1")
+    del group["g/h/c"]
+    assert [path for path, _ in group.members(None)] == ["a", "g", "g/b", "g/h", "g/h/d"]
+    del group["g"]
+    assert list(group) == ["a"] and group["a"][...].tolist() == [0, 1, 2, 3]
+    with pytest.raises(zcore.NodeNotFoundError):
+        kept[...]
+    assert not list(store.list_prefix("g/")) and store.list_dir("")[1] == ["a/"]
+    zcore.lifecycle.delete(store, "", group._binding.options)
+    assert list(store.list()) == [] and len(store.list_dir("")[1]) == 0
+
+
+def test_files_of_others_stay(tmp_path):
+    group = fill(zcore.open_group(tmp_path, mode="w"))
+    for name in ("README", "g/notes.txt", "a/c/x", "a/c/00"):
+        (tmp_path / name).write_bytes(b"mine")
+    del group["g"], group["a"]
+    zcore.open_group(tmp_path, mode="w")
+    left = sorted(os.path.relpath(os.path.join(folder, name), tmp_path)
+                  for folder, _, names in os.walk(tmp_path) for name in names)
+    assert left == ["README", "a/c/00", "a/c/x", "g/notes.txt", "zarr.json"]
+
+
+def test_chunks_of_an_array_that_is_gone_do_not_come_back(tmp_path):
+    """A kill between the document and the rest leaves chunks that no array has."""
+    make = lambda **keywords: zcore.create_array(tmp_path, shape=4, chunks=2, dtype="i4", **keywords)  # noqa: E731
+    for keywords in ({}, {"chunk_key_encoding": {"name": "v2", "separator": "."}}):
+        make(**keywords)[...] = 5
+        (tmp_path / "zarr.json").unlink()
+        assert make(**keywords)[...].tolist() == [0] * 4
+        (tmp_path / "zarr.json").unlink()
+
+
+def test_modes(store):
+    for mode in ("r", "r+"):
+        with pytest.raises(zcore.NodeNotFoundError):
+            zcore.open_group(store, mode)
+    with pytest.raises(ValueError, match="mode"):
+        zcore.open_group(store, "x")
+    fill(zcore.open_group(store, "a"))
+    assert zcore.open_group(store, "a").nmembers() == 2
+    with pytest.raises(zcore.NodeExistsError):
+        zcore.open_group(store, "w-")
+    reader = zcore.open_group(store)
+    for change in (lambda: reader.create_group("x"), lambda: reader.create_array("x", shape=1, dtype="i1"),
+                   lambda: reader.__delitem__("a"), lambda: reader.attrs.update(x=1),
+                   lambda: reader["a"].__setitem__(0, 1), lambda: reader["g"].create_group("x")):
+        with pytest.raises(zcore.ReadOnlyError):
+            change()
+    assert zcore.open_group(store, "w").nmembers() == 0
+    with pytest.raises(zcore.NodeNotFoundError, match="group, not an array"):
+        zcore.open_array(store)
+    with pytest.raises(zcore.NodeNotFoundError, match="group, not an array"):
+        zcore.open(store, mode="a", shape=4, dtype="i1")
+    zcore.create_array(store, name="b", shape=1, dtype="i1")
+    with pytest.raises(zcore.NodeNotFoundError, match="array, not a group"):
+        zcore.open_group(store, path="b")
+
+
+def test_options_are_handed_down(store):
+    group = zcore.create_group(store, missing="raise", threads=3, write_empty_chunks=True)
+    a = group.create_array("a", shape=4, chunks=2, dtype="i4")
+    assert (a.missing, a.threads, group["a"].missing, group["a"].threads) == ("raise", 3, "raise", 3)
+    assert group.create_array("b", shape=4, dtype="i4", missing="fill").missing == "fill"
+
+
+def test_attributes(group, store):
+    group.attrs["x"] = [1, {"y": None}]
+    group.attrs.update(z="ä", title="t")
+    assert zcore.open_group(store).attrs.asdict() == {"title": "t", "x": [1, {"y": None}], "z": "ä"}
+    fill(group)
+    del group.attrs["x"]
+    assert sorted(group.attrs) == ["title", "z"] and group.nmembers(None) == 5
+    found = group.attrs.asdict()
+    found["mine"] = 1
+    assert "mine" not in group.attrs, "a dict that is handed out is the caller's"
+
+
+def test_copies_and_pickles(tmp_path):
+    group = fill(zcore.open_group(tmp_path, mode="w"))
+    for other in (pickle.loads(pickle.dumps(group)), copy.copy(group), copy.deepcopy(group)):
+        assert other == group and sorted(other) == ["a", "g"] and not other.read_only
+    assert repr(group["g/h"]) == f"<zcore.Group '{tmp_path.name}/g/h', format 3>"
+    with group as same:
+        assert same is group
+
+
+def test_a_node_that_is_replaced_by_one_of_another_kind(group):
+    a = fill(group)["a"]
+    group.create_group("a", overwrite=True)
+    with pytest.raises((zcore.NodeNotFoundError, zcore.StoreError)):
+        a[...]
+    with pytest.raises((zcore.NodeNotFoundError, zcore.StoreError)):
+        a[...] = 1
+    assert isinstance(group["a"], zcore.Group) and np.array_equal(group["g/h/c"][...], [7] * 3)

@@ -1,0 +1,96 @@
+"""How a node is created: what a caller says and leaves open, made into metadata by the format and put into the store.
+
+The functions return bindings; `zcore.api` and `zcore.groups` make of them what the user holds.
+"""
+from collections.abc import Mapping
+
+from zcore import blosc, lifecycle, nodes
+from zcore.codecs.chain import codec_of
+from zcore.errors import UnsupportedError
+from zcore.formats import FORMATS
+from zcore.options import as_bool
+
+# Keywords of a new array whose default leaves the choice to the format, and is not passed on.
+_LEFT_OPEN = {
+    "shards": None, "filters": None, "serializer": "auto", "compressors": "auto", "codecs": None, "order": "C",
+    "chunk_key_encoding": None, "dimension_names": None, "checksum": True, "cname": None, "clevel": None,
+    "shuffle": None,
+}
+
+
+def create_array(store, path, options, *, shape, dtype, chunks="auto", fill_value=..., zarr_format=3, attributes=None,
+                 overwrite=False, **settings):
+    """Create an array and return its `Binding`; see `zcore.create_array`."""
+    if dtype is None:
+        raise TypeError("creating an array needs dtype=")
+    unknown = settings.keys() - _LEFT_OPEN.keys()
+    if unknown:
+        raise TypeError(f"create_array() got an unexpected keyword argument {min(unknown)!r}")
+    if "checksum" in settings:
+        settings["checksum"] = as_bool(settings["checksum"], "checksum")
+    settings = {name: value for name, value in settings.items()
+                if type(value) is not type(_LEFT_OPEN[name]) or value != _LEFT_OPEN[name]}
+    format = _format_of(zarr_format)
+    attributes = _checked(attributes)
+    overwrite = as_bool(overwrite, "overwrite")
+    nodes.check_replaceable(store, path)
+    if "compressors" in settings:
+        settings["compressors"] = _specs_of(settings["compressors"])
+    if format.attributes_document is None:
+        settings["attributes"], attributes = attributes, None
+    metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
+    _check_can_compress(metadata.codecs)
+    return lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite)
+
+
+def create_group(store, path, options, *, zarr_format=3, attributes=None, overwrite=False):
+    """Create a group and return its `GroupBinding`; see `zcore.create_group`."""
+    format = _format_of(zarr_format)
+    if format.group_document is None:
+        raise UnsupportedError(f"the format {zarr_format!r} has no groups", feature=f"groups of {zarr_format}")
+    attributes = _checked(attributes)
+    overwrite = as_bool(overwrite, "overwrite")
+    nodes.check_replaceable(store, path)
+    inline = format.attributes_document is None
+    metadata = format.new_group((attributes or {}) if inline else None)
+    return lifecycle.create(store, path, format, metadata, None if inline else attributes, options,
+                            overwrite=overwrite)
+
+
+def _format_of(zarr_format):
+    format = FORMATS.get(zarr_format)
+    if format is None:
+        raise UnsupportedError(
+            f"this version cannot write zarr_format {zarr_format!r}; pass zarr_format="
+            f"{' or '.join(map(repr, FORMATS))}", feature=f"zarr_format {zarr_format}")
+    return format
+
+
+def _checked(attributes):
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise TypeError(f"attributes are a mapping, not {type(attributes).__name__}")
+    return attributes
+
+
+def _check_can_compress(codecs):
+    for codec in codecs:
+        cname = codec.configuration.get("cname")
+        if codec.name == "blosc" and not blosc.can_compress(cname):
+            raise UnsupportedError(
+                f"the linked c-blosc cannot compress by {cname}; it has "
+                f"{', '.join(filter(blosc.can_compress, blosc.COMPRESSORS))}", feature=cname)
+
+
+def _specs_of(compressors):
+    """Return the codecs that a caller named as a tuple of `CodecSpec`; no name stands for none that zcore has."""
+    specs = []
+    if not isinstance(compressors, (list, tuple)):
+        compressors = () if compressors is None else (compressors,)
+    for codec in compressors:
+        if isinstance(codec, dict):
+            codec = codec_of(codec.get("name"), codec.get("configuration") or {})
+        if not hasattr(codec, "spec"):
+            raise TypeError(f"a compressor is a codec, such as zcore.codecs.BloscCodec(cname='lz4'), or a dict of its "
+                            f"name and configuration, not {codec!r:.60}")
+        specs.append(codec.spec())
+    return tuple(specs)
