@@ -271,31 +271,6 @@ def test_empty_place():
         zcore.open("")
 
 
-@pytest.mark.parametrize("lock", [True, None])
-@pytest.mark.parametrize("place", ["link", "link/a", "link/a/b"])
-def test_below_a_broken_link_nothing_is_created(tmp_path, place, lock):
-    """Where a directory can never be made, it is not tried for ever."""
-    (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(zcore.StoreError):
-        make(str(tmp_path / place), lock=lock)
-    assert os.listdir(tmp_path) == ["link"]
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no directory in which nobody can make a file")
-@pytest.mark.parametrize("lock", [True, None])
-def test_a_directory_in_which_no_file_can_be_made(lock):
-    with pytest.raises(zcore.StoreError):
-        make("/proc/self", lock=lock)
-
-
-@pytest.mark.parametrize("lock", [True, None])
-def test_something_else_in_the_place_of_the_chunks(tmp_path, lock):
-    (tmp_path / "__zdata__").write_bytes(b"mine")
-    with pytest.raises(zcore.errors.KeyConflictError, match="__zdata__"):
-        make(str(tmp_path), lock=lock)
-    assert os.listdir(tmp_path) == ["__zdata__"] and (tmp_path / "__zdata__").read_bytes() == b"mine"
-
-
 @pytest.mark.parametrize("path", ["", "a", "a/b", "a/b/c.d", "é", "/a/b"])
 def test_arrays_below_a_path(store, path):
     a = make(store, path=path)

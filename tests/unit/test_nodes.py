@@ -164,9 +164,9 @@ def test_places_where_no_array_can_be(tmp_path, monkeypatch, place, lock):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a file system that takes no directories")
 @pytest.mark.parametrize("lock", [True, None])
-@pytest.mark.parametrize("place", ["/proc/self/nothing", "/proc/self/nothing/below"])
-def test_a_file_system_that_takes_no_directories(place, lock):
-    """There `mkdir` says that the parent is missing, as it does where another process removes that in between."""
+@pytest.mark.parametrize("place", ["/proc/self", "/proc/self/nothing", "/proc/self/nothing/below"])
+def test_a_file_system_that_takes_nothing(place, lock):
+    """There the parent of what is made is said to be missing, as where another process removes that in between."""
     with pytest.raises(zcore.NodeNotFoundError, match=place):
         zcore.open(place)
     for mode in ("a", "w", "w-"):
@@ -197,7 +197,7 @@ def test_a_directory_that_is_pruned_each_time_it_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr(place, "_MAX_TRIES", 3)
     made = []
     monkeypatch.setattr(zcore.DirectoryStore, "make_directory", lambda self, prefix: made.append(prefix))
-    with pytest.raises(zcore.StoreError, match="is there when it has been made"):
+    with pytest.raises(zcore.StoreError, match="no directory, or no file in it, is there when it has been made"):
         make(tmp_path, path="a")
     assert made == ["a/"] * 3
 
