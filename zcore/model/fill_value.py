@@ -13,6 +13,8 @@ import struct
 
 import numpy as np
 
+from zcore.model.foreign_dtypes import component, foreign_bytes, is_foreign
+
 _SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _REAL = {2: "e", 4: "f", 8: "d"}
 _ISO_DATE = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d{1,18})?)?)?)?)?)?", re.ASCII)
@@ -57,7 +59,7 @@ def fill_bytes(dtype, value, cut_text=False):
     if isinstance(value, np.generic):
         if value.dtype == dtype or value.dtype.newbyteorder() == dtype:  # keeps the payload of a NaN
             return _assigned(dtype, (), value)
-        if value.dtype.kind in "biufcSU":
+        if value.dtype.kind in "biufcSU" and not is_foreign(value.dtype):
             value = value.item()
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
@@ -67,7 +69,7 @@ def fill_bytes(dtype, value, cut_text=False):
     if dtype.names is not None:
         return _fields_bytes(dtype, value, cut_text)
     try:
-        return _PACK[dtype.kind](dtype, value, cut_text)
+        return (_pack_foreign if is_foreign(dtype) else _PACK[dtype.kind])(dtype, value, cut_text)
     except (OverflowError, UnicodeError, struct.error) as exc:
         raise _unfit(dtype, value) from exc
 
@@ -134,6 +136,19 @@ def _pack_complex(dtype, value, cut_text):
         raise _unfit(dtype, value)
     parts = (value.real, value.imag)
     return struct.pack(dtype.str[0] + 2 * _REAL[dtype.itemsize // 2], *parts)
+
+
+def _pack_foreign(dtype, value, cut_text):
+    if isinstance(value, str):
+        value = real_from_json(value)
+    elif isinstance(value, np.generic) and value.dtype.isbuiltin == 2:
+        value = complex(value) if value.dtype.kind == "W" else float(value)
+    part = component(dtype)
+    if not isinstance(value, (int, float) if part is None else (int, float, complex)):
+        raise _unfit(dtype, value)
+    if part is None:
+        return foreign_bytes(dtype, value)
+    return fill_bytes(part, value.real) + fill_bytes(part, value.imag)
 
 
 def _pack_time(dtype, value, cut_text):

@@ -1,0 +1,187 @@
+"""Fill values of Zarr v3 documents: JSON to the bytes of one item and back, without a bit lost.
+
+Zarr v3 core, "Data types", "Permitted fill values"; zarr-extensions, "data-types":
+
+==========================  =====================================================================================
+bool, integers              true and false; integers in range (``1.0`` is none)
+floats                      a number, "NaN", "Infinity", "-Infinity", or the bits as "0x…", sign first
+complex                     a list of two such
+dates and durations         an integer; "NaT" is -2**63
+fixed_length_utf32, string  text
+null_terminated_bytes       the bytes in base64, without trailing zeros
+raw_bytes, bytes            the bytes in base64, or (read only) as a list of integers
+r8, r16, …                  the bytes as a list of integers, or (read only) in base64
+struct                      an object of every field; in the older `structured` also the packed bytes in base64
+==========================  =====================================================================================
+
+"NaN" is one pattern of bits: sign 0, quiet, payload 0. Every other NaN is written as its bits, and is never handed to a
+Python float, where a signalling NaN would become a quiet one.
+"""
+import binascii
+
+import numpy as np
+
+from zcore.formats.json_documents import shown
+from zcore.model.fill_value import fill_bytes, fill_scalar, real_from_json, real_to_json
+from zcore.model.foreign_dtypes import component, is_foreign
+
+
+def parse_fill(dtype, value):
+    """Return `(fill_value, raw)`: the scalar that a document's fill value stands for, and its bytes as an item.
+
+    Items of varying length have no such bytes; `raw` is then ``b""``.
+
+    Raises : ValueError, if the type does not have such a value.
+    """
+    if dtype.kind == "T":
+        return _text(value), b""
+    if dtype.kind == "O":
+        return _binary(value), b""
+    raw = _item(dtype, value)
+    return fill_scalar(dtype, raw), raw
+
+
+def render_fill(dtype, fill_value, raw, name):
+    """Return what stands in a document for a fill value.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+    fill_value : object
+        Counts where items vary in length.
+    raw : bytes
+        The item, where they do not.
+    name : str or dict
+        How the document names the type.
+    """
+    if dtype.kind == "T":
+        return _text(fill_value)
+    if dtype.kind == "O":
+        return _base64(fill_value)
+    if dtype.names is not None:
+        fields = zip(dtype.names, name["configuration"]["fields"], strict=True)
+        return {label: render_fill(dtype.fields[label][0], None, _part(dtype, label, raw), field["data_type"])
+                for label, field in fields}
+    kind = dtype.kind
+    if (part := _component(dtype)) is not None:
+        half = len(raw) // 2
+        return [_render_real(part, raw[:half]), _render_real(part, raw[half:])]
+    if kind == "f" or is_foreign(dtype):
+        return _render_real(dtype, raw)
+    if kind == "V":
+        return list(raw) if type(name) is str else _base64(raw)
+    if kind == "S":
+        return _base64(raw.rstrip(b"\0"))
+    scalar = fill_scalar(dtype, raw)
+    return int(scalar.view("i8")) if kind in "mM" else scalar.item()
+
+
+def _item(dtype, value):
+    """Return the bytes of a fill value as an item of a type of fixed size."""
+    if dtype.names is not None:
+        return _structure(dtype, value)
+    kind = dtype.kind
+    if (part := _component(dtype)) is not None:
+        if type(value) is not list or len(value) != 2:
+            raise ValueError(f"expected a list of two numbers, found {shown(value)}")
+        return _real(part, value[0]) + _real(part, value[1])
+    if is_foreign(dtype):
+        if dtype.name.startswith(("int", "uint")):
+            return fill_bytes(dtype, _typed(value, int, "an integer"))
+        return _real(dtype, value)
+    if kind == "f":
+        return _real(dtype, value)
+    if kind == "b":
+        return b"\1" if _typed(value, bool, "true or false") else b"\0"
+    if kind in "iu":
+        return fill_bytes(dtype, _typed(value, int, "an integer"))
+    if kind in "mM":
+        return fill_bytes(dtype, -2**63 if value == "NaT" else _typed(value, int, "an integer or 'NaT'"))
+    if kind == "U":
+        return fill_bytes(dtype, _typed(value, str, "a string"))
+    raw = _binary(value)
+    if kind == "V" and len(raw) != dtype.itemsize:
+        raise ValueError(f"expected {dtype.itemsize} bytes, found {len(raw)}")
+    return fill_bytes(dtype, raw)
+
+
+def _typed(value, expected, words):
+    if type(value) is not expected:
+        raise ValueError(f"expected {words}, found {shown(value)}")
+    return value
+
+
+def _text(value):
+    """Return text, if it has a UTF-8 form: a half of a surrogate pair alone has none."""
+    if isinstance(value, str) and not any(["\ud800" <= character <= "\udfff" for character in value]):
+        return str(value)
+    raise ValueError(f"expected a string of whole characters, found {shown(value)}")
+
+
+def _binary(value):
+    """Return the bytes that base64, or a list of their numbers, stands for."""
+    if type(value) is str:
+        try:
+            return binascii.a2b_base64(value, strict_mode=True)
+        except ValueError as exc:
+            raise ValueError(f"expected bytes in base64, found {shown(value)} ({exc})") from exc
+    if type(value) is not list or not all([type(byte) is int and 0 <= byte <= 255 for byte in value]):
+        raise ValueError(f"expected bytes in base64, or a list of integers from 0 to 255, found {shown(value)}")
+    return bytes(value)
+
+
+def _base64(raw):
+    return binascii.b2a_base64(raw, newline=False).decode("ascii")
+
+
+def _component(dtype):
+    """Return the type of the real part of a complex type, None for all others."""
+    if dtype.kind == "c":
+        return np.dtype(f"{dtype.str[0]}f{dtype.itemsize // 2}")
+    return component(dtype) if is_foreign(dtype) else None
+
+
+def _real(dtype, value):
+    """Return the bytes of a float: a number, or the bits themselves, which are the same in both byte orders."""
+    if type(value) is str and value.startswith("0x"):
+        digits = value[2:]
+        if len(digits) == 2 * dtype.itemsize and set(digits) <= set("0123456789abcdefABCDEF"):
+            return _ordered(dtype, bytes.fromhex(digits))
+        raise ValueError(f"expected '0x' and {2 * dtype.itemsize} hexadecimal digits, found {shown(value)}")
+    return fill_bytes(dtype, real_from_json(value))
+
+
+def _ordered(dtype, raw):
+    """Return bytes in the type's order from big-endian ones, or the other way round."""
+    return raw if dtype.str[0] == ">" else raw[::-1]
+
+
+def _render_real(dtype, raw):
+    scalar = fill_scalar(dtype, raw)
+    if is_foreign(dtype) and dtype.name.startswith(("int", "uint")):
+        return int(scalar)
+    if scalar != scalar and raw != fill_bytes(dtype, float("nan")):
+        return "0x" + _ordered(dtype, raw).hex()
+    return real_to_json(scalar)
+
+
+def _structure(dtype, value):
+    if type(value) is str:
+        raw = _binary(value)
+        if len(raw) != dtype.itemsize:
+            raise ValueError(f"expected the {dtype.itemsize} bytes of an item, found {len(raw)}")
+        return raw
+    if type(value) is not dict or value.keys() != set(dtype.names):
+        raise ValueError(f"expected an object of the fields {', '.join(dtype.names):.60}, found {shown(value)}")
+    parts = []
+    for name in dtype.names:
+        try:
+            parts.append(_item(dtype.fields[name][0], value[name]))
+        except ValueError as exc:
+            raise ValueError(f"field {name!r:.60}: {exc}") from exc
+    return b"".join(parts)
+
+
+def _part(dtype, name, raw):
+    base, offset = dtype.fields[name][:2]
+    return raw[offset:offset + base.itemsize]

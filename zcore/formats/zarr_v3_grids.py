@@ -1,0 +1,105 @@
+"""Where chunks lie in the array and what they are called: `chunk_grid` and `chunk_key_encoding` of Zarr v3 documents.
+
+Zarr v3, "Regular grid", "Default chunk key encoding", "V2 chunk key encoding"; zarr-extensions, "rectilinear". A
+rectilinear grid whose chunks are all of one shape is read as the regular one that it is; others are refused.
+"""
+from zcore.errors import UnsupportedError
+from zcore.formats.json_documents import shown
+from zcore.formats.zarr_v3_extensions import check_members, parse_extension
+from zcore.model.chunk_keys import ChunkKeyEncoding
+from zcore.model.metadata import MAX_LENGTH
+
+_SEPARATORS = {"default": "/", "v2": "."}
+
+
+def parse_grid(value, shape):
+    """Return the chunk shape that a `chunk_grid` gives to an array of `shape`.
+
+    A length of 0 counts as 1 in a dimension of length 0, where other writers have left it.
+
+    Raises : ValueError, if a rule is broken; UnsupportedError, if chunks differ in shape, or the grid is not known.
+    """
+    name, configuration = parse_extension(value)
+    if name == "rectilinear":
+        check_members(name, configuration, ("kind", "chunk_shapes"))
+        if configuration["kind"] != "inline":
+            raise UnsupportedError(f"a rectilinear chunk grid of the kind {shown(configuration['kind'])}",
+                                   feature="chunk grid rectilinear")
+        return _parse_rectilinear(configuration["chunk_shapes"], shape)
+    if name == "rectangular":
+        raise UnsupportedError("a chunk grid 'rectangular', as a draft had it; its later name is 'rectilinear'",
+                               feature="chunk grid rectangular")
+    if name != "regular":
+        raise UnsupportedError(f"zcore does not know the chunk grid {name!r:.60}", feature=f"chunk grid {name[:60]}")
+    check_members(name, configuration, ("chunk_shape",))
+    lengths = configuration["chunk_shape"]
+    if type(lengths) is not list or not all([type(chunk) is int for chunk in lengths]):
+        raise ValueError(f"expected a list of integers as 'chunk_shape', found {shown(lengths)}")
+    if len(lengths) != len(shape):
+        raise ValueError(f"expected {len(shape)} lengths in 'chunk_shape', one for each dimension, found "
+                         f"{len(lengths)}")
+    return tuple([1 if chunk == length == 0 else chunk for chunk, length in zip(lengths, shape, strict=True)])
+
+
+def render_grid(chunk_shape):
+    """Return the `chunk_grid` of a chunk shape."""
+    return {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}}
+
+
+def _parse_rectilinear(dimensions, shape):
+    if type(dimensions) is not list or len(dimensions) != len(shape):
+        raise ValueError(f"expected {len(shape)} lists in 'chunk_shapes', one for each dimension, found "
+                         f"{shown(dimensions)}")
+    chunk_shape = []
+    for edges, length in zip(dimensions, shape, strict=True):
+        runs = [(edges, -(-length // edges))] if _is_length(edges) else _runs(edges)
+        if sum([edge * count for edge, count in runs]) < length:
+            raise ValueError(f"expected chunks that cover the {length} elements of a dimension, found {shown(edges)}")
+        if len({edge for edge, _ in runs}) > 1:
+            raise UnsupportedError("a rectilinear chunk grid, whose chunks differ in shape",
+                                   feature="chunk grid rectilinear")
+        chunk_shape.append(runs[0][0])
+    return tuple(chunk_shape)
+
+
+def _runs(edges):
+    """Return the (length, count) pairs of a dimension; they are never spelled out, as a count may be huge."""
+    if type(edges) is not list or not edges:
+        raise ValueError(f"expected an integer >= 1, or a list of lengths and [length, count] pairs, found "
+                         f"{shown(edges)}")
+    runs = []
+    for edge in edges:
+        run = (edge, 1) if _is_length(edge) else edge
+        if len(run if type(run) in (list, tuple) else ()) != 2 or not (_is_length(run[0]) and _is_length(run[1])):
+            raise ValueError(f"expected a length or a [length, count] pair of integers >= 1, found {shown(edge)}")
+        runs.append(tuple(run))
+    return runs
+
+
+def _is_length(value):
+    return type(value) is int and 1 <= value <= MAX_LENGTH
+
+
+def parse_key_encoding(value):
+    """Return the `ChunkKeyEncoding` that a `chunk_key_encoding` stands for.
+
+    Raises : ValueError, if a rule is broken; UnsupportedError, if it is not known.
+    """
+    name, configuration = parse_extension(value)
+    if name not in _SEPARATORS:
+        raise UnsupportedError(f"zcore does not know the chunk key encoding {name!r:.60}",
+                               feature=f"chunk key encoding {name[:60]}")
+    check_members(name, configuration, (), ("separator",))
+    separator = configuration.get("separator", _SEPARATORS[name])
+    if separator not in ("/", "."):
+        raise ValueError(f"{name!r}: expected '/' or '.' as 'separator', found {shown(separator)}")
+    return ChunkKeyEncoding.v3(separator) if name == "default" else ChunkKeyEncoding.v2(separator)
+
+
+def render_key_encoding(chunk_keys):
+    """Return the `chunk_key_encoding` of a `ChunkKeyEncoding`.
+
+    Raises : ValueError, if Zarr v3 cannot express it; it has no other prefix than ``c``, and no suffix.
+    """
+    name, separator = chunk_keys.v3_name()
+    return {"name": name, "configuration": {"separator": separator}}

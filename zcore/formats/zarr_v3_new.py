@@ -1,0 +1,285 @@
+"""What a new Zarr v3 array gets: chunks, codecs and fill value from what a caller says, and what he leaves open.
+
+By default chunks are blosc with a checksum behind it, so that damage is always found. In a sharded array the inner
+chunks and the index have checksums of their own; one around the whole shard would have to be read whole.
+"""
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from zcore.formats.zarr_v3_chain import check_chain, parse_codec, render_chain, stored_endian
+from zcore.formats.zarr_v3_dtypes import as_dtype, packed, render_data_type, stored_order
+from zcore.formats.zarr_v3_fill import parse_fill
+from zcore.formats.zarr_v3_grids import parse_key_encoding, render_key_encoding
+from zcore.model.auto_chunks import normalize_chunks
+from zcore.model.chunk_keys import ChunkKeyEncoding
+from zcore.model.fill_value import fill_bytes, fill_scalar
+from zcore.model.foreign_dtypes import is_foreign
+from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, check_shape, has_varying_items
+
+DEFAULT_BLOSC = {"cname": "zstd", "clevel": 3}  # its shuffle goes by the item size
+AUTO_SHARD = "64 MiB"
+MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
+SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
+_CHECKSUM = CodecSpec("crc32c")
+_INDEX_CODECS = (CodecSpec("bytes", {"endian": "little"}), _CHECKSUM)
+
+
+def new_group(attributes=None):
+    """Return the metadata of a group to be created."""
+    return GroupMetadata(3, {} if attributes is None else dict(attributes))
+
+
+def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="C", dimension_names=None,
+              attributes=None, chunk_key_encoding=None, filters=None, serializer=None, compressors="auto", shards=None,
+              checksum=True):
+    """Return the metadata of an array to be created.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+    dtype : object
+        A name or object of Zarr v3 (``"string"``, ``"bfloat16"``, ``{"name": "struct", …}``), or what `numpy.dtype`
+        takes; `str` is text and `bytes` are bytes of varying length. Byte order is kept, except that structures are
+        packed, and little-endian where their fields differ.
+    chunks : None, "auto", str, int or sequence of int
+        See `zcore.model.auto_chunks.normalize_chunks`. In a sharded array, of the inner chunks.
+    fill_value : object
+        As `numpy.ndarray.fill` takes it; of a structure also a mapping of fields. By default, and for None: zero, empty
+        text, NaT.
+    codecs : sequence of codec, optional
+        The whole chain, taken as it is. It excludes `order`, `filters`, `serializer`, `compressors` and `shards`.
+    order : {"C", "F"}
+        Of the elements in a chunk; F is a `transpose` ahead of all other codecs.
+    dimension_names : sequence of (str or None), optional
+    attributes : mapping, optional
+    chunk_key_encoding : ChunkKeyEncoding, str or dict, optional
+        By default ``c/0/0``.
+    filters : sequence of codec, optional
+        Array to array.
+    serializer : codec, optional
+        Array to bytes; by default `bytes`, `vlen-utf8` or `vlen-bytes`, as the type needs.
+    compressors : "auto", None, codec or sequence of codec
+        Bytes to bytes; ``"auto"`` is `DEFAULT_BLOSC`.
+    shards : None, "auto", str, int, sequence of int, or dict
+        Shape of the stored objects, in elements and a multiple of the inner chunks', or their target size. A dict has
+        it as ``"shape"``, beside ``"index_location"``, ``"start"`` or ``"end"``.
+    checksum : bool
+        Put `crc32c` last, behind every chunk (inside a shard, behind every inner chunk).
+
+    Returns
+    -------
+    ArrayMetadata
+        A codec above is a CodecSpec, something with a method `spec` that returns one, a name, or an object as documents
+        have it.
+
+    Raises
+    ------
+    ValueError, TypeError, UnsupportedError
+        If Zarr v3 cannot express what is asked for.
+
+    Examples
+    --------
+    >>> array = new_array((10000, 1000), "f4", (500, 500))
+    >>> [codec.name for codec in array.codecs], array.chunk_keys.encode((4, 2))
+    (['bytes', 'blosc', 'crc32c'], 'c/4/2')
+    """
+    shape = check_shape(shape if np.iterable(shape) else (shape,))
+    dtype, data_type = as_dtype(dtype)
+    if codecs is None:
+        serializer = None if serializer is None or serializer == "auto" else _spec(serializer, dtype, len(shape))
+        dtype = _in_order_of((serializer,) if serializer is not None else (), dtype)
+        chunk_shape, shard_shape, index_location = _chunks_and_shards(chunks, shards, shape, dtype.itemsize)
+        chain = _chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum)
+        if shard_shape is not None:
+            chain = (_sharding(chunk_shape, chain, index_location),)
+            chunk_shape = shard_shape
+    else:
+        if (order, filters, serializer, compressors, shards) != ("C", None, None, "auto", None):
+            raise ValueError("codecs= is the whole chain; it excludes order, filters, serializer, compressors, shards")
+        chain = _specs(codecs, dtype, len(shape))
+        dtype = _in_order_of(chain, dtype)
+        chunk_shape = normalize_chunks(chunks, shape, dtype.itemsize)
+    name = render_data_type(dtype)
+    check_chain(chain, dtype, stored_order(dtype), name)
+    value, raw = _fill(dtype, fill_value)
+    return ArrayMetadata(
+        shape, dtype, chunk_shape, _chunk_keys(chunk_key_encoding), chain, value, raw, 3,
+        {} if attributes is None else dict(attributes), dimension_names,
+        data_type=None if data_type == name else data_type,
+    )
+
+
+def _in_order_of(chain, dtype):
+    """Return the type in the byte order that the `bytes` codec of a chain says, if it does."""
+    order = stored_endian(chain)
+    return dtype if order is None or has_varying_items(dtype) else packed(dtype, order)
+
+
+# Chunks and shards.
+
+
+def _chunks_and_shards(chunks, shards, shape, itemsize):
+    """Return `(chunk_shape, shard_shape, index_location)`; the shard's shape is None in an array without shards."""
+    index_location = "end"
+    if isinstance(shards, Mapping):
+        if not {"shape"} <= shards.keys() <= {"shape", "index_location"}:
+            raise ValueError(f"shards: expected 'shape' and 'index_location', found {sorted(shards)}")
+        index_location = shards.get("index_location", "end")
+        if index_location not in ("start", "end"):
+            raise ValueError(f"index_location: expected 'start' or 'end', found {index_location!r}")
+        shards = shards["shape"]
+    by_size = isinstance(shards, str)
+    if shards is None or by_size:
+        chunk_shape = normalize_chunks(chunks, shape, itemsize, MAX_BLOSC_NBYTES)
+        if shards is None:
+            return chunk_shape, None, index_location
+        grid_shape = [-(-length // chunk) for length, chunk in zip(shape, chunk_shape, strict=True)]
+        counts = normalize_chunks(AUTO_SHARD if shards == "auto" else shards, grid_shape,
+                                  math.prod(chunk_shape) * itemsize)
+        shard_shape = tuple([chunk * count for chunk, count in zip(chunk_shape, counts, strict=True)])
+        return chunk_shape, shard_shape, index_location
+    shard_shape = normalize_chunks(shards, shape, itemsize)
+    if chunks is None or isinstance(chunks, str):
+        target = normalize_chunks(chunks, shard_shape, itemsize, MAX_BLOSC_NBYTES)
+        return tuple(map(_divisor, shard_shape, target)), shard_shape, index_location
+    chunk_shape = normalize_chunks(chunks, shape, itemsize)
+    # A shard that was to be as long as its dimension ends with a whole chunk.
+    shard_shape = tuple([-(-length // chunk) * chunk if shard == max(length, 1) else shard for shard, chunk, length
+                         in zip(shard_shape, chunk_shape, shape, strict=True)])
+    if any([shard % chunk for shard, chunk in zip(shard_shape, chunk_shape, strict=True)]):
+        raise ValueError(f"shards: expected multiples of the chunk shape {chunk_shape}, found {shard_shape}")
+    return chunk_shape, shard_shape, index_location
+
+
+def _divisor(length, target):
+    """Return the largest divisor of a shard's length that is at most `target`."""
+    smallest = target // 4
+    chunk = target
+    while length % chunk and chunk > smallest:
+        chunk -= 1
+    if length % chunk or chunk == 0:
+        raise ValueError(f"chunks: no length near {target} divides the shard's length {length}; pass both")
+    return chunk
+
+
+def _sharding(chunk_shape, codecs, index_location):
+    return CodecSpec("sharding_indexed", {
+        "chunk_shape": list(chunk_shape),
+        "codecs": render_chain(codecs),
+        "index_codecs": render_chain(_INDEX_CODECS),
+        "index_location": index_location,
+    })
+
+
+# The chain.
+
+
+def _chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum):
+    ndim = len(chunk_shape)
+    chain = ()
+    if order not in ("C", "F"):
+        raise ValueError(f"order: expected 'C' or 'F', found {order!r}")
+    if order == "F":
+        if has_varying_items(dtype):
+            raise ValueError(f"items of varying length ({dtype}) have no order F")
+        if ndim > 1:
+            chain = (CodecSpec("transpose", {"order": list(range(ndim))[::-1]}),)
+    if filters is not None and not (isinstance(filters, str) and filters == "auto"):
+        chain += _specs(filters, dtype, ndim)
+    if serializer is None:
+        serializer = _serializer(dtype)
+    chain += (serializer,)
+    if isinstance(compressors, str) and compressors == "auto":
+        if math.prod(chunk_shape) * dtype.itemsize > MAX_BLOSC_NBYTES:
+            raise ValueError(f"chunks of shape {chunk_shape} exceed the {MAX_BLOSC_NBYTES} bytes that blosc takes; "
+                             "pass smaller ones, or compressors=")
+        chain += (_completed(CodecSpec("blosc", DEFAULT_BLOSC), dtype),)
+    elif compressors is not None:
+        chain += _specs(compressors, dtype, ndim)
+    if checksum and serializer.name != "sharding_indexed" and chain[-1].name != "crc32c":
+        chain += (_CHECKSUM,)
+    return chain
+
+
+def _serializer(dtype):
+    if has_varying_items(dtype):
+        return CodecSpec("vlen-utf8" if dtype.kind == "T" else "vlen-bytes")
+    order = stored_order(dtype)
+    if order is None and dtype.names is not None:
+        order = "<"  # it means nothing, but readers expect it of every structure
+    return CodecSpec("bytes", {} if order is None else {"endian": "big" if order == ">" else "little"})
+
+
+def _specs(codecs, dtype, ndim):
+    if not isinstance(codecs, (list, tuple)):
+        codecs = (codecs,)
+    return tuple([_spec(codec, dtype, ndim) for codec in codecs])
+
+
+def _spec(codec, dtype, ndim):
+    """Return what a caller gives as a codec as a `CodecSpec`, with nothing left to choose."""
+    if hasattr(codec, "spec"):
+        codec = codec.spec()
+    if isinstance(codec, (str, dict)):
+        codec = parse_codec(codec, ndim)
+    if not isinstance(codec, CodecSpec):
+        raise TypeError(f"a codec is a CodecSpec, a name, an object or has a method spec, not {type(codec).__name__}")
+    return _completed(codec, dtype) if codec.name == "blosc" else codec
+
+
+def _completed(codec, dtype):
+    """Return a `blosc` codec with the members that are left out, or None, as items of `dtype` need them."""
+    given = {member: value for member, value in codec.configuration.items() if value is not None}
+    shuffle = given.get("shuffle")
+    if type(shuffle) is int and 0 <= shuffle < len(SHUFFLES):
+        given["shuffle"] = SHUFFLES[shuffle]
+    varying = has_varying_items(dtype)
+    itemsize = 1 if varying else dtype.itemsize
+    return CodecSpec("blosc", {
+        "typesize": itemsize if itemsize <= 255 else 1,  # what c-blosc makes of larger ones
+        **DEFAULT_BLOSC,
+        "shuffle": "noshuffle" if varying else "bitshuffle" if itemsize == 1 else "shuffle",
+        "blocksize": 0,
+        **given,
+    })
+
+
+# Fill value and keys.
+
+
+def _fill(dtype, value):
+    """Return the fill value and its bytes."""
+    default = value is ... or value is None
+    if dtype.kind == "T":
+        return parse_fill(dtype, "" if default else value)
+    if dtype.kind == "O":
+        if not default and not isinstance(value, (bytes, bytearray)):
+            raise ValueError(f"expected bytes as the fill value of bytes, found {value!r:.60}")
+        return b"" if default else bytes(value), b""
+    if dtype.names is not None and isinstance(value, Mapping):
+        if value.keys() != set(dtype.names):
+            raise ValueError(f"expected a fill value of the fields {', '.join(dtype.names):.60}, found {value!r:.60}")
+        value = tuple([value[label] for label in dtype.names])
+    if not default:
+        raw = fill_bytes(dtype, value)
+    elif dtype.kind in "mM":
+        raw = fill_bytes(dtype, "NaT")
+    else:
+        raw = fill_bytes(dtype, 0) if is_foreign(dtype) else bytes(dtype.itemsize)
+    return fill_scalar(dtype, raw), raw
+
+
+def _chunk_keys(encoding):
+    """Return the `ChunkKeyEncoding` that a caller names; a separator may stand beside the name, as in zarr-python."""
+    if encoding is None:
+        return ChunkKeyEncoding.v3()
+    if isinstance(encoding, ChunkKeyEncoding):
+        render_key_encoding(encoding)  # what cannot be written down is not made
+        return encoding
+    if isinstance(encoding, Mapping) and encoding.keys() == {"name", "separator"}:
+        encoding = {"name": encoding["name"], "configuration": {"separator": encoding["separator"]}}
+    if not isinstance(encoding, (str, dict)):
+        raise TypeError(f"chunk_key_encoding: expected a ChunkKeyEncoding, a name or an object, found {encoding!r:.60}")
+    return parse_key_encoding(encoding)
