@@ -146,7 +146,7 @@ def _chunks_and_shards(chunks, shards, shape, itemsize):
         return tuple(map(_divisor, shard_shape, target)), shard_shape, index_location
     chunk_shape = normalize_chunks(chunks, shape, itemsize)
     # A shard that was to be as long as its dimension ends with a whole chunk.
-    shard_shape = tuple([-(-length // chunk) * chunk if shard == max(length, 1) else shard for shard, chunk, length
+    shard_shape = tuple([-(-shard // chunk) * chunk if shard == max(length, 1) else shard for shard, chunk, length
                          in zip(shard_shape, chunk_shape, shape, strict=True)])
     if any([shard % chunk for shard, chunk in zip(shard_shape, chunk_shape, strict=True)]):
         raise ValueError(f"shards: expected multiples of the chunk shape {chunk_shape}, found {shard_shape}")
