@@ -274,7 +274,7 @@ def _fill(dtype, value):
 def _chunk_keys(encoding):
     """Return the `ChunkKeyEncoding` that a caller names; a separator may stand beside the name, as in zarr-python."""
     if encoding is None:
-        return ChunkKeyEncoding.v3()
+        return parse_key_encoding("default")
     if isinstance(encoding, ChunkKeyEncoding):
         render_key_encoding(encoding)  # what cannot be written down is not made
         return encoding

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from zcore.errors import MetadataError, UnsupportedError
-from zcore.formats.json_documents import MAX_DEPTH, Document, render_json
+from zcore.formats.json_documents import MAX_DEPTH, Document, render_json, render_json_lines
 
 
 def read(raw, **options):
@@ -182,10 +182,17 @@ def test_document_within_another_one():
         inner.checked("a", lacking)
 
 
-def test_written_form_is_a_choice():
-    members = {"b": [1], "a": {}}
-    assert render_json(members, indent=2, sort_keys=False) == b'{\n  "b": [\n    1\n  ],\n  "a": {}\n}'
+def test_written_form_with_a_line_for_each_member():
+    """V3-DOC-03, V3-DOC-05"""
+    assert render_json_lines({"é": [1, {"c": 0.5}], "a": {}}) == b'{\n  "\\u00e9": [1, {"c": 0.5}],\n  "a": {}\n}'
     assert render_json({"a": float("nan")}) == b'{\n    "a": NaN\n}'
     for number in (float("nan"), float("inf"), np.float32("-inf")):
         with pytest.raises(ValueError, match="not JSON"):
-            render_json({"a": [number]}, bare_constants=False)
+            render_json_lines({"a": [number]})
+    for wrong in ({1: 2}, {"a": b""}, {"a": {2: 3}}):
+        with pytest.raises(TypeError):
+            render_json_lines(wrong)
+    endless = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="nested"):
+        render_json_lines({"a": endless})
