@@ -21,7 +21,7 @@ How its parts are spelled stands in `zarr_v3_dtypes`, `zarr_v3_fill`, `zarr_v3_g
 `zarr_v3_consolidated`; what a new array gets, in `zarr_v3_new`.
 """
 from zcore.errors import NodeNotFoundError, UnsupportedError
-from zcore.formats.json_documents import Document, render_json
+from zcore.formats.json_documents import Document, render_json_lines
 from zcore.formats.zarr_v3_chain import check_chain, parse_chain, render_chain, stored_endian
 from zcore.formats.zarr_v3_consolidated import parse_consolidated, render_consolidated
 from zcore.formats.zarr_v3_dtypes import parse_data_type, render_data_type, stored_order, warn_of_order
@@ -196,7 +196,7 @@ def render_array(metadata):
     UnsupportedError
         If Zarr v3 has no such type.
     """
-    return render_json(_members_of(metadata), indent=2, sort_keys=False, bare_constants=False)
+    return render_json_lines(_members_of(metadata))
 
 
 def render_group(metadata):
@@ -204,7 +204,7 @@ def render_group(metadata):
 
     Raises : TypeError, ValueError as `render_array`.
     """
-    return render_json(_members_of(metadata), indent=2, sort_keys=False, bare_constants=False)
+    return render_json_lines(_members_of(metadata))
 
 
 def _members_of(metadata):

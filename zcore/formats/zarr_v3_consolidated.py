@@ -8,7 +8,6 @@ The keys are paths relative to the group. Groups in it carry an empty member of 
 in the list of the outermost group, whatever their own says. A node is parsed when it is asked for, so that one that
 zcore cannot read spoils no other.
 """
-import unicodedata
 import warnings
 from bisect import bisect_left
 from collections.abc import Mapping
@@ -138,4 +137,7 @@ def render_consolidated(nodes, members_of):
 
 
 def _depth_and_name(path):
+    """Return what zarr-python sorts nodes by; imported here, as few groups are consolidated."""
+    import unicodedata
+
     return path.count("/"), unicodedata.normalize("NFKC", path).casefold(), path

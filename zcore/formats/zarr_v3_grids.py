@@ -3,6 +3,8 @@
 Zarr v3, "Regular grid", "Default chunk key encoding", "V2 chunk key encoding"; zarr-extensions, "rectilinear". A
 rectilinear grid whose chunks are all of one shape is read as the regular one that it is; others are refused.
 """
+from functools import lru_cache
+
 from zcore.errors import UnsupportedError
 from zcore.formats.json_documents import shown
 from zcore.formats.zarr_v3_extensions import check_members, parse_extension
@@ -93,6 +95,11 @@ def parse_key_encoding(value):
     separator = configuration.get("separator", _SEPARATORS[name])
     if separator not in ("/", "."):
         raise ValueError(f"{name!r}: expected '/' or '.' as 'separator', found {shown(separator)}")
+    return _encoding(name, separator)
+
+
+@lru_cache
+def _encoding(name, separator):
     return ChunkKeyEncoding.v3(separator) if name == "default" else ChunkKeyEncoding.v2(separator)
 
 
@@ -101,5 +108,8 @@ def render_key_encoding(chunk_keys):
 
     Raises : ValueError, if Zarr v3 cannot express it; it has no other prefix than ``c``, and no suffix.
     """
-    name, separator = chunk_keys.v3_name()
+    name, separator = _name(chunk_keys)
     return {"name": name, "configuration": {"separator": separator}}
+
+
+_name = lru_cache(ChunkKeyEncoding.v3_name)

@@ -146,7 +146,7 @@ def _chunks_and_shards(chunks, shards, shape, itemsize):
         return tuple(map(_divisor, shard_shape, target)), shard_shape, index_location
     chunk_shape = normalize_chunks(chunks, shape, itemsize)
     # A shard that was to be as long as its dimension ends with a whole chunk.
-    shard_shape = tuple([-(-length // chunk) * chunk if shard == max(length, 1) else shard for shard, chunk, length
+    shard_shape = tuple([-(-shard // chunk) * chunk if shard == max(length, 1) else shard for shard, chunk, length
                          in zip(shard_shape, chunk_shape, shape, strict=True)])
     if any([shard % chunk for shard, chunk in zip(shard_shape, chunk_shape, strict=True)]):
         raise ValueError(f"shards: expected multiples of the chunk shape {chunk_shape}, found {shard_shape}")
@@ -274,7 +274,7 @@ def _fill(dtype, value):
 def _chunk_keys(encoding):
     """Return the `ChunkKeyEncoding` that a caller names; a separator may stand beside the name, as in zarr-python."""
     if encoding is None:
-        return ChunkKeyEncoding.v3()
+        return parse_key_encoding("default")
     if isinstance(encoding, ChunkKeyEncoding):
         render_key_encoding(encoding)  # what cannot be written down is not made
         return encoding

@@ -1,10 +1,11 @@
 """The strict JSON reader and the one writer that all formats share."""
 import json
 
+import numpy as np
 import pytest
 
-from zcore.errors import MetadataError
-from zcore.formats.json_documents import MAX_DEPTH, Document, render_json
+from zcore.errors import MetadataError, UnsupportedError
+from zcore.formats.json_documents import MAX_DEPTH, Document, render_json, render_json_lines
 
 
 def read(raw, **options):
@@ -157,3 +158,41 @@ def test_what_could_not_be_read_again_is_not_written():
     endless.append(endless)
     with pytest.raises(ValueError, match="nested"):
         render_json({"a": endless})
+
+
+def test_bare_constants_in_some_members_only():
+    """V3-DOC-05"""
+    raw = b'{"a": {"x": [NaN]}, "b": "NaN", "c": [1.5, {"Infinity": -0.0}]}'
+    assert read(raw, bare_constants=("a",)).has_constants
+    with pytest.raises(MetadataError, match="member 'a': NaN, Infinity and -Infinity without quotes are not JSON"):
+        read(raw, bare_constants=("b",))
+    assert not read(b'{"a": 1.5}', bare_constants=("a",)).has_constants
+
+
+def test_document_within_another_one():
+    inner = Document.within(read(b'{"m": {"a": -1}}'), {"a": -1}, "m")
+    with pytest.raises(MetadataError, match="a/b/doc.json: member 'm.a': expected an integer from 0 to 9") as caught:
+        inner.integer("a", 0, 9)
+    assert caught.value.member == "m.a" and str(inner.error(None, "x")) == "a/b/doc.json: member 'm': x"
+
+    def lacking():
+        raise UnsupportedError("nothing", feature="f")
+
+    with pytest.raises(UnsupportedError, match="a/b/doc.json: member 'm.a': nothing"):
+        inner.checked("a", lacking)
+
+
+def test_written_form_with_a_line_for_each_member():
+    """V3-DOC-03, V3-DOC-05"""
+    assert render_json_lines({"é": [1, {"c": 0.5}], "a": {}}) == b'{\n  "\\u00e9": [1, {"c": 0.5}],\n  "a": {}\n}'
+    assert render_json({"a": float("nan")}) == b'{\n    "a": NaN\n}'
+    for number in (float("nan"), float("inf"), np.float32("-inf")):
+        with pytest.raises(ValueError, match="not JSON"):
+            render_json_lines({"a": [number]})
+    for wrong in ({1: 2}, {"a": b""}, {"a": {2: 3}}):
+        with pytest.raises(TypeError):
+            render_json_lines(wrong)
+    endless = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="nested"):
+        render_json_lines({"a": endless})

@@ -6,7 +6,7 @@ import pytest
 
 from zcore.errors import UnsupportedError
 from zcore.model.chunk_keys import ChunkKeyEncoding
-from zcore.model.metadata import ArrayMetadata, CodecSpec
+from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items
 
 RAW = (CodecSpec("bytes", {"endian": "little"}),)
 
@@ -111,3 +111,28 @@ def test_codec_specs_compare_by_name_and_configuration():
     assert hash(spec) == hash(CodecSpec("blosc", {"clevel": 5}))
     assert spec != CodecSpec("blosc") and spec != CodecSpec("zstd", {"clevel": 5})
     assert CodecSpec("bytes").configuration == {}
+
+
+@pytest.mark.parametrize(("dtype", "fill_value"), [(np.dtypes.StringDType(), "é"), (np.dtype(object), b"x")])
+def test_items_of_varying_length_have_no_bytes_of_a_fill_value(dtype, fill_value):
+    """V3-XDT-01, V3-XDT-02"""
+    array = metadata(dtype=dtype, fill_value=fill_value)
+    assert has_varying_items(array.dtype) and (array.fill_value, array.fill_bytes) == (fill_value, b"")
+    assert metadata(dtype=dtype, fill_value=fill_value, fill_bytes=b"given") == array
+    assert array != array.replace(fill_value=fill_value * 2) and pickle.loads(pickle.dumps(array)) == array
+
+
+def test_name_of_the_type_belongs_to_the_type():
+    array = metadata(dtype="V2", fill_value=b"ab", data_type="r16")
+    assert array != array.replace(data_type=None) and array.replace(shape=(1, 1, 1)).data_type == "r16"
+    assert array.replace(dtype="<i2", fill_value=1).data_type is None
+
+
+def test_group():
+    """V3-GRP-01"""
+    group = GroupMetadata(3, {"a": 1})
+    assert group == GroupMetadata(3, {"a": 1}, None, {}) and hash(group) == hash(GroupMetadata(3))
+    assert group != group.replace(attributes={}) and group != GroupMetadata(2, {"a": 1})
+    assert pickle.loads(pickle.dumps(group)) == group and "consolidated=None" in repr(group)
+    with pytest.raises(AttributeError, match="frozen"):
+        group.attributes = {}
