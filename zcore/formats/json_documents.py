@@ -104,6 +104,20 @@ class Document:
             raise self.error(None, f"expected an object, found {_shown(members)}")
         self.members = members
 
+    @classmethod
+    def of_members(cls, members, path, name):
+        """Return a document whose members have been read already, as part of another one.
+
+        Raises : MetadataError, if `members` is no object.
+        """
+        document = cls.__new__(cls)
+        document.path = path
+        document.name = name
+        if type(members) is not dict:
+            raise document.error(None, f"expected an object, found {_shown(members)}")
+        document.members = members
+        return document
+
     def where(self):
         """Return the document's place, as messages begin."""
         return f"{self.path.rstrip('/')}/{self.name}" if self.path.rstrip("/") else self.name
@@ -164,7 +178,7 @@ def _shown(value):
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def render_json(members):
+def render_json(members, max_nbytes=MAX_NBYTES):
     """Return an object as bytes: members sorted, indented by 4, ASCII, no final newline (as Zarr has always written).
 
     Raises : TypeError, if a name is not a string or a value not JSON's; ValueError, if it nests too deep, or is too
@@ -172,8 +186,8 @@ def render_json(members):
     """
     _check_writable(members, 1)
     raw = json.dumps(members, indent=4, sort_keys=True, default=_scalar).encode("ascii")
-    if len(raw) > MAX_NBYTES:
-        raise ValueError(f"a document of {len(raw)} bytes, at most {MAX_NBYTES} are read")
+    if len(raw) > max_nbytes:
+        raise ValueError(f"a document of {len(raw)} bytes, at most {max_nbytes} are read")
     return raw
 
 

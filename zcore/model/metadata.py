@@ -81,7 +81,8 @@ class ArrayMetadata(Value):
     fill_value : object
         Of elements never written; None if undefined. Kept as a NumPy scalar of the type.
     fill_bytes : bytes, optional
-        The `itemsize` bytes of `fill_value`, where the caller has them already; else they are computed.
+        The `itemsize` bytes of `fill_value`, where the caller has them already; else they are computed. Elements
+        without fixed bytes (`StringDType`, objects) have none: ``b""``, and `fill_value` is the element itself.
     zarr_format : {3, 2, "zmeta"}
     attributes : dict or None
         The user's attributes, or None where the format keeps them in a document of their own.
@@ -112,7 +113,9 @@ class ArrayMetadata(Value):
             raise ValueError(f"data type {dtype.str} has items of no bytes")
         if math.prod(chunk_shape) * itemsize > MAX_LENGTH:
             raise ValueError("chunk shape: expected chunks of fewer than 2**63 bytes")
-        if fill_bytes is None:
+        if dtype.kind in "OT":
+            fill_bytes = b""
+        elif fill_bytes is None:
             fill_bytes = bytes_of_fill(dtype, fill_value)
             if fill_value is not None:
                 fill_value = fill_scalar(dtype, fill_bytes)
@@ -137,9 +140,9 @@ class ArrayMetadata(Value):
 
     def _compared(self):
         """Return the fields that make equality: the fill value by its bytes, so that NaN equals itself."""
-        undefined = self.fill_value is None
+        fill_value = self.fill_value if self.dtype.kind in "OT" else self.fill_value is None
         return (
-            self.shape, self.dtype, self.chunk_shape, self.chunk_keys, self.codecs, undefined, self.fill_bytes,
+            self.shape, self.dtype, self.chunk_shape, self.chunk_keys, self.codecs, fill_value, self.fill_bytes,
             self.zarr_format, self.attributes, self.dimension_names, self.extra,
         )
 
@@ -197,3 +200,30 @@ class ArrayMetadata(Value):
     def chunk_nbytes(self):
         """Bytes of one chunk, decoded, in full shape."""
         return math.prod(self.chunk_shape) * self.dtype.itemsize
+
+
+class GroupMetadata(Value):
+    """All that is known of one group.
+
+    Parameters
+    ----------
+    zarr_format : {3, 2}
+    attributes : dict or None
+        The user's attributes, or None where the format keeps them in a document of their own.
+    consolidated : mapping or None
+        The metadata of all nodes below, by their paths relative to the group; None when there is no such copy.
+    extra : dict
+        Members of the document that the format does not define, kept when it is rewritten.
+    """
+
+    __slots__ = _fields = ("zarr_format", "attributes", "consolidated", "extra")
+
+    def __init__(self, zarr_format, attributes=None, consolidated=None, extra=None):
+        store = object.__setattr__
+        store(self, "zarr_format", zarr_format)
+        store(self, "attributes", attributes)
+        store(self, "consolidated", consolidated)
+        store(self, "extra", {} if extra is None else extra)
+
+    def __hash__(self):
+        return hash((type(self), self.zarr_format))
