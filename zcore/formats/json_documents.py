@@ -68,8 +68,8 @@ class Document:
         The document.
     path : str
         Of the node it describes, and `name`, the document's own: they stand in every message.
-    bare_constants : bool
-        Accept the tokens NaN, Infinity and -Infinity.
+    bare_constants : bool or tuple of str
+        Accept the tokens NaN, Infinity and -Infinity: everywhere, or in the members that are named.
     max_nbytes : int
         The size above which a document is refused unread.
 
@@ -77,13 +77,18 @@ class Document:
     ----------
     members : dict
         All members, as JSON's Python equivalents.
+    inside : str
+        Where in another document this one lies, as a prefix of its members' names; empty for one of its own.
+    has_constants : bool
+        Whether bare constants may have been read.
     """
 
-    __slots__ = ("path", "name", "members")
+    __slots__ = ("path", "name", "members", "inside", "has_constants")
 
     def __init__(self, raw, path, name, bare_constants=False, max_nbytes=MAX_NBYTES):
         self.path = path
         self.name = name
+        self.inside = ""
         if len(raw) > max_nbytes:
             raise self.error(None, f"expected at most {max_nbytes} bytes, found {len(raw)}")
         if raw.startswith(b"\xef\xbb\xbf"):
@@ -101,22 +106,25 @@ class Document:
                 raise self.error(None, f"the document is incomplete: it ends after {len(raw)} bytes") from exc
             raise self.error(None, f"expected JSON, found a mistake: {exc}") from exc
         if type(members) is not dict:
-            raise self.error(None, f"expected an object, found {_shown(members)}")
+            raise self.error(None, f"expected an object, found {shown(members)}")
         self.members = members
+        self.has_constants = bool(bare_constants) and (b"NaN" in raw or b"Infinity" in raw)
+        if self.has_constants and bare_constants is not True:
+            self.refuse_constants(bare_constants)
 
     @classmethod
-    def of_members(cls, members, path, name):
-        """Return a document whose members have been read already, as part of another one.
+    def within(cls, outer, members, inside):
+        """Return the document that the object `members` is, which lies in the document `outer`."""
+        self = object.__new__(cls)
+        self.path, self.name, self.has_constants = outer.path, outer.name, outer.has_constants
+        self.members, self.inside = members, inside
+        return self
 
-        Raises : MetadataError, if `members` is no object.
-        """
-        document = cls.__new__(cls)
-        document.path = path
-        document.name = name
-        if type(members) is not dict:
-            raise document.error(None, f"expected an object, found {_shown(members)}")
-        document.members = members
-        return document
+    def refuse_constants(self, allowed):
+        """Refuse NaN, Infinity and -Infinity in all members but the `allowed` ones."""
+        for member, value in self.members.items():
+            if member not in allowed and not _is_finite(value):
+                raise self.error(member, "NaN, Infinity and -Infinity without quotes are not JSON")
 
     def where(self):
         """Return the document's place, as messages begin."""
@@ -124,12 +132,14 @@ class Document:
 
     def error(self, member, reason):
         """Return the MetadataError about a member, or about the document when `member` is None."""
+        if self.inside:
+            member = self.inside if member is None else f"{self.inside}.{member}"
         about = "" if member is None else f"member {member!r}: "
         return MetadataError(f"{self.where()}: {about}{reason}", path=self.path, document=self.name, member=member)
 
     def unexpected(self, member, expected):
         """Return the MetadataError that says what was expected of a member, and what was found."""
-        return self.error(member, f"expected {expected}, found {_shown(self.members[member])}")
+        return self.error(member, f"expected {expected}, found {shown(self.members[member])}")
 
     def required(self, member):
         """Return the value of a mandatory member."""
@@ -168,26 +178,54 @@ class Document:
         try:
             return function(*arguments)
         except UnsupportedError as exc:
-            raise UnsupportedError(f"{self.where()}: member {member!r}: {exc.message}", feature=exc.feature) from exc
+            place = f"{self.inside}.{member}" if self.inside else member
+            raise UnsupportedError(f"{self.where()}: member {place!r}: {exc.message}", feature=exc.feature) from exc
         except ValueError as exc:
             raise self.error(member, str(exc)) from exc
 
 
-def _shown(value):
+def shown(value):
+    """Return a JSON value as messages show it: its text, cut where it is long."""
     text = json.dumps(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def render_json(members, max_nbytes=MAX_NBYTES):
+def _is_finite(value):
+    if type(value) is float:
+        return value - value == 0.0
+    if type(value) is dict:
+        value = value.values()
+    elif type(value) is not list:
+        return True
+    return all([_is_finite(part) for part in value])
+
+
+def render_json(members, indent=4, sort_keys=True, bare_constants=True):
     """Return an object as bytes: members sorted, indented by 4, ASCII, no final newline (as Zarr has always written).
 
-    Raises : TypeError, if a name is not a string or a value not JSON's; ValueError, if it nests too deep, or is too
-    long, to be read again.
+    Parameters
+    ----------
+    members : dict
+    indent : int
+    sort_keys : bool
+    bare_constants : bool
+        Write numbers that JSON does not have as the tokens NaN, Infinity and -Infinity, instead of refusing them.
+
+    Raises
+    ------
+    TypeError
+        If a name is not a string or a value not JSON's.
+    ValueError
+        If it holds a number that JSON does not have, or nests too deep, or is too long, to be read again.
     """
     _check_writable(members, 1)
-    raw = json.dumps(members, indent=4, sort_keys=True, default=_scalar).encode("ascii")
-    if len(raw) > max_nbytes:
-        raise ValueError(f"a document of {len(raw)} bytes, at most {max_nbytes} are read")
+    try:
+        text = json.dumps(members, indent=indent, sort_keys=sort_keys, default=_scalar, allow_nan=bare_constants)
+    except ValueError as exc:
+        raise ValueError("NaN and infinities are not JSON; as text, such as 'NaN', they can be stored") from exc
+    raw = text.encode("ascii")
+    if len(raw) > MAX_NBYTES:
+        raise ValueError(f"a document of {len(raw)} bytes, at most {MAX_NBYTES} are read")
     return raw
 
 

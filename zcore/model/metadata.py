@@ -1,4 +1,4 @@
-"""What an array is, whatever its format: shape, type, chunks, their names and codecs, and the fill value.
+"""What a node is, whatever its format: of an array shape, type, chunks, their names and codecs, and the fill value.
 
 These are frozen values. A format makes them from a document and writes documents from them; the engine binds them to a
 store. Lengths are Python integers, exact, and checked here once so that 64-bit arithmetic on them cannot overflow
@@ -53,6 +53,11 @@ def _integers(values, what, minimum):
     return lengths
 
 
+def has_varying_items(dtype):
+    """Return whether the items of a type have no fixed number of bytes: strings, and objects."""
+    return dtype.kind in "OT"
+
+
 class CodecSpec(Value):
     """One member of a codec chain in Zarr v3's terms: a name and a configuration (a dict that nobody changes)."""
 
@@ -74,21 +79,24 @@ class ArrayMetadata(Value):
     shape, chunk_shape : tuple of int
         Elements per dimension, of the array (>= 0) and of each chunk (>= 1; border chunks are stored in full).
     dtype : numpy.dtype
-        As stored, byte order included; items have at least one byte.
+        As stored, byte order included; items have at least one byte. `numpy.dtypes.StringDType` and objects stand for
+        items of varying length.
     chunk_keys : ChunkKeyEncoding
     codecs : tuple of CodecSpec
         The chain from array to bytes, in Zarr v3's terms.
     fill_value : object
         Of elements never written; None if undefined. Kept as a NumPy scalar of the type.
     fill_bytes : bytes, optional
-        The `itemsize` bytes of `fill_value`, where the caller has them already; else they are computed. Elements
-        without fixed bytes (`StringDType`, objects) have none: ``b""``, and `fill_value` is the element itself.
+        The `itemsize` bytes of `fill_value`, where the caller has them already; else they are computed. Items of
+        varying length have none: there it is ``b""``, and the value itself counts.
     zarr_format : {3, 2, "zmeta"}
     attributes : dict or None
         The user's attributes, or None where the format keeps them in a document of their own.
     dimension_names : tuple of (str or None), or None
     extra : dict
         Members of the document that the format does not define, kept when it is rewritten.
+    data_type : object, optional
+        How the document spells the type, where a format has several spellings for `dtype` and this one must be kept.
 
     Raises
     ------
@@ -100,11 +108,11 @@ class ArrayMetadata(Value):
 
     __slots__ = _fields = (
         "shape", "dtype", "chunk_shape", "chunk_keys", "codecs", "fill_value", "fill_bytes", "zarr_format",
-        "attributes", "dimension_names", "extra",
+        "attributes", "dimension_names", "extra", "data_type",
     )
 
     def __init__(self, shape, dtype, chunk_shape, chunk_keys, codecs, fill_value=None, fill_bytes=None, zarr_format=3,
-                 attributes=None, dimension_names=None, extra=None):
+                 attributes=None, dimension_names=None, extra=None, data_type=None):
         shape = check_shape(shape)
         chunk_shape = check_chunk_shape(chunk_shape, shape)
         dtype = np.dtype(dtype)
@@ -113,7 +121,7 @@ class ArrayMetadata(Value):
             raise ValueError(f"data type {dtype.str} has items of no bytes")
         if math.prod(chunk_shape) * itemsize > MAX_LENGTH:
             raise ValueError("chunk shape: expected chunks of fewer than 2**63 bytes")
-        if dtype.kind in "OT":
+        if has_varying_items(dtype):
             fill_bytes = b""
         elif fill_bytes is None:
             fill_bytes = bytes_of_fill(dtype, fill_value)
@@ -137,13 +145,14 @@ class ArrayMetadata(Value):
         store(self, "attributes", attributes)
         store(self, "dimension_names", dimension_names)
         store(self, "extra", {} if extra is None else extra)
+        store(self, "data_type", data_type)
 
     def _compared(self):
         """Return the fields that make equality: the fill value by its bytes, so that NaN equals itself."""
-        fill_value = self.fill_value if self.dtype.kind in "OT" else self.fill_value is None
+        fill_value = self.fill_value if has_varying_items(self.dtype) else self.fill_value is None
         return (
             self.shape, self.dtype, self.chunk_shape, self.chunk_keys, self.codecs, fill_value, self.fill_bytes,
-            self.zarr_format, self.attributes, self.dimension_names, self.extra,
+            self.zarr_format, self.attributes, self.dimension_names, self.extra, self.data_type,
         )
 
     def __eq__(self, other):
@@ -164,6 +173,8 @@ class ArrayMetadata(Value):
         """
         if "dtype" in changes or "fill_value" in changes:
             changes.setdefault("fill_bytes", None)
+        if "dtype" in changes:
+            changes.setdefault("data_type", None)
         return super().replace(**changes)
 
     @property
@@ -203,22 +214,23 @@ class ArrayMetadata(Value):
 
 
 class GroupMetadata(Value):
-    """All that is known of one group.
+    """All that a group's documents say.
 
     Parameters
     ----------
     zarr_format : {3, 2}
     attributes : dict or None
         The user's attributes, or None where the format keeps them in a document of their own.
-    consolidated : mapping or None
-        The metadata of all nodes below, by their paths relative to the group; None when there is no such copy.
+    consolidated : Mapping or None
+        The `ArrayMetadata` and `GroupMetadata` of all nodes below, by their path relative to the group, as the group's
+        document repeats them; None if it does not. A copy, which may be older than the nodes' own documents.
     extra : dict
         Members of the document that the format does not define, kept when it is rewritten.
     """
 
     __slots__ = _fields = ("zarr_format", "attributes", "consolidated", "extra")
 
-    def __init__(self, zarr_format, attributes=None, consolidated=None, extra=None):
+    def __init__(self, zarr_format=3, attributes=None, consolidated=None, extra=None):
         store = object.__setattr__
         store(self, "zarr_format", zarr_format)
         store(self, "attributes", attributes)
@@ -226,4 +238,4 @@ class GroupMetadata(Value):
         store(self, "extra", {} if extra is None else extra)
 
     def __hash__(self):
-        return hash((type(self), self.zarr_format))
+        return hash(("group", self.zarr_format))
