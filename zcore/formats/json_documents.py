@@ -200,29 +200,40 @@ def _is_finite(value):
     return all([_is_finite(part) for part in value])
 
 
-def render_json(members, indent=4, sort_keys=True, bare_constants=True):
+def render_json(members):
     """Return an object as bytes: members sorted, indented by 4, ASCII, no final newline (as Zarr has always written).
 
-    Parameters
-    ----------
-    members : dict
-    indent : int
-    sort_keys : bool
-    bare_constants : bool
-        Write numbers that JSON does not have as the tokens NaN, Infinity and -Infinity, instead of refusing them.
+    Numbers that JSON does not have are written as the tokens NaN, Infinity and -Infinity.
 
-    Raises
-    ------
-    TypeError
-        If a name is not a string or a value not JSON's.
-    ValueError
-        If it holds a number that JSON does not have, or nests too deep, or is too long, to be read again.
+    Raises : TypeError, if a name is not a string or a value not JSON's; ValueError, if it nests too deep, or is too
+    long, to be read again.
+    """
+    _check_writable(members, 1)
+    return _readable(json.dumps(members, indent=4, sort_keys=True, default=_scalar))
+
+
+def render_json_lines(members):
+    """Return an object as bytes: strict JSON, a line for each member, in the order given, ASCII, no final newline.
+
+    It is easier to read than a line for each number, and several times faster: Python indents in Python.
+
+    Raises : as `render_json`; ValueError too if it holds a NaN or an infinity.
+
+    >>> print(render_json_lines({"shape": [3, 4], "attributes": {}}).decode())
+    {
+      "shape": [3, 4],
+      "attributes": {}
+    }
     """
     _check_writable(members, 1)
     try:
-        text = json.dumps(members, indent=indent, sort_keys=sort_keys, default=_scalar, allow_nan=bare_constants)
+        lines = [f"  {_encode(member)}: {_encode(value)}" for member, value in members.items()]
     except ValueError as exc:
         raise ValueError("NaN and infinities are not JSON; as text, such as 'NaN', they can be stored") from exc
+    return _readable("{\n" + ",\n".join(lines) + "\n}")
+
+
+def _readable(text):
     raw = text.encode("ascii")
     if len(raw) > MAX_NBYTES:
         raise ValueError(f"a document of {len(raw)} bytes, at most {MAX_NBYTES} are read")
@@ -234,6 +245,9 @@ def _scalar(value):
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":
         return value.item()
     raise TypeError(f"a {type(value).__name__} is no JSON value: {value!r:.60}")
+
+
+_encode = json.JSONEncoder(default=_scalar, allow_nan=False, check_circular=False).encode
 
 
 def _check_writable(value, depth):

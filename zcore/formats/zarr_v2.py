@@ -31,6 +31,7 @@ from zcore.formats import zarr_v2_consolidated
 from zcore.formats.json_documents import Document, render_json
 from zcore.formats.zarr_v2_chain import ChainBuilder, from_chain, to_chain
 from zcore.formats.zarr_v2_codecs import unknown_parameters
+from zcore.formats.zarr_v2_consolidated import GROUP_MEMBERS
 from zcore.formats.zarr_v2_fill import parse_fill, parse_object_fill, render_fill, render_object_fill
 from zcore.formats.zarr_v2_new import new_array, new_group
 from zcore.model.chunk_keys import ChunkKeyEncoding
@@ -150,8 +151,10 @@ def _parse_array(document, attributes=None):
     extra = {member: value for member, value in members.items() if member not in _MEMBERS}
     ours = _spelled(codecs, dtype, len(shape), separator)
     for member in _SPELLINGS:
-        if member in members and members[member] != ours.get(member) and members[member] != []:
-            extra[member] = members[member]
+        stood = members.get(member)
+        stood = None if stood == [] else stood
+        if stood != ours.get(member) and (stood is not None or member in ours):
+            extra[member] = stood
     return document.checked("chunks", lambda: ArrayMetadata(
         shape, dtype, chunk_shape, _CHUNK_KEYS[separator], codecs, fill_value, raw_fill, 2, attributes, extra=extra,
     ))
@@ -226,7 +229,7 @@ def render_array(metadata):
 
 def render_group(metadata):
     """Return the `.zgroup` document of a group; its attributes are no part of it."""
-    return render_json(_group_members(metadata))
+    return render_json(GROUP_MEMBERS)
 
 
 def render_attributes(attributes):
@@ -251,7 +254,7 @@ def render_consolidated(metadata):
     ValueError, TypeError, UnsupportedError
         As `render_array` and `render_attributes`.
     """
-    return render_json(zarr_v2_consolidated.members_of(metadata, _array_members, _group_members))
+    return render_json(zarr_v2_consolidated.members_of(metadata, _array_members))
 
 
 def _array_members(metadata):
@@ -287,8 +290,10 @@ def _spelled(codecs, dtype, ndim, separator):
 
 def _means(members, metadata):
     """Return whether members of a document, as they stood there, still mean what the metadata say."""
-    dtype = _OBJECT if has_varying_items(metadata.dtype) else metadata.dtype
-    chain = to_chain(members["order"], members["filters"], members["compressor"], dtype, metadata.ndim)
+    try:
+        chain = to_chain(members["order"], members["filters"], members["compressor"], metadata.dtype, metadata.ndim)
+    except (ValueError, UnsupportedError):
+        return False
     return chain == metadata.codecs and members.get("dimension_separator", ".") == metadata.chunk_keys.separator
 
 
@@ -298,7 +303,3 @@ def _fill_member(metadata):
     if has_varying_items(metadata.dtype):
         return render_object_fill(_object_codec(metadata.codecs), metadata.fill_value)
     return render_fill(metadata.dtype, metadata.fill_bytes)
-
-
-def _group_members(metadata):
-    return {"zarr_format": 2}

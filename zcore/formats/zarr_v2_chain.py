@@ -154,9 +154,9 @@ def from_chain(codecs, dtype, ndim):
     order = "C"
     if codecs and codecs[0].name == "transpose":
         permutation = list(codecs.pop(0).configuration.get("order", ()))
-        if permutation == list(range(ndim - 1, -1, -1)):
+        if permutation != list(range(ndim)):
             order = "F"
-        elif permutation != list(range(ndim)):
+        if permutation not in (list(range(ndim)), list(range(ndim - 1, -1, -1))):
             raise ValueError(f"a Zarr v2 array is stored in C or F order, not transposed by {permutation}")
     elements = _Elements(dtype)
     configs = []

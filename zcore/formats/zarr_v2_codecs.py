@@ -180,6 +180,9 @@ def to_spec(id, parameters, itemsize):
 def from_spec(spec, itemsize):
     """Return the codec as a v2 document has it, as numcodecs writes it.
 
+    An item size that a codec records stays out of the document if it is that of the items it is given, `itemsize`; if
+    this is None, nobody knows that yet.
+
     Raises : ValueError, if Zarr v2 has no such codec.
 
     >>> from_spec(CodecSpec("numcodecs.zlib", {"level": 3}), 4)
@@ -220,6 +223,6 @@ def _blosc_v2(configuration, itemsize):
         configuration["shuffle"] = BLOSC_SHUFFLES.index(shuffle)
     elif shuffle is None:
         configuration["shuffle"] = BLOSC_AUTO_SHUFFLE
-    if configuration.get("typesize") == _blosc_typesize(itemsize):
+    if itemsize is not None and configuration.get("typesize") == _blosc_typesize(itemsize):
         del configuration["typesize"]  # numcodecs takes that of the data, and old ones know no such parameter
     return configuration

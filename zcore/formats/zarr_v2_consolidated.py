@@ -15,6 +15,7 @@ from zcore.formats.json_documents import Document
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 
 FORMAT = 1
+GROUP_MEMBERS = {"zarr_format": 2}  # of a `.zgroup` document, all that it has
 _ARRAY, _GROUP, _ATTRIBUTES = ".zarray", ".zgroup", ".zattrs"
 
 
@@ -119,30 +120,30 @@ def _inner(outer, path, found, name):
     return Document.within(outer, members, inside)
 
 
-def members_of(metadata, array_members, group_members):
+def members_of(metadata, array_members):
     """Return the members of the `.zmetadata` document of a group.
 
     Parameters
     ----------
     metadata : GroupMetadata
-    array_members, group_members : callable
-        Return the members of a node's own document.
+    array_members : callable
+        Returns the members of an array's own document.
     """
     copies = {}
     nodes = metadata.consolidated or {}
-    _put(copies, "", metadata, array_members, group_members)
+    _put(copies, "", metadata, array_members)
     for path in nodes:
         if isinstance(nodes, Consolidated):
             copies |= {f"{path}/{name}": members for name, members in nodes.documents(path).items()}
         else:
-            _put(copies, path + "/", nodes[path], array_members, group_members)
+            _put(copies, path + "/", nodes[path], array_members)
     return {"zarr_consolidated_format": FORMAT, "metadata": copies}
 
 
-def _put(copies, prefix, node, array_members, group_members):
+def _put(copies, prefix, node, array_members):
     if type(node) is ArrayMetadata:
         copies[prefix + _ARRAY] = array_members(node)
     else:
-        copies[prefix + _GROUP] = group_members(node)
+        copies[prefix + _GROUP] = GROUP_MEMBERS
     if node.attributes:
         copies[prefix + _ATTRIBUTES] = node.attributes

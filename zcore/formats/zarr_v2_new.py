@@ -81,11 +81,11 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
         order, configs, compressor = from_chain([_spec(codec) for codec in codecs], stored, len(shape))
     else:
         is_auto = isinstance(compressors, str) and compressors == "auto"
-        configs = _configs(filters, stored) + _configs(serializer, stored)
+        configs = _configs(filters) + _configs(serializer)
         compressor = None
         if dtype.kind == "T" and not any(kind_of(config.get("id")) == SERIALIZER for config in configs):
             configs.insert(0, {"id": "vlen-utf8"})
-        configs += [DEFAULT_COMPRESSOR] if is_auto else _configs(compressors, stored)
+        configs += [DEFAULT_COMPRESSOR] if is_auto else _configs(compressors)
     chain = to_chain(order, configs, compressor, stored, len(shape))
     if stored is _OBJECT:
         stored, fill_value, raw_fill = _object_fill(chain, fill_value)
@@ -105,7 +105,7 @@ def new_group(attributes=None):
     return GroupMetadata(2, attributes)
 
 
-def _configs(codecs, dtype):
+def _configs(codecs):
     """Return codecs, however they are named, as v2 documents have them; "auto" and `bytes` say nothing there."""
     if codecs is None or (isinstance(codecs, str) and codecs == "auto"):
         return []
@@ -118,7 +118,7 @@ def _configs(codecs, dtype):
         elif hasattr(codec, "get_config"):
             configs.append(codec.get_config())
         elif (spec := _spec(codec)).name != "bytes":
-            configs.append(from_spec(spec, dtype.itemsize))
+            configs.append(from_spec(spec, None))
     return configs
 
 

@@ -55,7 +55,7 @@ def _integers(values, what, minimum):
 
 def has_varying_items(dtype):
     """Return whether the items of a type have no fixed number of bytes: strings, and objects."""
-    return dtype.kind in "OT"
+    return dtype.kind in "TO"
 
 
 class CodecSpec(Value):

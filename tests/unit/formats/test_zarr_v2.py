@@ -189,7 +189,9 @@ def test_other_members_of_a_group_are_ignored_with_a_warning():
     assert group == GroupMetadata(2)
 
 
-@pytest.mark.parametrize("raw", [b"{}", b'{"zarr_format": 3}', b'{"zarr_format": 1}', b'{"zarr_format": "2"}', b"[]", b""])
+@pytest.mark.parametrize("raw", [
+    b"{}", b'{"zarr_format": 3}', b'{"zarr_format": 1}', b'{"zarr_format": "2"}', b"[]", b"",
+])
 def test_group_of_another_version_is_refused(raw):
     """V2-GRP-01"""
     with pytest.raises(MetadataError) as caught:
