@@ -1,0 +1,305 @@
+"""The Zarr v2 format: arrays and groups in a hierarchy, every chunk an object of its own.
+
+::
+
+    example.zarr/
+        .zgroup             JSON: {"zarr_format": 2}
+        .zattrs             JSON: the user's attributes                                    (may be absent: none)
+        .zmetadata          JSON: copies of all documents below                            (may be absent; practice)
+        a/.zarray           JSON: zarr_format shape chunks dtype compressor fill_value order filters
+                            and, if it is not ".", dimension_separator
+        a/.zattrs
+        a/4.2  or  a/4/2    chunk (4, 2): full shape also at the border                    (may be absent: fill value)
+
+Source: Zarr storage specification version 2, and what zarr-python 2 and 3 read and write. `order`, `filters` and
+`compressor` are read as a codec chain (`zarr_v2_chain`). Where files decide what the text leaves open:
+
+- Members that the text does not name are kept when the document is rewritten; the opposite of v3.
+- A document without `filters` or `fill_value` is read with a warning, as if they were null.
+- Objects of `vlen-utf8` are strings, others stay objects. What needs unpickling is refused.
+- Chunk lengths of 0, which old programs wrote where the array has length 0, are read as 1.
+
+What is rewritten is written as zarr-python 2 does (indent 4, sorted), and the codecs as they stood there, though
+several spellings mean the same: those that differ from ours travel in the metadata's `extra`.
+"""
+import warnings
+
+import numpy as np
+
+from zcore.errors import UnsupportedError
+from zcore.formats import zarr_v2_consolidated
+from zcore.formats.json_documents import Document, render_json
+from zcore.formats.zarr_v2_chain import ChainBuilder, from_chain, to_chain
+from zcore.formats.zarr_v2_codecs import unknown_parameters
+from zcore.formats.zarr_v2_consolidated import GROUP_MEMBERS
+from zcore.formats.zarr_v2_fill import parse_fill, parse_object_fill, render_fill, render_object_fill
+from zcore.formats.zarr_v2_new import new_array, new_group
+from zcore.model.chunk_keys import ChunkKeyEncoding
+from zcore.model.dtypes import from_descr, to_descr
+from zcore.model.fill_value import fill_scalar
+from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape, has_varying_items
+
+__all__ = [
+    "array_document", "attributes_document", "consolidated_document", "group_document", "name", "new_array",
+    "new_group", "node_documents", "parse_array", "parse_attributes", "parse_consolidated", "parse_group", "parse_node",
+    "render_array", "render_attributes", "render_consolidated", "render_group",
+]
+
+name = 2
+array_document = ".zarray"
+group_document = ".zgroup"
+attributes_document = ".zattrs"
+consolidated_document = ".zmetadata"
+node_documents = (".zarray", ".zgroup")  # where both lie in one place, the first one counts
+
+_OBJECT = np.dtype(object)
+_SPELLINGS = ("order", "filters", "compressor", "dimension_separator")  # members that `extra` may hold as they stood
+_MEMBERS = frozenset(("zarr_format", "shape", "chunks", "dtype", "fill_value", *_SPELLINGS))
+_CHUNK_KEYS = {separator: ChunkKeyEncoding.v2(separator) for separator in ("/", ".")}
+
+
+def parse_node(document, raw, path):
+    """Return the `ArrayMetadata` or `GroupMetadata` that a document describes, whose name is one of `node_documents`.
+
+    Raises : MetadataError, UnsupportedError as `parse_array`.
+    """
+    return parse_array(raw, path) if document == array_document else parse_group(raw, path)
+
+
+def parse_array(raw, path):
+    """Return the metadata that a `.zarray` document describes; its `attributes` are None.
+
+    Parameters
+    ----------
+    raw : bytes
+        The document.
+    path : str
+        Of the array, for messages.
+
+    Raises
+    ------
+    MetadataError
+        If the document breaks a rule; it names the member.
+    UnsupportedError
+        If zcore cannot read the type, or never runs a codec.
+    """
+    return _parse_array(Document(raw, path, array_document, bare_constants=("fill_value",)))
+
+
+def parse_group(raw, path):
+    """Return the metadata that a `.zgroup` document describes; its `attributes` are None.
+
+    Raises : MetadataError, if it is no object of `zarr_format` 2. Other members are ignored with a warning.
+    """
+    return _parse_group(Document(raw, path, group_document))
+
+
+def parse_attributes(raw, path):
+    """Return the attributes that a `.zattrs` document holds; none when it is absent (None).
+
+    Raises : MetadataError, if it is not a JSON object.
+    """
+    return {} if raw is None else Document(raw, path, attributes_document, bare_constants=True).members
+
+
+def parse_consolidated(raw, path):
+    """Return the metadata of a group as its `.zmetadata` document repeats it, with all nodes below.
+
+    Parameters
+    ----------
+    raw : bytes
+    path : str
+        Of the group, for messages.
+
+    Returns
+    -------
+    GroupMetadata
+        Its `consolidated` maps the paths of the nodes below to their metadata. Here attributes are part of the
+        metadata, of the group and of each node. A node is parsed when it is asked for, so that one that zcore cannot
+        read spoils no other.
+
+    Raises
+    ------
+    MetadataError
+        If it is no consolidated metadata of format 1, or repeats no group.
+    """
+    document = Document(raw, path, consolidated_document, bare_constants=True)
+    return zarr_v2_consolidated.parse(document, _parse_array, _parse_group)
+
+
+def _parse_array(document, attributes=None):
+    members = document.members
+    document.integer("zarr_format", 2, 2)
+    shape = document.checked("shape", check_shape, document.integers("shape", 0))
+    chunk_shape = document.checked("chunks", _chunk_shape, document.integers("chunks", 0), shape)
+    dtype = document.checked("dtype", _parse_dtype, document.required("dtype"))
+    order = document.choice("order", ("C", "F"))
+    codecs = _parse_chain(document, order, dtype, len(shape))
+    separator = document.choice("dimension_separator", ("/", ".")) if "dimension_separator" in members else "."
+    if "fill_value" not in members:
+        warnings.warn(f"{document.where()}: member 'fill_value' is missing; read as null", stacklevel=2)
+    fill_value = members.get("fill_value")
+    if has_varying_items(dtype):
+        object_codec = _object_codec(codecs)
+        fill_value = document.checked("fill_value", parse_object_fill, object_codec, fill_value)
+        raw_fill = b""
+        if object_codec == "vlen-utf8":
+            dtype = np.dtypes.StringDType()
+    else:
+        raw_fill = document.checked("fill_value", parse_fill, dtype, fill_value)
+        fill_value = None if fill_value is None else fill_scalar(dtype, raw_fill)
+    extra = {member: value for member, value in members.items() if member not in _MEMBERS}
+    ours = _spelled(codecs, dtype, len(shape), separator)
+    for member in _SPELLINGS:
+        stood = members.get(member)
+        stood = None if stood == [] else stood
+        if stood != ours.get(member) and (stood is not None or member in ours):
+            extra[member] = stood
+    return document.checked("chunks", lambda: ArrayMetadata(
+        shape, dtype, chunk_shape, _CHUNK_KEYS[separator], codecs, fill_value, raw_fill, 2, attributes, extra=extra,
+    ))
+
+
+def _chunk_shape(lengths, shape):
+    if 0 in lengths and len(lengths) == len(shape):
+        lengths = [chunk or int(length == 0) for chunk, length in zip(lengths, shape, strict=True)]
+    return check_chunk_shape(lengths, shape)
+
+
+def _parse_dtype(descr):
+    if descr == "|O":
+        return _OBJECT
+    dtype = from_descr(descr)
+    if dtype.itemsize == 0:
+        raise UnsupportedError(f"items of {descr!r:.60} have no bytes", feature="items of no bytes")
+    return dtype
+
+
+def _parse_chain(document, order, dtype, ndim):
+    members = document.members
+    if "filters" not in members:
+        warnings.warn(f"{document.where()}: member 'filters' is missing; read as null", stacklevel=2)
+    filters = members.get("filters")
+    if filters == []:
+        warnings.warn(f"{document.where()}: member 'filters' is an empty list; read as null", stacklevel=2)
+    if not (filters is None or type(filters) is list):
+        raise document.unexpected("filters", "null or a list of codecs")
+    compressor = document.required("compressor")
+    builder = ChainBuilder(order, dtype, ndim)
+    for config in filters or ():
+        document.checked("filters", builder.add, config)
+    if compressor is not None:
+        document.checked("compressor", builder.add, compressor)
+    for config in [*(filters or ()), compressor or {"id": ""}]:
+        if unknown := unknown_parameters(config):
+            warnings.warn(f"{document.where()}: codec {config['id']!r} has no parameter {', '.join(unknown)}; ignored",
+                          stacklevel=2)
+    return document.checked("filters", builder.finished)
+
+
+def _object_codec(codecs):
+    """Return the name of the codec that makes bytes, or numbers, of objects."""
+    return codecs[1 if codecs[0].name == "transpose" else 0].name
+
+
+def _parse_group(document, attributes=None):
+    document.integer("zarr_format", 2, 2)
+    others = document.members.keys() - {"zarr_format"}
+    if document.inside:
+        others.discard("consolidated_metadata")  # zarr-python 3 leaves it in the copies
+    if others:
+        warnings.warn(f"{document.where()}: members {sorted(others)} are ignored; a group has only 'zarr_format'",
+                      stacklevel=2)
+    return GroupMetadata(2, attributes)
+
+
+def render_array(metadata):
+    """Return the `.zarray` document of an array; its attributes are no part of it.
+
+    Raises
+    ------
+    ValueError
+        If the format cannot express it: other chunk keys, dimension names, a chain that is not order, filters and
+        compressor.
+    UnsupportedError
+        If the type has no fixed, portable bytes, and no codec makes bytes of it.
+    """
+    return render_json(_array_members(metadata))
+
+
+def render_group(metadata):
+    """Return the `.zgroup` document of a group; its attributes are no part of it."""
+    return render_json(GROUP_MEMBERS)
+
+
+def render_attributes(attributes):
+    """Return the `.zattrs` document of a dict of attributes.
+
+    Raises : TypeError, if a name is not a string or a value is not JSON's.
+    """
+    return render_json(attributes)
+
+
+def render_consolidated(metadata):
+    """Return the `.zmetadata` document of a group.
+
+    Parameters
+    ----------
+    metadata : GroupMetadata
+        With all nodes below in its `consolidated`, a mapping of their paths to `ArrayMetadata` and `GroupMetadata`,
+        each with its attributes.
+
+    Raises
+    ------
+    ValueError, TypeError, UnsupportedError
+        As `render_array` and `render_attributes`.
+    """
+    return render_json(zarr_v2_consolidated.members_of(metadata, _array_members))
+
+
+def _array_members(metadata):
+    dtype, ndim = metadata.dtype, metadata.ndim
+    if metadata.dimension_names is not None:
+        raise ValueError("a Zarr v2 array has no dimension names (xarray reads the attribute '_ARRAY_DIMENSIONS')")
+    separator = metadata.chunk_keys.separator
+    if _CHUNK_KEYS.get(separator) != metadata.chunk_keys:
+        raise ValueError(f"the chunks of a Zarr v2 array are named by indices joined by '.' or '/', not by "
+                         f"{metadata.chunk_keys!r}")
+    members = {
+        "zarr_format": 2, "shape": metadata.shape, "chunks": metadata.chunk_shape,
+        "dtype": "|O" if has_varying_items(dtype) else to_descr(dtype), "fill_value": _fill_member(metadata),
+        **_spelled(metadata.codecs, dtype, ndim, separator),
+    }
+    stood = {member: metadata.extra[member] for member in _SPELLINGS if member in metadata.extra}
+    if stood and _means(members | stood, metadata):
+        members |= stood
+    own = _MEMBERS.difference(_SPELLINGS).intersection(metadata.extra)
+    if own:
+        raise ValueError(f"extra members {sorted(own)} are the format's own")
+    return {member: value for member, value in metadata.extra.items() if member not in _MEMBERS} | members
+
+
+def _spelled(codecs, dtype, ndim, separator):
+    """Return the members that say the same in several ways, as zarr-python 2 writes them."""
+    order, filters, compressor = from_chain(codecs, dtype, ndim)
+    members = {"order": order, "filters": filters, "compressor": compressor}
+    if separator != ".":
+        members["dimension_separator"] = separator
+    return members
+
+
+def _means(members, metadata):
+    """Return whether members of a document, as they stood there, still mean what the metadata say."""
+    try:
+        chain = to_chain(members["order"], members["filters"], members["compressor"], metadata.dtype, metadata.ndim)
+    except (ValueError, UnsupportedError):
+        return False
+    return chain == metadata.codecs and members.get("dimension_separator", ".") == metadata.chunk_keys.separator
+
+
+def _fill_member(metadata):
+    if metadata.fill_value is None:
+        return None
+    if has_varying_items(metadata.dtype):
+        return render_object_fill(_object_codec(metadata.codecs), metadata.fill_value)
+    return render_fill(metadata.dtype, metadata.fill_bytes)

@@ -1,0 +1,228 @@
+"""The codecs of Zarr v2 documents, one by one: ``{"id": "zlib", "level": 1}`` ↔ `CodecSpec` in Zarr v3's terms.
+
+Source: v2.0, "Metadata" (compressor, filters: objects with a string `id`, everything else is the codec's own), and the
+codecs' parameters as numcodecs records them. What a document leaves out gets numcodecs' default; a parameter that a
+known codec does not have is ignored, since v2 has no strictness.
+
+A codec that v3 or its registry has too is named as there (``blosc``, ``zstd``, ``gzip``, ``crc32c``, ``bitround``,
+``vlen-utf8``, ``vlen-bytes``), with v3's configuration; all others are ``numcodecs.<id>``, configured as in v2. v2's
+`packbits` is not v3's: it packs the most significant bit first.
+
+Codecs that nothing is known of are kept as they are, for whoever has installed them.
+"""
+from zcore.errors import UnsupportedError
+from zcore.model.dtypes import from_typestr
+from zcore.model.metadata import CodecSpec
+
+ARRAY, SERIALIZER, BYTES = "array to array", "array to bytes", "bytes to bytes"
+
+BLOSC_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
+BLOSC_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")  # v3's name of 0, 1, 2
+BLOSC_AUTO_SHUFFLE = -1  # numcodecs: bits for items of one byte, bytes for others
+
+_REQUIRED = object()
+_OF_DTYPE = object()  # the default of `astype`: what `dtype` is
+_REFUSED = {
+    "pickle": "unpickling runs whatever code the data name",
+    "json": "its layout is older than that of 'json2'",
+    "msgpack": "its layout is older than that of 'msgpack2'",
+}
+
+
+def _integer(minimum, maximum):
+    def read(value):
+        if type(value) is not int or not minimum <= value <= maximum:
+            raise ValueError(f"expected an integer from {minimum} to {maximum}")
+        return value
+    return read
+
+
+def _one_of(*choices):
+    def read(value):
+        if value not in choices or type(value) is not type(choices[0]):
+            raise ValueError(f"expected one of {', '.join(map(str, choices))}")
+        return value
+    return read
+
+
+def _number(value):
+    if type(value) not in (int, float) or value - value != 0:
+        raise ValueError("expected a finite number")
+    return value
+
+
+def _labels(value):
+    if type(value) is not list or not all(type(label) is str for label in value):
+        raise ValueError("expected a list of strings")
+    return value
+
+
+def _typestr(value):
+    if type(value) is not str:
+        raise ValueError("expected a data type")
+    return from_typestr(value, "<").str
+
+
+def _typestr_or_object(value):
+    return "|O" if value in ("|O", "O", "object") else _typestr(value)
+
+
+_ANY_INT32 = _integer(-2**31, 2**31 - 1)
+_DTYPES = {"dtype": (_REQUIRED, _typestr), "astype": (_OF_DTYPE, _typestr)}
+_LOCATION = _one_of("start", "end")
+
+# id: (kind, v3's name or None, parameters or None: all are taken); parameter: (default, how it is read).
+_CODECS = {
+    "delta": (ARRAY, None, _DTYPES),
+    "fixedscaleoffset": (ARRAY, None, {"offset": (_REQUIRED, _number), "scale": (_REQUIRED, _number), **_DTYPES}),
+    "quantize": (ARRAY, None, {"digits": (_REQUIRED, _ANY_INT32), **_DTYPES}),
+    "bitround": (ARRAY, "bitround", {"keepbits": (_REQUIRED, _integer(0, 52))}),
+    "astype": (ARRAY, None, {"encode_dtype": (_REQUIRED, _typestr), "decode_dtype": (_REQUIRED, _typestr)}),
+    "packbits": (ARRAY, None, {}),
+    "categorize": (ARRAY, None, {"labels": (_REQUIRED, _labels), "dtype": (_REQUIRED, _typestr_or_object),
+                                 "astype": ("|u1", _typestr)}),
+    "vlen-utf8": (SERIALIZER, "vlen-utf8", {}),
+    "vlen-bytes": (SERIALIZER, "vlen-bytes", {}),
+    "vlen-array": (SERIALIZER, None, {"dtype": (_REQUIRED, _typestr)}),
+    "json2": (SERIALIZER, None, None),
+    "msgpack2": (SERIALIZER, None, None),
+    "zfpy": (SERIALIZER, None, None),
+    "pcodec": (SERIALIZER, None, None),
+    "blosc": (BYTES, "blosc", {
+        "cname": ("lz4", _one_of(*BLOSC_COMPRESSORS)), "clevel": (5, _integer(0, 9)), "shuffle": (1, _integer(-1, 2)),
+        "blocksize": (0, _integer(0, 2**31 - 17)), "typesize": (None, _integer(1, 2**31 - 1)),
+    }),
+    "zstd": (BYTES, "zstd", {"level": (0, _integer(-131072, 22)), "checksum": (False, _one_of(False, True))}),
+    "gzip": (BYTES, "gzip", {"level": (1, _integer(-1, 9))}),
+    "lz4": (BYTES, None, {"acceleration": (1, _ANY_INT32)}),
+    "zlib": (BYTES, None, {"level": (1, _integer(-1, 9))}),
+    "bz2": (BYTES, None, {"level": (1, _integer(1, 9))}),
+    "lzma": (BYTES, None, None),
+    "shuffle": (BYTES, None, {"elementsize": (4, _integer(0, 2**31 - 1))}),
+    "fletcher32": (BYTES, None, {}),
+    "crc32": (BYTES, None, {"location": ("start", _LOCATION)}),
+    "adler32": (BYTES, None, {"location": ("start", _LOCATION)}),
+    "crc32c": (BYTES, "crc32c", {"location": ("end", _LOCATION)}),
+    "jenkins_lookup3": (BYTES, None, None),
+    "base64": (BYTES, None, {}),
+}
+# What numcodecs records only where it is not the default, and zarr-python 3 of zstd's.
+_UNRECORDED_DEFAULTS = {("crc32", "location"), ("adler32", "location"), ("crc32c", "location"), ("zstd", "checksum"),
+                        ("blosc", "typesize")}
+_IDS = {codec[1]: id for id, codec in _CODECS.items() if codec[1] is not None}
+# Which codec of a chain is the document's compressor, where it comes last.
+COMPRESSORS = frozenset(("blosc", "zstd", "gzip", "lz4", "zlib", "bz2", "lzma", "zfpy", "pcodec"))
+OBJECT_CODECS = frozenset(("vlen-utf8", "vlen-bytes", "vlen-array"))  # of objects alone
+
+
+def kind_of(id):
+    """Return whether the codec goes from array to array, array to bytes, or, as unknown ones, bytes to bytes."""
+    return _CODECS[id][0] if id in _CODECS else BYTES
+
+
+def read_config(config):
+    """Return `(id, parameters)` of a codec as a document has it, every known parameter checked and spelled out.
+
+    Raises
+    ------
+    ValueError
+        If it is no object with a string `id`, or a parameter of a known codec is missing or out of its range.
+    UnsupportedError
+        If it is one of the codecs that are never run.
+    """
+    if type(config) is not dict or type(config.get("id")) is not str or not config["id"]:
+        raise ValueError(f"expected codecs as objects with a string 'id', found {config!r:.60}")
+    id = config["id"]
+    if id in _REFUSED:
+        raise UnsupportedError(f"the codec {id!r} is never run: {_REFUSED[id]}", feature=f"codec {id}")
+    known = _CODECS[id][2] if id in _CODECS else None
+    if known is None:
+        return id, {name: value for name, value in config.items() if name != "id"}
+    parameters = {}
+    for name, (default, read) in known.items():
+        value = config.get(name)
+        if value is None:
+            if default is _REQUIRED:
+                raise ValueError(f"{name!r} of codec {id!r}: expected this mandatory parameter, found none")
+            parameters[name] = parameters["dtype"] if default is _OF_DTYPE else default
+            continue
+        try:
+            parameters[name] = read(value)
+        except ValueError as exc:
+            raise ValueError(f"{name!r} of codec {id!r}: {exc}, found {value!r:.60}") from exc
+    return id, parameters
+
+
+def unknown_parameters(config):
+    """Return the names of parameters that a known codec does not have, sorted; `read_config` leaves them out."""
+    known = _CODECS[config["id"]][2] if config["id"] in _CODECS else None
+    return [] if known is None else sorted(config.keys() - known.keys() - {"id"})
+
+
+def to_spec(id, parameters, itemsize):
+    """Return the `CodecSpec` of a codec that `read_config` has read, for items of `itemsize` bytes."""
+    name = _CODECS[id][1] if id in _CODECS else None
+    if name == "blosc":
+        return CodecSpec("blosc", _blosc_v3(parameters, itemsize))
+    if name == "gzip" and parameters["level"] < 0:
+        return CodecSpec("gzip", {"level": 6})  # zlib's meaning of -1
+    if name == "crc32c" and parameters["location"] == "start":
+        name = None
+    elif name == "zstd":
+        return CodecSpec("zstd", parameters)
+    parameters = {
+        key: value for key, value in parameters.items()
+        if (id, key) not in _UNRECORDED_DEFAULTS or value != _CODECS[id][2][key][0]
+    }
+    return CodecSpec(name or f"numcodecs.{id}", parameters)
+
+
+def from_spec(spec, itemsize):
+    """Return the codec as a v2 document has it, as numcodecs writes it.
+
+    An item size that a codec records stays out of the document if it is that of the items it is given, `itemsize`; if
+    this is None, nobody knows that yet.
+
+    Raises : ValueError, if Zarr v2 has no such codec.
+
+    >>> from_spec(CodecSpec("numcodecs.zlib", {"level": 3}), 4)
+    {'id': 'zlib', 'level': 3}
+    """
+    name, configuration = spec.name, spec.configuration
+    id = _IDS.get(name) or name.removeprefix("numcodecs.")
+    if id == name and name not in _IDS:
+        raise ValueError(f"a Zarr v2 array cannot record the codec {name!r}")
+    if name == "blosc":
+        configuration = _blosc_v2(configuration, itemsize)
+    id, parameters = read_config({**configuration, "id": id})
+    known = _CODECS[id][2] if id in _CODECS else None
+    return {"id": id, **{
+        key: value for key, value in parameters.items()
+        if (id, key) not in _UNRECORDED_DEFAULTS or value != known[key][0]
+    }}
+
+
+def _blosc_typesize(itemsize):
+    return itemsize if itemsize <= 255 else 1  # what c-blosc makes of larger ones
+
+
+def _blosc_v3(parameters, itemsize):
+    shuffle = parameters["shuffle"]
+    if shuffle == BLOSC_AUTO_SHUFFLE:
+        shuffle = 2 if itemsize == 1 else 1
+    return {
+        "typesize": parameters["typesize"] or _blosc_typesize(itemsize), "cname": parameters["cname"],
+        "clevel": parameters["clevel"], "shuffle": BLOSC_SHUFFLES[shuffle], "blocksize": parameters["blocksize"],
+    }
+
+
+def _blosc_v2(configuration, itemsize):
+    configuration = dict(configuration)
+    shuffle = configuration.get("shuffle")
+    if shuffle in BLOSC_SHUFFLES:
+        configuration["shuffle"] = BLOSC_SHUFFLES.index(shuffle)
+    elif shuffle is None:
+        configuration["shuffle"] = BLOSC_AUTO_SHUFFLE
+    if itemsize is not None and configuration.get("typesize") == _blosc_typesize(itemsize):
+        del configuration["typesize"]  # numcodecs takes that of the data, and old ones know no such parameter
+    return configuration

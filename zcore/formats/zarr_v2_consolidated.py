@@ -1,0 +1,149 @@
+"""Copies of all documents below a Zarr v2 group, in one: ``.zmetadata`` (zarr-python's practice, not in the text).
+
+::
+
+    {"zarr_consolidated_format": 1, "metadata": {".zgroup": {…}, ".zattrs": {…}, "a/.zarray": {…}, "a/.zattrs": {…}}}
+
+The copies may be older than the documents. Reference sets in Parquet have the same member without the format's number,
+but with `record_size`; some old writers put each document in as a string.
+"""
+import warnings
+from bisect import bisect_left
+from collections.abc import Mapping
+
+from zcore.formats.json_documents import Document
+from zcore.model.metadata import ArrayMetadata, GroupMetadata
+
+FORMAT = 1
+GROUP_MEMBERS = {"zarr_format": 2}  # of a `.zgroup` document, all that it has
+_ARRAY, _GROUP, _ATTRIBUTES = ".zarray", ".zgroup", ".zattrs"
+
+
+class Consolidated(Mapping):
+    """The nodes below a group: `ArrayMetadata` and `GroupMetadata` by their path relative to it.
+
+    A group in it holds in turn, as its `consolidated`, what lies below that group. Asking for a node raises
+    MetadataError or UnsupportedError as opening it would.
+    """
+
+    __slots__ = ("_node", "_documents", "_paths", "_prefix", "_start", "_stop")
+
+    def __init__(self, node, documents, paths, prefix=""):
+        self._node = node  # makes metadata of the documents at a path
+        self._documents = documents
+        self._paths = paths  # all of them, sorted: what lies below a group is a range
+        self._prefix = prefix
+        self._start = bisect_left(paths, prefix or "\0")
+        self._stop = bisect_left(paths, prefix[:-1] + "0") if prefix else len(paths)  # "0" comes right after "/"
+
+    def __len__(self):
+        return self._stop - self._start
+
+    def __iter__(self):
+        skipped = len(self._prefix)
+        return (path[skipped:] for path in self._paths[self._start:self._stop])
+
+    def __contains__(self, path):
+        return type(path) is str and path != "" and self._prefix + path in self._documents
+
+    def __getitem__(self, path):
+        if path not in self:
+            raise KeyError(path)
+        full = self._prefix + path
+        node = self._node(full)
+        if type(node) is GroupMetadata:
+            node = node.replace(consolidated=Consolidated(self._node, self._documents, self._paths, full + "/"))
+        return node
+
+    def documents(self, path):
+        """Return the members of a node's documents by their names, unparsed."""
+        return self._documents[self._prefix + path]
+
+    def __repr__(self):
+        return f"Consolidated({list(self)!r:.200})"
+
+
+def parse(document, parse_array, parse_group):
+    """Return the `GroupMetadata` of a `.zmetadata` document.
+
+    Parameters
+    ----------
+    document : Document
+    parse_array, parse_group : callable
+        Make metadata of a Document and a dict of attributes.
+
+    Raises
+    ------
+    MetadataError
+        If it has another format, a key in it is impossible, or it repeats no group.
+    """
+    if "record_size" not in document.members or "zarr_consolidated_format" in document.members:
+        document.integer("zarr_consolidated_format", FORMAT, FORMAT)
+    copies = document.required("metadata")
+    if type(copies) is not dict:
+        raise document.unexpected("metadata", "an object")
+    documents = {}
+    for key, members in copies.items():
+        path, _, name = key.rpartition("/")
+        if name not in (_ARRAY, _GROUP, _ATTRIBUTES):
+            continue
+        if path and any([not part.strip(".") for part in path.split("/")]):
+            raise document.error("metadata", f"{key!r:.60} is not the key of a document")
+        documents.setdefault(path, {})[name] = members
+    documents = {path: found for path, found in documents.items() if _ARRAY in found or _GROUP in found}
+
+    def node(path):
+        found = documents[path]
+        if _ATTRIBUTES in found:
+            attributes = dict(_inner(document, path, found, _ATTRIBUTES).members)
+        else:
+            attributes = {}
+        if _ARRAY not in found:
+            return parse_group(_inner(document, path, found, _GROUP), attributes)
+        if _GROUP in found:
+            warnings.warn(f"{document.where()}: {path!r:.60} is an array and a group; the array counts", stacklevel=3)
+        return parse_array(_inner(document, path, found, _ARRAY), attributes)
+
+    if _GROUP not in documents.get("", {}):
+        raise document.error("metadata", "expected the document '.zgroup' of the group itself, found none")
+    return node("").replace(consolidated=Consolidated(node, documents, sorted(documents)))
+
+
+def _inner(outer, path, found, name):
+    """Return a document within the consolidated one."""
+    members = found[name]
+    inside = f"metadata.{path}/{name}" if path else f"metadata.{name}"
+    if type(members) is str:
+        members = Document(members.encode("utf-8", "replace"), outer.path, f"{outer.name} {inside}", True).members
+    elif type(members) is not dict:
+        raise outer.error(inside, "expected an object, found another value")
+    return Document.within(outer, members, inside)
+
+
+def members_of(metadata, array_members):
+    """Return the members of the `.zmetadata` document of a group.
+
+    Parameters
+    ----------
+    metadata : GroupMetadata
+    array_members : callable
+        Returns the members of an array's own document.
+    """
+    copies = {}
+    nodes = metadata.consolidated or {}
+    _put(copies, "", metadata, array_members)
+    for path in nodes:
+        if isinstance(nodes, Consolidated):
+            copies |= {f"{path}/{name}": members for name, members in nodes.documents(path).items()}
+        else:
+            _put(copies, path + "/", nodes[path], array_members)
+    return {"zarr_consolidated_format": FORMAT, "metadata": copies}
+
+
+def _put(copies, prefix, node, array_members):
+    if type(node) is ArrayMetadata:
+        copies[prefix + _ARRAY] = array_members(node)
+    else:
+        copies[prefix + _GROUP] = GROUP_MEMBERS
+    if node.attributes:
+        copies[prefix + _ATTRIBUTES] = node.attributes

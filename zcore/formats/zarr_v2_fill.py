@@ -1,0 +1,124 @@
+"""The fill value of Zarr v2 documents (v2.0, "Fill value encoding", and practice).
+
+=====================  =======================================================================================
+type                   JSON
+=====================  =======================================================================================
+any                    null: undefined, reads as zeros or empty
+``b i u``              true or false, an integer
+``f``                  a number, or "NaN", "Infinity", "-Infinity"
+``c``                  ``[real, imaginary]``
+``m M``                an integer, the count of units; not a time is -2**63
+``S``                  Base64 of the bytes without the zeros at their end
+``V``, structured      Base64 of all bytes of the item, every field in its own byte order
+``U``                  a string
+``O``, vlen-utf8       a string
+``O``, vlen-bytes      Base64
+``O``, other codecs    whatever JSON value the element is
+=====================  =======================================================================================
+
+What older programs left is read: 0 for empty text and bytes, 0 and 1 for truth values, whole floats for integers,
+"NaT", a single number for a complex one, the bare tokens NaN and Infinity.
+"""
+from binascii import Error as Base64Error
+from binascii import a2b_base64, b2a_base64
+
+from zcore.model.fill_value import fill_bytes, fill_scalar, real_from_json, real_to_json
+
+
+def parse_fill(dtype, value):
+    """Return the bytes of the fill value that stands in a document.
+
+    Raises : ValueError, if it is none that the type can hold.
+    """
+    if value is None:
+        return bytes(dtype.itemsize)
+    kind = dtype.kind
+    if kind in "SV":
+        raw = _from_base64(value)
+        if len(raw) > dtype.itemsize:
+            raise ValueError(f"expected at most {dtype.itemsize} bytes in Base64, found {len(raw)}")
+        return raw.ljust(dtype.itemsize, b"\0")
+    if kind == "U":
+        return fill_bytes(dtype, _text(value))
+    if kind == "c" and type(value) is list and len(value) == 2:
+        value = complex(real_from_json(value[0]), real_from_json(value[1]))
+    elif isinstance(value, (list, dict)):
+        raise ValueError(f"expected a scalar, found {'a list' if type(value) is list else 'an object'}")
+    return fill_bytes(dtype, value)
+
+
+def render_fill(dtype, raw):
+    """Return the JSON value that stands for the fill value of bytes `raw`, as zarr-python 2 writes it."""
+    kind = dtype.kind
+    if kind == "S":
+        return _to_base64(raw.rstrip(b"\0"))
+    if kind == "V":
+        return _to_base64(raw)
+    scalar = fill_scalar(dtype, raw)
+    if kind == "f":
+        return _real(scalar)
+    if kind == "c":
+        return [_real(scalar.real), _real(scalar.imag)]
+    return int(scalar.view("i8")) if kind in "mM" else scalar.item()
+
+
+def parse_object_fill(codec, value):
+    """Return the element that the fill value of an array of objects stands for; None is undefined.
+
+    Parameters
+    ----------
+    codec : str
+        The name of the codec that makes bytes of objects.
+    value : object
+        From a document.
+
+    Raises
+    ------
+    ValueError
+        If it is none that the codec can hold.
+    """
+    if value is None:
+        return None
+    if codec == "vlen-utf8":
+        return _text(value)
+    if codec == "vlen-bytes":
+        return _from_base64(value)
+    return value
+
+
+def render_object_fill(codec, value):
+    """Return the JSON value that stands for an element of an array of objects.
+
+    Raises : ValueError, if the codec cannot hold it.
+    """
+    expected = {"vlen-utf8": str, "vlen-bytes": bytes}.get(codec)
+    if value is None or expected is None:
+        return value
+    if not isinstance(value, expected):
+        raise ValueError(f"expected a fill value of type {expected.__name__}, found {value!r:.60}")
+    return _to_base64(value) if expected is bytes else str(value)
+
+
+def _text(value):
+    if type(value) is int and value == 0:
+        return ""
+    if type(value) is not str:
+        raise ValueError(f"expected a string, found {value!r:.60}")
+    return value
+
+
+def _from_base64(value):
+    try:
+        return a2b_base64(_text(value), strict_mode=True)
+    except (Base64Error, ValueError) as exc:
+        raise ValueError(f"expected bytes in Base64, found {value!r:.60} ({exc})") from exc
+
+
+def _to_base64(raw):
+    return b2a_base64(raw, newline=False).decode("ascii")
+
+
+def _real(scalar):
+    """Return the number in full, 0.10000000149011612 for float32(0.1), as zarr-python writes it."""
+    value = real_to_json(scalar)
+    return value if type(value) is str else float(scalar)
