@@ -20,9 +20,8 @@ from zcore.views import view_of
 # Which document makes a directory a node of which format; the first one that is there counts. Without a module: of a
 # format that this version does not read.
 _Kind = namedtuple("_Kind", ("document", "name", "format"))
-_OTHERS = (_Kind(".zarray", "Zarr v2", None), _Kind(".zgroup", "Zarr v2", None), _Kind("meta", "Zarr v1", None))
-_KNOWN = [_Kind(document, name, format) for name, format in FORMATS.items() for document in format.node_documents]
-_KINDS = (*_KNOWN, *[kind for kind in _OTHERS if kind.document not in [known.document for known in _KNOWN]])
+_KINDS = (*[_Kind(document, name, format) for name, format in FORMATS.items() for document in format.node_documents],
+          _Kind("meta", "Zarr v1", None))
 
 
 def store_of(place, read_only, fsync, check_base=True):

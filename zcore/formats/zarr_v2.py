@@ -50,6 +50,7 @@ array_document = ".zarray"
 group_document = ".zgroup"
 attributes_document = ".zattrs"
 consolidated_document = ".zmetadata"
+chunk_directory = None  # chunks lie beside the documents
 node_documents = (".zarray", ".zgroup")  # where both lie in one place, the first one counts
 
 _OBJECT = np.dtype(object)
