@@ -14,7 +14,7 @@ except ImportError as exc:
         raise
     raise ImportError("zcore is imported from its sources, which are not built: leave this folder, or build in place "
                       "by `python -m pip install -e .`") from exc
-from zcore.api import create_array, create_group, open, open_array, open_group
+from zcore.api import consolidate_metadata, create_array, create_group, open, open_array, open_group
 from zcore.arrays import Array
 from zcore.config import __version__, get_include, show_config
 from zcore.errors import (
@@ -48,5 +48,5 @@ __all__ = [
     "Group", "InvalidKeyError", "KeyConflictError", "LockError", "MemoryStore", "MetadataError", "NodeExistsError",
     "NodeNotFoundError", "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError", "SelectionError", "StoreError",
     "TruncatedError", "UnknownCodecError", "UnsupportedError", "ZcoreError", "__version__", "blosc", "codecs", "config",
-    "create_array", "create_group", "get_include", "open", "open_array", "open_group", "show_config",
+    "consolidate_metadata", "create_array", "create_group", "get_include", "open", "open_array", "open_group", "show_config",
 ]

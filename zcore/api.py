@@ -1,8 +1,10 @@
 """The functions that make arrays and groups: open and create. Names and keywords are those of zarr-python."""
-from zcore import creation, nodes
+from zcore import consolidated, creation, nodes
 from zcore.arrays import Array
+from zcore.binding import GroupBinding
 from zcore.errors import NodeExistsError, NodeNotFoundError
 from zcore.groups import Group, node_of
+from zcore.lifecycle import read_attributes
 from zcore.options import Options, as_bool
 
 MODES = ("r", "r+", "a", "w", "w-")
@@ -215,8 +217,8 @@ def open_array(store, mode="r", **keywords):
     return found
 
 
-def open_group(store, mode="r", *, path="", zarr_format=None, attributes=None, lock=True, missing="fill", threads=None,
-               strict=True, write_empty_chunks=False, fsync=False):
+def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=None, attributes=None, lock=True,
+               missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False):
     """Open a group, or create it.
 
     Parameters
@@ -225,6 +227,9 @@ def open_group(store, mode="r", *, path="", zarr_format=None, attributes=None, l
         See `open`.
     zarr_format : {3, 2}, optional
         Of a group that is created, 3 by default; what must be there, of one that exists.
+    use_consolidated : bool, optional
+        List members by the copy of their metadata that the group has, which may be older than they are: never, or
+        always. By default where there is one. The members themselves are read from the store.
     attributes : dict, optional
         Of a group that is created.
 
@@ -236,6 +241,8 @@ def open_group(store, mode="r", *, path="", zarr_format=None, attributes=None, l
     ------
     NodeNotFoundError
         There is none, or an array.
+    ValueError
+        `use_consolidated` is true, and there is no copy.
     NodeExistsError
         Mode ``"w-"``, and a node is there.
     """
@@ -248,12 +255,36 @@ def open_group(store, mode="r", *, path="", zarr_format=None, attributes=None, l
         if found is None and mode != "a":
             raise nodes.not_found(store, path, zarr_format, options, "group")
         if found is not None:
-            group = node_of(found)
-            if not isinstance(group, Group):
+            if not isinstance(found, GroupBinding):
                 raise NodeNotFoundError(f"{store.describe(path)} holds an array, not a group", path=path)
-            return group
+            copy = None if use_consolidated is False else consolidated.copy_of(found)
+            if copy is None and use_consolidated:
+                raise ValueError(f"{store.describe(path)} has no consolidated metadata")
+            return Group(found, copy)
     return Group(creation.create_group(store, path, options, zarr_format=zarr_format or 3, attributes=attributes,
                                        overwrite=mode == "w"))
+
+
+def consolidate_metadata(store, *, path="", zarr_format=None):
+    """Copy the metadata of all nodes below a group into one document, so that listing them needs only that.
+
+    A later change below drops the copy before it happens.
+
+    Parameters
+    ----------
+    store : str, os.PathLike or Store
+    path : str
+        Of the group in the store.
+    zarr_format : {3, 2}, optional
+        Which must be there.
+
+    Returns
+    -------
+    Group
+    """
+    group = open_group(store, "r+", path=path, zarr_format=zarr_format, use_consolidated=False)
+    consolidated.consolidate(group._binding, read_attributes)
+    return Group(group._binding, consolidated.copy_of(group._binding))
 
 
 def _existing(store, path, zarr_format, options, described):

@@ -5,12 +5,59 @@ ones above the store's own directory as well, so that none is ever silently wron
 """
 import os
 
+from zcore import nodes
 from zcore.binding import GroupBinding
-from zcore.errors import NodeNotFoundError
+from zcore.errors import MetadataError, NodeNotFoundError, UnsupportedError
 from zcore.formats import FORMATS
 from zcore.options import Options
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import prefix_of
+
+
+def consolidate(binding, attributes_of):
+    """Put a copy of the metadata of all nodes below a group into the group's document, or beside it.
+
+    Parameters
+    ----------
+    binding : GroupBinding
+    attributes_of : callable
+        Gives the attributes of a binding whose format keeps them in a document of their own.
+    """
+    store, path, format = binding.store, binding.path, binding.format
+    drop(store, path)
+    below = {}
+    pending = list(nodes.children(store, path))
+    while pending:
+        child = pending.pop()
+        node = nodes.find(store, child, format.name, binding.options)
+        if node is None:
+            continue     # of another format
+        below[child[len(binding.prefix):]] = _complete(node, attributes_of)
+        if isinstance(node, GroupBinding):
+            pending += nodes.children(store, child)
+    below = {name: below[name] for name in sorted(below, key=lambda name: (name.count("/"), name))}
+    with binding.exclusive() as exclusive:
+        if format.consolidated_document is None:
+            exclusive.replace_metadata(exclusive.metadata.replace(consolidated=below))
+        else:
+            metadata = _complete(binding, attributes_of).replace(consolidated=below)
+            store.set(binding.prefix + format.consolidated_document, format.render_consolidated(metadata))
+
+
+def _complete(binding, attributes_of):
+    """Return the metadata of a node with its attributes."""
+    if binding.format.attributes_document is None:
+        return binding.metadata
+    return binding.metadata.replace(attributes=attributes_of(binding))
+
+
+def copy_of(binding):
+    """Return the copy that a group has, a mapping of paths relative to it to metadata, or None."""
+    format = binding.format
+    if format.consolidated_document is None:
+        return binding.metadata.consolidated
+    raw = binding.store.get(binding.prefix + format.consolidated_document)
+    return None if raw is None else format.parse_consolidated(raw, binding.path).consolidated
 
 
 def drop(store, path, *, itself=False):
@@ -39,7 +86,8 @@ def _drop_inline(store, path, format):
             return
         with binding.exclusive() as exclusive:
             exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
-    except NodeNotFoundError:
+    except (NodeNotFoundError, MetadataError, UnsupportedError):
+        # An array, or nothing that could have a copy which zcore would believe.
         pass
 
 

@@ -26,10 +26,12 @@ class Group:
     (['2016'], True, (4, 6), 'weather')
     """
 
-    __slots__ = ("_binding", "__weakref__")
+    __slots__ = ("_binding", "_copy", "__weakref__")
 
-    def __init__(self, binding):
+    def __init__(self, binding, copy=None):
         self._binding = binding
+        # The consolidated metadata by which members are listed, or None. The members themselves are read.
+        self._copy = copy
 
     # what it is
 
@@ -89,17 +91,26 @@ class Group:
         found = self._find(name)
         if found is None:
             raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
-        return node_of(found)
+        return self._member(name, found)
+
+    def _member(self, name, found):
+        if type(found) is Binding:
+            return Array(found)
+        known = None if self._copy is None else self._copy.get(name.strip("/"))
+        return Group(found, getattr(known, "consolidated", None))
 
     def get(self, name, default=None):
         """Return a member, or `default` when there is none of this name."""
         found = self._find(name)
-        return default if found is None else node_of(found)
+        return default if found is None else self._member(name, found)
 
     def __contains__(self, name):
         return isinstance(name, str) and self._find(name) is not None
 
     def __iter__(self):
+        if self._copy is not None:
+            yield from sorted({path.partition("/")[0] for path in self._copy})
+            return
         n = len(prefix_of(self._binding.path))
         for path in nodes.children(self._binding.store, self._binding.path):
             yield path[n:]
@@ -181,6 +192,7 @@ class Group:
     def _create(self, create, name, **keywords):
         binding = self._binding
         binding.check_writable()
+        self._copy = None
         options = binding.options.changed({key: keywords.pop(key) for key in Options.__slots__ if key in keywords})
         return create(binding.store, self._path_of(name), options, **{"zarr_format": binding.format.name, **keywords})
 
@@ -211,15 +223,34 @@ class Group:
                 raise
             return found
 
+    def move(self, source, destination):
+        """Give the member `source` another path below the group; groups above it that are missing are created.
+
+        In a directory that is one rename.
+
+        Raises
+        ------
+        NodeNotFoundError
+            There is no such member.
+        NodeExistsError
+            Something stands at the destination, or it lies below the source.
+        """
+        binding = self._binding
+        binding.check_writable()
+        self._copy = None
+        lifecycle.move(binding.store, self._path_of(source), self._path_of(destination), binding.options)
+
     def __delitem__(self, name):
         self._binding.check_writable()
         if self._find(name) is None:
             raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
+        self._copy = None
         lifecycle.delete(self._binding.store, self._path_of(name), self._binding.options)
 
     def refresh(self):
-        """Look at the group's document again. Returns the group."""
+        """Look at the group's document again, and list its members from the store. Returns the group."""
         self._binding.reload()
+        self._copy = None
         return self
 
     # Python's protocols

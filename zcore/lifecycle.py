@@ -16,7 +16,7 @@ import contextlib
 from zcore import consolidated, nodes
 from zcore.binding import GroupBinding
 from zcore.engine import Binding, stored_chunks
-from zcore.errors import NodeExistsError, ReadOnlyError, StoreError
+from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.place import hold_place
@@ -84,6 +84,37 @@ def delete(store, path, options):
             for node in standing:
                 _delete(node, options)
         store.prune(prefix_of(path))
+
+
+def move(store, source, destination, options):
+    """Give the node at `source` the path `destination`, with all that lies below it.
+
+    Raises
+    ------
+    NodeNotFoundError
+        No node stands at `source`.
+    NodeExistsError
+        Something stands at `destination`, or it lies below `source`.
+    """
+    found = nodes.standing(store, source)
+    if not found:
+        raise NodeNotFoundError(f"no node stands at {store.describe(source)}", path=source)
+    if destination == source or destination.startswith(prefix_of(source)):
+        raise NodeExistsError(f"{store.describe(destination)} lies below {store.describe(source)}", path=destination)
+    _create_ancestors(store, destination, found[0].format)
+    with contextlib.ExitStack() as held:
+        # In the order of their names, or two moves might wait for each other.
+        for path in sorted((source, destination)):
+            held.enter_context(hold_place(store, path, found[0].document, options))
+        if nodes.standing(store, destination):
+            raise NodeExistsError(f"a node stands at {store.describe(destination)} already", path=destination)
+        consolidated.drop(store, source, itself=True)
+        consolidated.drop(store, destination)
+        for node in found:
+            if options.lock:
+                held.enter_context(store.locks(source, node.document).whole())
+        store.move(prefix_of(source), prefix_of(destination))
+    store.prune(prefix_of(source))
 
 
 def kind_of(node):
