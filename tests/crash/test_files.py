@@ -76,7 +76,7 @@ def test_a_directory_is_not_a_chunk(place, make):
 
 @pytest.mark.parametrize("make", [make_fifo, make_socket, make_dangling_link])
 def test_what_cannot_be_read_is_no_absent_chunk(place, make):
-    """Nobody waits for a FIFO, and nobody takes it for a chunk that was never written; who writes a chunk replaces it."""
+    """Nobody waits for a FIFO or takes it for a chunk that was never written; who writes a chunk replaces it."""
     array = create(place)
     chunk = place + "/__zdata__/0.blosc"
     os.unlink(chunk)

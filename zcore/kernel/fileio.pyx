@@ -9,11 +9,12 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
-from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG, mkdirat
+from posix.stat cimport S_ISDIR, S_ISREG, mkdirat
 from posix.unistd cimport close, fsync, pread, write
 
 from zcore.kernel.status cimport (
     CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, Status, fail, fail_errno,
+    status_clear,
 )
 
 cdef extern from *:
@@ -158,14 +159,17 @@ cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil
             return fd
         if errno == EINTR:
             continue
-        if errno == ENOTDIR or (errno == ENOENT and not _leads_nowhere(dirfd, name)):
+        if errno == ENOTDIR:
             return ABSENT
         fail_errno(status, IO_OPEN, errno)
-        return FAILED
+        if errno != ENOENT or _leads_nowhere(dirfd, name):
+            return FAILED
+        status_clear(status)
+        return ABSENT
 
 
 cdef bint _leads_nowhere(int dirfd, const char *name) noexcept nogil:
-    """Whether `name`, which could not be found, goes through a symbolic link: something is there, but out of reach.
+    """Whether `name`, which could not be found (ENOENT), goes through a symbolic link: something is out of reach.
 
     A disk that is not mounted or content that was dropped is no absent object, which would read as the fill value.
     """
@@ -179,13 +183,11 @@ cdef bint _leads_nowhere(int dirfd, const char *name) noexcept nogil:
     # From the end: in a directory that exists the rest is absent.
     while n > 0 and not (n < n_name and fstatat(dirfd, path, &found, 0) == 0):
         if fstatat(dirfd, path, &found, AT_SYMLINK_NOFOLLOW) == 0:
-            errno = ENOENT
             return True
         n -= 1
         while n > 0 and path[n] != c'/':
             n -= 1
         path[n] = 0
-    errno = ENOENT
     return False
 
 
