@@ -69,11 +69,11 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
 
     Examples
     --------
-    >>> import tempfile
+    >>> import tempfile, zcore
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     a = open(folder, mode="w", shape=(10, 10), chunks=(5, 5), dtype="i4", fill_value=42, cname="lz4")
+    ...     a = zcore.open(folder, mode="w", shape=(10, 10), chunks=(5, 5), dtype="i4", fill_value=42, cname="lz4")
     ...     a[0, :] = 1
-    ...     b = open(folder)
+    ...     b = zcore.open(folder)
     ...     int(b[0, 0]), int(b[9, 9])
     (1, 42)
     """

@@ -79,7 +79,8 @@ def _load(binding, view, key, coords):
 
 def _raw_type(metadata):
     """Return the type by which Python moves elements: bytes, like the kernel, also those that belong to no field."""
-    return np.dtype((np.void, metadata.itemsize))
+    # Not (np.void, n): for that NumPy calls a function in Python and drops what a signal handler raises in it.
+    return np.dtype(f"V{metadata.itemsize}")
 
 
 def _fill(metadata):

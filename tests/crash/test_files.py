@@ -56,9 +56,9 @@ def make_dangling_link(path):
     os.symlink("nowhere", path)
 
 
-@pytest.mark.parametrize("make", [make_directory, make_full_directory, make_fifo, make_socket, make_dangling_link])
-def test_what_is_not_a_file_is_not_a_chunk(place, make):
-    """The key is missing, as in every other call of the store, and nobody waits for a FIFO."""
+@pytest.mark.parametrize("make", [make_directory, make_full_directory])
+def test_a_directory_is_not_a_chunk(place, make):
+    """The key is missing, as in every other call of the store."""
     array = create(place)
     chunk = place + "/__zdata__/0.blosc"
     os.unlink(chunk)
@@ -68,16 +68,28 @@ def test_what_is_not_a_file_is_not_a_chunk(place, make):
     with pytest.raises(ChunkError, match="missing='raise'"):
         zcore.open(place, missing="raise")[...]
     for value in (slice(1, 3), slice(0, 4)):
-        if os.path.isdir(chunk):
-            with pytest.raises(StoreError):
-                array[value] = 5
-            assert array[...].tolist() == [FILL] * 4 + [7] * 4
-        else:
+        with pytest.raises(StoreError):
             array[value] = 5
-            assert os.path.isfile(chunk) and not os.path.islink(chunk)
-    if not os.path.isdir(chunk):
-        assert array[...].tolist() == [5] * 4 + [7] * 4
+        assert array[...].tolist() == [FILL] * 4 + [7] * 4
     assert not [name for name in os.listdir(place + "/__zdata__") if name.startswith(".__zc_tmp.")]
+
+
+@pytest.mark.parametrize("make", [make_fifo, make_socket, make_dangling_link])
+def test_what_cannot_be_read_is_no_absent_chunk(place, make):
+    """Nobody waits for a FIFO or takes it for a chunk that was never written; who writes a chunk replaces it."""
+    array = create(place)
+    chunk = place + "/__zdata__/0.blosc"
+    os.unlink(chunk)
+    make(chunk)
+    for use in (lambda: array[...], lambda: array[2], lambda: array.__setitem__(slice(1, 3), 5),
+                lambda: array.store.get("__zdata__/0.blosc")):
+        with pytest.raises(StoreError, match="0.blosc"):
+            use()
+    assert array[4:].tolist() == [7] * 4
+    assert not [name for name in os.listdir(place + "/__zdata__") if name.startswith(".__zc_tmp.")]
+    array[:4] = 5
+    assert os.path.isfile(chunk) and not os.path.islink(chunk)
+    assert array[...].tolist() == [5] * 4 + [7] * 4
 
 
 def test_a_directory_in_the_place_of_a_chunk_is_not_erased(place):

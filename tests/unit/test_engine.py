@@ -400,19 +400,28 @@ def test_a_deleted_array_is_gone(tmp_path):
             config.force_python = before
 
 
-def test_what_is_no_file_is_no_object(tmp_path):
-    """A directory, a FIFO, a link to nowhere in the place of a chunk: absent, for both paths, without hanging."""
-    for kind, path in itertools.product(("directory", "fifo", "broken link"), PATHS):
+def test_what_is_no_file_is_no_absent_object(tmp_path):
+    """A FIFO, a link to nowhere, a chunk directory that is not mounted: errors, for both paths, without hanging."""
+    for kind, path in itertools.product(("directory", "fifo", "broken link", "not mounted"), PATHS):
         before, config.force_python = config.force_python, path == "python"
         try:
             a = make(str(tmp_path / f"{kind}-{path}"), 4, 4, fill_value=7)
             place = tmp_path / f"{kind}-{path}" / "__zdata__" / "0.blosc"
-            {
-                "directory": place.mkdir,
-                "fifo": lambda place=place: os.mkfifo(place),
-                "broken link": lambda place=place: place.symlink_to("nowhere"),
-            }[kind]()
-            assert a[...].tolist() == [7] * 4
-            assert error_of(lambda: zcore.open(a.store, missing="raise")[...]).key == "__zdata__/0.blosc"
+            if kind == "directory":
+                place.mkdir()
+                assert a[...].tolist() == [7] * 4
+                assert error_of(lambda: zcore.open(a.store, missing="raise")[...]).key == "__zdata__/0.blosc"
+                continue
+            if kind == "fifo":
+                os.mkfifo(place)
+            elif kind == "broken link":
+                place.symlink_to("nowhere")
+            else:
+                place.parent.rmdir()
+                place.parent.symlink_to("nowhere")
+            for use in (lambda: a[...], lambda: a.__setitem__(1, 5)):
+                with pytest.raises(zcore.StoreError) as caught:
+                    use()
+                assert caught.value.key == "__zdata__/0.blosc"
         finally:
             config.force_python = before

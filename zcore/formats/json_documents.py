@@ -103,7 +103,7 @@ class Document:
             raise self.error(None, f"expected JSON in UTF-8, found {exc.reason} at byte {exc.start}") from exc
         except ValueError as exc:
             if not raw.strip() or _nesting(raw)[1] > 0:
-                raise self.error(None, f"the document is incomplete: it ends after {len(raw)} bytes") from exc
+                raise self.error(None, f"the document is incomplete: it ends at byte {len(raw)}") from exc
             raise self.error(None, f"expected JSON, found a mistake: {exc}") from exc
         if type(members) is not dict:
             raise self.error(None, f"expected an object, found {shown(members)}")
@@ -244,7 +244,7 @@ def _scalar(value):
     """Return the number, text or truth value of a NumPy scalar, which JSON's encoder does not know."""
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":
         return value.item()
-    raise TypeError(f"a {type(value).__name__} is no JSON value: {value!r:.60}")
+    raise TypeError(f"{value!r:.60} of type {type(value).__name__} is no JSON value")
 
 
 _encode = json.JSONEncoder(default=_scalar, allow_nan=False, check_circular=False).encode

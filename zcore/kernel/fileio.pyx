@@ -4,16 +4,17 @@
 Compiled because a chunk of some kilobytes costs a few microseconds here, and would cost ten times that through
 Python's `os`. All that another operating system would do differently about files is in this module.
 """
-from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, ESPIPE, errno
+from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ESPIPE, errno
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
-from posix.stat cimport S_ISREG, mkdirat
+from posix.stat cimport S_ISDIR, S_ISREG, mkdirat
 from posix.unistd cimport close, fsync, pread, write
 
 from zcore.kernel.status cimport (
     CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, Status, fail, fail_errno,
+    status_clear,
 )
 
 cdef extern from *:
@@ -77,6 +78,8 @@ cdef extern from *:
     int64_t ZC_CTIME_NS(c_stat s) nogil
     int c_fstat "fstat"(int fd, c_stat *s) nogil
     int fstatat(int dirfd, const char *name, c_stat *s, int flags) nogil
+    enum:
+        AT_SYMLINK_NOFOLLOW
     int fchmodat(int dirfd, const char *name, unsigned int mode, int flags) nogil
     int zc_rename_new(int dirfd, const char *name, const char *new_name) nogil
     int renameat(int olddirfd, const char *old, int newdirfd, const char *new) nogil
@@ -156,11 +159,36 @@ cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil
             return fd
         if errno == EINTR:
             continue
-        # A socket (ENXIO) is not a stored object, nor is a directory or a FIFO, which shows when it is read.
-        if errno == ENOENT or errno == ENOTDIR or errno == ENXIO:
+        if errno == ENOTDIR:
             return ABSENT
         fail_errno(status, IO_OPEN, errno)
-        return FAILED
+        if errno != ENOENT or _leads_nowhere(dirfd, name):
+            return FAILED
+        status_clear(status)
+        return ABSENT
+
+
+cdef bint _leads_nowhere(int dirfd, const char *name) noexcept nogil:
+    """Whether `name`, which could not be found (ENOENT), goes through a symbolic link: something is out of reach.
+
+    A disk that is not mounted or content that was dropped is no absent object, which would read as the fill value.
+    """
+    cdef char path[MAX_KEY_NBYTES + 1]
+    cdef c_stat found
+    cdef int64_t n_name = <int64_t>strlen(name)
+    cdef int64_t n = n_name
+    if n > MAX_KEY_NBYTES:
+        return False
+    memcpy(path, name, n + 1)
+    # From the end: in a directory that exists the rest is absent.
+    while n > 0 and not (n < n_name and fstatat(dirfd, path, &found, 0) == 0):
+        if fstatat(dirfd, path, &found, AT_SYMLINK_NOFOLLOW) == 0:
+            return True
+        n -= 1
+        while n > 0 and path[n] != c'/':
+            n -= 1
+        path[n] = 0
+    return False
 
 
 cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) noexcept nogil:
@@ -185,7 +213,7 @@ cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) 
             # A regular file that gives less than was asked for has ended, or (some network file systems) was
             # interrupted: the caller that finds the bytes incomplete asks object_read_rest before it complains.
             return n
-        if errno == EISDIR or errno == ESPIPE:
+        if errno == EISDIR:
             return ABSENT
         if errno != EINTR:
             fail_errno(status, IO_READ, errno)
@@ -200,8 +228,11 @@ cdef int64_t object_read_start(int fd, int64_t limit, Buffer *buffer, Identity *
     if c_fstat(fd, &found) != 0:
         fail_errno(status, IO_READ, errno)
         return FAILED
-    if not S_ISREG(found.st_mode):
+    if S_ISDIR(found.st_mode):
         return ABSENT
+    if not S_ISREG(found.st_mode):
+        fail_errno(status, IO_READ, ESPIPE)
+        return FAILED
     _identity_of(&found, identity)
     limit = min(limit, found.st_size)
     if buffer_reserve(buffer, limit + 1, status) != OK:

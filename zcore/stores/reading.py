@@ -21,26 +21,24 @@ def read_file(path: str, byte_range: ByteRange | None) -> tuple[bytes, os.stat_r
     Returns
     -------
     tuple or None
-        None when there is no regular file at `path`, nor a link to one.
+        None when nothing is at `path`, or a directory.
 
     Raises
     ------
     ValueError
         The byte range is not one.
     OSError
-        Any other fault; ENOMEM when the content does not fit into memory.
+        Any other fault: ENOENT when a link leads nowhere, ESPIPE when something is there that is no file, ENOMEM when
+        the content does not fit into memory.
     """
     try:
         fd = os.open(path, _OPEN)
     except (FileNotFoundError, NotADirectoryError):
+        _check_absent(path)
         return None
-    except OSError as exc:
-        if exc.errno == errno.ENXIO:  # a socket
-            return None
-        raise
     try:
         status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
+        if not _is_file(status, path):
             return None
         start, stop = resolve_range(byte_range, status.st_size)
         return _read_bytes(fd, start, stop - start), status
@@ -65,6 +63,27 @@ def _read_bytes(fd, start, n_bytes):
         n_bytes -= len(parts[-1])
         parts.append(os.read(fd, n_bytes))
     return b"".join(parts)
+
+
+def _check_absent(path: str) -> None:
+    """Raise OSError when `path`, which could not be found, goes through a symbolic link.
+
+    Something is there, then, but out of reach: a disk that is not mounted, or content that was dropped.
+    """
+    # In a directory that exists the rest is absent.
+    while not os.path.exists(path) and path != os.path.dirname(path):
+        if os.path.lexists(path):
+            raise OSError(errno.ENOENT, "a symbolic link on its way leads nowhere", path)
+        path = os.path.dirname(path)
+
+
+def _is_file(status, path):
+    """Whether it is a file, not a directory; OSError when it is neither."""
+    if stat.S_ISREG(status.st_mode):
+        return True
+    if stat.S_ISDIR(status.st_mode):
+        return False
+    raise OSError(errno.ESPIPE, "it is neither a file nor a directory", path)
 
 
 def stat_file(path: str) -> os.stat_result | None:

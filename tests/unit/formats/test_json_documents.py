@@ -144,6 +144,11 @@ def test_what_json_would_alter_or_cannot_hold_is_not_written(members, error):
         render_json(members)
 
 
+def test_a_value_that_json_lacks_is_shown_with_its_type():
+    with pytest.raises(TypeError, match="^b'x' of type bytes is no JSON value$"):
+        render_json({"a": b"x"})
+
+
 def test_what_could_not_be_read_again_is_not_written():
     def nested(depth):
         value = {}

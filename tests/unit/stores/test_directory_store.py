@@ -110,7 +110,8 @@ def test_parent_of_a_linked_directory_is_that_of_its_target(tmp_path):
 def test_base_may_be_the_root():
     """FS-P2K-06."""
     store = DirectoryStore("/", read_only=True)
-    assert store.get("dev/null") is None
+    with pytest.raises(StoreError, match="neither a file nor a directory"):
+        store.get("dev/null")
     name = os.path.abspath(__file__).lstrip("/")
     with open(__file__, "rb") as file:
         assert store.get(name) == file.read()
@@ -274,8 +275,8 @@ def counted(function, calls):
     return call
 
 
-def test_what_is_no_regular_file_is_missing(store):
-    """FS-GET-02, FS-GET-08, FS-LST-10."""
+def test_what_is_no_regular_file_has_no_value(store):
+    """FS-GET-02, FS-GET-03, FS-GET-08, FS-LST-10: nobody takes it for a missing chunk, and nobody waits for it."""
     store.set("k", b"v")
     os.mkfifo(f"{store.path}/fifo")
     os.symlink("nowhere", f"{store.path}/dangling")
@@ -286,11 +287,29 @@ def test_what_is_no_regular_file_is_missing(store):
         sock.bind("socket")
         os.chdir(cwd)
         for key in ("fifo", "dangling", "directory", "socket", "k/below"):
-            assert store.get(key) is None
-            assert store.exists(key) is False
+            if key in ("directory", "k/below"):
+                assert store.get(key) is None and store.get_first([key], 9) is None
+            else:
+                for call in (store.get, store.get_with_identity, lambda key: store.get_first([key], 9)):
+                    with pytest.raises(StoreError, match=key):
+                        call(key)
+            assert store.exists(key) is False and store.getsize(key) is None
             store.erase(key)
         assert list(store.list()) == ["k"]
     assert sorted(os.listdir(store.path)) == ["dangling", "directory", "fifo", "k", "socket"]
+
+
+def test_a_link_that_leads_nowhere_on_the_way(store):
+    """FS-GET-03: content that is not mounted is no missing key; what is absent in a linked directory is."""
+    os.makedirs(f"{store.path}/real")
+    os.symlink("nowhere", f"{store.path}/d")
+    os.symlink("real", f"{store.path}/linked")
+    for key in ("d/k", "d/e/k"):
+        for call in (store.get, lambda key: store.get_first([key], 9)):
+            with pytest.raises(StoreError):
+                call(key)
+    for key in ("linked/k", "linked/e/k", "real/k", "none/k"):
+        assert store.get(key) is None and store.get_first([key], 9) is None
 
 
 def test_forbidden_files_are_not_missing(store):
