@@ -9,7 +9,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
-from posix.stat cimport S_ISDIR, S_ISREG, mkdirat
+from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG, mkdirat
 from posix.unistd cimport close, fsync, pread, write
 
 from zcore.kernel.status cimport (
@@ -183,7 +183,8 @@ cdef bint _leads_nowhere(int dirfd, const char *name) noexcept nogil:
     # From the end: in a directory that exists the rest is absent.
     while n > 0 and not (n < n_name and fstatat(dirfd, path, &found, 0) == 0):
         if fstatat(dirfd, path, &found, AT_SYMLINK_NOFOLLOW) == 0:
-            return True
+            # Anything else has come into being since.
+            return S_ISLNK(found.st_mode)
         n -= 1
         while n > 0 and path[n] != c'/':
             n -= 1

@@ -72,7 +72,7 @@ def _check_absent(path: str) -> None:
     """
     # In a directory that exists the rest is absent.
     while not os.path.exists(path) and path != os.path.dirname(path):
-        if os.path.lexists(path):
+        if os.path.islink(path):
             raise OSError(errno.ENOENT, "a symbolic link on its way leads nowhere", path)
         path = os.path.dirname(path)
 
