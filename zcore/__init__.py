@@ -48,5 +48,6 @@ __all__ = [
     "Group", "InvalidKeyError", "KeyConflictError", "LockError", "MemoryStore", "MetadataError", "NodeExistsError",
     "NodeNotFoundError", "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError", "SelectionError", "StoreError",
     "TruncatedError", "UnknownCodecError", "UnsupportedError", "ZcoreError", "__version__", "blosc", "codecs", "config",
-    "consolidate_metadata", "create_array", "create_group", "get_include", "open", "open_array", "open_group", "show_config",
+    "consolidate_metadata", "create_array", "create_group", "get_include", "open", "open_array", "open_group",
+    "show_config",
 ]

@@ -102,17 +102,15 @@ def move(store, source, destination, options):
     if destination == source or destination.startswith(prefix_of(source)):
         raise NodeExistsError(f"{store.describe(destination)} lies below {store.describe(source)}", path=destination)
     _create_ancestors(store, destination, found[0].format)
+    if nodes.standing(store, destination):
+        raise NodeExistsError(f"a node stands at {store.describe(destination)} already", path=destination)
+    consolidated.drop(store, source, itself=True)
+    consolidated.drop(store, destination)
     with contextlib.ExitStack() as held:
-        # In the order of their names, or two moves might wait for each other.
-        for path in sorted((source, destination)):
-            held.enter_context(hold_place(store, path, found[0].document, options))
-        if nodes.standing(store, destination):
-            raise NodeExistsError(f"a node stands at {store.describe(destination)} already", path=destination)
-        consolidated.drop(store, source, itself=True)
-        consolidated.drop(store, destination)
-        for node in found:
-            if options.lock:
+        if options.lock:
+            for node in found:
                 held.enter_context(store.locks(source, node.document).whole())
+        # Whoever creates a node at the destination meanwhile has made its directory, and the move fails.
         store.move(prefix_of(source), prefix_of(destination))
     store.prune(prefix_of(source))
 

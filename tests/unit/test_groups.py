@@ -231,3 +231,94 @@ def test_a_node_that_is_replaced_by_one_of_another_kind(group):
     with pytest.raises((zcore.NodeNotFoundError, zcore.StoreError)):
         a[...] = 1
     assert isinstance(group["a"], zcore.Group) and np.array_equal(group["g/h/c"][...], [7] * 3)
+
+
+# Move
+
+
+def test_move(group, store):
+    fill(group)
+    group.move("g/h", "new/place")
+    assert [path for path, _ in group.members(None)] == ["a", "g", "g/b", "new", "new/place", "new/place/c"]
+    assert group["new/place/c"][...].tolist() == [7] * 3 and group["new/place"].attrs["deep"] is True
+    group.move("a", "g/a")
+    assert group["g/a"][...].tolist() == [0, 1, 2, 3] and "a" not in group
+    for source, destination, error in (
+        ("none", "x", zcore.NodeNotFoundError), ("g", "new", zcore.NodeExistsError), ("g", "g", zcore.NodeExistsError),
+        ("g", "g/x", zcore.NodeExistsError), ("new", "g/a/x", zcore.NodeExistsError),
+        ("g", "../x", zcore.InvalidKeyError),
+    ):
+        with pytest.raises(error):
+            group.move(source, destination)
+    assert [path for path, _ in group.members(None)] == ["g", "g/a", "g/b", "new", "new/place", "new/place/c"]
+
+
+def test_a_handle_on_what_was_moved(tmp_path):
+    group = fill(zcore.open_group(tmp_path, mode="w"))
+    a = group["a"]
+    group.move("a", "b")
+    with pytest.raises(zcore.NodeNotFoundError):
+        a[...]
+    with pytest.raises(zcore.NodeNotFoundError):
+        a[0] = 1
+    assert group["b"][...].tolist() == [0, 1, 2, 3]
+
+
+# Consolidated metadata
+
+
+def test_a_copy_lists_the_members(group, store):
+    """V3-GRP-06, V2-CON-02"""
+    fill(group)
+    with pytest.raises(ValueError, match="no consolidated metadata"):
+        zcore.open_group(store, use_consolidated=True)
+    assert zcore.consolidate_metadata(store) == group
+    copy = zcore.open_group(store)
+    assert [path for path, _ in copy.members(None)] == ["a", "g", "g/b", "g/h", "g/h/c"]
+    assert copy["g/h/c"][...].tolist() == [7] * 3 and copy["g"].attrs.asdict() == {}
+    # It is the copy that is listed: what another library adds without dropping it is not seen.
+    for key in [key for key in store.list() if key.startswith("a/")]:
+        store.set("later/" + key[2:], store.get(key))
+    assert sorted(zcore.open_group(store, use_consolidated=True)) == ["a", "g"]
+    assert sorted(zcore.open_group(store, use_consolidated=False)) == ["a", "g", "later"]
+    assert sorted(copy.refresh()) == ["a", "g", "later"]
+    assert zcore.open_group(store)["later"][...].tolist() == [0, 1, 2, 3]
+
+
+CHANGES = {
+    "create": lambda group: group.create_array("g/h/new", shape=1, dtype="i1"),
+    "delete": lambda group: group.__delitem__("g/b"),
+    "attributes of an array": lambda group: group["g/h/c"].attrs.update(x=1),
+    "attributes of a group": lambda group: group["g/h"].attrs.update(x=1),
+    "resize": lambda group: group["g/h/c"].resize(5),
+    "append": lambda group: group["g/h/c"].append([1]),
+    "move": lambda group: group.move("g/b", "b"),
+    "overwrite": lambda group: group.create_group("g/h", overwrite=True),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_below_drops_the_copies_above(group, store, change):
+    """V3-GRP-08"""
+    fill(group)
+    for path in ("", "g", "g/h"):
+        zcore.consolidate_metadata(store, path=path)
+    zcore.open_group(store, "r+", use_consolidated=False)
+    CHANGES[change](zcore.open_group(store, "r+"))
+    for path in ("", "g"):
+        with pytest.raises(ValueError, match="no consolidated metadata"):
+            zcore.open_group(store, path=path, use_consolidated=True)
+
+
+def test_copies_above_the_store_are_dropped(tmp_path):
+    """V3-GRP-08"""
+    for zarr_format in WITH_GROUPS:
+        place = tmp_path / str(zarr_format)
+        fill(zcore.create_group(place, zarr_format=zarr_format))
+        zcore.consolidate_metadata(place)
+        below = zcore.open(place / "g" / "b", mode="r+")
+        below[...] = 1
+        assert zcore.open_group(place, use_consolidated=True).nmembers() == 2, "elements are not in the copy"
+        below.resize(5, 5)
+        with pytest.raises(ValueError, match="no consolidated metadata"):
+            zcore.open_group(place, use_consolidated=True)

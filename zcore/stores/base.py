@@ -257,6 +257,19 @@ class Store(ABC):
         for key in keys:
             self.erase(key)
 
+    def move(self, source: str, destination: str) -> None:
+        """Give the keys below the prefix `source` the prefix `destination`, below which there is no key.
+
+        Where that is not one step, keys appear at the destination before they go from the source.
+        """
+        self._check_writable("move", source)
+        check_prefix(destination, self.key_flavour)
+        keys = list(self.list_prefix(source))
+        for key in keys:
+            self.set(destination + key[len(source):], self.get(key))
+        for key in keys:
+            self.erase(key)
+
     def prune(self, prefix: str) -> None:
         """Remove what an erased prefix leaves where prefixes are things of their own: empty directories."""
         check_prefix(prefix, self.key_flavour)

@@ -20,7 +20,7 @@ from zcore.kernel.locks import ObjectLocks, locks_of
 from zcore.options import as_bool
 from zcore.stores import atomic, listing, spelling, tree
 from zcore.stores.base import ByteRange, Identity, Listing, Store, flat_view
-from zcore.stores.keys import NATIVE, POSIX, absolute_base, check_prefix, key_to_path
+from zcore.stores.keys import NATIVE, POSIX, absolute_base, check_prefix, key_to_path, prefix_of
 from zcore.stores.reading import identity_of, read_file, stat_file
 
 # Devices whose file system was seen to tell upper from lower case. (ext4 lets a single empty directory be switched to
@@ -273,6 +273,23 @@ class DirectoryStore(Store):
         self._check_writable("erase", key)
         if self._stat(key) is not None:
             self._remove(key, os.unlink)
+
+    def move(self, source: str, destination: str) -> None:
+        self._check_writable("move", source)
+        old, new = self._directory_of(source), self._directory_of(destination)
+        if self.confined:
+            self._check_confined(old, source)
+            self._check_confined(os.path.dirname(new), destination)
+        self.make_directory(prefix_of(destination.rstrip("/").rpartition("/")[0]))
+        try:
+            os.rename(old, new)
+            if self.fsync:
+                atomic.sync_directory(os.path.dirname(new))
+        except OSError as exc:
+            if exc.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise KeyConflictError(f"{destination!r} of {self!r} is not free", key=destination,
+                                       errno=exc.errno) from exc
+            raise self._fault(exc, "move", source) from exc
 
     def prune(self, prefix: str) -> None:
         self._check_writable("prune", prefix)
