@@ -42,7 +42,9 @@ def _resolve(format, document, raw, path, strict):
     metadata = format.parse_node(document, raw, path)
     if type(metadata) is not ArrayMetadata:
         return metadata, None, None
-    chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape, strict)
+    # Only where the format cannot say the item size of blosc chunks, another one in them is a contradiction.
+    chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
+                       strict and getattr(format, "implies_typesize", False))
     return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
 
 
