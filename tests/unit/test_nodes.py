@@ -188,7 +188,7 @@ def test_paths_in_a_store_where_no_array_can_be(tmp_path, path, lock):
         with pytest.raises(zcore.StoreError) as caught:
             make(tmp_path, mode, path=path, lock=lock)
         one_sentence(caught.value)
-        assert path in str(caught.value)
+        assert path.partition("/")[0] in str(caught.value)
     with pytest.raises((zcore.NodeNotFoundError, zcore.StoreError), match=path):
         zcore.open(tmp_path, path=path)
 
