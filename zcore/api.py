@@ -6,7 +6,7 @@ import numpy as np
 from zcore import blosc, lifecycle, nodes
 from zcore.arrays import Array
 from zcore.codecs.chain import codec_of
-from zcore.errors import NodeExistsError, UnsupportedError
+from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import FORMATS
 from zcore.options import Options, as_bool
 
@@ -183,7 +183,11 @@ def _create(store, path, shape, dtype, chunks, fill_value, compressors, settings
     nodes.check_replaceable(store, path)
     metadata = format.new_array(shape, dtype, chunks, fill_value, _specs_of(compressors, dtype), **settings)
     _check_can_compress(metadata.codecs)
-    return Array(lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite))
+    try:
+        return Array(lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite))
+    except ZcoreError as error:
+        error.locate(store.describe(path))
+        raise
 
 
 def _zero(dtype):

@@ -8,7 +8,7 @@ from zcore import lifecycle
 from zcore.assignment import assigned, cast_to
 from zcore.attributes import Attributes
 from zcore.engine import Binding
-from zcore.errors import OutOfMemoryError
+from zcore.errors import OutOfMemoryError, ZcoreError
 from zcore.options import Options
 from zcore.selection import basic
 
@@ -226,7 +226,11 @@ class Array:
 
     def _read(self, box, out):
         out = np.asarray(out)
-        self._binding.read(box, out if box.expand is None else out[box.expand])
+        try:
+            self._binding.read(box, out if box.expand is None else out[box.expand])
+        except ZcoreError as error:
+            error.locate(self._binding.describe())
+            raise
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
@@ -270,7 +274,11 @@ class Array:
         values = assigned(_read_whole(values), self.dtype, box.shape, box.is_element)
         if box.expand is not None:
             values = values[box.expand]
-        self._binding.write(box, values)
+        try:
+            self._binding.write(box, values)
+        except ZcoreError as error:
+            error.locate(self._binding.describe())
+            raise
 
     def resize(self, *shape):
         """Change the shape; elements that stay keep their values, new ones have the fill value.

@@ -8,7 +8,7 @@ import os
 from itertools import count
 
 from zcore import config, objects, workers
-from zcore.errors import ChunkError, NodeNotFoundError, ReadOnlyError, SelectionError, StoreError
+from zcore.errors import ChunkError, NodeNotFoundError, ReadOnlyError, SelectionError, StoreError, ZcoreError
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.kernel.locks import Stopped
 from zcore.kernel.read import ReadPlan
@@ -87,7 +87,11 @@ class Binding:
         """Read the document again and return what it says, a `View`; the binding stays as it is."""
         ticket = next(self._tickets)
         # One byte more than a document may have: the format refuses it, whatever the size of the file.
-        found = self.store.get_first((self.document,), MAX_NBYTES + 1)
+        try:
+            found = self.store.get_first((self.document,), MAX_NBYTES + 1)
+        except ZcoreError as error:
+            error.locate(self.describe())
+            raise
         if found is None:
             raise NodeNotFoundError(f"no array at {self.describe()}: {self.document} does not exist", path=self.path,
                                     format=self.format.name)
@@ -95,8 +99,12 @@ class Binding:
 
     def view_of(self, raw, identity, ticket=None):
         """Return the view of the document `raw`, the content of the object `identity`, read just now."""
-        return view_of(self.format, raw, identity, self.path, self.options.strict,
-                       next(self._tickets) if ticket is None else ticket)
+        try:
+            return view_of(self.format, raw, identity, self.path, self.options.strict,
+                           next(self._tickets) if ticket is None else ticket)
+        except ZcoreError as error:
+            error.locate(self.describe())
+            raise
 
     def adopt(self, view):
         """Take a view over, unless another thread has a later one."""
@@ -361,17 +369,19 @@ class _Exclusive:
                 self._hold.__enter__()
             self.view = binding.reload()
         except BaseException as exc:
-            self.__exit__()
+            self.__exit__(type(exc), exc, exc.__traceback__)
             if not isinstance(exc, FileNotFoundError):
                 raise
             raise NodeNotFoundError(f"no array at {binding.describe()}", path=binding.path,
                                     format=binding.format.name) from exc
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, kind, exc, traceback):
+        if isinstance(exc, ZcoreError):
+            exc.locate(self._binding.describe())
         if self._hold is not None:
             hold, self._hold = self._hold, None
-            hold.__exit__(*exc_info)
+            hold.__exit__(kind, exc, traceback)
 
     def write(self, box, values, **options):
         """Write without locks of objects: nobody else may. See `Binding.write_once`."""

@@ -17,7 +17,7 @@ import os
 import weakref
 
 from zcore.engine import Binding
-from zcore.errors import LockError, NodeExistsError, ReadOnlyError, StoreError
+from zcore.errors import LockError, NodeExistsError, ReadOnlyError, StoreError, ZcoreError
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.kernel.fileio import TEMP_PREFIX
 from zcore.kernel.locks import locks_of
@@ -275,5 +275,9 @@ def change_attributes(binding, change):
 
 def read_attributes(binding):
     """Return the attributes as they are stored now, a new dict."""
-    raw = binding.store.get(binding.prefix + binding.format.attributes_document, (0, MAX_NBYTES + 1))
-    return binding.format.parse_attributes(raw, binding.path)
+    try:
+        raw = binding.store.get(binding.prefix + binding.format.attributes_document, (0, MAX_NBYTES + 1))
+        return binding.format.parse_attributes(raw, binding.path)
+    except ZcoreError as error:
+        error.locate(binding.describe())
+        raise

@@ -6,7 +6,7 @@ from collections import namedtuple
 import numpy as np
 
 from zcore.engine import Binding
-from zcore.errors import ArrayMismatchError, NodeExistsError, NodeNotFoundError, UnsupportedError
+from zcore.errors import ArrayMismatchError, NodeExistsError, NodeNotFoundError, UnsupportedError, ZcoreError
 from zcore.formats import FORMATS
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.model.auto_chunks import normalize_chunks
@@ -70,7 +70,11 @@ def find(store, path, zarr_format, options):
     if zarr_format is not None:
         kinds = [kind for kind in _KINDS if kind.format is None or kind.name == zarr_format]
     # One byte more than a document may have: the format refuses it, whatever the size of the file.
-    found = store.get_first([prefix + kind.document for kind in kinds], MAX_NBYTES + 1)
+    try:
+        found = store.get_first([prefix + kind.document for kind in kinds], MAX_NBYTES + 1)
+    except ZcoreError as error:
+        error.locate(store.describe(path))
+        raise
     if found is None:
         return None
     kind = kinds[found[0]]
