@@ -23,7 +23,7 @@ LAYERS = (
     ("formats", "codecs", "stores", "selection", "assignment", "workers"),
     ("model", "asdf", "blosc", "options"),
     ("kernel",),
-    ("errors", "config"),
+    ("errors", "config", "buffers"),
 )
 ROW = {unit: row for row, units in enumerate(LAYERS) for unit in units}
 # Allowed all the same: (importer, unit), and why.
