@@ -49,3 +49,8 @@ __all__ = [
     "TruncatedError", "UnknownCodecError", "UnsupportedError", "ZcoreError", "__version__", "blosc", "codecs", "config",
     "create_array", "get_include", "open", "show_config",
 ]
+
+
+def __dir__():
+    """Return the public names, for completion at a prompt: submodules that imports leave here are not."""
+    return __all__

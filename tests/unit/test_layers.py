@@ -16,7 +16,7 @@ LAYERS = (
     ("tools",),
     ("api",),
     ("arrays", "groups"),
-    ("attributes",),
+    ("attributes", "info"),
     ("lifecycle", "nodes"),
     ("engine",),
     ("objects", "views"),
