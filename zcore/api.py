@@ -7,10 +7,10 @@ from zcore import blosc, lifecycle, nodes
 from zcore.arrays import Array
 from zcore.codecs.chain import codec_of
 from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
-from zcore.formats import FORMATS
+from zcore.formats import FORMATS, check_format
 from zcore.options import Options, as_bool
 
-MODES = ("r", "r+", "a", "w", "w-")
+MODES = ("r", "r+", "a", "w", "w-", "x")
 
 
 def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_value=..., cname=None, clevel=None,
@@ -22,8 +22,8 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     ----------
     store : str, os.PathLike or Store
         A directory, a ``file:`` URI, or a store.
-    mode : {"r", "r+", "a", "w", "w-"}
-        Read; read and write; open or create; create and replace; create where nothing is.
+    mode : {"r", "r+", "a", "w", "w-", "x"}
+        Read; read and write; open or create; create and replace; create where nothing is, by two names.
     path : str
         Of the array in the store.
     shape, chunks, dtype, fill_value
@@ -60,7 +60,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     NodeNotFoundError
         Nothing to open.
     NodeExistsError
-        Mode ``"w-"``, and an array is there.
+        Mode ``"w-"`` or ``"x"``, and an array is there.
     ArrayMismatchError
         The array that is there has another shape, chunk shape, type or fill value than was given. It is both a
         TypeError, as in h5py and zarr-python, and a ValueError.
@@ -81,6 +81,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     """
     if mode not in MODES:
         raise ValueError(f"mode is {mode!r}, expected one of {', '.join(MODES)}")
+    check_format(zarr_format)
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r")
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"))
     path = nodes.path_of(path)
@@ -90,7 +91,8 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         if array is not None:
             return array
         if mode != "a" or shape is None:
-            raise nodes.not_found(store, path, zarr_format, options)
+            advice = "; mode 'a' creates an array where shape= and dtype= are given" if mode == "a" else ""
+            raise nodes.not_found(store, path, zarr_format, options, advice)
     if shape is None:
         raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=")
     if zarr_format is None and (cname, clevel, shuffle) != (None, None, None):
@@ -168,6 +170,7 @@ def _create(store, path, shape, dtype, chunks, fill_value, compressors, settings
             overwrite):
     if dtype is None:
         raise TypeError("creating an array needs dtype=")
+    check_format(zarr_format)
     format = FORMATS.get(zarr_format)
     if format is None:
         raise UnsupportedError(

@@ -13,7 +13,7 @@ from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.metadata import check_shape
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
-from zcore.stores.keys import prefix_of
+from zcore.stores.keys import check_path, prefix_of
 
 # Which document makes a directory a node of which format; the first one that is there counts. Without a module: of a
 # format that this version does not read.
@@ -39,6 +39,8 @@ def store_of(place, read_only, fsync, check_base=True):
                 raise ValueError(f"{place!r} was made without fsync; a store is asked for it when it is made, as in "
                                  "DirectoryStore(path, fsync=True)")
             return place
+        if not isinstance(place, os.PathLike):
+            raise TypeError(f"expected a path, a URI or a store, found {type(place).__name__}")
         place = os.fspath(place)
     # A colon is either a URI's or part of a name: the URI rules decide.
     make = DirectoryStore.from_uri if isinstance(place, str) and ":" in place else DirectoryStore
@@ -48,11 +50,11 @@ def store_of(place, read_only, fsync, check_base=True):
 def path_of(path):
     """Return a path without the one leading ``/`` that the hierarchy's own spelling has.
 
-    What else is wrong with it is found when the first key is made of it.
+    Raises : InvalidKeyError, if no node can have it; TypeError, if it is not a string.
     """
     if not isinstance(path, str):
         raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
-    return path[1:] if path.startswith("/") else path
+    return check_path(path)
 
 
 def find(store, path, zarr_format, options):
@@ -93,8 +95,8 @@ def check_replaceable(store, path):
                                   "version does not replace", path=path)
 
 
-def not_found(store, path, zarr_format, options):
-    """Return the error that says what is there instead of the array that was asked for."""
+def not_found(store, path, zarr_format, options, advice=""):
+    """Return the error that says what is there instead of the array that was asked for, and ends with `advice`."""
     place = store.describe(path)
     if store.native_path is not None and not os.path.lexists(os.path.join(store.native_path, path)):
         reason = f"{place} does not exist"
@@ -102,7 +104,7 @@ def not_found(store, path, zarr_format, options):
         reason = f"{place} is of the format {other.format.name!r}, asked for was {zarr_format!r}"
     else:
         reason = f"{place} holds no array"
-    return NodeNotFoundError(reason, path=path, format=zarr_format)
+    return NodeNotFoundError(reason + advice, path=path, format=zarr_format)
 
 
 def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
