@@ -51,3 +51,8 @@ __all__ = [
     "consolidate_metadata", "create_array", "create_group", "get_include", "open", "open_array", "open_group",
     "show_config",
 ]
+
+
+def __dir__():
+    """Return the public names, for completion at a prompt: submodules that imports leave here are not."""
+    return __all__

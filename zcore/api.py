@@ -3,11 +3,12 @@ from zcore import consolidated, creation, nodes
 from zcore.arrays import Array
 from zcore.binding import GroupBinding
 from zcore.errors import NodeExistsError, NodeNotFoundError
+from zcore.formats import check_format
 from zcore.groups import Group, node_of
 from zcore.lifecycle import read_attributes
 from zcore.options import Options, as_bool
 
-MODES = ("r", "r+", "a", "w", "w-")
+MODES = ("r", "r+", "a", "w", "w-", "x")
 
 
 def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_value=..., cname=None, clevel=None,
@@ -19,8 +20,8 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     ----------
     store : str, os.PathLike or Store
         A directory, a ``file:`` URI, or a store.
-    mode : {"r", "r+", "a", "w", "w-"}
-        Read; read and write; open or create; create and replace; create where nothing is.
+    mode : {"r", "r+", "a", "w", "w-", "x"}
+        Read; read and write; open or create; create and replace; create where nothing is, by two names.
     path : str
         Of the array in the store.
     shape, chunks, dtype, fill_value
@@ -58,7 +59,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     NodeNotFoundError
         Nothing to open.
     NodeExistsError
-        Mode ``"w-"``, and an array is there.
+        Mode ``"w-"`` or ``"x"``, and an array is there.
     ArrayMismatchError
         The array that is there has another shape, chunk shape, type or fill value than was given. It is both a
         TypeError, as in h5py and zarr-python, and a ValueError.
@@ -78,6 +79,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     (1, 42)
     """
     _check_mode(mode)
+    check_format(zarr_format)
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r")
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"))
     path = nodes.path_of(path)

@@ -8,7 +8,8 @@ from zcore import lifecycle
 from zcore.assignment import assigned, cast_to
 from zcore.attributes import Attributes
 from zcore.engine import Binding
-from zcore.errors import OutOfMemoryError
+from zcore.errors import OutOfMemoryError, ZcoreError
+from zcore.info import Info
 from zcore.options import Options
 from zcore.selection import basic
 
@@ -181,6 +182,21 @@ class Array:
     # reading
 
     def __getitem__(self, selection):
+        """Return the selected elements as a new ndarray; one that integers select alone as a scalar.
+
+        Parameters
+        ----------
+        selection : int, slice with any step, ..., or a tuple of these
+
+        Raises
+        ------
+        SelectionError
+            The selection does not fit the array; it is an IndexError.
+        UnsupportedError
+            It is by lists, masks, new axes or field names.
+        OutOfMemoryError, ChunkError, StoreError
+            See `read`.
+        """
         box = basic(selection, self.shape)
         out = _allocated(box.shape, self.dtype)
         self._read(box, out)
@@ -226,7 +242,11 @@ class Array:
 
     def _read(self, box, out):
         out = np.asarray(out)
-        self._binding.read(box, out if box.expand is None else out[box.expand])
+        try:
+            self._binding.read(box, out if box.expand is None else out[box.expand])
+        except ZcoreError as error:
+            error.locate(self._binding.describe())
+            raise
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
@@ -265,12 +285,38 @@ class Array:
     # writing
 
     def __setitem__(self, selection, values):
+        """Write values to the selected elements, broadcast and cast by NumPy's rules.
+
+        Every stored object is replaced atomically and, unless the array was opened with ``lock=None``, under its lock.
+        An error leaves what was replaced before it.
+
+        Parameters
+        ----------
+        selection : int, slice with any step, ..., or a tuple of these
+        values : object
+            What NumPy would take, or an `Array`, which is read whole.
+
+        Raises
+        ------
+        SelectionError, UnsupportedError
+            As for reading.
+        ValueError, TypeError, OverflowError
+            What NumPy raises where the shapes do not fit, or the type does not hold a value.
+        ReadOnlyError
+            The array was opened for reading.
+        ChunkError, StoreError, LockError
+            An object could not be read, encoded, locked or stored.
+        """
         self._binding.check_writable()
         box = basic(selection, self.shape)
         values = assigned(_read_whole(values), self.dtype, box.shape, box.is_element)
         if box.expand is not None:
             values = values[box.expand]
-        self._binding.write(box, values)
+        try:
+            self._binding.write(box, values)
+        except ZcoreError as error:
+            error.locate(self._binding.describe())
+            raise
 
     def resize(self, *shape):
         """Change the shape; elements that stay keep their values, new ones have the fill value.
@@ -337,11 +383,11 @@ class Array:
 
     @property
     def info(self):
-        """A description of several lines, objects counted; costs a listing."""
+        """A description in several lines, an `Info`, objects counted; costs a listing."""
         metadata = self.metadata
         stored = self.nbytes_stored
         ratio = f" (ratio {metadata.nbytes / stored:.1f})" if stored else ""
-        rows = {
+        return Info({
             "path": self.name,
             "store": repr(self.store),
             "format": metadata.zarr_format,
@@ -352,8 +398,7 @@ class Array:
             "stored chunks": self.nchunks_initialized,
             "codecs": ", ".join(map(repr, self.codecs)),
             "bytes": f"{metadata.nbytes} decoded, {stored} stored{ratio}",
-        }
-        return "\n".join(f"{name:14}: {value}" for name, value in rows.items())
+        })
 
 
 def _type_name(dtype):

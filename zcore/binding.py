@@ -2,7 +2,7 @@
 import os
 from itertools import count
 
-from zcore.errors import NodeNotFoundError, ReadOnlyError
+from zcore.errors import NodeNotFoundError, ReadOnlyError, ZcoreError
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.model.metadata import GroupMetadata
 from zcore.stores.keys import prefix_of
@@ -74,15 +74,23 @@ class NodeBinding:
         """Read the document again and return what it says, a `View`; the binding stays as it is."""
         ticket = next(self._tickets)
         # One byte more than a document may have: the format refuses it, whatever the size of the file.
-        found = self.store.get_first((self.document,), MAX_NBYTES + 1)
+        try:
+            found = self.store.get_first((self.document,), MAX_NBYTES + 1)
+        except ZcoreError as error:
+            error.locate(self.describe())
+            raise
         if found is None:
             raise self.not_found(f"{self.document} does not exist")
         return self.view_of(*found[1:], ticket)
 
     def view_of(self, raw, identity, ticket=None):
         """Return the view of the document `raw`, the content of the object `identity`, read just now."""
-        view = view_of(self.format, self.document_name, raw, identity, self.path, self.options.strict,
-                       next(self._tickets) if ticket is None else ticket)
+        try:
+            view = view_of(self.format, self.document_name, raw, identity, self.path, self.options.strict,
+                           next(self._tickets) if ticket is None else ticket)
+        except ZcoreError as error:
+            error.locate(self.describe())
+            raise
         if type(view.metadata) is not self.kind:
             raise self.not_found(f"{self.document} describes another kind of node")
         return view
@@ -175,16 +183,18 @@ class Exclusive:
                 self._hold.__enter__()
             self.view = binding.reload()
         except BaseException as exc:
-            self.__exit__()
+            self.__exit__(type(exc), exc, exc.__traceback__)
             if not isinstance(exc, FileNotFoundError):
                 raise
             raise binding.not_found("its document is gone") from exc
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, kind, exc, traceback):
+        if isinstance(exc, ZcoreError):
+            exc.locate(self._binding.describe())
         if self._hold is not None:
             hold, self._hold = self._hold, None
-            hold.__exit__(*exc_info)
+            hold.__exit__(kind, exc, traceback)
 
     def replace_metadata(self, metadata):
         """Write a new document and go on holding the array, under the new one."""

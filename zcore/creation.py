@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from zcore import blosc, lifecycle, nodes
 from zcore.codecs.chain import codec_of
-from zcore.errors import UnsupportedError
-from zcore.formats import FORMATS
+from zcore.errors import UnsupportedError, ZcoreError
+from zcore.formats import FORMATS, check_format
 from zcore.options import as_bool
 
 # Keywords of a new array whose default leaves the choice to the format, and is not passed on.
@@ -30,7 +30,8 @@ def create_array(store, path, options, *, shape, dtype, chunks="auto", fill_valu
         settings["checksum"] = as_bool(settings["checksum"], "checksum")
     settings = {name: value for name, value in settings.items()
                 if type(value) is not type(_LEFT_OPEN[name]) or value != _LEFT_OPEN[name]}
-    format = _format_of(zarr_format)
+    check_format(zarr_format)
+    format = FORMATS[zarr_format]
     attributes = _checked(attributes)
     overwrite = as_bool(overwrite, "overwrite")
     nodes.check_replaceable(store, path)
@@ -40,12 +41,13 @@ def create_array(store, path, options, *, shape, dtype, chunks="auto", fill_valu
         settings["attributes"], attributes = attributes, None
     metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
     _check_can_compress(metadata.codecs)
-    return lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite)
+    return _put(store, path, format, metadata, attributes, options, overwrite)
 
 
 def create_group(store, path, options, *, zarr_format=3, attributes=None, overwrite=False):
     """Create a group and return its `GroupBinding`; see `zcore.create_group`."""
-    format = _format_of(zarr_format)
+    check_format(zarr_format)
+    format = FORMATS[zarr_format]
     if format.group_document is None:
         raise UnsupportedError(f"the format {zarr_format!r} has no groups", feature=f"groups of {zarr_format}")
     attributes = _checked(attributes)
@@ -53,17 +55,15 @@ def create_group(store, path, options, *, zarr_format=3, attributes=None, overwr
     nodes.check_replaceable(store, path)
     inline = format.attributes_document is None
     metadata = format.new_group((attributes or {}) if inline else None)
-    return lifecycle.create(store, path, format, metadata, None if inline else attributes, options,
-                            overwrite=overwrite)
+    return _put(store, path, format, metadata, None if inline else attributes, options, overwrite)
 
 
-def _format_of(zarr_format):
-    format = FORMATS.get(zarr_format)
-    if format is None:
-        raise UnsupportedError(
-            f"this version cannot write zarr_format {zarr_format!r}; pass zarr_format="
-            f"{' or '.join(map(repr, FORMATS))}", feature=f"zarr_format {zarr_format}")
-    return format
+def _put(store, path, format, metadata, attributes, options, overwrite):
+    try:
+        return lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite)
+    except ZcoreError as error:
+        error.locate(store.describe(path))
+        raise
 
 
 def _checked(attributes):

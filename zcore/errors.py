@@ -13,26 +13,35 @@ class ZcoreError(Exception):
     ----------
     message : str
         One sentence, lower case, without a full stop.
+    place : str, optional
+        Of the array, as its store describes it. The text begins with it, unless the message names it already.
     **fields
         Values of the class's `fields`; a field that is not given is None.
     """
 
     fields = ()
 
-    def __init__(self, message, **fields):
+    def __init__(self, message, *, place=None, **fields):
         super().__init__(message)
         self.message = message
+        self.place = place
         for name in self.fields:
             setattr(self, name, fields.pop(name, None))
         if fields:
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(fields))}")
 
+    def locate(self, place):
+        """Note the place of the array where this happened, unless one is known: the innermost caller knows best."""
+        if self.place is None:
+            self.place = place
+
     def __str__(self):
         # A KeyError base would quote the message, an OSError base would rebuild it from errno.
-        return self.message
+        return self.message if self.place is None or self.place in self.message else f"{self.place}: {self.message}"
 
     def __reduce__(self):
-        return _rebuild, (type(self), self.message, {name: getattr(self, name) for name in self.fields})
+        fields = {name: getattr(self, name) for name in ("place", *self.fields)}
+        return _rebuild, (type(self), self.message, fields)
 
 
 def _rebuild(cls, message, fields):

@@ -16,7 +16,7 @@ import contextlib
 from zcore import consolidated, nodes
 from zcore.binding import GroupBinding
 from zcore.engine import Binding, stored_chunks
-from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError
+from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.place import hold_place
@@ -263,5 +263,9 @@ def read_attributes(binding):
     if format.attributes_document is None:
         # Parsed anew: what handles share is not the caller's to change.
         return format.parse_node(binding.document_name, binding.look().raw, binding.path).attributes
-    raw = binding.store.get(binding.prefix + format.attributes_document, (0, MAX_NBYTES + 1))
-    return format.parse_attributes(raw, binding.path)
+    try:
+        raw = binding.store.get(binding.prefix + format.attributes_document, (0, MAX_NBYTES + 1))
+        return format.parse_attributes(raw, binding.path)
+    except ZcoreError as error:
+        error.locate(binding.describe())
+        raise

@@ -7,14 +7,21 @@ import numpy as np
 
 from zcore.binding import GroupBinding
 from zcore.engine import Binding
-from zcore.errors import ArrayMismatchError, MetadataError, NodeExistsError, NodeNotFoundError, UnsupportedError
+from zcore.errors import (
+    ArrayMismatchError,
+    MetadataError,
+    NodeExistsError,
+    NodeNotFoundError,
+    UnsupportedError,
+    ZcoreError,
+)
 from zcore.formats import FORMATS
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.metadata import ArrayMetadata, check_shape
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
-from zcore.stores.keys import prefix_of
+from zcore.stores.keys import check_path, prefix_of
 from zcore.views import view_of
 
 # Which document makes a directory a node of which format; the first one that is there counts. Without a module: of a
@@ -40,6 +47,8 @@ def store_of(place, read_only, fsync, check_base=True):
                 raise ValueError(f"{place!r} was made without fsync; a store is asked for it when it is made, as in "
                                  "DirectoryStore(path, fsync=True)")
             return place
+        if not isinstance(place, os.PathLike):
+            raise TypeError(f"expected a path, a URI or a store, found {type(place).__name__}")
         place = os.fspath(place)
     # A colon is either a URI's or part of a name: the URI rules decide.
     make = DirectoryStore.from_uri if isinstance(place, str) and ":" in place else DirectoryStore
@@ -49,11 +58,11 @@ def store_of(place, read_only, fsync, check_base=True):
 def path_of(path):
     """Return a path without the one leading ``/`` that the hierarchy's own spelling has.
 
-    What else is wrong with it is found when the first key is made of it.
+    Raises : InvalidKeyError, if no node can have it; TypeError, if it is not a string.
     """
     if not isinstance(path, str):
         raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
-    return path[1:] if path.startswith("/") else path
+    return check_path(path)
 
 
 def find(store, path, zarr_format, options):
@@ -71,15 +80,19 @@ def find(store, path, zarr_format, options):
         kinds = [kind for kind in _KINDS if kind.format is None or kind.name == zarr_format]
     prefix = prefix_of(path)
     # One byte more than a document may have: the format refuses it, whatever the size of the file.
-    found = store.get_first([prefix + kind.document for kind in kinds], MAX_NBYTES + 1)
-    if found is None:
-        return None
-    i, raw, identity = found
-    kind = kinds[i]
-    if kind.format is None:
-        raise UnsupportedError(f"{store.describe(path)} is a {kind.name} node, which this version does not read",
-                               feature=kind.name)
-    view = view_of(kind.format, kind.document, raw, identity, path, options.strict, 0)
+    try:
+        found = store.get_first([prefix + kind.document for kind in kinds], MAX_NBYTES + 1)
+        if found is None:
+            return None
+        i, raw, identity = found
+        kind = kinds[i]
+        if kind.format is None:
+            raise UnsupportedError(f"{store.describe(path)} is a {kind.name} node, which this version does not read",
+                                   feature=kind.name)
+        view = view_of(kind.format, kind.document, raw, identity, path, options.strict, 0)
+    except ZcoreError as error:
+        error.locate(store.describe(path))
+        raise
     bind = Binding if type(view.metadata) is ArrayMetadata else GroupBinding
     return bind(store, path, kind.format, options, view)
 

@@ -2,15 +2,15 @@
 import numpy as np
 
 
-def as_bool(value, keyword):
-    """Return a keyword's value when it is True or False.
+def as_bool(value, keyword, allowed="True or False"):
+    """Return a keyword's value when it is True or False; `allowed` is what messages name.
 
     Raises : TypeError, for anything else: of ``lock="no"`` Python makes True.
     """
     if value is True or value is False:
         return value
     if not isinstance(value, np.bool_):
-        raise TypeError(f"{keyword} is {value!r:.60}, expected True or False")
+        raise TypeError(f"{keyword} is {value!r:.60}, expected {allowed}")
     return bool(value)
 
 
@@ -42,7 +42,7 @@ class Options:
             raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
         if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
             raise ValueError(f"threads is {threads!r}, expected an integer of at least 1")
-        self.lock = lock is not None and as_bool(lock, "lock")
+        self.lock = lock is not None and as_bool(lock, "lock", "True, False or None")
         self.missing = missing
         self.threads = None if threads is None else threads.__index__()
         self.strict = as_bool(strict, "strict")

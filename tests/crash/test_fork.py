@@ -73,14 +73,13 @@ print(json.dumps([codes, int((array[...] == np.tile([1, 3], 512)).sum())]))
 
 
 HELD = """
-from zcore import lifecycle
 from zcore.options import Options
-from zcore.formats import zmeta
+from zcore.place import hold_place
 array = zcore.open(path, mode="r+")
 binding = array._binding
 held = {"whole": lambda: binding.exclusive(),
         "object": lambda: binding.locks().object("__zdata__/0.0.blosc"),
-        "place": lambda: lifecycle._place(binding.store, "", zmeta, Options())}[given]()
+        "place": lambda: hold_place(binding.store, "", "__zmeta__", Options())}[given]()
 """
 TAKE = {"whole": "array.attrs['taken'] = 1", "object": "array[...] = 5",
         "place": "zcore.open(path, mode='w', shape=3, dtype='i4', cname='lz4')"}

@@ -95,15 +95,6 @@ def test_what_asks_for_this_format(tmp_path, keywords):
     assert a.metadata.zarr_format == "zmeta" and (tmp_path / "__zmeta__").exists()
 
 
-@pytest.mark.parametrize("zarr_format", [1, "v3", b"zmeta"])
-def test_formats_that_are_not_there(tmp_path, zarr_format):
-    with pytest.raises(zcore.UnsupportedError, match="zarr_format"):
-        zcore.open(str(tmp_path / "a"), mode="w", shape=4, dtype="i1", zarr_format=zarr_format)
-    with pytest.raises(zcore.UnsupportedError, match="zarr_format"):
-        zcore.create_array(str(tmp_path / "a"), shape=4, dtype="i1", zarr_format=zarr_format or 3)
-    assert not (tmp_path / "a").exists()
-
-
 def test_nodes_of_other_formats_are_known_and_left_alone(tmp_path):
     document = "meta"
     (tmp_path / document).write_bytes(b"{}")
@@ -134,6 +125,19 @@ def test_detection(tmp_path):
         zcore.open(str(tmp_path))
 
 
+@pytest.mark.parametrize("zarr_format", [1, 7, "v3", b"zmeta", "", 0, False, [3]], ids=repr)
+def test_what_is_no_format(tmp_path, zarr_format):
+    make(str(tmp_path / "there"))
+    for call in (
+        lambda: zcore.open(tmp_path / "there", zarr_format=zarr_format),
+        lambda: zcore.open(tmp_path / "a", mode="w", shape=4, dtype="i1", zarr_format=zarr_format),
+        lambda: zcore.create_array(tmp_path / "a", shape=4, dtype="i1", zarr_format=zarr_format),
+    ):
+        with pytest.raises(ValueError, match=r"^zarr_format is .*, expected one of 3, 2, 'zmeta'$"):
+            call()
+    assert not (tmp_path / "a").exists()
+
+
 # Modes
 
 
@@ -149,8 +153,10 @@ def test_modes(store):
     a = make(store, "a")
     a[:] = 1
     assert make(store, "a", clevel=9)[:].tolist() == [1] * 6, "what exists is opened, not changed"
-    with pytest.raises(zcore.NodeExistsError):
-        make(store, "w-")
+    for mode in ("w-", "x"):
+        with pytest.raises(zcore.NodeExistsError):
+            make(store, mode)
+        assert make(store, mode, path=f"new {mode}").shape == (6,)
     reader = zcore.open(store)
     assert reader.read_only and reader[:].tolist() == [1] * 6
     for change in (
@@ -176,7 +182,7 @@ def test_create_where_nothing_is(store):
     assert a.shape == (6,) and not a.read_only
 
 
-@pytest.mark.parametrize("mode", ["", "R", "rw", "x", "w+", None, 1])
+@pytest.mark.parametrize("mode", ["", "R", "rw", "x+", "w+", None, 1])
 def test_wrong_modes(store, mode):
     with pytest.raises(ValueError, match="mode"):
         make(store, mode)
@@ -308,8 +314,9 @@ def test_paths_that_are_no_keys(tmp_path, store, path):
         assert zcore.open(store, path="/").path == "", "the root has this name"
         return
     for call in (*calls, lambda: zcore.open(store, path=path)):
-        with pytest.raises(zcore.InvalidKeyError):
+        with pytest.raises(zcore.InvalidKeyError) as caught:
             call()
+        assert str(caught.value).startswith(f"{path!r} is not a path in a store: ") and caught.value.key == path
     assert files(tmp_path) == []
 
 
@@ -320,6 +327,13 @@ def test_paths_of_a_wrong_type(store, path):
     if path is not None:
         with pytest.raises(TypeError):
             zcore.create_array(store, name=path, shape=4, dtype="i4", zarr_format="zmeta")
+
+
+@pytest.mark.parametrize("place", [None, 5, b"a", ["a"], np.zeros(3)], ids=repr)
+def test_places_of_a_wrong_type(place):
+    for call in (lambda: zcore.open(place), lambda: make(place)):
+        with pytest.raises(TypeError, match=f"expected a path, a URI or a store, found {type(place).__name__}$"):
+            call()
 
 
 # Arguments

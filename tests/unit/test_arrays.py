@@ -95,9 +95,10 @@ def test_repr_and_info(store):
     assert repr(zcore.open(store, path="p")) == repr(a)[:-1] + ", read-only>"
     assert repr(make(store, 3, 3)) == f"<zcore.Array '{name}' (3,) int32, chunks (3,), format zmeta>"
     for text in ("(10, 10) = 100 elements", "int32", "(3, 3)", "stored chunks : 3", "BloscCodec", "400 decoded", "/p"):
-        assert text in a.info
+        assert text in repr(a.info) and text in str(a.info)
+    assert a.info["stored chunks"] == 3 and list(a.info)[:3] == ["path", "store", "format"] and len(a.info) == 10
     structured = make(store, 2, 2, [("a", "<i4"), ("b", ">f8", (2,))], fill_value=None)
-    assert "('b', '>f8', (2,))" in repr(structured) and "None" in structured.info
+    assert "('b', '>f8', (2,))" in repr(structured) and "None" in repr(structured.info)
 
 
 def test_handles_of_one_array_are_equal(store):

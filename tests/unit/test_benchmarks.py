@@ -262,6 +262,16 @@ class TestReport:
         assert "broken has no time, WrongResult: differs" in text
         assert "gone: skipped, not here" in text
 
+    def test_a_quick_run_has_no_targets(self):
+        found = self.workload({"zcore": self.both(2.0), "p": self.both(1.0)}, [{"against": "p", "at_least": 1.1}])
+        result = {
+            "commit": "abc", "time": "now", "data": "smooth", "repeats": 1, "quick": True,
+            "machine": machine.describe(spin_count=1000),
+            "runs": [{"threads": 2, "versions": {}, "skipped": {}, "file_systems": {}, "workloads": [found]}],
+        }
+        assert "arget" not in report.render(result) and "missed" not in report.render(result)
+        assert "missed" in report.render({**result, "quick": False})
+
 
 class TestCommand:
     def test_quick_run_writes_json_and_markdown(self, tmp_path, capsys):

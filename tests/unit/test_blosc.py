@@ -1,5 +1,6 @@
 """`zcore.blosc`: one chunk, judged by python-blosc and by hand-made ones."""
 
+import inspect
 import itertools
 import struct
 
@@ -56,11 +57,24 @@ def test_items_above_255_bytes_are_stored_as_bytes(typesize):
     assert judge.decompress(chunk) == content(4 * typesize)
 
 
-@pytest.mark.parametrize("buffer", [bytearray(100), memoryview(b"x" * 100), np.zeros(100, "u1"), b""])
+@pytest.mark.parametrize("buffer", [
+    bytearray(100), memoryview(b"x" * 100), np.zeros(100, "u1"), b"", np.arange(10, dtype="i4"), np.arange(6.0),
+    np.arange(6, dtype=">i2").reshape(2, 3), np.array(5), np.zeros(3, "i4,f8"), np.zeros((0, 3)), np.array(["text"]),
+], ids=lambda buffer: f"{type(buffer).__name__}-{getattr(buffer, 'dtype', '')}")
 def test_buffers(buffer):
+    content = bytes(memoryview(buffer).tobytes())
     chunk = blosc.compress(buffer)
-    assert blosc.decompress(np.frombuffer(chunk, "u1")) == bytes(buffer)
-    assert blosc.decompress(bytearray(chunk)) == bytes(buffer)
+    for stored in (np.frombuffer(chunk, "u1"), bytearray(chunk), np.frombuffer(chunk, ("V", len(chunk)))):
+        assert blosc.decompress(stored) == content
+        assert blosc.header(stored) == blosc.header(chunk)
+
+
+def test_functions_are_those_of_the_module():
+    for name in ("compress", "decompress", "header"):
+        function = getattr(blosc, name)
+        assert (function.__name__, function.__module__) == (name, "zcore.blosc")
+        assert inspect.getdoc(function).startswith("Return ")
+    assert str(inspect.signature(blosc.compress)).startswith("(content, *, cname='lz4', clevel=5, ")
 
 
 def test_out():
@@ -70,12 +84,19 @@ def test_out():
     assert blosc.decompress(chunk, out) is out and out == data
     array = np.zeros(5000, "u1")
     assert blosc.decompress(chunk, out=array) is array and array.tobytes() == data
+    for array in (np.zeros((25, 100), "i2"), np.zeros(625), np.zeros((125, 10), ">i4"), np.zeros(500, "S4,u2,f4")):
+        assert blosc.decompress(chunk, out=array) is array and array.tobytes() == data
     for wrong in (bytearray(4999), bytearray(5001), bytearray()):
         with pytest.raises(zcore.CodecError) as caught:
             blosc.decompress(chunk, wrong)
         assert (caught.value.codec, caught.value.expected, caught.value.found) == ("blosc", len(wrong), 5000)
-    with pytest.raises((TypeError, ValueError, BufferError)):
-        blosc.decompress(chunk, bytes(5000))
+    for wrong, words in (
+        (bytes(5000), "out is writable, this bytes is not"),
+        (np.zeros(10000, "u1")[::2], "out is C-contiguous, this ndarray is not"),
+        ([0], "out is bytes-like, not list"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            blosc.decompress(chunk, wrong)
 
 
 def test_several_threads_inside():
@@ -121,10 +142,14 @@ def test_parameters_of_a_wrong_type(keywords):
         blosc.compress(b"x", **keywords)
 
 
-@pytest.mark.parametrize("data", ["text", 5, None, [1], np.zeros((4, 4))[:, ::2], np.zeros(4)])
-def test_data_of_a_wrong_type(data):
-    for function in (blosc.compress, blosc.decompress):
-        with pytest.raises((TypeError, ValueError)):
+@pytest.mark.parametrize(("data", "words"), [
+    ("text", "bytes-like, not str"), (5, "bytes-like, not int"), (None, "bytes-like, not NoneType"),
+    ([1], "bytes-like, not list"), (np.zeros((4, 4))[:, ::2], "C-contiguous, this ndarray is not"),
+    (np.zeros(4, "M8[s]"), "bytes-like, not ndarray"),
+])
+def test_data_of_a_wrong_type(data, words):
+    for function, name in ((blosc.compress, "content"), (blosc.decompress, "chunk"), (blosc.header, "chunk")):
+        with pytest.raises(TypeError, match=f"^{name} is {words}$"):
             function(data)
 
 

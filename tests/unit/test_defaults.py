@@ -48,6 +48,21 @@ def test_messages_say_what_to_do(tmp_path):
         zcore.open(tmp_path / "a", zarr_format=3)
 
 
+@pytest.mark.parametrize("compressors", [None, [], {"name": "crc32c"}])
+def test_compressors_that_this_format_cannot_do_without(tmp_path, compressors):
+    with pytest.raises(ValueError, match="always compresses by blosc; clevel=0 stores the bytes as they are"):
+        zcore.create_array(tmp_path, shape=3, dtype="i4", zarr_format="zmeta", compressors=compressors)
+
+
+def test_completion_shows_public_names_alone():
+    assert dir(zcore) == sorted(zcore.__all__)
+    assert all(hasattr(zcore, name) for name in dir(zcore))
+
+
+def test_reading_and_writing_by_index_have_help():
+    assert "SelectionError" in zcore.Array.__getitem__.__doc__ and "broadcast" in zcore.Array.__setitem__.__doc__
+
+
 def test_import_of_sources_that_are_not_built(tmp_path):
     shutil.copytree(Path(zcore.__file__).parent, tmp_path / "zcore",
                     ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))

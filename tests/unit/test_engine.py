@@ -31,7 +31,7 @@ def error_of(function, *arguments):
 
 
 def facts(error):
-    return {"type": type(error), "message": str(error), **{name: getattr(error, name) for name in error.fields}}
+    return {"type": type(error), "message": error.message, **{name: getattr(error, name) for name in error.fields}}
 
 
 # What is wrong with a chunk is said with all its facts, the same by both paths
@@ -104,7 +104,9 @@ def test_every_damage_with_its_facts(tmp_path, monkeypatch, damage, offset, expe
             assert (error.offset, error.expected) == (offset, expected)
             assert error.found == found or found is None
             assert error.codec == (None if "stored object" in error.message else "blosc")
-            assert str(error).startswith("__zdata__/0.1.blosc: ")
+            assert error.place == str(tmp_path / path)
+            assert str(error) == f"{error.place}: {error.message}"
+            assert error.message.startswith("__zdata__/0.1.blosc: ")
         assert file.read_bytes() == stored, "what cannot be read is not replaced"
         by_path.append([facts(error) for error in errors])
         a[:, 8:] = 1

@@ -16,7 +16,7 @@ LAYERS = (
     ("tools",),
     ("api",),
     ("arrays", "groups"),
-    ("attributes", "creation"),
+    ("attributes", "creation", "info"),
     ("lifecycle",),
     ("consolidated", "place"),
     ("nodes",),
@@ -26,7 +26,7 @@ LAYERS = (
     ("formats", "codecs", "stores", "selection", "assignment", "workers"),
     ("model", "asdf", "blosc", "options"),
     ("kernel",),
-    ("errors", "config"),
+    ("errors", "config", "buffers"),
 )
 ROW = {unit: row for row, units in enumerate(LAYERS) for unit in units}
 # Allowed all the same: (importer, unit), and why.

@@ -18,7 +18,7 @@ from zcore.stores.memory import MemoryStore
 FORMATS = (
     ("__zmeta__", ".zmeta", {"zarr_format": "zmeta"}),
 )
-HEADER = ("format", "files", "bytes", "ratio", "write", "MB/s", "read", "MB/s", "equal")
+HEADER = ("format", "files", "bytes", "ratio", "write", "MB/s", "read", "MB/s", "read back")
 PICTURE = "zcore-demo.png"
 FEW_CHUNKS = 8                 # that the automatic chunks of small data come to, at least
 
@@ -45,8 +45,7 @@ def run(arguments):
         # Asked for now: who lacks it should not learn so after a long write.
         from zcore.cli import picture
     # In memory first, and without elements: what a format refuses is refused before there is a folder.
-    drafts = [zcore.create_array(MemoryStore(), shape=data.shape, dtype=data.dtype, chunks=chunks, **keywords)
-              for _, _, keywords in FORMATS]
+    drafts = [_draft(source, chunks, name, keywords) for name, _, keywords in FORMATS]
     stem = os.path.splitext(source.name)[0]
     pictures = [] if arguments.no_picture else [PICTURE]
     output = Output(arguments.out, [*(stem + ending for _, ending, _ in FORMATS), *pictures], stale=[PICTURE])
@@ -84,6 +83,16 @@ def _chunks(text, data):
     return chunks
 
 
+def _draft(source, chunks, name, keywords):
+    """Return an array like the data, without elements, in one of the formats."""
+    data = source.data
+    try:
+        return zcore.create_array(MemoryStore(), shape=data.shape, dtype=data.dtype, chunks=chunks, **keywords)
+    except (ValueError, zcore.UnsupportedError) as exc:
+        raise ValueError(f"{source.name}: the data are {data.ndim}-d {data.dtype}, which cannot be written as {name}: "
+                         f"{exc}") from exc
+
+
 def _print_source(source, draft):
     """Print what the data are and how an array divides them."""
     data = source.data
@@ -108,11 +117,14 @@ def _print_trips(trips, name):
 def _row(trip):
     """Return the cells of the table for one format."""
     n_files, n_bytes = files_and_bytes(trip.path)
+    verdict = f"equal, whole and {plural(trip.n_windows, 'part')}"
+    if trip.differences:
+        verdict = f"DIFFERENT at [{trip.differences[0]}]"
     return (
         trip.label, str(n_files), f"{n_bytes:,}", f"{trip.nbytes / n_bytes:.2f}",
         duration(trip.write_seconds), megabytes_per_second(trip.nbytes, trip.write_seconds),
         duration(trip.read_seconds), megabytes_per_second(trip.nbytes, trip.read_seconds),
-        f"NOT [{trip.differences[0]}]" if trip.differences else f"all, {plural(trip.n_windows, 'window')}",
+        verdict,
     )
 
 

@@ -1,6 +1,6 @@
 """Blosc chunks whose blocks are compressed by snappy, which c-blosc is rarely built with today.
 
-The container is read by the kernel's header checks, each stream by the cramjam package (extra `snappy`), and the
+The container is read by the kernel's header checks, each stream by the cramjam package (the extra "snappy"), and the
 shuffle is undone by the kernel.
 """
 from zcore.errors import CodecError, UnsupportedError
@@ -25,8 +25,8 @@ def decompress_snappy(data, header):
     try:
         from cramjam import snappy
     except ImportError as exc:
-        raise UnsupportedError("chunk is compressed by snappy, which the linked c-blosc lacks; "
-                               "install zcore[snappy] to read it", feature="snappy") from exc
+        raise UnsupportedError("chunk is compressed by snappy, which the linked c-blosc lacks; to read it takes the "
+                               "extra \"snappy\" (python -m pip install cramjam)", feature="snappy") from exc
     out = bytearray(header.nbytes)
     view = memoryview(data)
     for i, start in enumerate(range(0, header.nbytes, header.blocksize)):

@@ -134,8 +134,10 @@ class Document:
         """Return the MetadataError about a member, or about the document when `member` is None."""
         if self.inside:
             member = self.inside if member is None else f"{self.inside}.{member}"
-        about = "" if member is None else f"member {member!r}: "
-        return MetadataError(f"{self.where()}: {about}{reason}", path=self.path, document=self.name, member=member)
+        return self._refusal(member, reason if member is None else f"member {member!r}: {reason}")
+
+    def _refusal(self, member, sentence):
+        return MetadataError(f"{self.where()}: {sentence}", path=self.path, document=self.name, member=member)
 
     def unexpected(self, member, expected):
         """Return the MetadataError that says what was expected of a member, and what was found."""
@@ -146,7 +148,7 @@ class Document:
         try:
             return self.members[member]
         except KeyError:
-            raise self.error(member, "expected this mandatory member, found none") from None
+            raise self._refusal(member, f"member {member!r} is missing") from None
 
     def integers(self, member, minimum):
         """Return a mandatory list of integers, each >= `minimum`, as a tuple; 10.0 and true are no integers."""

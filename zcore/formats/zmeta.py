@@ -261,6 +261,8 @@ def _completed(codecs, dtype):
 def _chain_members(codecs, dtype):
     """Return `(cname, clevel, shuffle)` of a chain, as the document has them."""
     names = [codec.name for codec in codecs]
+    if "blosc" not in names:
+        raise ValueError("the __zmeta__ format always compresses by blosc; clevel=0 stores the bytes as they are")
     if names != ["bytes", "blosc"]:
         raise ValueError(f"a __zmeta__ array is encoded by 'bytes' and 'blosc', not by {names}")
     if codecs[0] != _bytes_codec(dtype):

@@ -370,26 +370,7 @@ def can_compress(str cname not None):
 
 
 def blosc_decompress(const uint8_t[::1] chunk not None, out=None, *, int64_t itemsize=0, int n_threads=1):
-    """Return the content of one Blosc 1 chunk.
-
-    Parameters
-    ----------
-    chunk : bytes-like
-        Exactly one chunk.
-    out : writable bytes-like, optional
-        Where the content goes; its length must be that of the content. A new `bytearray` otherwise.
-    itemsize : int
-        If positive, the header's item size must be this or 1.
-    n_threads : int
-        Threads that c-blosc may use inside the chunk.
-
-    Raises
-    ------
-    CodecError
-        The header, the block table or the payload is damaged.
-    UnsupportedError
-        A chunk of Blosc 2, or of a compressor that the linked c-blosc lacks.
-    """
+    """Return the content of one Blosc 1 chunk: the door of `zcore.blosc.decompress`, for bytes alone."""
     cdef Status status
     cdef BloscHeader header
     cdef uint8_t[::1] view
@@ -427,15 +408,7 @@ cdef int _check(const Status *status, str direction) except -1:
 
 def blosc_compress(const uint8_t[::1] content not None, *, str cname not None="lz4", int clevel=5, int shuffle=1,
                    int64_t typesize=1, int64_t blocksize=0, int n_threads=1):
-    """Return `content` (bytes-like) as one Blosc 1 chunk, a `bytes`.
-
-    Raises
-    ------
-    ValueError
-        A parameter is out of range, or `content` is longer than 2**31 - 17 bytes.
-    UnsupportedError
-        The linked c-blosc lacks the compressor.
-    """
+    """Return `content` as one Blosc 1 chunk, a `bytes`: the door of `zcore.blosc.compress`, for bytes alone."""
     cdef int64_t n_bytes = content.shape[0]
     cdef int code = compressor_code(cname)
     if not 0 <= clevel <= 9:

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from operator import index
 
+from zcore.buffers import flat_view
 from zcore.errors import ReadOnlyError
 from zcore.kernel.locks import ObjectLocks, locks_of
 from zcore.stores.keys import POSIX, check_key, check_prefix
@@ -316,29 +317,6 @@ def resolve_range(byte_range: ByteRange | None, size: int) -> tuple[int, int]:
         return max(0, size - length), size
     start = min(start, size)
     return start, size if length is None else min(start + length, size)
-
-
-def flat_view(value) -> memoryview:
-    """Return a view of the bytes of a C-contiguous buffer.
-
-    Raises : TypeError, if `value` is not bytes-like (`str` is not) or not C-contiguous.
-    """
-    try:
-        view = memoryview(value)
-    except (TypeError, ValueError) as exc:
-        # NumPy answers ValueError for types that have no buffer format, such as datetime64.
-        raise TypeError(f"a value is bytes-like, not {type(value).__name__}") from exc
-    if not view.c_contiguous:
-        raise TypeError(f"a value is C-contiguous, this {type(value).__name__} is not")
-    if view.ndim == 1 and view.format == "B":
-        return view
-    if view.nbytes == 0:
-        return memoryview(b"")
-    try:
-        return view.cast("B")
-    except TypeError:
-        # Formats of several letters (structured, big-endian) cannot be cast, only copied.
-        return memoryview(view.tobytes())
 
 
 def _check_disjoint(key, parts):

@@ -14,12 +14,13 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 
+from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
 from zcore.kernel.documents import read_first
 from zcore.kernel.locks import ObjectLocks, locks_of
 from zcore.options import as_bool
 from zcore.stores import atomic, listing, spelling, tree
-from zcore.stores.base import ByteRange, Identity, Listing, Store, flat_view
+from zcore.stores.base import ByteRange, Identity, Listing, Store
 from zcore.stores.keys import NATIVE, POSIX, absolute_base, check_prefix, key_to_path, prefix_of
 from zcore.stores.reading import identity_of, read_file, stat_file
 

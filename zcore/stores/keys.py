@@ -66,6 +66,20 @@ def check_prefix(prefix, flavour=POSIX):
     return prefix
 
 
+def check_path(path, flavour=POSIX):
+    """Return the path of a node, ``""`` or a key, without the one leading ``/`` that is allowed.
+
+    Raises : InvalidKeyError with the reason, and the path as it was given.
+    >>> check_path("/foo/bar"), check_path("/")
+    ('foo/bar', '')
+    """
+    inner = path.removeprefix("/")
+    reason = _fault(inner, flavour) if inner else None
+    if reason:
+        raise InvalidKeyError(f"{path!r} is not a path in a store: {reason}", key=path)
+    return inner
+
+
 def prefix_of(path):
     """Return the prefix of all keys of the node at `path`, which is ``""`` for the root.
 

@@ -10,9 +10,10 @@ from _thread import RLock  # of threading, without its import time
 from collections.abc import Mapping
 from weakref import WeakSet
 
+from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError
 from zcore.options import as_bool
-from zcore.stores.base import ByteRange, Identity, Listing, Store, flat_view, resolve_range
+from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
 
 

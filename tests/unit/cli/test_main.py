@@ -107,7 +107,7 @@ def test_errors_that_cannot_be_said_have_their_exit_code(shell, where):
 def test_with_a_closed_error_stream_the_rest_is_as_ever(save, shell):
     save("a.npy", np.arange(6))
     done = shell("zcore demo a.npy --no-picture 2>&-")
-    assert done.returncode == 0 and "all, 8 windows" in done.stdout
+    assert done.returncode == 0 and "equal, whole and 8 parts" in done.stdout
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names of files are text there")

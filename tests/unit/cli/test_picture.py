@@ -240,7 +240,7 @@ def test_what_cannot_be_drawn_is_checked_all_the_same(save, tmp_path, capsys, da
     assert picture.obstacle(data).endswith(reason)
     assert main(["demo", save("data.npy", data)]) == 0
     printed = capsys.readouterr().out
-    assert f"no picture: {picture.obstacle(data)}\n" in printed and "all, " in printed
+    assert f"no picture: {picture.obstacle(data)}\n" in printed and "equal, whole" in printed
     assert not (tmp_path / "zcore-demo" / demo.PICTURE).exists()
 
 

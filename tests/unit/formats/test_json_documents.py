@@ -83,14 +83,11 @@ def test_members_are_exact():
     assert members["i"] == 2**64 - 1 and members["f"] == 0.1 and str(members["z"]) == "-0.0" and members["s"] == "éé😀"
 
 
-@pytest.mark.parametrize(("method", "arguments", "expected"), [
-    ("required", (), "expected this mandatory member, found none"),
-    ("integers", (0,), "expected this mandatory member, found none"),
-    ("integer", (0, 9), "expected this mandatory member, found none"),
-    ("choice", (("x", "y"),), "expected this mandatory member, found none"),
+@pytest.mark.parametrize(("method", "arguments"), [
+    ("required", ()), ("integers", (0,)), ("integer", (0, 9)), ("choice", (("x", "y"),)),
 ])
-def test_missing_member_is_named(method, arguments, expected):
-    with pytest.raises(MetadataError, match=f"a/b/doc.json: member 'gone': {expected}") as caught:
+def test_missing_member_is_named(method, arguments):
+    with pytest.raises(MetadataError, match="^a/b/doc.json: member 'gone' is missing$") as caught:
         getattr(read(b"{}"), method)("gone", *arguments)
     assert caught.value.member == "gone"
 

@@ -109,7 +109,7 @@ def test_other_names_are_no_chunks(key):
 @pytest.mark.parametrize("member", ["shape", "chunks", "dtype", "fill_value", "cname", "clevel", "shuffle"])
 def test_each_member_is_mandatory(member):
     """ZM-META-01"""
-    with pytest.raises(MetadataError, match=f"a/__zmeta__: member '{member}': expected this mandatory") as caught:
+    with pytest.raises(MetadataError, match=f"a/__zmeta__: member '{member}' is missing") as caught:
         parse(**{member: ...})
     assert (caught.value.path, caught.value.document, caught.value.member) == ("a", "__zmeta__", member)
 

@@ -1,0 +1,115 @@
+"""Errors say which array they are about: once, at the front of the text, and wherever an error can come from."""
+
+import copy
+import os
+import pickle
+
+import pytest
+
+import zcore
+from zcore.errors import ZcoreError
+
+
+def make(store, **keywords):
+    return zcore.create_array(store, shape=(4, 6), chunks=(2, 3), dtype="i4", zarr_format="zmeta", **keywords)
+
+
+def error_of(function, *arguments):
+    with pytest.raises(zcore.ZcoreError) as caught:
+        function(*arguments)
+    return caught.value
+
+
+def test_the_text_begins_with_the_place():
+    error = zcore.CodecError("__zdata__/3.blosc: cut off", key="__zdata__/3.blosc")
+    assert (str(error), error.place) == ("__zdata__/3.blosc: cut off", None)
+    error.locate("/data/dem.zarr")
+    assert str(error) == "/data/dem.zarr: __zdata__/3.blosc: cut off"
+    assert (error.message, error.key) == ("__zdata__/3.blosc: cut off", "__zdata__/3.blosc")
+
+
+def test_the_innermost_place_stays():
+    error = ZcoreError("no", place="/a")
+    error.locate("/b")
+    assert (error.place, str(error)) == ("/a", "/a: no")
+
+
+def test_a_place_that_the_message_names_is_not_repeated():
+    error = zcore.StoreError("cannot read 'k' of DirectoryStore('/a')", place="/a")
+    assert str(error) == error.message and error.place == "/a"
+
+
+@pytest.mark.parametrize("copied", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_copies_keep_the_place(copied):
+    error = copied(zcore.StoreError("no", key="k", errno=5, place="/a"))
+    assert (str(error), error.place, error.key, error.errno, error.message) == ("/a: no", "/a", "k", 5, "no")
+
+
+@pytest.mark.parametrize("path", ["", "group/dem"])
+def test_every_way_to_a_damaged_array(tmp_path, path):
+    store = zcore.DirectoryStore(str(tmp_path))
+    array = make(store, name=path, attributes={"units": "m"})
+    array[...] = 1
+    folder = tmp_path / path
+    (folder / "__zdata__" / "0.1.blosc").write_bytes(b"")
+    for call in (lambda: array[...], array.read, lambda: array.__setitem__((0, 4), 5), lambda: array.resize(1, 4)):
+        error = error_of(call)
+        assert isinstance(error, zcore.CodecError)
+        assert str(error).startswith(f"{folder}: __zdata__/0.1.blosc: blosc chunk has 0 bytes")
+        assert error.key == "__zdata__/0.1.blosc"
+    (folder / "__zattr__").write_bytes(b"[]")
+    for call in (lambda: dict(array.attrs), lambda: array.attrs.update(units="km")):
+        error = error_of(call)
+        assert isinstance(error, zcore.MetadataError) and error.path == path
+        assert str(error).startswith(f"{folder}: ") and str(error).count(str(tmp_path)) == 1
+    (folder / "__zmeta__").write_bytes(b"{")
+    for call in (lambda: zcore.open(store, path=path), lambda: zcore.open(store, "a", path=path, shape=4, dtype="i4"),
+                 array.refresh, lambda: array[...], lambda: array.__setitem__(0, 1), lambda: array.resize(9, 9),
+                 lambda: pickle.loads(pickle.dumps(array))):
+        error = error_of(call)
+        assert isinstance(error, zcore.MetadataError) and error.document == "__zmeta__"
+        assert error.place == str(folder)
+        assert str(error).startswith(f"{folder}: ") and str(error).count(str(tmp_path)) == 1
+
+
+def test_an_array_in_memory():
+    store = zcore.MemoryStore()
+    array = make(store, name="dem", missing="raise")
+    assert str(error_of(lambda: array[...])).startswith(f"dem in {store!r}: __zdata__/0.0.blosc: object is absent")
+    store.set("dem/__zmeta__", b"")
+    assert error_of(lambda: array[...]).place == f"dem in {store!r}"
+
+
+def test_what_a_store_refuses(tmp_path, monkeypatch):
+    """The store's own words name it already, and are left as they are."""
+    array = make(str(tmp_path))
+    refusal = zcore.StoreError(f"cannot read 'k' of {array.store!r}", key="k")
+
+    def refuse(*arguments):
+        raise refusal
+
+    monkeypatch.setattr(zcore.DirectoryStore, "get_first", refuse)
+    for call in (array.refresh, lambda: zcore.open(str(tmp_path))):
+        assert error_of(call).place == str(tmp_path) and str(refusal) == refusal.message
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may do anything")
+def test_what_the_system_refuses(tmp_path):
+    array = make(str(tmp_path))
+    array[...] = 1
+    (tmp_path / "__zdata__" / "1.1.blosc").chmod(0)
+    error = error_of(lambda: array[...])
+    assert str(error).startswith(f"{tmp_path}: __zdata__/1.1.blosc: cannot open: Permission denied")
+
+
+def test_writing_what_another_array_holds_names_the_other_one(tmp_path):
+    a, b = make(str(tmp_path / "a")), make(str(tmp_path / "b"), missing="raise")
+    with pytest.raises(zcore.ChunkError) as caught:
+        a[...] = b
+    assert caught.value.place == str(tmp_path / "b")
+
+
+def test_nothing_new_can_be_created(tmp_path):
+    (tmp_path / "a").write_bytes(b"")
+    error = error_of(lambda: make(str(tmp_path), name="a/b"))
+    assert error.place == str(tmp_path / "a/b")

@@ -1,0 +1,35 @@
+"""The bytes of whatever holds them: `bytes`, `memoryview`, NumPy arrays and all else that lends its memory."""
+
+
+def flat_view(value, name: str = "a value", writable: bool = False) -> memoryview:
+    """Return a view of the bytes of a C-contiguous buffer.
+
+    Parameters
+    ----------
+    value : bytes-like
+    name : str
+        What messages call it.
+    writable : bool
+        The view is to be written to.
+
+    Raises
+    ------
+    TypeError
+        `value` is not bytes-like (`str` is not), not C-contiguous, or cannot be written to and should be.
+
+    >>> bytes(flat_view(memoryview(b"abcd").cast("H")))
+    b'abcd'
+    """
+    try:
+        view = memoryview(value)
+    except (TypeError, ValueError) as exc:
+        # NumPy answers ValueError for types that have no buffer format, such as datetime64.
+        raise TypeError(f"{name} is bytes-like, not {type(value).__name__}") from exc
+    if not view.c_contiguous:
+        raise TypeError(f"{name} is C-contiguous, this {type(value).__name__} is not")
+    if writable and view.readonly:
+        raise TypeError(f"{name} is writable, this {type(value).__name__} is not")
+    if view.ndim == 1 and view.format == "B":
+        return view
+    # A shape with a zero in it cannot be cast; to bytes every format can.
+    return view.cast("B") if view.nbytes else memoryview(bytearray())

@@ -1,0 +1,32 @@
+"""What `Array.info` returns: an array described for people, in lines at a prompt, and row by row for programs."""
+from collections.abc import Mapping
+
+
+class Info(Mapping):
+    """Rows of a description: names and values. Its `repr` and `str` are a line each.
+
+    Parameters
+    ----------
+    rows : dict
+
+    >>> Info({"shape": (3, 4), "format": "zmeta"})
+    shape         : (3, 4)
+    format        : zmeta
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows):
+        self._rows = rows
+
+    def __getitem__(self, name):
+        return self._rows[name]
+
+    def __iter__(self):
+        return iter(self._rows)
+
+    def __len__(self):
+        return len(self._rows)
+
+    def __repr__(self):
+        return "\n".join(f"{name:14}: {value}" for name, value in self._rows.items())
