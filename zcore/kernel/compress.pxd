@@ -1,5 +1,5 @@
 """The compressors of the kernel: one call, no GIL, no state, every header checked before a byte is decoded."""
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from zcore.kernel.status cimport Status
 
@@ -16,6 +16,38 @@ cdef enum Compressor:
 cdef enum:
     BLOSC_OVERHEAD = 16                 # the most that a blosc chunk is longer than its content
     BLOSC_MAX_NBYTES = 2147483631       # INT_MAX - 16, the most that one chunk holds
+
+
+cdef struct Contexts:                   # zstd's memory between calls, made when it is first needed; all NULL at first
+    void *zstd_decoder
+    void *zstd_encoder
+
+cdef void contexts_free(Contexts *contexts) noexcept nogil
+
+
+# Decoders of whole objects. Each decodes into `dst` of `limit` bytes and returns how many there were, or -1 with
+# `status` filled: the object is damaged, has trailing bytes, or holds more than `limit` bytes, which are never written.
+cdef int64_t zstd_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, Contexts *contexts,
+                         Status *status) noexcept nogil
+# `gzip`: RFC 1952, any number of members; else RFC 1950.
+cdef int64_t zlib_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint gzip,
+                         Status *status) noexcept nogil
+# numcodecs' framing: the decoded size in 4 bytes, little-endian, then one LZ4 block.
+cdef int64_t lz4_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, Status *status) noexcept nogil
+cdef int64_t blosc_decode_within(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, int64_t itemsize,
+                                 int n_threads, Status *status) noexcept nogil
+
+# Their inverses: the stored size, or -1 with `status` filled. `capacity` is at least stream_bound or lz4_bound.
+cdef int64_t zstd_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int level, bint checksum,
+                         Contexts *contexts, Status *status) noexcept nogil
+cdef int64_t zlib_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, bint gzip, int level,
+                         Status *status) noexcept nogil
+cdef int64_t lz4_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int acceleration,
+                        Status *status) noexcept nogil
+
+# zlib's checksums.
+cdef uint32_t crc32(const uint8_t *data, int64_t n_bytes) noexcept nogil
+cdef uint32_t adler32(const uint8_t *data, int64_t n_bytes) noexcept nogil
 
 
 # Decodes one chunk of exactly `dst_nbytes` decoded bytes. `itemsize` < 1: any typesize passes.

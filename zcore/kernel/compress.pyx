@@ -6,7 +6,7 @@ they share no state between threads. They trust the header they are given, so `b
 """
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, strstr
+from libc.string cimport memcpy, memset, strstr
 
 from zcore import errors
 from zcore.kernel cimport libs
@@ -15,7 +15,8 @@ from zcore.kernel.blosc_header cimport (
     check_blocks, check_header, n_blocks,
 )
 from zcore.kernel.status cimport (
-    BLOSC_DECODE, BLOSC_ENCODE, BLOSC_SNAPPY, NO_MEMORY, OK, Status, fail, make_error, status_clear,
+    BLOSC_DECODE, BLOSC_ENCODE, BLOSC_NBYTES, BLOSC_SNAPPY, NO_MEMORY, OK, STREAM_DAMAGED, STREAM_ENCODE, STREAM_LONG,
+    STREAM_SHORT, STREAM_TRAILING, Status, fail, make_error, status_clear,
 )
 
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
@@ -31,6 +32,22 @@ _NAMES[5] = "zstd"
 cdef enum:
     # A block up to here takes no memory worth asking for.
     SMALL_BLOCK_NBYTES = 1 << 16
+    # zlib counts its input and output in 32 bits.
+    ZLIB_PART_NBYTES = 1 << 30
+    Z_FINISH = 4
+    Z_OK = 0
+    Z_STREAM_END = 1
+    Z_BUF_ERROR = -5
+    Z_DEFLATED = 8
+    ZLIB_WINDOW_BITS = 15
+    GZIP_WINDOW_BITS = 15 + 16
+    ZLIB_MEMORY_LEVEL = 8              # the default
+    ZSTD_RESET_ALL = 3
+    ZSTD_LEVEL = 100
+    ZSTD_CHECKSUM = 201
+    ZSTD_TOO_SMALL = 70                # the code of "destination buffer is too small"
+    LZ4_HEADER_NBYTES = 4
+    LZ4_MAX_NBYTES = 0x7e000000
 
 # Which formats the linked c-blosc decodes: constant after import.
 cdef bint _available[8]
@@ -129,6 +146,204 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
         fail(status, BLOSC_ENCODE, 0, n_bytes, result)
         return -1
     return result
+
+
+cdef void contexts_free(Contexts *contexts) noexcept nogil:
+    libs.ZSTD_freeDCtx(contexts.zstd_decoder)
+    libs.ZSTD_freeCCtx(contexts.zstd_encoder)
+    contexts.zstd_decoder = contexts.zstd_encoder = NULL
+
+
+cdef int64_t zstd_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, Contexts *contexts,
+                         Status *status) noexcept nogil:
+    # Takes several frames, skippable ones, and frames that do not say their size. Its memory does not depend on what a
+    # frame says: `dst` is the window.
+    cdef size_t n
+    cdef int error
+    if contexts.zstd_decoder == NULL:
+        contexts.zstd_decoder = libs.ZSTD_createDCtx()
+        if contexts.zstd_decoder == NULL:
+            fail(status, NO_MEMORY, 0, limit, 0)
+            return -1
+    n = libs.ZSTD_decompressDCtx(contexts.zstd_decoder, dst, <size_t>limit, src, <size_t>n_bytes)
+    if libs.ZSTD_isError(n):
+        error = libs.ZSTD_getErrorCode(n)
+        if error == ZSTD_TOO_SMALL:
+            fail(status, STREAM_LONG, 0, limit, limit + 1)
+        else:
+            fail(status, STREAM_DAMAGED, 0, limit, -error)
+        return -1
+    return <int64_t>n
+
+
+cdef int64_t zstd_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int level, bint checksum,
+                         Contexts *contexts, Status *status) noexcept nogil:
+    cdef size_t n
+    cdef int error
+    if contexts.zstd_encoder == NULL:
+        contexts.zstd_encoder = libs.ZSTD_createCCtx()
+        if contexts.zstd_encoder == NULL:
+            fail(status, NO_MEMORY, 0, n_bytes, 0)
+            return -1
+    libs.ZSTD_CCtx_reset(contexts.zstd_encoder, ZSTD_RESET_ALL)
+    libs.ZSTD_CCtx_setParameter(contexts.zstd_encoder, ZSTD_LEVEL, level)
+    libs.ZSTD_CCtx_setParameter(contexts.zstd_encoder, ZSTD_CHECKSUM, checksum)
+    n = libs.ZSTD_compress2(contexts.zstd_encoder, dst, <size_t>capacity, src, <size_t>n_bytes)
+    if libs.ZSTD_isError(n):
+        error = libs.ZSTD_getErrorCode(n)
+        fail(status, STREAM_ENCODE, 0, n_bytes, -error)
+        return -1
+    return <int64_t>n
+
+
+cdef int64_t zlib_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint gzip,
+                         Status *status) noexcept nogil:
+    cdef libs.z_stream stream
+    cdef uint8_t beyond = 0
+    cdef int64_t n_read = 0
+    cdef int64_t n_written = 0
+    cdef int64_t n_in
+    cdef int64_t n_out
+    cdef const char *version = libs.zlibVersion()
+    cdef int result
+    memset(&stream, 0, sizeof(stream))
+    result = libs.inflateInit2_(&stream, GZIP_WINDOW_BITS if gzip else ZLIB_WINDOW_BITS, version, sizeof(stream))
+    if result != Z_OK:
+        fail(status, NO_MEMORY, 0, limit, 0)
+        return -1
+    while True:
+        n_in = min(n_bytes - n_read, <int64_t>ZLIB_PART_NBYTES)
+        # One byte of room beyond the limit tells a stream that ends there from one that goes on.
+        n_out = min(limit - n_written, <int64_t>ZLIB_PART_NBYTES) if n_written < limit else 1
+        stream.next_in, stream.avail_in = src + n_read, <unsigned>n_in
+        stream.next_out, stream.avail_out = dst + n_written if n_written < limit else &beyond, <unsigned>n_out
+        result = libs.inflate(&stream, Z_FINISH)
+        n_in -= stream.avail_in
+        n_out -= stream.avail_out
+        n_read += n_in
+        n_written += n_out
+        if n_written > limit:
+            fail(status, STREAM_LONG, n_read, limit, n_written)
+            break
+        if result == Z_STREAM_END:
+            if n_read == n_bytes:
+                break
+            if not (gzip and n_bytes - n_read >= 2 and src[n_read] == 0x1f and src[n_read + 1] == 0x8b):
+                fail(status, STREAM_TRAILING, n_read, n_read, n_bytes)
+                break
+            libs.inflateReset(&stream)
+        elif result == Z_BUF_ERROR and n_in == 0 and n_out == 0:
+            fail(status, STREAM_SHORT, n_read, limit, n_bytes)
+            break
+        elif result != Z_OK and result != Z_BUF_ERROR:
+            fail(status, STREAM_DAMAGED, n_read, limit, result)
+            break
+    libs.inflateEnd(&stream)
+    return n_written if status.code == OK else -1
+
+
+cdef int64_t zlib_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, bint gzip, int level,
+                         Status *status) noexcept nogil:
+    cdef libs.z_stream stream
+    cdef int64_t n_read = 0
+    cdef int64_t n_written = 0
+    cdef int64_t n_in
+    cdef int64_t n_out
+    cdef const char *version = libs.zlibVersion()
+    cdef int window_bits = GZIP_WINDOW_BITS if gzip else ZLIB_WINDOW_BITS
+    cdef int result
+    memset(&stream, 0, sizeof(stream))
+    # The header of a gzip member has no name and the time 0: the same chunk makes the same object.
+    result = libs.deflateInit2_(&stream, level, Z_DEFLATED, window_bits, ZLIB_MEMORY_LEVEL, 0, version, sizeof(stream))
+    if result != Z_OK:
+        fail(status, STREAM_ENCODE, 0, n_bytes, result)
+        return -1
+    while result == Z_OK:
+        n_in = min(n_bytes - n_read, <int64_t>ZLIB_PART_NBYTES)
+        n_out = min(capacity - n_written, <int64_t>ZLIB_PART_NBYTES)
+        stream.next_in, stream.avail_in = src + n_read, <unsigned>n_in
+        stream.next_out, stream.avail_out = dst + n_written, <unsigned>n_out
+        result = libs.deflate(&stream, Z_FINISH if n_in == n_bytes - n_read else 0)
+        n_read += n_in - stream.avail_in
+        n_written += n_out - stream.avail_out
+    libs.deflateEnd(&stream)
+    if result != Z_STREAM_END:
+        fail(status, STREAM_ENCODE, 0, n_bytes, result)
+        return -1
+    return n_written
+
+
+cdef int64_t lz4_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit,
+                        Status *status) noexcept nogil:
+    cdef int64_t said
+    cdef int n
+    if n_bytes < LZ4_HEADER_NBYTES:
+        fail(status, STREAM_SHORT, 0, limit, n_bytes)
+        return -1
+    said = src[0] | (<int64_t>src[1] << 8) | (<int64_t>src[2] << 16) | (<int64_t>src[3] << 24)
+    if said > limit:
+        fail(status, STREAM_LONG, 0, limit, said)
+        return -1
+    n = -1
+    if said <= LZ4_MAX_NBYTES and n_bytes - LZ4_HEADER_NBYTES <= LZ4_MAX_NBYTES + (LZ4_MAX_NBYTES >> 7):
+        n = libs.LZ4_decompress_safe(<const char *>src + LZ4_HEADER_NBYTES, <char *>dst,
+                                     <int>(n_bytes - LZ4_HEADER_NBYTES), <int>said)
+    if n != said:
+        fail(status, STREAM_DAMAGED, LZ4_HEADER_NBYTES, said, n)
+        return -1
+    return said
+
+
+cdef int64_t lz4_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int acceleration,
+                        Status *status) noexcept nogil:
+    cdef int n = 0
+    if n_bytes <= LZ4_MAX_NBYTES:
+        # Not more than an int: the bound of what LZ4 takes is one.
+        n = libs.LZ4_compress_fast(<const char *>src, <char *>dst + LZ4_HEADER_NBYTES, <int>n_bytes,
+                                   <int>min(capacity - LZ4_HEADER_NBYTES, <int64_t>0x7fffffff), acceleration)
+    if n <= 0:
+        fail(status, STREAM_ENCODE, 0, n_bytes, n)
+        return -1
+    dst[0] = n_bytes & 0xff
+    dst[1] = (n_bytes >> 8) & 0xff
+    dst[2] = (n_bytes >> 16) & 0xff
+    dst[3] = (n_bytes >> 24) & 0xff
+    return n + LZ4_HEADER_NBYTES
+
+
+cdef int64_t blosc_decode_within(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, int64_t itemsize,
+                                 int n_threads, Status *status) noexcept nogil:
+    cdef BloscHeader header
+    if check_header(src, n_bytes, -1, itemsize, &header, status) != OK:
+        return -1
+    if header.nbytes > limit:
+        fail(status, BLOSC_NBYTES, 4, limit, header.nbytes)
+        return -1
+    if blosc_decode(src, n_bytes, dst, header.nbytes, itemsize, n_threads, status) != OK:
+        return -1
+    return header.nbytes
+
+
+cdef uint32_t crc32(const uint8_t *data, int64_t n_bytes) noexcept nogil:
+    cdef unsigned long value = 0
+    cdef int64_t done = 0
+    cdef int64_t n
+    while done < n_bytes:
+        n = min(n_bytes - done, <int64_t>ZLIB_PART_NBYTES)
+        value = libs.crc32(value, data + done, <unsigned>n)
+        done += n
+    return <uint32_t>value
+
+
+cdef uint32_t adler32(const uint8_t *data, int64_t n_bytes) noexcept nogil:
+    cdef unsigned long value = 1
+    cdef int64_t done = 0
+    cdef int64_t n
+    while done < n_bytes:
+        n = min(n_bytes - done, <int64_t>ZLIB_PART_NBYTES)
+        value = libs.adler32(value, data + done, <unsigned>n)
+        done += n
+    return <uint32_t>value
 
 
 def compressor_code(str cname not None):
@@ -249,6 +464,15 @@ def blosc_compress(const uint8_t[::1] content not None, *, str cname not None="l
                                 blocksize, n_threads, &status)
     _check(&status, "encode")
     return bytes(view[:n_stored])
+
+
+def zstd_levels():
+    """Return the lowest and the highest level of zstd.
+
+    >>> zstd_levels()
+    (-131072, 22)
+    """
+    return libs.ZSTD_minCLevel(), libs.ZSTD_maxCLevel()
 
 
 def library_versions():

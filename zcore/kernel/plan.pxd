@@ -10,7 +10,7 @@ from zcore.kernel.copy cimport MAX_NDIM, Copy
 from zcore.kernel.fileio cimport Buffer, Staging
 from zcore.kernel.grid cimport Axis, Span
 from zcore.kernel.locks cimport Holder
-from zcore.kernel.program cimport Program
+from zcore.kernel.program cimport Program, Workspace
 from zcore.kernel.status cimport Status
 
 
@@ -26,6 +26,7 @@ cdef struct Worker:            # what one thread owns while it runs a plan
     Status status
     Buffer encoded
     Buffer decoded
+    Workspace work
     Holder holder
     Staging staging
 
@@ -39,6 +40,8 @@ cdef class Plan:
     cdef Program program
     cdef bytes fill
     cdef const char *fill_value
+    cdef bytes shown_fill      # the same in the caller's byte order
+    cdef const char *shown_fill_value
     cdef int64_t itemsize
     cdef int64_t swap
     cdef int64_t chunk_items

@@ -24,7 +24,7 @@ from zcore.kernel.fileio cimport (
     object_read, object_read_rest,
 )
 from zcore.kernel.grid cimport Span, axis_init, axis_span
-from zcore.kernel.program cimport Program
+from zcore.kernel.program cimport Program, workspace_free
 from zcore.kernel.status cimport (
     BLOSC_NBYTES, BLOSC_SNAPPY, CHUNK_LONG, INTERRUPTED, MISSING, NO_MEMORY, OK, STALE, Status, fail,
     make_error, status_clear,
@@ -57,6 +57,11 @@ cdef int _open_directory(bytes directory) except -1:
         if error == ENOENT or error == ENOTDIR:
             raise errors.NodeNotFoundError(f"the directory of the array is gone: {path}", path=path)
         raise errors.StoreError(f"cannot open {path}: {os.strerror(error)}", key=path, errno=error)
+
+
+cdef bytes _swapped(bytes item, int64_t unit):
+    """The bytes of an item with the order of each `unit` of them reversed."""
+    return b"".join([item[i:i + unit][::-1] for i in range(0, len(item), unit)])
 
 
 cdef class Plan:
@@ -118,6 +123,8 @@ cdef class Plan:
         self.fill_value = self.fill
         self.itemsize = len(fill)
         self.swap = swap
+        self.shown_fill = fill if swap == 0 else _swapped(fill, swap)
+        self.shown_fill_value = self.shown_fill
         self.n_tasks = 1
         self.chunk_items = 1
         for d in range(self.ndim):
@@ -297,6 +304,7 @@ cdef class Plan:
     cdef void close_worker(self, Worker *worker) noexcept nogil:
         buffer_free(&worker.encoded)
         buffer_free(&worker.decoded)
+        workspace_free(&worker.work)
 
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
         return OK
@@ -552,7 +560,7 @@ cdef class Plan:
                 worker.placed = code == OK
                 return code
         return self.program.decode(worker.encoded.data, n_bytes, dst, self.chunk_nbytes, self.n_inner_threads,
-                                   &worker.status)
+                                   &worker.work, &worker.status)
 
 
 cdef int poll_worker(void *context) noexcept with gil:

@@ -2,46 +2,87 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.blosc_blocks cimport Runs
+from zcore.kernel.compress cimport Contexts
 from zcore.kernel.fileio cimport Buffer
+from zcore.kernel.filters cimport Filter
 from zcore.kernel.status cimport Status
 
 
 cdef enum Op:
     OP_BLOSC = 1
-    OP_CRC32C = 2
+    OP_CHECKSUM = 2
+    OP_ZSTD = 3
+    OP_ZLIB = 4
+    OP_GZIP = 5
+    OP_LZ4 = 6
+    OP_SHUFFLE = 7
+    OP_DELTA = 8
+    OP_SCALE = 9
 
 cdef enum:
     MAX_STEPS = 8
-    CRC32C_NBYTES = 4
+
+cdef extern from * nogil:
+    """
+    #define ZC_MAX_ENCODED ((int64_t)1 << 62)
+    """
+    # Longer than any object: sums of sizes stop here instead of overflowing.
+    const int64_t MAX_ENCODED "ZC_MAX_ENCODED"
 
 cdef struct Step:
     int op
     int compressor             # blosc: a Compressor
-    int level
+    int level                  # of a compressor; the acceleration of LZ4
     int shuffle                # blosc: 0 none, 1 bytes, 2 bits
-    int64_t typesize
-    int64_t blocksize
+    int64_t typesize           # blosc, shuffle: bytes of an item
+    int64_t blocksize          # blosc
+    bint checksum              # zstd: with a checksum of its own
+    int sum                    # a Sum
+    bint at_start              # the checksum stands before the bytes
+    Filter filter
+
+
+cdef struct Workspace:         # what a thread keeps between chunks; all zero at first
+    Buffer between             # content between two steps
+    Contexts contexts
+
+cdef void workspace_free(Workspace *work) noexcept nogil
 
 
 cdef class Program:
     cdef Step steps[8]         # in the order of encoding
     cdef readonly int n_steps
+    cdef int n_movers          # steps that move the content, which is all but checksums
     cdef readonly int64_t itemsize           # what a blosc header may say, 0: anything
-    # The most bytes that a chunk of `n_bytes` decoded bytes can take stored.
+    cdef bint is_blockwise     # blosc, then checksums behind the chunk: what scatter and gather can do
+    # The most bytes that the object of a chunk of `n_bytes` decoded bytes can have.
     cdef int64_t max_encoded(self, int64_t n_bytes) noexcept nogil
     # Decodes an object into exactly `dst_nbytes` bytes. `src` is not changed.
     cdef int decode(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int n_threads,
-                    Status *status) noexcept nogil
+                    Workspace *work, Status *status) noexcept nogil
+    # The same of an object whose content has `limit` bytes at most; how many it has, or -1 with `status` filled.
+    cdef int64_t decode_within(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                               int n_threads, Workspace *work, Status *status) noexcept nogil
     # The same, with the elements brought to their places (`runs` at `dst`) block by block; `scratch` holds a chunk.
     # NOT_BLOCKWISE when the chain or the chunk does not allow it: nothing has been decoded then.
     cdef int scatter(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs, uint8_t *dst,
                      uint8_t *scratch, Status *status) noexcept nogil
-    cdef int64_t _seal(self, uint8_t *data, int64_t n_bytes) noexcept nogil
-    cdef int64_t _verify(self, const uint8_t *src, int64_t n_bytes, Status *status) noexcept nogil
     # Encodes a chunk whose items lie in `runs` at `src`, block by block, into `buffer`; `scratch` holds a chunk.
     # NOT_BLOCKWISE when the chain does not allow it, FAILED with `status` filled.
     cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,
                         Status *status) noexcept nogil
     # Encodes a chunk; the object is at `encoded[0]`, in `buffer` or (no steps) the chunk itself. Its size, or -1.
     cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
-                        int n_threads, Status *status) noexcept nogil
+                        int n_threads, Workspace *work, Status *status) noexcept nogil
+
+    cdef int64_t _bound_before(self, int i, int64_t n_bytes, bint *is_exact) noexcept nogil
+    cdef int64_t _verify(self, const uint8_t **src, int64_t n_bytes, int *n_left, Status *status) noexcept nogil
+    cdef int64_t _undo(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                       int n_threads, Workspace *work, Status *status) noexcept nogil
+    cdef int64_t _do(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int n_threads,
+                     Workspace *work, Status *status) noexcept nogil
+    cdef int64_t _seal(self, uint8_t **data, int64_t n_bytes, int *i) noexcept nogil
+    cdef uint8_t *_room(self, int64_t chunk_nbytes, int n_between, int64_t *half, Workspace *work,
+                        Status *status) noexcept nogil
+    cdef int64_t _decode(self, const uint8_t[::1] encoded, uint8_t *dst, int64_t limit, bint is_exact,
+                         object codecs) except -1

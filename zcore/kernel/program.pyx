@@ -1,33 +1,76 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Codec chains as programs of C steps.
 
-Compiled because it runs once a chunk, without the GIL. The chains that can be lowered are an optional compressor with
-checksums before or behind it: every stored size on the way is then known from the object's own, and nothing is kept
-between the steps but the buffer that is written or read.
+Compiled because it runs once a chunk, without the GIL. A step is a filter (shuffle, delta, fixedscaleoffset), a
+compressor or a checksum, in any order. From the size of the chunk alone follows what each step can give: a size, where
+the steps before it keep sizes or change them in a fixed way; the most bytes, behind a compressor. So every buffer has
+its size before an object is looked at, and a stream that holds more is stopped there, whatever it says of itself.
+
+Checksums move nothing: they are taken off, or written, where the bytes lie. The other steps read from one buffer and
+write to another; only chains with several of them need room in between, two halves that take turns.
 """
 cimport cython
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
+from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
 from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, gather_chunk, scatter_chunk
-from zcore.kernel.compress cimport BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, blosc_decode, blosc_encode
-from zcore.kernel.compress import compressor_code
-from zcore.kernel.crc32c cimport crc32c
-from zcore.kernel.fileio cimport FAILED, Buffer, buffer_free, buffer_reserve
-from zcore.kernel.status cimport (
-    CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, OK, Status, check, fail, status_clear,
+from zcore.kernel.checksums cimport SUM_NBYTES, checksum, load_u32, store_u32
+from zcore.kernel.checksums import CHECKSUMS
+from zcore.kernel.compress cimport (
+    BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, blosc_decode, blosc_decode_within, blosc_encode, contexts_free, lz4_decode,
+    lz4_encode, zlib_decode, zlib_encode, zstd_decode, zstd_encode,
 )
-from libc.stdint cimport uint32_t
+from zcore.kernel.compress import compressor_code
+from zcore.kernel.fileio cimport FAILED, Buffer, buffer_free, buffer_reserve
+from zcore.kernel.filters cimport delta_decode, delta_encode, item_nbytes, scale_decode, scale_encode
+from zcore.kernel.filters import filter_items
+from zcore.kernel.shuffle cimport shuffle, unshuffle
+from zcore.kernel.status cimport (
+    CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, NO_MEMORY, OK, STREAM_LONG, Status, fail, make_error, status_clear,
+)
+
+cdef enum:
+    # A stream may be as much longer than its content, and twice that: headers of any length, blocks that others made.
+    STREAM_OVERHEAD = 1 << 16
+    LZ4_OVERHEAD = 20          # 16 of the block, 4 of the size before it
 
 
-cdef inline uint32_t _load_u32(const uint8_t *p) noexcept nogil:
-    return p[0] | (<uint32_t>p[1] << 8) | (<uint32_t>p[2] << 16) | (<uint32_t>p[3] << 24)
+cdef void workspace_free(Workspace *work) noexcept nogil:
+    buffer_free(&work.between)
+    contexts_free(&work.contexts)
 
 
-cdef inline void _store_u32(uint8_t *p, uint32_t v) noexcept nogil:
-    p[0] = v & 0xff
-    p[1] = (v >> 8) & 0xff
-    p[2] = (v >> 16) & 0xff
-    p[3] = v >> 24
+cdef inline bint _moves(const Step *step) noexcept nogil:
+    return step.op != OP_CHECKSUM
+
+
+cdef int64_t _bound(const Step *step, int64_t n_bytes) noexcept nogil:
+    """The size of what a step makes of `n_bytes` bytes, or the most that it can be."""
+    if n_bytes >= MAX_ENCODED // 16:
+        return MAX_ENCODED
+    if step.op == OP_CHECKSUM:
+        return n_bytes + SUM_NBYTES
+    if step.op == OP_BLOSC:
+        return n_bytes + BLOSC_OVERHEAD
+    if step.op == OP_LZ4:
+        return n_bytes + n_bytes // 255 + LZ4_OVERHEAD
+    if step.op == OP_SHUFFLE:
+        return n_bytes
+    if step.op == OP_DELTA or step.op == OP_SCALE:
+        n_bytes = n_bytes // item_nbytes(step.filter.item)
+        return n_bytes * item_nbytes(step.filter.as_item)
+    return 2 * n_bytes + STREAM_OVERHEAD
+
+
+_LEVELLED = {"zlib": OP_ZLIB, "gzip": OP_GZIP, "lz4": OP_LZ4}
+
+
+cdef int _check(const Status *status, object codecs, str direction) except -1:
+    if status.code != OK:
+        raise make_error(status, None, None, codecs[status.step] if 0 <= status.step < len(codecs) else None,
+                         direction)
+    return 0
 
 
 @cython.final
@@ -37,168 +80,405 @@ cdef class Program:
     Parameters
     ----------
     steps : sequence of tuple
-        In the order of encoding: ``("blosc", cname, clevel, shuffle, typesize, blocksize)`` with `shuffle` 0, 1 or 2,
-        at most once, and ``("crc32c",)``.
+        In the order of encoding, at most 8:
+
+        - ``("blosc", cname, clevel, shuffle, typesize, blocksize)`` with `shuffle` 0, 1 or 2
+        - ``("zstd", level, checksum)``, ``("zlib", level)``, ``("gzip", level)``, ``("lz4", acceleration)``
+        - ``("crc32c", at_start)`` and the same of the other `CHECKSUMS`; `at_start` is False when left out
+        - ``("shuffle", itemsize)``
+        - ``("delta", dtype, astype)``, ``("fixedscaleoffset", dtype, astype, offset, scale)``, types as `ITEM_TYPES`
     itemsize : int
         Item size that a blosc header may name beside 1; 0 accepts any.
 
     Raises
     ------
     ValueError
-        The steps cannot be lowered: unknown, too many, or more than one compressor.
+        The steps cannot be lowered: unknown, or too many.
     """
 
     def __init__(self, steps, int64_t itemsize=0):
         cdef Step step
-        cdef int n_compressors = 0
+        cdef int i
         if len(steps) > MAX_STEPS:
             raise ValueError(f"chain has {len(steps)} steps, a program at most {MAX_STEPS}")
         self.itemsize = itemsize
         self.n_steps = 0
+        self.n_movers = 0
         for spec in steps:
             memset(&step, 0, sizeof(Step))
-            if spec[0] == "blosc":
-                n_compressors += 1
+            name = spec[0]
+            if name == "blosc":
                 step.op = OP_BLOSC
                 step.compressor = compressor_code(spec[1])
                 step.level, step.shuffle, step.typesize, step.blocksize = spec[2:]
-            elif spec[0] == "crc32c":
-                step.op = OP_CRC32C
+            elif name in CHECKSUMS:
+                step.op = OP_CHECKSUM
+                step.sum = CHECKSUMS.index(name)
+                step.at_start = len(spec) > 1 and spec[1]
+            elif name == "zstd":
+                step.op = OP_ZSTD
+                step.level, step.checksum = spec[1:]
+            elif name in _LEVELLED:
+                step.op = _LEVELLED[name]
+                step.level, = spec[1:]
+            elif name == "shuffle":
+                step.op = OP_SHUFFLE
+                step.typesize, = spec[1:]
+            elif name == "delta":
+                step.op = OP_DELTA
+                step.filter.item, step.filter.as_item = filter_items(spec[1], spec[2], False)
+            elif name == "fixedscaleoffset":
+                step.op = OP_SCALE
+                step.filter.item, step.filter.as_item = filter_items(spec[1], spec[2], True)
+                step.filter.offset, step.filter.scale = spec[3:]
             else:
-                raise ValueError(f"step {spec[0]!r} has no C form")
+                raise ValueError(f"step {name!r} has no C form")
             self.steps[self.n_steps] = step
             self.n_steps += 1
-        if n_compressors > 1 or (n_compressors == 1 and self.steps[0].op != OP_BLOSC):
-            raise ValueError("only one compressor, before all checksums, has a C form")
+            self.n_movers += _moves(&step)
+        self.is_blockwise = self.n_movers == 1 and self.steps[0].op == OP_BLOSC
+        for i in range(self.n_steps):
+            self.is_blockwise = self.is_blockwise and not self.steps[i].at_start
+
+    # sizes
 
     cdef int64_t max_encoded(self, int64_t n_bytes) noexcept nogil:
-        cdef int i
-        for i in range(self.n_steps):
-            n_bytes += BLOSC_OVERHEAD if self.steps[i].op == OP_BLOSC else CRC32C_NBYTES
+        cdef bint is_exact = True
+        return self._bound_before(self.n_steps, n_bytes, &is_exact)
+
+    cdef int64_t _bound_before(self, int i, int64_t n_bytes, bint *is_exact) noexcept nogil:
+        """The most bytes that step `i` is given when a chunk is encoded; whether they are always as many."""
+        cdef int j
+        for j in range(i):
+            if OP_ZSTD <= self.steps[j].op <= OP_LZ4 or self.steps[j].op == OP_BLOSC:
+                is_exact[0] = False
+            n_bytes = _bound(&self.steps[j], n_bytes)
         return n_bytes
 
+    cdef uint8_t *_room(self, int64_t chunk_nbytes, int n_between, int64_t *half, Workspace *work,
+                        Status *status) noexcept nogil:
+        """Reserve the room between the steps; `half[0]` is how far its two halves lie apart, if it has two."""
+        cdef int64_t n = chunk_nbytes
+        cdef int64_t most = chunk_nbytes
+        cdef int i
+        for i in range(self.n_steps - 1):
+            n = _bound(&self.steps[i], n)
+            most = max(most, n)
+        half[0] = most if n_between > 1 else 0
+        if most >= MAX_ENCODED:
+            fail(status, NO_MEMORY, 0, most, 0)
+            return NULL
+        return work.between.data if buffer_reserve(&work.between, most + half[0], status) == OK else NULL
+
+    # decoding
+
     cdef int decode(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int n_threads,
-                    Status *status) noexcept nogil:
-        cdef int64_t n = self._verify(src, n_bytes, status)
-        cdef int code
-        if n < 0:
+                    Workspace *work, Status *status) noexcept nogil:
+        if self.decode_within(src, n_bytes, dst, dst_nbytes, True, n_threads, work, status) < 0:
             return status.code
-        if self.n_steps and self.steps[0].op == OP_BLOSC:
-            code = blosc_decode(src, n, dst, dst_nbytes, self.itemsize, n_threads, status)
-            if code != OK:
-                status.step = 0
-            return code
-        if n != dst_nbytes:
-            return fail(status, CHUNK_SIZE, 0, dst_nbytes, n)
-        memcpy(dst, src, n)
         return OK
+
+    cdef int64_t decode_within(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                               int n_threads, Workspace *work, Status *status) noexcept nogil:
+        cdef int i = self.n_steps
+        # Steps whose content goes in between: all but the first, if that moves.
+        cdef int n_between = self.n_movers - (self.n_steps > 0 and _moves(&self.steps[0]))
+        cdef uint8_t *room = NULL
+        cdef int64_t half = 0
+        cdef int64_t most
+        cdef bint is_exact_here
+        while True:
+            n_bytes = self._verify(&src, n_bytes, &i, status)
+            if n_bytes < 0:
+                return -1
+            if i == 0:
+                if n_bytes > limit or (is_exact and n_bytes != limit):
+                    fail(status, CHUNK_SIZE, 0, limit, n_bytes)
+                    return -1
+                memcpy(dst, src, n_bytes)
+                return n_bytes
+            i -= 1
+            if i == 0:
+                return self._undo(0, src, n_bytes, dst, limit, is_exact, n_threads, work, status)
+            if room == NULL:
+                room = self._room(limit, n_between, &half, work, status)
+                if room == NULL:
+                    return -1
+            is_exact_here = is_exact
+            most = self._bound_before(i, limit, &is_exact_here)
+            n_between -= 1
+            n_bytes = self._undo(i, src, n_bytes, room + half * (n_between % 2), most, is_exact_here, n_threads, work,
+                                 status)
+            if n_bytes < 0:
+                return -1
+            src = room + half * (n_between % 2)
+
+    cdef int64_t _verify(self, const uint8_t **src, int64_t n_bytes, int *n_left, Status *status) noexcept nogil:
+        """Verify the checksums that are the last of the `n_left` steps and take them off.
+
+        The size of what is left at `src`, or -1 with `status` filled.
+        """
+        cdef const Step *step
+        cdef int64_t at
+        cdef uint32_t stored
+        cdef uint32_t computed
+        while n_left[0] > 0 and not _moves(&self.steps[n_left[0] - 1]):
+            n_left[0] -= 1
+            step = &self.steps[n_left[0]]
+            status.step = n_left[0]
+            if n_bytes < SUM_NBYTES:
+                fail(status, CHECKSUM_SHORT, 0, SUM_NBYTES, n_bytes)
+                return -1
+            n_bytes -= SUM_NBYTES
+            at = 0 if step.at_start else n_bytes
+            stored = load_u32(src[0] + at)
+            if step.at_start:
+                src[0] += SUM_NBYTES
+            computed = checksum(step.sum, src[0], n_bytes)
+            if stored != computed:
+                fail(status, CHECKSUM, at, stored, computed)
+                return -1
+        status.step = -1
+        return n_bytes
+
+    cdef int64_t _undo(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                       int n_threads, Workspace *work, Status *status) noexcept nogil:
+        """Undo step `i`; the size of the content, `limit` if `is_exact` and at most that else, or -1."""
+        cdef const Step *step = &self.steps[i]
+        cdef int64_t n = -1
+        cdef int64_t unit
+        cdef int64_t as_unit
+        if step.op == OP_BLOSC:
+            if not is_exact:
+                n = blosc_decode_within(src, n_bytes, dst, limit, self.itemsize, n_threads, status)
+            elif blosc_decode(src, n_bytes, dst, limit, self.itemsize, n_threads, status) == OK:
+                return limit
+        elif step.op == OP_ZSTD:
+            n = zstd_decode(src, n_bytes, dst, limit, &work.contexts, status)
+        elif step.op == OP_ZLIB or step.op == OP_GZIP:
+            n = zlib_decode(src, n_bytes, dst, limit, step.op == OP_GZIP, status)
+        elif step.op == OP_LZ4:
+            n = lz4_decode(src, n_bytes, dst, limit, status)
+        else:
+            unit = as_unit = step.typesize
+            if step.op != OP_SHUFFLE:
+                unit = item_nbytes(step.filter.item)
+                as_unit = item_nbytes(step.filter.as_item)
+            n = n_bytes // as_unit
+            if n * as_unit != n_bytes:
+                fail(status, ITEMS, 0, as_unit, n_bytes)
+                n = -1
+            elif n > limit // unit:
+                fail(status, STREAM_LONG, 0, limit, n * unit)
+                n = -1
+            else:
+                if step.op == OP_SHUFFLE:
+                    unshuffle(src, dst, n_bytes, unit)
+                elif step.op == OP_DELTA:
+                    delta_decode(&step.filter, src, dst, n)
+                else:
+                    scale_decode(&step.filter, src, dst, n)
+                n *= unit
+        if n >= 0 and is_exact and n != limit:
+            fail(status, CHUNK_SIZE, 0, limit, n)
+            n = -1
+        if n < 0:
+            status.step = i
+        return n
 
     cdef int scatter(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs, uint8_t *dst,
                      uint8_t *scratch, Status *status) noexcept nogil:
-        cdef int64_t n
+        cdef int n_left = self.n_steps
         cdef int code
-        if self.n_steps == 0 or self.steps[0].op != OP_BLOSC:
+        if not self.is_blockwise:
             return NOT_BLOCKWISE
-        n = self._verify(src, n_bytes, status)
-        if n < 0:
+        n_bytes = self._verify(&src, n_bytes, &n_left, status)
+        if n_bytes < 0:
             return status.code
-        code = scatter_chunk(src, n, dst_nbytes, self.itemsize, runs, dst, scratch, status)
+        code = scatter_chunk(src, n_bytes, dst_nbytes, self.itemsize, runs, dst, scratch, status)
         if code != OK:
             status.step = 0
         return code
 
-    cdef int64_t _verify(self, const uint8_t *src, int64_t n_bytes, Status *status) noexcept nogil:
-        """Verify the checksums of an object; the size without them, or -1 with `status` filled."""
-        cdef int i = self.n_steps - 1
-        cdef uint32_t stored
-        cdef uint32_t computed
-        while i >= 0 and self.steps[i].op == OP_CRC32C:
-            if n_bytes < CRC32C_NBYTES:
-                fail(status, CHECKSUM_SHORT, 0, CRC32C_NBYTES, n_bytes)
-                status.step = i
-                return -1
-            n_bytes -= CRC32C_NBYTES
-            stored = _load_u32(src + n_bytes)
-            computed = crc32c(src, n_bytes, 0)
-            if stored != computed:
-                fail(status, CHECKSUM, n_bytes, stored, computed)
-                status.step = i
-                return -1
-            i -= 1
-        return n_bytes
+    # encoding
 
     cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
-                        int n_threads, Status *status) noexcept nogil:
-        cdef Step *first = &self.steps[0]
-        cdef int64_t n = n_bytes
+                        int n_threads, Workspace *work, Status *status) noexcept nogil:
+        cdef int64_t chunk_nbytes = n_bytes
+        cdef int64_t capacity = self.max_encoded(n_bytes)
+        cdef int64_t half = 0
+        # A chain that begins with a checksum begins with a copy of the chunk.
+        cdef int n_moves = self.n_movers + (self.n_steps > 0 and not _moves(&self.steps[0]))
+        cdef int n_done = 0
+        cdef int i = 0
+        cdef int j
+        cdef uint8_t *room = NULL
+        cdef uint8_t *target
+        cdef bint is_exact
         encoded[0] = src
         if self.n_steps == 0:
             return n_bytes
-        if buffer_reserve(buffer, self.max_encoded(n_bytes), status) != OK:
+        if capacity >= MAX_ENCODED:
+            fail(status, NO_MEMORY, 0, capacity, 0)
             return -1
-        encoded[0] = buffer.data
-        if first.op == OP_BLOSC:
-            n = blosc_encode(src, n_bytes, buffer.data, n_bytes + BLOSC_OVERHEAD, first.compressor, first.level,
-                             first.shuffle, first.typesize, first.blocksize, n_threads, status)
-            if n < 0:
-                status.step = 0
+        if buffer_reserve(buffer, capacity, status) != OK:
+            return -1
+        if n_moves > 1:
+            room = self._room(chunk_nbytes, n_moves - 1, &half, work, status)
+            if room == NULL:
                 return -1
+        while i < self.n_steps:
+            n_done += 1
+            target = buffer.data if n_done == n_moves else room + half * (n_done % 2)
+            j = i + _moves(&self.steps[i])
+            # Checksums that come to stand before the bytes find their room there.
+            while j < self.n_steps and not _moves(&self.steps[j]):
+                target += SUM_NBYTES if self.steps[j].at_start else 0
+                j += 1
+            if _moves(&self.steps[i]):
+                capacity = _bound(&self.steps[i], self._bound_before(i, chunk_nbytes, &is_exact))
+                n_bytes = self._do(i, encoded[0], n_bytes, target, capacity, n_threads, work, status)
+                if n_bytes < 0:
+                    status.step = i
+                    return -1
+                i += 1
+            else:
+                memcpy(target, encoded[0], n_bytes)
+            n_bytes = self._seal(&target, n_bytes, &i)
+            encoded[0] = target
+        return n_bytes
+
+    cdef int64_t _do(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int n_threads,
+                     Workspace *work, Status *status) noexcept nogil:
+        """Do step `i`, which moves; what it gives has `capacity` bytes at most. Its size, or -1."""
+        cdef const Step *step = &self.steps[i]
+        cdef int64_t unit
+        if step.op == OP_BLOSC:
+            return blosc_encode(src, n_bytes, dst, capacity, step.compressor, step.level, step.shuffle, step.typesize,
+                                step.blocksize, n_threads, status)
+        if step.op == OP_ZSTD:
+            return zstd_encode(src, n_bytes, dst, capacity, step.level, step.checksum, &work.contexts, status)
+        if step.op == OP_ZLIB or step.op == OP_GZIP:
+            return zlib_encode(src, n_bytes, dst, capacity, step.op == OP_GZIP, step.level, status)
+        if step.op == OP_LZ4:
+            return lz4_encode(src, n_bytes, dst, capacity, step.level, status)
+        unit = step.typesize if step.op == OP_SHUFFLE else item_nbytes(step.filter.item)
+        if n_bytes % unit != 0:
+            fail(status, ITEMS, 0, unit, n_bytes)
+            return -1
+        if step.op == OP_SHUFFLE:
+            shuffle(src, dst, n_bytes, unit)
+            return n_bytes
+        if step.op == OP_DELTA:
+            delta_encode(&step.filter, src, dst, n_bytes // unit)
         else:
-            memcpy(buffer.data, src, n)
-        return self._seal(buffer.data, n)
+            scale_encode(&step.filter, src, dst, n_bytes // unit)
+        n_bytes = n_bytes // unit
+        return n_bytes * item_nbytes(step.filter.as_item)
+
+    cdef int64_t _seal(self, uint8_t **data, int64_t n_bytes, int *i) noexcept nogil:
+        """Write the checksums that are the next steps; the size with them."""
+        cdef uint32_t value
+        while i[0] < self.n_steps and not _moves(&self.steps[i[0]]):
+            value = checksum(self.steps[i[0]].sum, data[0], n_bytes)
+            if self.steps[i[0]].at_start:
+                data[0] -= SUM_NBYTES
+                store_u32(data[0], value)
+            else:
+                store_u32(data[0] + n_bytes, value)
+            n_bytes += SUM_NBYTES
+            i[0] += 1
+        return n_bytes
 
     cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,
                         Status *status) noexcept nogil:
         cdef Step *first = &self.steps[0]
+        cdef uint8_t *data
+        cdef int i = 1
         cdef int64_t n
-        if (self.n_steps == 0 or first.op != OP_BLOSC or first.compressor != LZ4 or first.shuffle != 1
+        if (not self.is_blockwise or first.compressor != LZ4 or first.shuffle != 1
                 or first.typesize != runs.itemsize or first.blocksize != 0 or n_bytes > BLOSC_MAX_NBYTES):
             return NOT_BLOCKWISE
         if buffer_reserve(buffer, self.max_encoded(n_bytes), status) != OK:
             return FAILED
         n = gather_chunk(src, runs, n_bytes, buffer.data, first.level, scratch)
-        return n if n == NOT_BLOCKWISE else self._seal(buffer.data, n)
+        data = buffer.data
+        return n if n == NOT_BLOCKWISE else self._seal(&data, n, &i)
 
-    cdef int64_t _seal(self, uint8_t *data, int64_t n_bytes) noexcept nogil:
-        """Append the checksums of the chain to an object; returns its size with them."""
-        cdef int i
-        for i in range(self.n_steps):
-            if self.steps[i].op == OP_CRC32C:
-                _store_u32(data + n_bytes, crc32c(data, n_bytes, 0))
-                n_bytes += CRC32C_NBYTES
-        return n_bytes
+    # for Python
 
-    def decode_bytes(self, const uint8_t[::1] encoded not None, uint8_t[::1] out not None):
-        """Decode one object into `out`, which has the length of the decoded chunk.
+    def encoded_bound(self, int64_t n_bytes):
+        """Return the most bytes that the object of a chunk of `n_bytes` decoded bytes can have."""
+        return self.max_encoded(n_bytes)
+
+    def decode_bytes(self, const uint8_t[::1] encoded not None, uint8_t[::1] out not None, codecs=()):
+        """Decode one object into `out`, which has the length of the decoded chunk; `codecs` names the steps.
 
         Raises
         ------
         ChunkError
             The object is damaged, or does not decode to the length of `out`.
         """
+        cdef uint8_t empty = 0
+        cdef uint8_t *dst = &out[0] if out.shape[0] else &empty
+        self._decode(encoded, dst, out.shape[0], True, codecs)
+
+    def decode_new(self, const uint8_t[::1] encoded not None, int64_t n_bytes, bint at_most=False, codecs=()):
+        """Return the content of one object, a `bytearray` of `n_bytes` bytes, or fewer with `at_most`.
+
+        Raises
+        ------
+        ChunkError
+            The object is damaged, or has another size.
+        MemoryError
+            There is no memory for `n_bytes` bytes.
+        """
+        if n_bytes >= MAX_ENCODED:
+            raise MemoryError
+        # Not bytearray(n), which writes zeros: memory that is not touched costs nothing, if the object is damaged.
+        cdef bytearray out = PyByteArray_FromStringAndSize(NULL, n_bytes)
+        cdef int64_t n = self._decode(encoded, <uint8_t *>PyByteArray_AS_STRING(out), n_bytes, not at_most, codecs)
+        PyByteArray_Resize(out, n)
+        return out
+
+    cdef int64_t _decode(self, const uint8_t[::1] encoded, uint8_t *dst, int64_t limit, bint is_exact,
+                         object codecs) except -1:
         cdef Status status
+        cdef Workspace work
         cdef uint8_t empty = 0
         cdef const uint8_t *src = &encoded[0] if encoded.shape[0] else &empty
-        cdef uint8_t *dst = &out[0] if out.shape[0] else &empty
+        cdef int64_t n
+        memset(&work, 0, sizeof(Workspace))
         status_clear(&status)
         with nogil:
-            self.decode(src, encoded.shape[0], dst, out.shape[0], 1, &status)
-        check(&status)
+            n = self.decode_within(src, encoded.shape[0], dst, limit, is_exact, 1, &work, &status)
+            workspace_free(&work)
+        _check(&status, codecs, "decode")
+        return n
 
-    def encode_bytes(self, const uint8_t[::1] chunk not None):
-        """Return the object of one chunk, a `bytes`."""
+    def encode_bytes(self, const uint8_t[::1] chunk not None, codecs=()):
+        """Return the object of one chunk, a `bytes`; `codecs` names the steps.
+
+        Raises
+        ------
+        ChunkError
+            A step cannot encode what it is given.
+        """
         cdef Status status
         cdef Buffer buffer
+        cdef Workspace work
         cdef uint8_t empty = 0
         cdef const uint8_t *src = &chunk[0] if chunk.shape[0] else &empty
         cdef const uint8_t *encoded = NULL
         cdef int64_t n
         memset(&buffer, 0, sizeof(Buffer))
+        memset(&work, 0, sizeof(Workspace))
         status_clear(&status)
         with nogil:
-            n = self.encode(src, chunk.shape[0], &buffer, &encoded, 1, &status)
+            n = self.encode(src, chunk.shape[0], &buffer, &encoded, 1, &work, &status)
+            workspace_free(&work)
         try:
-            check(&status)
+            _check(&status, codecs, "encode")
             return (<const char *>encoded)[:n]
         finally:
             buffer_free(&buffer)

@@ -47,7 +47,7 @@ cdef class ReadPlan(Plan):
                 return fail(&worker.status, MISSING, 0, 0, 0)
             self.copy_spec(spans, False, &spec)
             copy_simplify(&spec)
-            fill_run(&spec, self.fill_value, out)
+            fill_run(&spec, self.shown_fill_value, out)
             return OK
         if code != OK or in_place or worker.placed:
             return code

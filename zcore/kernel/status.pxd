@@ -32,6 +32,13 @@ cdef enum Code:
     CHECKSUM = 22              # stored and computed sums differ              expected stored, found computed
     CHECKSUM_SHORT = 23        # shorter than the checksum                    expected 4, found length
     MISSING = 24               # the object is absent and the handle asks for an error
+    # compressed streams, checksums and filters (compress.pyx, program.pyx)
+    STREAM_DAMAGED = 60        # the stream does not decode                   expected size, found decoder's result
+    STREAM_SHORT = 61          # the object ends before the stream            expected size, found length of the object
+    STREAM_LONG = 62           # more content than there may be               expected size, found size (at least)
+    STREAM_TRAILING = 63       # bytes behind the stream                      expected its end, found the object's
+    STREAM_ENCODE = 64         # the compressor failed                        expected size, found its result
+    ITEMS = 65                 # no whole number of items                     expected item size, found length
     # the machine
     NO_MEMORY = 30             # malloc failed                                expected bytes
     IO_OPEN = 31               # open failed                                  errno in sys_errno

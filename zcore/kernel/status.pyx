@@ -32,6 +32,12 @@ _SENTENCES = {
     CHECKSUM: (errors.ChecksumError, "checksum 0x{e:08x} is stored, the bytes have 0x{f:08x}"),
     CHECKSUM_SHORT: (errors.CodecError, "object has {f} bytes, its checksum alone needs {e}"),
     MISSING: (errors.ChunkError, "object is absent and the array was opened with missing='raise'"),
+    STREAM_DAMAGED: (errors.CodecError, "compressed stream is damaged: expected {e} bytes, the decoder gave {f}"),
+    STREAM_SHORT: (errors.CodecError, "compressed stream of {f} bytes ends before it has given {e}"),
+    STREAM_LONG: (errors.CodecError, "content has at least {f} bytes, expected {e}"),
+    STREAM_TRAILING: (errors.CodecError, "compressed stream ends at byte {e}, the object at {f}"),
+    STREAM_ENCODE: (errors.CodecError, "the compressor could not encode {e} bytes (result {f})"),
+    ITEMS: (errors.CodecError, "{f} bytes are no whole number of items of {e} bytes"),
     NO_MEMORY: (errors.ChunkMemoryError, "no memory for {e} bytes"),
 }
 _OPERATIONS = {

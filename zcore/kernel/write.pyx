@@ -24,7 +24,7 @@ from zcore.kernel.locks cimport (
     ObjectLocks, holder_close, holder_open, key_hash, lock_object, unlock_object,
 )
 from zcore.kernel.plan cimport MAX_KEY, Plan, Worker, poll_worker
-from zcore.kernel.status cimport BLOSC_ENCODE, CHUNK_LONG, MISSING, OK, STALE, fail
+from zcore.kernel.status cimport BLOSC_ENCODE, CHUNK_LONG, MISSING, OK, STALE, STREAM_ENCODE, fail
 
 
 @cython.final
@@ -93,7 +93,7 @@ cdef class WritePlan(Plan):
 
     def _direction(self):
         # A merge that fails has read a chunk that it could not decode, or has not found one.
-        return "encode" if self.status.code == BLOSC_ENCODE else "decode"
+        return "encode" if self.status.code in (BLOSC_ENCODE, STREAM_ENCODE) else "decode"
 
     cdef int open_worker(self, Worker *worker) noexcept nogil:
         cdef int code
@@ -250,7 +250,7 @@ cdef class WritePlan(Plan):
     cdef int _stage(self, const uint8_t *chunk, const char *key, Worker *worker) noexcept nogil:
         cdef const uint8_t *encoded = NULL
         cdef int64_t n = self.program.encode(chunk, self.chunk_nbytes, &worker.encoded, &encoded,
-                                             self.n_inner_threads, &worker.status)
+                                             self.n_inner_threads, &worker.work, &worker.status)
         if n < 0:
             return worker.status.code
         return object_stage(self.dirfd, key, encoded, n, &worker.staging, &worker.status)

@@ -69,11 +69,6 @@ def test_unknown_codec():
     assert caught.value.codec == "lzw"
 
 
-def test_one_compressor_has_a_c_form():
-    with pytest.raises(ValueError, match="one compressor"):
-        CodecChain((BYTES, BLOSC, BLOSC), np.dtype("<i2"), (1,))
-
-
 @pytest.mark.parametrize("endian", ["little", "big", None])
 def test_bytes_codec(endian):
     codec = BytesCodec(endian=endian)

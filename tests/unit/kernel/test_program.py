@@ -11,9 +11,12 @@ BLOSC = ("blosc", "lz4", 5, 1, 4, 0)
 @pytest.mark.parametrize(
     ("steps", "match"),
     [
-        ([("gzip", 5)], "no C form"),
-        ([BLOSC, BLOSC], "only one compressor"),
-        ([("crc32c",), BLOSC], "before all checksums"),
+        ([("bz2", 5)], "no C form"),
+        ([("delta", "f4", "i4")], "from f4 to i4"),
+        ([("delta", "f4", "f8")], "from f4 to f8"),
+        ([("delta", "b1", "b1")], "from b1 to b1"),
+        ([("fixedscaleoffset", "i8", "i2", 0.0, 1.0)], "from i8 to i2"),
+        ([("fixedscaleoffset", "f8", "u8", 0.0, 1.0)], "from f8 to u8"),
         ([("crc32c",)] * 9, "at most 8"),
         ([("blosc", "lz5", 5, 1, 4, 0)], "unknown"),
     ],
@@ -23,15 +26,25 @@ def test_what_cannot_be_lowered(steps, match):
         Program(steps)
 
 
-@pytest.mark.parametrize("steps", [[], [BLOSC], [BLOSC, ("crc32c",)], [("crc32c",)] * 8])
+@pytest.mark.parametrize("steps", [
+    [], [BLOSC], [BLOSC, ("crc32c",)], [("crc32c",)] * 8, [BLOSC, BLOSC], [("crc32c",), BLOSC],
+    [("crc32", True), ("zlib", 1), ("adler32", True), ("fletcher32", False)],
+    [("zstd", 3, True), ("crc32c",), ("lz4", 1), ("crc32", True), ("gzip", 9), ("fletcher32",), BLOSC, ("crc32c",)],
+    [("lz4", 1), ("lz4", 1), ("lz4", 1)], [("crc32c", True), ("crc32c",), ("crc32c", True)],
+    [("gzip", 0), ("zstd", -5, False)],
+])
 @pytest.mark.parametrize("n", [0, 1, 127, 128, 10_000])
 def test_round_trip(steps, n):
     program = Program(steps)
     assert program.n_steps == len(steps)
     data = (bytes(range(256)) * 40)[:n]
     out = bytearray(n)
-    program.decode_bytes(program.encode_bytes(data), out)
+    encoded = program.encode_bytes(data)
+    assert len(encoded) <= program.encoded_bound(n)
+    program.decode_bytes(encoded, out)
     assert out == data
+    for limit in (n, n + 100):
+        assert program.decode_new(encoded, limit, at_most=True) == data
 
 
 def test_item_size_of_the_header():

@@ -1,0 +1,273 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""The filters `delta` and `fixedscaleoffset` of numcodecs, over the items of a chunk in their stored order.
+
+Compiled because they visit every item. Items go through a block that stays in the first-level cache: one loop loads
+them as 64-bit numbers, one computes, one stores; so ten types need ten loads and not a hundred filters.
+
+Integer arithmetic wraps, as NumPy's does. A number that no 64-bit integer can hold (NaN among them) becomes 0 where
+`fixedscaleoffset` stores integers; a narrower one keeps its lowest bytes. `zcore.codecs.filters` does the same.
+"""
+from libc.math cimport rint
+from libc.stdint cimport int8_t, int16_t, int32_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+# The typestr without its byte order, at the place that `Item` gives it.
+ITEM_TYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+
+cdef extern from *:
+    """
+    #define TWO_63 0x1p63
+    """
+    const double TWO_63
+
+cdef enum:
+    BLOCK_ITEMS = 512
+
+cdef int64_t _NBYTES[10]
+_NBYTES[:] = [1, 2, 4, 8, 1, 2, 4, 8, 4, 8]
+
+ctypedef fused item_t:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+    float
+    double
+
+ctypedef fused number_t:
+    int64_t
+    double
+
+ctypedef fused real_t:
+    float
+    double
+
+ctypedef union Block:
+    int8_t i1[BLOCK_ITEMS]
+    int16_t i2[BLOCK_ITEMS]
+    int32_t i4[BLOCK_ITEMS]
+    int64_t i8[BLOCK_ITEMS]
+    uint8_t u1[BLOCK_ITEMS]
+    uint16_t u2[BLOCK_ITEMS]
+    uint32_t u4[BLOCK_ITEMS]
+    uint64_t u8[BLOCK_ITEMS]
+    float f4[BLOCK_ITEMS]
+    double f8[BLOCK_ITEMS]
+
+
+cdef int64_t item_nbytes(int item) noexcept nogil:
+    return _NBYTES[item]
+
+
+cdef void _widen(const item_t *items, number_t *numbers, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        numbers[i] = <number_t>items[i]
+
+
+cdef void _narrow(const number_t *numbers, item_t *items, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        items[i] = <item_t>numbers[i]
+
+
+cdef void _load(int item, const uint8_t *src, int64_t first, number_t *numbers, int64_t n) noexcept nogil:
+    """Widen `n` items from number `first` on."""
+    cdef Block block
+    memcpy(&block, src + first * _NBYTES[item], n * _NBYTES[item])
+    if item == I1:
+        _widen(block.i1, numbers, n)
+    elif item == I2:
+        _widen(block.i2, numbers, n)
+    elif item == I4:
+        _widen(block.i4, numbers, n)
+    elif item == I8:
+        _widen(block.i8, numbers, n)
+    elif item == U1:
+        _widen(block.u1, numbers, n)
+    elif item == U2:
+        _widen(block.u2, numbers, n)
+    elif item == U4:
+        _widen(block.u4, numbers, n)
+    elif item == U8:
+        _widen(block.u8, numbers, n)
+    elif number_t is double:
+        if item == F4:
+            _widen(block.f4, numbers, n)
+        else:
+            _widen(block.f8, numbers, n)
+
+
+cdef void _store_ints(int item, const int64_t *numbers, uint8_t *dst, int64_t first, int64_t n) noexcept nogil:
+    """Store the lowest bytes of `n` numbers, where an integer's sign makes no difference."""
+    cdef Block block
+    if _NBYTES[item] == 1:
+        _narrow(numbers, block.u1, n)
+    elif _NBYTES[item] == 2:
+        _narrow(numbers, block.u2, n)
+    elif _NBYTES[item] == 4:
+        _narrow(numbers, block.u4, n)
+    else:
+        _narrow(numbers, block.u8, n)
+    memcpy(dst + first * _NBYTES[item], &block, n * _NBYTES[item])
+
+
+cdef void _store_reals(int item, const double *numbers, uint8_t *dst, int64_t first, int64_t n) noexcept nogil:
+    cdef Block block
+    cdef int64_t integers[BLOCK_ITEMS]
+    cdef int64_t i
+    if item < F4:
+        for i in range(n):
+            # The comparison is false for NaN.
+            integers[i] = <int64_t>numbers[i] if -TWO_63 <= numbers[i] < TWO_63 else 0
+        _store_ints(item, integers, dst, first, n)
+        return
+    if item == F4:
+        _narrow(numbers, block.f4, n)
+    else:
+        _narrow(numbers, block.f8, n)
+    memcpy(dst + first * _NBYTES[item], &block, n * _NBYTES[item])
+
+
+cdef void _delta_ints(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n, bint encode) noexcept nogil:
+    cdef int64_t numbers[BLOCK_ITEMS]
+    cdef int64_t rounded[BLOCK_ITEMS]
+    cdef Block block
+    cdef uint64_t last = 0
+    cdef uint64_t current
+    cdef int64_t first = 0
+    cdef int64_t count
+    cdef int64_t i
+    cdef bint widens = encode and _NBYTES[spec.as_item] > _NBYTES[spec.item]
+    while first < n:
+        count = min(n - first, <int64_t>BLOCK_ITEMS)
+        if encode:
+            _load(spec.item, src, first, numbers, count)
+            for i in range(count):
+                current = <uint64_t>numbers[i]
+                numbers[i] = <int64_t>(current - last)
+                last = current
+            if widens:
+                # A difference is one of the decoded type, and wraps like it, before it is widened.
+                _store_ints(spec.item, numbers, <uint8_t *>&block, 0, count)
+                _load(spec.item, <const uint8_t *>&block, 0, rounded, count)
+                memcpy(numbers, rounded, count * sizeof(int64_t))
+            _store_ints(spec.as_item, numbers, dst, first, count)
+        else:
+            _load(spec.as_item, src, first, numbers, count)
+            for i in range(count):
+                last += <uint64_t>numbers[i]
+                numbers[i] = <int64_t>last
+            _store_ints(spec.item, numbers, dst, first, count)
+        first += count
+
+
+cdef void _delta_reals(real_t *block, const uint8_t *src, uint8_t *dst, int64_t n, bint encode) noexcept nogil:
+    """`block` is room for BLOCK_ITEMS numbers; its type is that of the items."""
+    cdef real_t last = 0
+    cdef real_t current
+    cdef int64_t first = 0
+    cdef int64_t count
+    cdef int64_t i
+    while first < n:
+        count = min(n - first, <int64_t>BLOCK_ITEMS)
+        memcpy(block, src + first * sizeof(real_t), count * sizeof(real_t))
+        if first == 0:
+            # Taken as it is: minus zero survives.
+            last = block[0]
+        for i in range(1 if first == 0 else 0, count):
+            if encode:
+                current = block[i]
+                block[i] = current - last
+                last = current
+            else:
+                last = last + block[i]
+                block[i] = last
+        memcpy(dst + first * sizeof(real_t), block, count * sizeof(real_t))
+        first += count
+
+
+cdef void _delta(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n, bint encode) noexcept nogil:
+    cdef Block block
+    if spec.item == F4:
+        _delta_reals(block.f4, src, dst, n, encode)
+    elif spec.item == F8:
+        _delta_reals(block.f8, src, dst, n, encode)
+    else:
+        _delta_ints(spec, src, dst, n, encode)
+
+
+cdef void delta_encode(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n) noexcept nogil:
+    _delta(spec, src, dst, n, True)
+
+
+cdef void delta_decode(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n) noexcept nogil:
+    _delta(spec, src, dst, n, False)
+
+
+cdef void scale_encode(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n) noexcept nogil:
+    cdef double numbers[BLOCK_ITEMS]
+    cdef float offset = <float>spec.offset
+    cdef float scale = <float>spec.scale
+    cdef int64_t first = 0
+    cdef int64_t count
+    cdef int64_t i
+    while first < n:
+        count = min(n - first, <int64_t>BLOCK_ITEMS)
+        _load(spec.item, src, first, numbers, count)
+        if spec.item == F4:
+            # NumPy computes in the items' own precision.
+            for i in range(count):
+                numbers[i] = rint(<float>(<float>(<float>numbers[i] - offset) * scale))
+        else:
+            for i in range(count):
+                numbers[i] = rint((numbers[i] - spec.offset) * spec.scale)
+        _store_reals(spec.as_item, numbers, dst, first, count)
+        first += count
+
+
+cdef void scale_decode(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n) noexcept nogil:
+    cdef double numbers[BLOCK_ITEMS]
+    cdef float offset = <float>spec.offset
+    cdef float scale = <float>spec.scale
+    cdef int64_t first = 0
+    cdef int64_t count
+    cdef int64_t i
+    while first < n:
+        count = min(n - first, <int64_t>BLOCK_ITEMS)
+        _load(spec.as_item, src, first, numbers, count)
+        if spec.as_item == F4:
+            for i in range(count):
+                numbers[i] = <float>(<float>(<float>numbers[i] / scale) + offset)
+        else:
+            for i in range(count):
+                numbers[i] = numbers[i] / spec.scale + spec.offset
+        _store_reals(spec.item, numbers, dst, first, count)
+        first += count
+
+
+def filter_items(str dtype not None, str astype not None, bint real):
+    """Return the places of two typestrs in `ITEM_TYPES`, for `Program`.
+
+    Parameters
+    ----------
+    dtype, astype : str
+        Of the decoded and the encoded items, without byte order.
+    real : bool
+        The filter computes with floating point numbers: 8-byte integers have no C form. Else it computes with
+        integers, or with one floating point type.
+
+    Raises
+    ------
+    ValueError
+        The types have no C form.
+    """
+    if dtype in ITEM_TYPES and astype in ITEM_TYPES:
+        item, as_item = ITEM_TYPES.index(dtype), ITEM_TYPES.index(astype)
+        if (not {I8, U8} & {item, as_item}) if real else (item == as_item or (item < F4 and as_item < F4)):
+            return item, as_item
+    raise ValueError(f"a filter from {dtype} to {astype} has no C form")
