@@ -147,9 +147,9 @@ class Binding:
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         plan = ReadPlan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts, program=view.chain.program,
-            fill=metadata.fill_bytes, array=out, template=view.template,
-            directory=self.directory if native else None, n_threads=n_threads, lenient=not options.strict,
-            missing_raises=options.missing == "raise")
+            fill=metadata.fill_bytes, array=out if native else None, template=view.template,
+            directory=self.directory if native else None, swap=view.chain.swap, order=view.chain.order,
+            n_threads=n_threads, lenient=not options.strict, missing_raises=options.missing == "raise")
 
         def read_task(task):
             objects.read_object(self, view, plan, task, out)
@@ -281,8 +281,9 @@ class Binding:
         locks = self.locks() if options.lock and not exclusive else None
         plan = WritePlan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts, program=view.chain.program,
-            fill=metadata.fill_bytes, array=values, template=view.template,
-            directory=self.directory if native else None, n_threads=n_threads, lenient=not options.strict,
+            fill=metadata.fill_bytes, array=values if native else None, template=view.template,
+            directory=self.directory if native else None, swap=view.chain.swap, order=view.chain.order,
+            n_threads=n_threads, lenient=not options.strict,
             token=int.from_bytes(os.urandom(8)), locks=locks, identity=view.identity if locks is not None else None,
             content=None if view.trusted else view.raw, old_shape=old_shape, keep_filled=options.keeps_filled,
             missing_raises=options.missing == "raise", fsync=self.store.fsync, resume=resume, tasks=tasks)

@@ -1,7 +1,7 @@
 """One task of a plan in Python: what the kernel does with an object in a file, for any store and any codec.
 
 Elements are moved as runs of bytes, like in the kernel: NumPy's assignment of structures would leave out the bytes
-that belong to no field.
+that belong to no field. Items of varying length (text, objects) have no bytes and are assigned.
 """
 import contextlib
 import math
@@ -16,7 +16,7 @@ def read_object(binding, view, plan, task, out):
     """Bring the elements of a task's chunk to their places in `out`; those of an absent object are the fill value."""
     key, coords, inside, outside, _ = plan.task(task)
     chunk = _load(binding, view, key, coords)
-    out.view(_raw_type(view.metadata))[outside] = _fill(view.metadata) if chunk is None else chunk[inside]
+    _raw(out, view.metadata)[outside] = _fill(view.metadata) if chunk is None else chunk[inside]
 
 
 def write_object(binding, view, plan, task, values, old_shape):
@@ -40,10 +40,9 @@ def write_object(binding, view, plan, task, values, old_shape):
                 kept = max(0, old_shape[d] - i * length)
                 chunk[(slice(None),) * d + (slice(kept, None),)] = _fill(metadata)
         if values is not None:
-            chunk[inside] = values.view(chunk.dtype)[outside]
-        is_erased = not binding.options.keeps_filled and is_filled(chunk.reshape(-1).view(np.uint8),
-                                                                   metadata.fill_bytes)
-        encoded = None if is_erased else view.chain.encode(chunk)
+            chunk[inside] = _raw(values, metadata)[outside]
+        is_erased = not binding.options.keeps_filled and _is_filled(chunk, metadata)
+        encoded = None if is_erased else view.chain.encode(chunk.view(metadata.dtype))
     if is_erased:
         binding.store.erase(binding.prefix + key)
     else:
@@ -54,14 +53,14 @@ def _load(binding, view, key, coords):
     """Return one decoded chunk, of `_raw_type`, or None when its object is absent."""
     limit = view.chain.max_encoded
     # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
-    raw = binding.store.get(binding.prefix + key, (0, limit + 1))
+    raw = binding.store.get(binding.prefix + key, None if limit is None else (0, limit + 1))
     if raw is None:
         if binding.options.missing == "raise":
             raise ChunkError(f"{key}: object is absent and the array was opened with missing='raise'", key=key,
                              chunk_coords=coords, direction="decode")
         return None
     with _located(key, coords, "decode"):
-        if len(raw) > limit:
+        if limit is not None and len(raw) > limit:
             found = binding.store.getsize(binding.prefix + key)
             raise CodecError(f"stored object has {found} bytes, its chunk encodes to at most {limit}",
                              direction="decode", offset=limit, expected=limit, found=found)
@@ -73,22 +72,45 @@ def _load(binding, view, key, coords):
                 raise
             # A border chunk that was stored without its overhang, as early 2016 code did.
             chunk = _filled_chunk(view.metadata)
-            chunk[tuple([slice(n) for n in shape])] = view.chain.decode(raw, shape).view(chunk.dtype)
-        return chunk.view(_raw_type(view.metadata))
+            chunk[tuple([slice(n) for n in shape])] = _raw(view.chain.decode(raw, shape), view.metadata)
+        return _raw(chunk, view.metadata)
+
+
+def _is_varying(metadata):
+    return metadata.dtype.kind in ("O", "T")
 
 
 def _raw_type(metadata):
     """Return the type by which Python moves elements: bytes, like the kernel, also those that belong to no field."""
     # Not (np.void, n): for that NumPy calls a function in Python and drops what a signal handler raises in it.
-    return np.dtype(f"V{metadata.itemsize}")
+    return metadata.dtype if _is_varying(metadata) else np.dtype(f"V{metadata.itemsize}")
+
+
+def _raw(array, metadata):
+    """Return a view of an array as Python moves its elements."""
+    return array if _is_varying(metadata) else array.view(_raw_type(metadata))
 
 
 def _fill(metadata):
-    return np.frombuffer(metadata.fill_bytes, _raw_type(metadata))[0]
+    if not _is_varying(metadata):
+        return np.frombuffer(metadata.fill_bytes, _raw_type(metadata))[0]
+    return "" if metadata.fill_value is None and metadata.dtype.kind == "T" else metadata.fill_value
 
 
 def _filled_chunk(metadata):
-    return np.full(metadata.chunk_shape, _fill(metadata), _raw_type(metadata))
+    chunk = np.empty(metadata.chunk_shape, _raw_type(metadata))
+    chunk[...] = _fill(metadata)
+    return chunk
+
+
+def _is_filled(chunk, metadata):
+    """Whether all elements of a chunk are the fill value, byte for byte."""
+    if not _is_varying(metadata):
+        return is_filled(chunk.reshape(-1).view(np.uint8), metadata.fill_bytes)
+    fill = _fill(metadata)
+    # Other values may be equal and not the same: numbers, arrays, containers of these.
+    return (fill is None or isinstance(fill, (str, bytes))) and all(
+        type(item) is type(fill) and item == fill for item in chunk.reshape(-1).tolist())
 
 
 def _trimmed_shape(metadata, coords):

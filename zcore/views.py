@@ -37,7 +37,9 @@ def _resolve(format, raw, path, strict):
     every task finds it here.
     """
     metadata = format.parse_array(raw, path)
-    chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape, strict)
+    # Only where the format cannot say the item size of blosc chunks, another one in them is a contradiction.
+    chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
+                       strict and getattr(format, "implies_typesize", False))
     return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
 
 

@@ -420,10 +420,10 @@ def test_compressors_that_the_format_cannot_express(store, compressors):
         make(store, cname=None, compressors=compressors, zarr_format="zmeta")
 
 
-@pytest.mark.parametrize("name", ["gzip", "Blosc", "", None, ["blosc"], 3])
+@pytest.mark.parametrize("name", ["gunzip", "Blosc", "", None, ["blosc"], 3])
 def test_a_codec_that_is_not_there_is_told_from_those_that_are(store, name):
     for compressors in ({"name": name}, [BloscCodec(), {"name": name, "configuration": {"level": 1}}]):
-        with pytest.raises(zcore.UnknownCodecError, match=r"there are blosc, bytes, crc32c$") as caught:
+        with pytest.raises(zcore.UnknownCodecError, match="there are bitround, blosc, .*, zstd, and") as caught:
             zcore.create_array(store, shape=4, dtype="i4", zarr_format="zmeta", compressors=compressors)
         assert caught.value.codec == name and repr(name) in str(caught.value)
     with pytest.raises(ValueError, match="expected one of blosclz, lz4, lz4hc, snappy, zlib, zstd, found 'gzip'"):

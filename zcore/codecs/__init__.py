@@ -1,6 +1,6 @@
 """Codecs: how a chunk becomes bytes. The classes have zarr-python's names."""
 from zcore.codecs.checksums import Crc32cCodec
-from zcore.codecs.compressors import BloscCodec
-from zcore.codecs.layout import BytesCodec
+from zcore.codecs.compressors import BloscCodec, GzipCodec, ZstdCodec
+from zcore.codecs.layout import BytesCodec, TransposeCodec
 
-__all__ = ["BloscCodec", "BytesCodec", "Crc32cCodec"]
+__all__ = ["BloscCodec", "BytesCodec", "Crc32cCodec", "GzipCodec", "TransposeCodec", "ZstdCodec"]

@@ -1,18 +1,54 @@
 """A codec chain made of what a document lists: for the kernel a `Program`, for Python `encode` and `decode`.
 
-Zarr v3 core, "Chunk encoding": an array-to-bytes codec, then bytes-to-bytes codecs; decoding goes the other way.
+Zarr v3 core, "Chunk encoding": codecs from array to array, one from array to bytes, codecs from bytes to bytes;
+decoding goes the other way. A chain is resolved when it is made: which type and shape the chunk has between its codecs,
+how many bytes it has then, or at most. So an object that holds more is stopped there, whatever it says of itself.
 """
-import math
+from importlib import import_module
 
 import numpy as np
 
-from zcore.codecs.checksums import Crc32cCodec
-from zcore.codecs.compressors import BloscCodec
-from zcore.codecs.layout import BytesCodec
-from zcore.errors import CodecError, UnknownCodecError
+from zcore.codecs.checksums import (
+    Crc32cCodec,
+    NumcodecsAdler32,
+    NumcodecsCrc32,
+    NumcodecsCrc32c,
+    NumcodecsFletcher32,
+)
+from zcore.codecs.compressors import (
+    BloscCodec,
+    GzipCodec,
+    NumcodecsBlosc,
+    NumcodecsGzip,
+    NumcodecsLz4,
+    NumcodecsZlib,
+    NumcodecsZstd,
+    ZstdCodec,
+)
+from zcore.codecs.layout import BytesCodec, TransposeCodec
+from zcore.errors import CodecError, MetadataError, UnknownCodecError, UnsupportedError, ZcoreError
 from zcore.kernel.program import Program
 
-CODECS = {codec.name: codec for codec in (BloscCodec, BytesCodec, Crc32cCodec)}
+CODECS = {codec.name: codec for codec in (
+    BytesCodec, TransposeCodec, BloscCodec, ZstdCodec, GzipCodec, Crc32cCodec, NumcodecsBlosc, NumcodecsZstd,
+    NumcodecsGzip, NumcodecsZlib, NumcodecsLz4, NumcodecsCrc32, NumcodecsAdler32, NumcodecsCrc32c, NumcodecsFletcher32,
+)}
+# Codecs that are imported when the first of them is met, by the module that has them.
+_LATER = {
+    **dict.fromkeys(("bitround", "numcodecs.bitround", "numcodecs.delta", "numcodecs.fixedscaleoffset",
+                     "numcodecs.shuffle"), "filters"),
+    **dict.fromkeys(("vlen-utf8", "vlen-bytes", "numcodecs.vlen-utf8", "numcodecs.vlen-bytes", "numcodecs.vlen-array",
+                     "numcodecs.json2"), "varying"),
+    **dict.fromkeys(("numcodecs.bz2", "numcodecs.lzma"), "archivers"),
+    "packbits": "packbits",
+}
+MAX_STEPS = 8
+# Content of no known size is decoded to so many times what holds it, and again to more if that was not enough, ...
+_GROWTH = 8
+_SMALL_NBYTES = 1 << 16
+# ... up to here.
+MAX_VARYING_NBYTES = 2**31 - 1
+_KINDS = ("array_array", "array_bytes", "bytes_bytes")
 
 
 def codec_of(name, configuration):
@@ -22,13 +58,23 @@ def codec_of(name, configuration):
     ------
     UnknownCodecError
         There is none of this name.
+    UnsupportedError
+        It needs the package numcodecs, which is not installed, or is never run.
     ValueError, TypeError
         The configuration is not one of this codec.
     """
     cls = CODECS.get(name) if isinstance(name, str) else None
+    if cls is None and isinstance(name, str):
+        if name in _LATER:
+            cls = import_module(f"zcore.codecs.{_LATER[name]}").CODECS[name]
+        elif name.startswith("numcodecs."):
+            from zcore.codecs.fallback import fallback_codec
+
+            return fallback_codec(name, configuration)
     if cls is None:
-        raise UnknownCodecError(f"no codec is named {name!r}; there are {', '.join(sorted(CODECS))}", feature="codec",
-                                codec=name)
+        known = sorted([known for known in [*CODECS, *_LATER] if not known.startswith("numcodecs.")])
+        raise UnknownCodecError(f"no codec is named {name!r}; there are {', '.join(known)}, and those of numcodecs",
+                                feature="codec", codec=name)
     return cls.from_configuration(configuration)
 
 
@@ -46,35 +92,132 @@ class CodecChain:
 
     Attributes
     ----------
+    codecs : tuple of Codec
+        All but `bytes`.
     program : Program or None
         The chain in C, if it has such a form.
+    order : tuple of int or None
+        Dimensions of the chunk in the order in which the program's bytes have them, the slowest first; None is C order.
+    swap : int
+        Unit in bytes whose order in the program's bytes differs from that of `dtype`, 0 for none.
     step_names : tuple of str
         Names of the program's steps.
-    max_encoded : int
-        The most bytes that the object of a chunk has.
+    max_encoded : int or None
+        The most bytes that the object of a chunk has; None where that has no bound.
 
     Raises
     ------
+    MetadataError
+        A configuration is wrong, the codecs do not follow each other, or one does not take what it is given.
     UnknownCodecError
         No codec has a name that is listed.
+    UnsupportedError
+        A codec is known, but not here.
+
+    Examples
+    --------
+    >>> from zcore.model.metadata import CodecSpec
+    >>> specs = CodecSpec("transpose", {"order": [1, 0]}), CodecSpec("bytes"), CodecSpec("gzip", {"level": 5})
+    >>> chain = CodecChain(specs, np.dtype("<i2"), (2, 3))
+    >>> chain.order, chain.swap, chain.step_names
+    ((1, 0), 0, ('gzip',))
     """
 
-    __slots__ = ("dtype", "chunk_shape", "codecs", "program", "step_names", "max_encoded")
+    __slots__ = ("dtype", "chunk_shape", "codecs", "program", "order", "swap", "step_names", "max_encoded",
+                 "_arrays", "_serializer", "_compressors", "_stages")
 
     def __init__(self, specs, dtype, chunk_shape, strict=True):
         self.dtype = dtype
-        self.chunk_shape = chunk_shape
-        # The first is `bytes`, which is no step: the order of the bytes is part of the type.
-        self.codecs = tuple([codec_of(spec.name, spec.configuration) for spec in specs])[1:]
-        itemsize = 0
-        for codec in self.codecs:
-            if codec.name == "blosc":
+        self.chunk_shape = tuple(chunk_shape)
+        codecs = []
+        try:
+            for spec in specs:
+                codecs.append(codec_of(spec.name, spec.configuration))
+            self._sort(codecs)
+            types = self._types(self.chunk_shape)
+            itemsize = self._choose(types[-1][0], strict)
+            self._stages = types, self._sizes(types)
+        except (ValueError, TypeError) as exc:
+            if isinstance(exc, ZcoreError):
+                raise
+            raise MetadataError(f"codecs: {exc}", member="codecs") from exc
+        serializer = () if isinstance(self._serializer, BytesCodec) else (self._serializer,)
+        self.codecs = (*self._arrays, *serializer, *self._compressors)
+        self.max_encoded = self._stages[1][-1][0]
+        self._lower(itemsize)
+
+    def _sort(self, codecs):
+        """Tell the codecs apart by their kinds."""
+        kinds = [_KINDS.index(codec.kind) for codec in codecs]
+        if kinds.count(1) != 1 or kinds != sorted(kinds):
+            raise ValueError("expected codecs from array to array, one from array to bytes, and codecs from bytes to "
+                             f"bytes, found {', '.join([codec.name for codec in codecs]) or 'none'}")
+        at = kinds.index(1)
+        self._arrays, self._serializer, self._compressors = tuple(codecs[:at]), codecs[at], tuple(codecs[at + 1:])
+
+    def _types(self, shape):
+        """Return (dtype, shape) before each codec from array to array and behind the last, for a chunk of `shape`."""
+        types = [(self.dtype, tuple(shape))]
+        for codec in self._arrays:
+            types.append(codec.encoded_type(*types[-1]))
+        return types
+
+    def _choose(self, dtype, strict):
+        """Settle what blosc leaves to the chain, where `dtype` becomes bytes.
+
+        Returns the item size that the headers have to name, 0 for any.
+        """
+        itemsize = dtype.itemsize if isinstance(self._serializer, BytesCodec) else 1
+        chosen = set()
+        compressors = list(self._compressors)
+        for i, codec in enumerate(compressors):
+            if isinstance(codec, BloscCodec):
                 codec.strict = strict
-                itemsize = codec.typesize if strict else 0
-        self.step_names = tuple([codec.name for codec in self.codecs])
-        n_bytes = math.prod(chunk_shape) * dtype.itemsize
-        self.max_encoded = n_bytes + sum([codec.overhead for codec in self.codecs])
-        self.program = Program([codec.step() for codec in self.codecs], itemsize)
+                compressors[i] = codec.resolve(itemsize)
+                chosen.add(compressors[i].typesize)
+        self._compressors = tuple(compressors)
+        return chosen.pop() if strict and len(chosen) == 1 else 0
+
+    def _sizes(self, types):
+        """Return (bytes, is exact) before each codec from bytes to bytes and behind the last.
+
+        It is the most bytes that there may be, None without bound, and whether there are always as many.
+        """
+        n_bytes = self._serializer.encoded_nbytes(*types[-1])
+        sizes = [(n_bytes, n_bytes is not None)]
+        for codec in self._compressors:
+            n_bytes = None if n_bytes is None else codec.max_encoded(n_bytes)
+            sizes.append((n_bytes, sizes[-1][1] and codec.is_fixed))
+        return sizes
+
+    def _lower(self, itemsize):
+        """Find the form of the chain in C: an order of dimensions, a byte order, and a program."""
+        self.program = self.order = None
+        self.swap = 0
+        self.step_names = ()
+        types, _ = self._stages
+        order = tuple(range(len(self.chunk_shape)))
+        n_transposes = 0
+        while n_transposes < len(self._arrays) and self._arrays[n_transposes].name == "transpose":
+            order = tuple([order[d] for d in self._arrays[n_transposes].order])
+            n_transposes += 1
+        if order != tuple(range(len(order))):
+            self.order = order
+            if getattr(self._serializer, "is_bound_to_order", False):
+                raise UnsupportedError(f"{self._serializer.name!r} behind 'transpose'",
+                                       feature=f"{self._serializer.name} of transposed chunks")
+        if not isinstance(self._serializer, BytesCodec):
+            return
+        filters = self._arrays[n_transposes:]
+        steps = [codec.step(dtype) for codec, (dtype, _) in zip(filters, types[n_transposes:], strict=False)]
+        steps += [codec.step() for codec in self._compressors]
+        stored = self._serializer.stored_dtype(types[-1][0])
+        if None in steps or len(steps) > MAX_STEPS or (filters and not (self.dtype.isnative and stored.isnative)):
+            return
+        if not filters and stored != self.dtype:
+            self.swap = _swapped_unit(self.dtype)
+        self.program = Program(steps, itemsize)
+        self.step_names = tuple([codec.name for codec in (*filters, *self._compressors)])
 
     def decode(self, data, shape=None):
         """Return the chunk that an object holds, as an ndarray of `shape`, the chunk's by default.
@@ -84,18 +227,41 @@ class CodecChain:
         ChunkError
             The object is damaged.
         """
-        shape = self.chunk_shape if shape is None else shape
-        n_bytes = math.prod(shape) * self.dtype.itemsize
-        for codec in reversed(self.codecs):
-            data = codec.decode(data, n_bytes)
-        if len(data) != n_bytes:
-            raise CodecError(f"chunk decodes to {len(data)} bytes, expected {n_bytes}", direction="decode", offset=0,
-                             expected=n_bytes, found=len(data))
-        return np.frombuffer(data, dtype=self.dtype).reshape(shape)
+        types, sizes = self._stages
+        if shape is not None:
+            types = self._types(shape)
+            sizes = self._sizes(types)
+        for codec, (n_bytes, is_exact) in zip(reversed(self._compressors), reversed(sizes[:-1]), strict=True):
+            data = codec.decode(data, n_bytes, not is_exact) if n_bytes is not None else _decode_varying(codec, data)
+        chunk = self._serializer.decode(data, *types[-1])
+        for codec, (dtype, inner) in zip(reversed(self._arrays), reversed(types[:-1]), strict=True):
+            chunk = codec.decode(chunk, dtype, inner)
+        return np.asarray(chunk, self.dtype)
 
     def encode(self, chunk):
         """Return the object of a chunk, a bytes-like; `chunk` has the chain's type and shape."""
-        data = np.ascontiguousarray(chunk).tobytes()
-        for codec in self.codecs:
+        for codec in self._arrays:
+            chunk = codec.encode(chunk)
+        data = self._serializer.encode(chunk)
+        for codec in self._compressors:
             data = codec.encode(data)
         return data
+
+
+def _swapped_unit(dtype):
+    """Return the bytes of a unit whose order is that of the machine, or the other one."""
+    return 4 if dtype.kind == "U" else dtype.itemsize // (2 if dtype.kind == "c" else 1)
+
+
+def _decode_varying(codec, data):
+    """Decode content whose size nothing says: to more and more, so that little costs little."""
+    limit = max(_GROWTH * len(data), _SMALL_NBYTES)
+    while True:
+        limit = min(limit, MAX_VARYING_NBYTES)
+        try:
+            return codec.decode(data, limit, True)
+        except CodecError as error:
+            is_too_long = error.expected == limit and error.found is not None and error.found > limit
+            if not is_too_long or limit >= MAX_VARYING_NBYTES:
+                raise
+        limit *= _GROWTH

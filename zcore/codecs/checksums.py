@@ -1,38 +1,56 @@
-"""Checksums behind the bytes they cover.
+"""Checksums behind, or before, the bytes they cover: 4 bytes, little-endian.
 
-`crc32c` (Zarr v3, codec "crc32c"): the encoded bytes followed by their CRC-32C as a little-endian 32-bit number. Of
-the flipped bits in a compressed chunk most decode without an error; only a checksum finds them.
+`crc32c` (Zarr v3, codec "crc32c") stands behind. Of numcodecs' four, `crc32` and `adler32` stand before unless
+`location` says otherwise, `crc32c` and `fletcher32` (HDF5's) behind. Of the flipped bits in a compressed chunk most
+decode without an error; only a checksum finds them.
 """
+from zcore.codecs.base import Codec, Lenient
 from zcore.errors import ChecksumError, CodecError
+from zcore.kernel.checksums import fletcher32
 from zcore.kernel.crc32c import crc32c
-from zcore.model.metadata import CodecSpec
+
+NBYTES = 4
 
 
-class Crc32cCodec:
-    """CRC-32C at the end; 4 bytes."""
+def _crc32(data):
+    from zlib import crc32
+
+    return crc32(data)
+
+
+def _adler32(data):
+    from zlib import adler32
+
+    return adler32(data)
+
+
+_SUMS = {"crc32c": crc32c, "crc32": _crc32, "adler32": _adler32, "fletcher32": fletcher32}
+
+
+class Crc32cCodec(Codec):
+    """CRC-32C behind the bytes."""
 
     name = "crc32c"
-    overhead = 4  # bytes that an object may be longer than its content
+    kind = "bytes_bytes"
+    is_fixed = True
+    sum_name = "crc32c"
+    location = "end"
 
-    @classmethod
-    def from_configuration(cls, configuration):
-        """Return the codec; it has no configuration."""
-        return cls(**configuration)
-
-    def spec(self):
-        """Return the `CodecSpec` that documents record."""
-        return CodecSpec(self.name, {})
+    def max_encoded(self, n_bytes):
+        """Return the size of `n_bytes` bytes with their checksum."""
+        return n_bytes + NBYTES
 
     def step(self):
         """Return the step of a `Program`."""
-        return ("crc32c",)
+        return (self.sum_name, self.location == "start")
 
     def encode(self, data):
         """Return `data` with its checksum."""
-        return bytes(data) + crc32c(data).to_bytes(4, "little")
+        checksum = _SUMS[self.sum_name](data).to_bytes(NBYTES, "little")
+        return checksum + bytes(data) if self.location == "start" else bytes(data) + checksum
 
-    def decode(self, data, n_bytes):
-        """Return the bytes before the checksum.
+    def decode(self, data, n_bytes, at_most=False):
+        """Return the bytes that the checksum covers, however many.
 
         Raises
         ------
@@ -41,16 +59,62 @@ class Crc32cCodec:
         CodecError
             `data` is shorter than a checksum.
         """
-        if len(data) < 4:
-            raise CodecError(f"object has {len(data)} bytes, its checksum alone needs 4", codec=self.name,
-                             direction="decode", offset=0, expected=4, found=len(data))
-        covered = memoryview(data)[:-4]
-        stored, computed = int.from_bytes(data[-4:], "little"), crc32c(covered)
+        if len(data) < NBYTES:
+            raise CodecError(f"object has {len(data)} bytes, its checksum alone needs {NBYTES}", codec=self.name,
+                             direction="decode", offset=0, expected=NBYTES, found=len(data))
+        view = memoryview(data)
+        if self.location == "start":
+            at, stored, covered = 0, view[:NBYTES], view[NBYTES:]
+        else:
+            at, stored, covered = len(data) - NBYTES, view[-NBYTES:], view[:-NBYTES]
+        stored, computed = int.from_bytes(stored, "little"), _SUMS[self.sum_name](covered)
         if stored != computed:
             raise ChecksumError(f"checksum 0x{stored:08x} is stored, the bytes have 0x{computed:08x}",
-                                codec=self.name, direction="decode", offset=len(covered), expected=stored,
-                                found=computed)
+                                codec=self.name, direction="decode", offset=at, expected=stored, found=computed)
         return covered
 
-    def __repr__(self):
-        return "Crc32cCodec()"
+
+class NumcodecsFletcher32(Lenient, Crc32cCodec):
+    """HDF5's Fletcher-32 behind the bytes."""
+
+    name = "numcodecs.fletcher32"
+    sum_name = "fletcher32"
+
+
+class NumcodecsCrc32(NumcodecsFletcher32):
+    """CRC-32 before the bytes.
+
+    Parameters
+    ----------
+    location : {"start", "end", None}
+        None is where numcodecs puts this checksum.
+    """
+
+    name = "numcodecs.crc32"
+    sum_name = "crc32"
+    usual_location = "start"
+    _parameters = ("location",)
+
+    def __init__(self, *, location=None):
+        if location not in ("start", "end", None):
+            raise ValueError(f"location is {location!r}, expected 'start' or 'end'")
+        self.location = location or self.usual_location
+
+    def configuration(self):
+        """Return what documents record, a dict."""
+        return {} if self.location == self.usual_location else {"location": self.location}
+
+
+class NumcodecsAdler32(NumcodecsCrc32):
+    """Adler-32 before the bytes; parameters as `NumcodecsCrc32`."""
+
+    name = "numcodecs.adler32"
+    sum_name = "adler32"
+
+
+class NumcodecsCrc32c(NumcodecsCrc32):
+    """CRC-32C behind the bytes; parameters as `NumcodecsCrc32`."""
+
+    name = "numcodecs.crc32c"
+    sum_name = "crc32c"
+    usual_location = "end"

@@ -1,17 +1,19 @@
 """Compressors: bytes to fewer bytes.
 
-`blosc` (Zarr v3, codec "blosc"; storage_spec (2016), "Array data"). What a chunk is compressed with stands in its own
-header, which decides when it is decoded; the configuration is for writing.
+`blosc` (Zarr v3, codec "blosc"; storage_spec (2016), "Array data"), `zstd` (registered extension), `gzip` (Zarr v3,
+codec "gzip"), and those that numcodecs gave to Zarr v2: `numcodecs.zlib`, `numcodecs.lz4`, and the first three under
+their older parameters. What an object needs to be decoded stands in itself; the configuration is for writing.
 """
+from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer
 from zcore.codecs.snappy import decompress_snappy
+from zcore.errors import CodecError
 from zcore.kernel.blosc_header import validate
-from zcore.kernel.compress import COMPRESSORS, blosc_compress, blosc_decompress, can_compress
-from zcore.model.metadata import CodecSpec
+from zcore.kernel.compress import COMPRESSORS, blosc_compress, blosc_decompress, can_compress, zstd_levels
 
 SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 
 
-class BloscCodec:
+class BloscCodec(Codec):
     """Blosc 1.
 
     Parameters
@@ -40,7 +42,9 @@ class BloscCodec:
     """
 
     name = "blosc"
-    overhead = 16  # bytes that an object may be longer than its content: the header, where nothing could be compressed
+    kind = "bytes_bytes"
+    is_fixed = False
+    _parameters = ("typesize", "cname", "clevel", "shuffle", "blocksize")
 
     def __init__(self, *, typesize=None, cname="zstd", clevel=5, shuffle=None, blocksize=0, strict=True):
         if cname not in COMPRESSORS:
@@ -64,23 +68,17 @@ class BloscCodec:
         self.blocksize = blocksize
         self.strict = strict
 
-    @classmethod
-    def from_configuration(cls, configuration):
-        """Return the codec of a document's configuration."""
-        return cls(**configuration)
+    def max_encoded(self, n_bytes):
+        """Return the most bytes that `n_bytes` bytes of content take: a header, where nothing could be compressed."""
+        return n_bytes + 16
 
     def resolve(self, itemsize):
         """Return the codec for items of `itemsize` bytes, nothing left to choose."""
         shuffle = self.shuffle or ("bitshuffle" if itemsize == 1 else "shuffle")
         # c-blosc records item sizes above 255 as 1.
         typesize = self.typesize or (itemsize if itemsize < 256 else 1)
-        return BloscCodec(typesize=typesize, cname=self.cname, clevel=self.clevel, shuffle=shuffle,
+        return type(self)(typesize=typesize, cname=self.cname, clevel=self.clevel, shuffle=shuffle,
                           blocksize=self.blocksize, strict=self.strict)
-
-    def spec(self):
-        """Return the `CodecSpec` that documents record."""
-        return CodecSpec(self.name, {"typesize": self.typesize, "cname": self.cname, "clevel": self.clevel,
-                                     "shuffle": self.shuffle, "blocksize": self.blocksize})
 
     def step(self):
         """Return the step of a `Program`."""
@@ -97,19 +95,122 @@ class BloscCodec:
         return blosc_compress(data, cname=self.cname, clevel=self.clevel, shuffle=SHUFFLES.index(self.shuffle),
                               typesize=self.typesize, blocksize=self.blocksize)
 
-    def decode(self, data, n_bytes):
-        """Return the `n_bytes` bytes of content of one chunk.
+    def decode(self, data, n_bytes, at_most=False):
+        """Return the content of one chunk, `n_bytes` bytes, or at most so many.
 
         Raises
         ------
         CodecError
             The chunk is damaged, or has another size.
         """
-        header = validate(data, n_bytes, self.typesize if self.strict else None)
+        header = validate(data, None if at_most else n_bytes, self.typesize if self.strict else None)
+        if header.nbytes > n_bytes:
+            raise CodecError(f"blosc header says {header.nbytes} bytes decoded, expected at most {n_bytes}",
+                             codec=self.name, direction="decode", offset=4, expected=n_bytes, found=header.nbytes)
         if header.compressor == "snappy" and not header.memcpyed and not can_compress("snappy"):
             return decompress_snappy(data, header)
         return blosc_decompress(data)
 
-    def __repr__(self):
-        return (f"BloscCodec(typesize={self.typesize}, cname={self.cname!r}, clevel={self.clevel}, "
-                f"shuffle={self.shuffle!r}, blocksize={self.blocksize})")
+
+class NumcodecsBlosc(Lenient, BloscCodec):
+    """Blosc 1 with numcodecs' parameters: `shuffle` is a number, lz4 the default."""
+
+    name = "numcodecs.blosc"
+
+    def __init__(self, *, cname="lz4", clevel=5, shuffle=1, **others):
+        super().__init__(cname=cname, clevel=clevel, shuffle=shuffle, **others)
+
+    def configuration(self):
+        """Return what documents record, a dict."""
+        shuffle = -1 if self.shuffle is None else SHUFFLES.index(self.shuffle)
+        recorded = {"cname": self.cname, "clevel": self.clevel, "shuffle": shuffle, "blocksize": self.blocksize}
+        return recorded if self.typesize is None else {**recorded, "typesize": self.typesize}
+
+
+class ZstdCodec(StepCodec):
+    """Zstandard: one frame is written, any number is read.
+
+    Parameters
+    ----------
+    level : int
+        -131072 (fastest) to 22; 0 is the library's default, 3.
+    checksum : bool
+        Whether the frame has a checksum of its content; if it has one, it is always verified.
+    """
+
+    name = "zstd"
+    _parameters = ("level", "checksum")
+
+    def __init__(self, *, level=0, checksum=False):
+        check_integer("level", level, *zstd_levels())
+        if type(checksum) is not bool:
+            raise ValueError(f"checksum is {checksum!r}, expected True or False")
+        self.level = level
+        self.checksum = checksum
+
+    def step(self):
+        """Return the step of a `Program`."""
+        return ("zstd", self.level, self.checksum)
+
+
+class NumcodecsZstd(Lenient, ZstdCodec):
+    """Zstandard, as numcodecs names it."""
+
+    name = "numcodecs.zstd"
+
+
+class GzipCodec(StepCodec):
+    """Deflate in the frame of RFC 1952: one member is written, without name and time; any number is read.
+
+    Parameters
+    ----------
+    level : int
+        0 (stored) to 9; -1 is zlib's default, 6.
+    """
+
+    name = "gzip"
+    _parameters = ("level",)
+
+    def __init__(self, *, level=5):
+        check_integer("level", level, -1, 9)
+        self.level = level
+
+    def step(self):
+        """Return the step of a `Program`."""
+        return (self.name.removeprefix("numcodecs."), self.level)
+
+
+class NumcodecsGzip(Lenient, GzipCodec):
+    """The same, as numcodecs names it."""
+
+    name = "numcodecs.gzip"
+
+    def __init__(self, *, level=1):
+        super().__init__(level=level)
+
+
+class NumcodecsZlib(NumcodecsGzip):
+    """Deflate in the frame of RFC 1950; parameters as `NumcodecsGzip`."""
+
+    name = "numcodecs.zlib"
+
+
+class NumcodecsLz4(Lenient, StepCodec):
+    """One LZ4 block behind its decoded size, 4 bytes, little-endian.
+
+    Parameters
+    ----------
+    acceleration : int
+        1 and less compress most; larger is faster.
+    """
+
+    name = "numcodecs.lz4"
+    _parameters = ("acceleration",)
+
+    def __init__(self, *, acceleration=1):
+        check_integer("acceleration", acceleration, -2**31, 2**31 - 1)
+        self.acceleration = acceleration
+
+    def step(self):
+        """Return the step of a `Program`."""
+        return ("lz4", self.acceleration)

@@ -33,6 +33,7 @@ from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape
 
 name = "zmeta"
+implies_typesize = True  # that of blosc chunks is the item size of the array
 array_document = "__zmeta__"
 attributes_document = "__zattr__"
 chunk_directory = "__zdata__"

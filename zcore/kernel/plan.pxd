@@ -38,9 +38,9 @@ cdef class Plan:
     cdef Axis axes[MAX_NDIM]
     # a chunk's decoded bytes
     cdef Program program
-    cdef bytes fill
+    cdef bytes fill            # one element, as chunks store it
     cdef const char *fill_value
-    cdef bytes shown_fill      # the same in the caller's byte order
+    cdef bytes shown_fill      # the same, as `array` holds it
     cdef const char *shown_fill_value
     cdef int64_t itemsize
     cdef int64_t swap

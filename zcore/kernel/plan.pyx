@@ -76,7 +76,7 @@ cdef class Plan:
     program : Program
         How a chunk becomes an object; None for a plan whose tasks are only listed.
     fill : bytes
-        One element, as chunks store it.
+        One element, as `array` holds it; empty for a plan whose tasks are only listed.
     array : ndarray or None
         The caller's elements, of shape `counts` and the stored item size; None moves no elements.
     template : tuple of bytes
@@ -119,12 +119,12 @@ cdef class Plan:
         if self.ndim > MAX_NDIM:
             raise ValueError(f"array has {self.ndim} dimensions, at most {MAX_NDIM} are supported")
         self.program = program
-        self.fill = fill
+        self.shown_fill = fill
+        self.shown_fill_value = self.shown_fill
+        self.fill = fill if swap == 0 else _swapped(fill, swap)
         self.fill_value = self.fill
         self.itemsize = len(fill)
         self.swap = swap
-        self.shown_fill = fill if swap == 0 else _swapped(fill, swap)
-        self.shown_fill_value = self.shown_fill
         self.n_tasks = 1
         self.chunk_items = 1
         for d in range(self.ndim):

@@ -1,0 +1,205 @@
+"""Codecs that the numcodecs package has and zcore has not: `numcodecs.quantize`, `numcodecs.base64`, and whatever is
+registered there.
+
+The package is imported when the first of them is met (extra `numcodecs`). Its decoders take no limit, so an object that
+holds more than it may is refused only when it is decoded. Codecs that run code of the data are never made.
+"""
+import numpy as np
+
+from zcore.codecs.base import Codec, check_size
+from zcore.errors import CodecError, UnknownCodecError, UnsupportedError
+
+# Decoding runs what the data say.
+REFUSED = frozenset(("pickle", "cloudpickle", "dill", "joblib"))
+# Which are not from bytes to bytes.
+_KINDS = {
+    **dict.fromkeys(("quantize", "astype", "packbits", "categorize"), "array_array"),
+    **dict.fromkeys(("pcodec", "zfpy", "msgpack2"), "array_bytes"),
+}
+# Member of the configuration that names the type of the encoded, and of the decoded numbers.
+_TYPES = {
+    "quantize": ("astype", "dtype"), "categorize": ("astype", "dtype"), "astype": ("encode_dtype", "decode_dtype"),
+}
+
+
+def fallback_codec(name, configuration):
+    """Return the codec ``numcodecs.<id>`` of the package.
+
+    Raises
+    ------
+    UnsupportedError
+        It runs code, or the package is not installed.
+    UnknownCodecError
+        The package has no such codec.
+    ValueError
+        It does not take the configuration.
+    """
+    id = name.removeprefix("numcodecs.")
+    if id in REFUSED:
+        raise UnsupportedError(f"the codec {id!r} is never run: decoding it runs whatever code the data name",
+                               feature=f"codec {id}")
+    try:
+        from numcodecs import get_codec, registry
+    except ImportError as exc:
+        raise UnsupportedError(f"the codec {id!r} needs the package numcodecs; install zcore[numcodecs]",
+                               feature="numcodecs") from exc
+    if id not in registry.codec_registry and id not in registry.entries:
+        raise UnknownCodecError(f"no codec is named {name!r}, and numcodecs has none named {id!r}", feature="codec",
+                                codec=name)
+    try:
+        theirs = get_codec({**configuration, "id": id})
+    except Exception as exc:
+        raise ValueError(f"numcodecs cannot make {id!r} of {configuration!r:.100}: {exc}") from exc
+    return _CLASSES[_KINDS.get(id, "bytes_bytes")](name, configuration, theirs)
+
+
+class _Fallback(Codec):
+    """One codec of numcodecs, `theirs`."""
+
+    def __init__(self, name, given, theirs):
+        self.name = name
+        self.id = name.removeprefix("numcodecs.")
+        self.given = given
+        self.theirs = theirs
+
+    @classmethod
+    def from_configuration(cls, configuration):
+        """Return the codec whose configuration names it, too, by `id`."""
+        return fallback_codec(f"numcodecs.{configuration['id']}",
+                              {name: value for name, value in configuration.items() if name != "id"})
+
+    def configuration(self):
+        """Return what documents record, a dict."""
+        return self.given
+
+    def step(self, dtype=None):
+        """Return None: there is no C form."""
+        return None
+
+    def _call(self, direction, *arguments):
+        try:
+            with np.errstate(all="ignore"):
+                return getattr(self.theirs, direction)(*arguments)
+        except MemoryError:
+            raise
+        except Exception as exc:
+            raise CodecError(f"numcodecs cannot {direction}: {exc}", codec=self.name, direction=direction,
+                             offset=0) from exc
+
+    def __repr__(self):
+        return f"{self.name}({', '.join([f'{name}={value!r}' for name, value in self.given.items()])})"
+
+
+class FallbackBytes(_Fallback):
+    """A codec of numcodecs from bytes to bytes."""
+
+    kind = "bytes_bytes"
+    is_fixed = False
+
+    def max_encoded(self, n_bytes):
+        """Return None: nothing is known of it."""
+        return None
+
+    def encode(self, data):
+        """Return `data` encoded."""
+        return _bytes_of(self._call("encode", bytes(data)))
+
+    def decode(self, data, n_bytes, at_most=False):
+        """Return the content, `n_bytes` bytes, or at most so many.
+
+        Raises
+        ------
+        CodecError
+            `data` are damaged, or have another size of content.
+        """
+        content = _bytes_of(self._call("decode", bytes(data)))
+        check_size(self.name, len(content), n_bytes, at_most)
+        return content
+
+
+class FallbackArray(_Fallback):
+    """A codec of numcodecs from array to array."""
+
+    kind = "array_array"
+
+    def encoded_type(self, dtype, shape):
+        """Return type and shape of what is encoded."""
+        if self.id == "packbits":
+            n_items = int(np.prod(shape, dtype=np.int64))
+            if dtype.itemsize != 1 or dtype.kind not in "biu":
+                raise ValueError(f"{self.name!r} takes booleans, not {dtype}")
+            return np.dtype("u1"), (1 + -(-n_items // 8),)
+        encoded, decoded = _TYPES[self.id]
+        self._check_same_size(dtype, decoded)
+        return np.dtype(self.theirs.get_config().get(encoded, dtype)), shape
+
+    def _check_same_size(self, dtype, member):
+        expected = np.dtype(self.theirs.get_config().get(member, dtype))
+        if expected.itemsize != dtype.itemsize or expected.kind != dtype.kind:
+            raise ValueError(f"{self.name!r} takes items of type {expected}, not {dtype}")
+
+    def _given_type(self, member, dtype):
+        """Return the type, byte order included, that numcodecs sees the numbers in."""
+        return dtype if self.id == "packbits" else np.dtype(self.theirs.get_config().get(member, dtype))
+
+    def encode(self, chunk):
+        """Return the encoded chunk."""
+        given = self._given_type(_TYPES[self.id][1] if self.id in _TYPES else None, chunk.dtype)
+        dtype, shape = self.encoded_type(chunk.dtype, chunk.shape)
+        encoded = np.asarray(self._call("encode", np.ascontiguousarray(chunk, given)))
+        return encoded.reshape(-1).view(dtype).reshape(shape)
+
+    def decode(self, chunk, dtype, shape):
+        """Return the decoded chunk.
+
+        Raises
+        ------
+        CodecError
+            It has another size.
+        """
+        given = self._given_type(_TYPES[self.id][0] if self.id in _TYPES else None, chunk.dtype)
+        decoded = np.asarray(self._call("decode", np.ascontiguousarray(chunk, given))).reshape(-1)
+        n_items = int(np.prod(shape, dtype=np.int64))
+        if decoded.size != n_items:
+            raise CodecError(f"chunk decodes to {decoded.size} items, expected {n_items}", codec=self.name,
+                             direction="decode", offset=0, expected=n_items, found=decoded.size)
+        return decoded.astype(dtype).reshape(shape)
+
+
+class FallbackSerializer(_Fallback):
+    """A codec of numcodecs from array to bytes."""
+
+    kind = "array_bytes"
+    is_bound_to_order = True
+
+    def encoded_nbytes(self, dtype, shape):
+        """Return None: the size depends on the items."""
+        return None
+
+    def encode(self, chunk):
+        """Return the bytes of a chunk."""
+        return _bytes_of(self._call("encode", np.ascontiguousarray(chunk)))
+
+    def decode(self, data, dtype, shape):
+        """Return the chunk.
+
+        Raises
+        ------
+        CodecError
+            It has another size.
+        """
+        decoded = np.asarray(self._call("decode", bytes(data)))
+        if decoded.shape != tuple(shape) and not (decoded.ndim == 1 and decoded.size == np.prod(shape)):
+            raise CodecError(f"chunk decodes to the shape {decoded.shape}, expected {tuple(shape)}", codec=self.name,
+                             direction="decode", offset=0)
+        if decoded.dtype.kind != dtype.kind:
+            decoded = decoded.astype(dtype)
+        return decoded.reshape(shape)
+
+
+_CLASSES = {cls.kind: cls for cls in (FallbackBytes, FallbackArray, FallbackSerializer)}
+
+
+def _bytes_of(encoded):
+    """Return what numcodecs gives, an ndarray or bytes-like, as bytes."""
+    return encoded.tobytes() if isinstance(encoded, np.ndarray) else bytes(encoded)

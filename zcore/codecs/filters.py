@@ -1,0 +1,276 @@
+"""Filters of numcodecs: chunks made easier to compress.
+
+`numcodecs.shuffle` moves bytes, `numcodecs.delta` and `numcodecs.fixedscaleoffset` change numbers and may change their
+type; `bitround` (registered extension, of numcodecs too) sets the last bits of numbers to zero.
+
+A filter's `dtype` is what its numbers are taken for: those of an array of another kind, such as dates, are seen as
+numbers of the same size. Its byte order says nothing: the first filter is given what the array has, and what the last
+one gives is stored in the order that `bytes` says.
+"""
+import re
+
+import numpy as np
+
+from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer
+from zcore.errors import UnsupportedError
+from zcore.kernel.filters import filter_items
+
+_NUMBER_TYPE = re.compile(r"[<>|=]?[biufcmM][0-9]{1,2}(\[[0-9]*[a-zA-Z]+\])?|bool|(u?int|float|complex)[0-9]{1,3}")
+# Bits of the mantissa by item size.
+_MANTISSA_BITS = {2: 10, 4: 23, 8: 52}
+
+
+class NumcodecsShuffle(Lenient, StepCodec):
+    """All first bytes of the items, then all second ones, and so on.
+
+    Parameters
+    ----------
+    elementsize : int
+        Bytes of an item, of which there must be a whole number; 1 and 0 change nothing.
+    """
+
+    name = "numcodecs.shuffle"
+    is_fixed = True
+    _parameters = ("elementsize",)
+
+    def __init__(self, *, elementsize=4):
+        check_integer("elementsize", elementsize, 0, 2**31 - 1)
+        self.elementsize = elementsize
+
+    def resolve(self, itemsize):
+        """Return the codec itself: nothing of it is left to choose."""
+        return self
+
+    def step(self):
+        """Return the step of a `Program`."""
+        return ("shuffle", max(self.elementsize, 1))
+
+
+class _NumberFilter(Lenient, Codec):
+    """A filter of numbers, which are of type `dtype` before and of `astype` behind it.
+
+    Parameters
+    ----------
+    dtype : str or numpy.dtype, optional
+        The array's by default.
+    astype : str or numpy.dtype, optional
+        `dtype` by default.
+    """
+
+    kind = "array_array"
+    kinds = "iuf"  # of numbers
+    _parameters = ("dtype", "astype")
+
+    def __init__(self, *, dtype=None, astype=None):
+        self.dtype = None if dtype is None else self._number_type(dtype)
+        self.astype = None if astype is None else self._number_type(astype)
+
+    def _number_type(self, dtype):
+        if isinstance(dtype, str) and not _NUMBER_TYPE.fullmatch(dtype):
+            raise ValueError(f"{self.name!r} does not know the data type {dtype!r:.60}")
+        try:
+            dtype = np.dtype(dtype)
+        except TypeError as exc:
+            raise ValueError(f"{self.name!r} does not know the data type {dtype!r:.60}") from exc
+        if dtype.kind not in self.kinds:
+            raise ValueError(f"{self.name!r} does not take numbers of type {dtype.str}")
+        return dtype
+
+    def configuration(self):
+        """Return what documents record, a dict."""
+        return {name: value.str if isinstance(value, np.dtype) else value
+                for name, value in super().configuration().items() if value is not None}
+
+    def _types(self, dtype):
+        """Return the types of the numbers of an array of type `dtype`, decoded and encoded."""
+        numbers = self.dtype or dtype
+        return numbers.newbyteorder("="), (self.astype or numbers).newbyteorder("=")
+
+    def encoded_type(self, dtype, shape):
+        """Return type and shape of what is encoded.
+
+        Raises
+        ------
+        ValueError
+            The items of the array are no numbers of the filter's type.
+        """
+        numbers, encoded = self._types(dtype)
+        if dtype.itemsize != numbers.itemsize or dtype.kind not in "biufmM" + self.kinds:
+            raise ValueError(f"{self.name!r} takes numbers of type {numbers.str}, not {dtype}")
+        return self._number_type(numbers) and encoded, shape
+
+    def step(self, dtype):
+        """Return the step of a `Program` for an array of type `dtype`, or None where there is none."""
+        numbers, encoded = self._types(dtype)
+        name = self.name.removeprefix("numcodecs.")
+        try:
+            filter_items(numbers.str[1:], encoded.str[1:], name != "delta")
+        except ValueError:
+            return None
+        return name, numbers.str[1:], encoded.str[1:]
+
+    def encode(self, chunk):
+        """Return the encoded chunk."""
+        numbers, encoded = self._types(chunk.dtype)
+        taken = np.ascontiguousarray(chunk, chunk.dtype.newbyteorder("=")).reshape(-1).view(numbers)
+        with np.errstate(all="ignore"):
+            return self._encoded(taken, encoded).reshape(chunk.shape)
+
+    def decode(self, chunk, dtype, shape):
+        """Return the decoded chunk, in the machine's byte order."""
+        numbers, encoded = self._types(dtype)
+        with np.errstate(all="ignore"):
+            given = self._decoded(np.ascontiguousarray(chunk, encoded).reshape(-1), numbers)
+        return given.view(dtype.newbyteorder("=")).reshape(shape)
+
+
+class NumcodecsDelta(_NumberFilter):
+    """The first number, then the differences of neighbours in C order; those of integers wrap."""
+
+    name = "numcodecs.delta"
+    kinds = "iufc"
+
+    def _encoded(self, numbers, astype):
+        encoded = np.empty(numbers.shape, astype)
+        encoded[:1] = numbers[:1]
+        encoded[1:] = np.diff(numbers)
+        return encoded
+
+    def _decoded(self, encoded, dtype):
+        return np.add.accumulate(encoded.astype(dtype), dtype=dtype)
+
+
+class NumcodecsFixedScaleOffset(_NumberFilter):
+    """``round((x - offset) * scale)``, decoded as ``x / scale + offset``.
+
+    Parameters
+    ----------
+    offset, scale : number
+        `scale` is not 0.
+    dtype, astype : str or numpy.dtype, optional
+        Of the decoded and the encoded numbers.
+
+    Notes
+    -----
+    Numbers are computed with in their own precision, integers in double precision. Like numcodecs, an encoded number
+    that `astype` does not hold keeps its lowest bytes; one that no 64-bit integer holds, as NaN, becomes 0, for which
+    numcodecs depends on the machine.
+    """
+
+    name = "numcodecs.fixedscaleoffset"
+    _parameters = ("offset", "scale", "dtype", "astype")
+
+    def __init__(self, *, offset, scale, dtype=None, astype=None):
+        for parameter, value in (("offset", offset), ("scale", scale)):
+            if type(value) not in (int, float) or value - value != 0 or (parameter == "scale" and value == 0):
+                raise ValueError(f"{parameter} is {value!r}, expected a finite number"
+                                 + (" other than 0" if parameter == "scale" else ""))
+        super().__init__(dtype=dtype, astype=astype)
+        self.offset = offset
+        self.scale = scale
+
+    def step(self, dtype):
+        """Return the step of a `Program` for an array of type `dtype`, or None where there is none."""
+        step = super().step(dtype)
+        return step and (*step, float(self.offset), float(self.scale))
+
+    def _encoded(self, numbers, astype):
+        numbers = numbers if numbers.dtype.kind == "f" else numbers.astype("f8")
+        return _cast(np.rint((numbers - float(self.offset)) * float(self.scale)), astype)
+
+    def _decoded(self, encoded, dtype):
+        encoded = encoded if encoded.dtype.kind == "f" else encoded.astype("f8")
+        return _cast(encoded / float(self.scale) + float(self.offset), dtype)
+
+
+def _cast(numbers, dtype):
+    """Return floating point numbers as `dtype`; the filters of the kernel do the same."""
+    if dtype.kind == "f":
+        return numbers.astype(dtype)
+    if dtype.str[1:] == "u8":
+        return np.where((numbers >= 0) & (numbers < 2.0**64), numbers, 0).astype(dtype)
+    # Compared in double precision: half precision has no 2**63.
+    numbers = numbers.astype("f8")
+    return np.where((numbers >= -2.0**63) & (numbers < 2.0**63), numbers, 0).astype("i8").astype(dtype)
+
+
+class BitroundCodec(Codec):
+    """Numbers whose mantissa is rounded to its first bits, half to even; decoding changes nothing.
+
+    Parameters
+    ----------
+    keepbits : int
+        Bits of the mantissa that are kept.
+
+    Notes
+    -----
+    zarr-extensions, "bitround". Infinities and NaN are kept as they are. Arrays of integers are read, not written.
+    """
+
+    name = "bitround"
+    kind = "array_array"
+    _parameters = ("keepbits",)
+
+    def __init__(self, *, keepbits):
+        check_integer("keepbits", keepbits, 0, 64)
+        self.keepbits = keepbits
+
+    def encoded_type(self, dtype, shape):
+        """Return type and shape of what is encoded, which are the chunk's.
+
+        Raises
+        ------
+        ValueError
+            The items are no numbers, or have fewer bits.
+        """
+        if dtype.kind not in "fciumM":
+            raise ValueError(f"{self.name!r} takes numbers, not {dtype}")
+        if dtype.kind in "fc" and self.keepbits > _MANTISSA_BITS[_real(dtype).itemsize]:
+            raise ValueError(f"keepbits is {self.keepbits}, {dtype} has {_MANTISSA_BITS[_real(dtype).itemsize]}")
+        return dtype, shape
+
+    def step(self, dtype):
+        """Return None: only encoding does something."""
+        return None
+
+    def encode(self, chunk):
+        """Return the rounded chunk, in the machine's byte order.
+
+        Raises
+        ------
+        UnsupportedError
+            The numbers are integers.
+        """
+        if chunk.dtype.kind not in "fc":
+            raise UnsupportedError(f"{self.name!r} of integers is read, not written", feature="bitround of integers")
+        real = _real(chunk.dtype)
+        numbers = np.array(chunk, chunk.dtype.newbyteorder("="), order="C").reshape(-1).view(real)
+        n_dropped = _MANTISSA_BITS[real.itemsize] - self.keepbits
+        if n_dropped:
+            bits = numbers.view(f"u{real.itemsize}")
+            integer = bits.dtype.type
+            last_kept = (bits >> integer(n_dropped)) & integer(1)
+            rounded = bits + (last_kept + integer(2**(n_dropped - 1) - 1))
+            rounded &= ~integer(2**n_dropped - 1)
+            np.copyto(bits, rounded, where=np.isfinite(numbers))
+        return numbers.view(chunk.dtype.newbyteorder("=")).reshape(chunk.shape)
+
+    def decode(self, chunk, dtype, shape):
+        """Return the chunk."""
+        return chunk
+
+
+class NumcodecsBitround(Lenient, BitroundCodec):
+    """The same, as numcodecs names it."""
+
+    name = "numcodecs.bitround"
+
+
+def _real(dtype):
+    """Return the type of the components of floating point or complex numbers, in the machine's byte order."""
+    return np.dtype(f"f{dtype.itemsize // (2 if dtype.kind == 'c' else 1)}")
+
+
+CODECS = {codec.name: codec for codec in (
+    NumcodecsShuffle, NumcodecsDelta, NumcodecsFixedScaleOffset, BitroundCodec, NumcodecsBitround,
+)}

@@ -1,0 +1,120 @@
+"""`packbits`: items of a few bits without the bits between them.
+
+zarr-extensions, "packbits". Items follow each other in C order, each with its least significant bit first; the bits of
+a byte are counted from its least significant one. `numcodecs.packbits` is another codec, which counts from the other
+end.
+"""
+import numpy as np
+
+from zcore.codecs.base import Codec, check_integer
+from zcore.errors import CodecError
+
+# Of types that use some bits of a byte, by the name that NumPy has for them.
+_BITS = {"bool": 1, "int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4, "float6_e2m3fn": 6,
+         "float6_e3m2fn": 6}
+
+
+class PackbitsCodec(Codec):
+    """Items of a few bits.
+
+    Parameters
+    ----------
+    padding_encoding : {"none", "first_byte", "last_byte"}
+        Where the number of bits is stored that fill up the last byte.
+    first_bit, last_bit : int, optional
+        Of an item (of both parts of a complex one), what is stored, counted from the least significant bit; all by
+        default. Decoding fills up with the sign of integers, else with 0.
+    """
+
+    name = "packbits"
+    kind = "array_bytes"
+    _parameters = ("padding_encoding", "first_bit", "last_bit")
+
+    def __init__(self, *, padding_encoding="none", first_bit=None, last_bit=None):
+        if padding_encoding not in ("none", "first_byte", "last_byte"):
+            raise ValueError(f"padding_encoding is {padding_encoding!r}, expected 'none', 'first_byte' or 'last_byte'")
+        for name, value in (("first_bit", first_bit), ("last_bit", last_bit)):
+            if value is not None:
+                check_integer(name, value, 0, 2**31 - 1)
+        self.padding_encoding = padding_encoding
+        self.first_bit = first_bit
+        self.last_bit = last_bit
+
+    def configuration(self):
+        """Return what documents record, a dict."""
+        return {name: value for name, value in super().configuration().items() if value is not None}
+
+    def _layout(self, dtype):
+        """Return (number of components, bytes of one, first bit, bits that are stored)."""
+        if dtype.hasobject or dtype.names is not None or dtype.kind in "SUT" or (
+                dtype.kind == "V" and dtype.name not in _BITS and dtype.isbuiltin != 2):
+            raise ValueError(f"{self.name!r} stores numbers, not {dtype}")
+        n = 2 if dtype.kind == "c" else 1
+        n_bits = _BITS.get(dtype.name, 8 * dtype.itemsize // n)
+        first = self.first_bit or 0
+        last = n_bits - 1 if self.last_bit is None else self.last_bit
+        if not first <= last < n_bits:
+            raise ValueError(f"bits {first} to {last} are none of an item of {n_bits} bits")
+        return n, dtype.itemsize // n, first, last - first + 1
+
+    def encoded_nbytes(self, dtype, shape):
+        """Return the size of a chunk's bytes.
+
+        Raises
+        ------
+        ValueError
+            The items are no numbers, or do not have the bits.
+        """
+        n_components, _, _, n_bits = self._layout(dtype)
+        for length in shape:
+            n_bits *= length
+        return -(-n_components * n_bits // 8) + (self.padding_encoding != "none")
+
+    def encode(self, chunk):
+        """Return the bytes of a chunk."""
+        _, itemsize, first, n_bits = self._layout(chunk.dtype)
+        items = np.ascontiguousarray(chunk, _little(chunk.dtype)).reshape(-1).view("u1").reshape(-1, itemsize)
+        bits = np.unpackbits(items, axis=1, bitorder="little")[:, first:first + n_bits].reshape(-1)
+        padding = bytes([-bits.size % 8])
+        packed = np.packbits(bits, bitorder="little").tobytes()
+        if self.padding_encoding == "none":
+            return packed
+        return padding + packed if self.padding_encoding == "first_byte" else packed + padding
+
+    def decode(self, data, dtype, shape):
+        """Return the chunk.
+
+        Raises
+        ------
+        CodecError
+            `data` have another size, or say another number of bits that fill up the last byte.
+        """
+        n_bytes = self.encoded_nbytes(dtype, shape)
+        if len(data) != n_bytes:
+            raise CodecError(f"chunk has {len(data)} bytes of packed bits, expected {n_bytes}", codec=self.name,
+                             direction="decode", offset=0, expected=n_bytes, found=len(data))
+        n_components, itemsize, first, n_bits = self._layout(dtype)
+        n_items = n_components * int(np.prod(shape, dtype=np.int64))
+        packed = np.frombuffer(data, "u1")
+        if self.padding_encoding != "none":
+            at = 0 if self.padding_encoding == "first_byte" else n_bytes - 1
+            padding = int(packed[at])
+            packed = np.delete(packed, at)
+            if padding != -n_items * n_bits % 8:
+                raise CodecError(f"{padding} bits are said to fill up the last byte, expected {-n_items * n_bits % 8}",
+                                 codec=self.name, direction="decode", offset=at, expected=-n_items * n_bits % 8,
+                                 found=padding)
+        bits = np.zeros((n_items, 8 * itemsize), "u1")
+        bits[:, first:first + n_bits] = np.unpackbits(packed, count=n_items * n_bits, bitorder="little").reshape(
+            n_items, n_bits)
+        if dtype.kind == "i" or dtype.name in ("int2", "int4"):
+            bits[:, first + n_bits:] = bits[:, first + n_bits - 1:first + n_bits]
+        items = np.packbits(bits, axis=1, bitorder="little").reshape(-1)
+        return items.view(_little(dtype)).reshape(shape)
+
+
+def _little(dtype):
+    return dtype.newbyteorder("<") if dtype.kind in "iufcmM" else dtype
+
+
+CODECS = {PackbitsCodec.name: PackbitsCodec}

@@ -1,0 +1,245 @@
+"""Items of varying length: text, bytes, arrays and JSON values.
+
+`vlen-utf8` and `vlen-bytes` (registered extensions, and of numcodecs) store the number of items, then each one as its
+size and its bytes, all numbers being 32-bit little-endian; `numcodecs.vlen-array` does so with arrays of one dimension.
+`numcodecs.json2` is a JSON list: the items, the typestr of the chunk and its shape. None is stored as an empty item
+everywhere but in JSON.
+
+A chunk of such items has no bytes of its own, so its encoded size has no bound; its content is bounded by the bytes
+that hold it.
+"""
+import json
+from operator import index as exact_index
+
+import numpy as np
+
+from zcore.codecs.base import Codec, Lenient
+from zcore.errors import CodecError
+from zcore.model.dtypes import from_typestr
+
+_COUNT_NBYTES = 4
+_MAX_COUNT = 2**32 - 1
+
+
+class _ObjectCodec(Codec):
+    """An array-to-bytes codec of objects."""
+
+    kind = "array_bytes"
+    kinds = ("O",)  # of the arrays that it takes
+    is_bound_to_order = False  # the shape is stored, too: a transpose in front would change its meaning
+
+    def encoded_nbytes(self, dtype, shape):
+        """Return None: the size depends on the items.
+
+        Raises
+        ------
+        ValueError
+            The items have another type.
+        """
+        if dtype.kind not in self.kinds:
+            raise ValueError(f"{self.name!r} stores items of varying length, not {dtype}")
+        return None
+
+    def _fail(self, message, offset, expected=None, found=None):
+        raise CodecError(message, codec=self.name, direction="decode", offset=offset, expected=expected, found=found)
+
+    def _check_encodable(self, value, text):
+        if value > _MAX_COUNT:
+            raise CodecError(f"{value} {text} are more than {self.name!r} stores", codec=self.name,
+                             direction="encode", expected=_MAX_COUNT, found=value)
+
+
+class _VlenCodec(_ObjectCodec):
+    """Items as size and bytes; subclasses give `_to_bytes` and `_from_bytes`."""
+
+    def encode(self, chunk):
+        """Return the bytes of a chunk.
+
+        Raises
+        ------
+        CodecError
+            An item is of another type.
+        """
+        self._check_encodable(chunk.size, "items")
+        parts = [chunk.size.to_bytes(_COUNT_NBYTES, "little")]
+        for item in np.ascontiguousarray(chunk).reshape(-1):
+            try:
+                encoded = b"" if item is None else self._to_bytes(item)
+            except (TypeError, ValueError, AttributeError) as exc:
+                raise CodecError(f"{self.name!r} cannot encode {item!r:.60}: {exc}", codec=self.name,
+                                 direction="encode") from exc
+            self._check_encodable(len(encoded), "bytes of an item")
+            parts += len(encoded).to_bytes(_COUNT_NBYTES, "little"), encoded
+        return b"".join(parts)
+
+    def decode(self, data, dtype, shape):
+        """Return the chunk.
+
+        Raises
+        ------
+        CodecError
+            The number of items is not the chunk's, an item reaches beyond the end, is damaged, or bytes follow.
+        """
+        view = memoryview(data)
+        n_items = _n_items(shape)
+        n_bytes = len(view)
+        found = int.from_bytes(view[:_COUNT_NBYTES], "little")
+        if n_bytes < _COUNT_NBYTES or found != n_items:
+            self._fail(f"chunk says {found} items, expected {n_items}", 0, n_items, found)
+        if n_bytes < _COUNT_NBYTES * (1 + n_items):
+            self._fail(f"{n_items} items do not fit into {n_bytes} bytes", n_bytes, _COUNT_NBYTES * (1 + n_items),
+                       n_bytes)
+        items = []
+        start = _COUNT_NBYTES
+        for _ in range(n_items):
+            end = start + _COUNT_NBYTES
+            stop = end + int.from_bytes(view[start:end], "little")
+            if stop > n_bytes:
+                self._fail(f"item ends at byte {stop}, the chunk at {n_bytes}", start, n_bytes, stop)
+            try:
+                items.append(self._from_bytes(view[end:stop]))
+            except ValueError as exc:
+                self._fail(f"item is damaged: {exc}", end)
+            start = stop
+        if start != n_bytes:
+            self._fail(f"items end at byte {start}, the chunk at {n_bytes}", start, start, n_bytes)
+        return _array_of(items, dtype, shape)
+
+
+class VlenUtf8Codec(_VlenCodec):
+    """Text."""
+
+    name = "vlen-utf8"
+    kinds = ("O", "T")
+
+    def _to_bytes(self, item):
+        return item.encode()
+
+    def _from_bytes(self, view):
+        return str(view, "utf-8")
+
+
+class VlenBytesCodec(_VlenCodec):
+    """Bytes."""
+
+    name = "vlen-bytes"
+
+    def _to_bytes(self, item):
+        return bytes(memoryview(item))
+
+    def _from_bytes(self, view):
+        return bytes(view)
+
+
+class NumcodecsVlenArray(Lenient, _VlenCodec):
+    """Arrays of one dimension.
+
+    Parameters
+    ----------
+    dtype : str or numpy.dtype
+        Of their items.
+    """
+
+    name = "numcodecs.vlen-array"
+    _parameters = ("dtype",)
+
+    def __init__(self, *, dtype):
+        self.dtype = from_typestr(dtype, "<") if isinstance(dtype, str) else np.dtype(dtype)
+
+    def configuration(self):
+        """Return what documents record, a dict."""
+        return {"dtype": self.dtype.str}
+
+    def _to_bytes(self, item):
+        array = np.ascontiguousarray(item, self.dtype)
+        if array.ndim != 1:
+            raise ValueError(f"it has {array.ndim} dimensions, expected 1")
+        return array.tobytes()
+
+    def _from_bytes(self, view):
+        return np.frombuffer(view, self.dtype)
+
+
+class NumcodecsJson2(Lenient, _ObjectCodec):
+    """JSON values; parameters are those of numcodecs, of which what is decoded depends on `encoding` and `strict`."""
+
+    name = "numcodecs.json2"
+    is_bound_to_order = True
+    _defaults = {"encoding": "utf-8", "skipkeys": False, "ensure_ascii": True, "check_circular": True,
+                 "allow_nan": True, "sort_keys": True, "indent": None, "separators": None, "strict": True}
+    _parameters = tuple(_defaults)
+
+    def __init__(self, **parameters):
+        if unknown := parameters.keys() - self._defaults.keys():
+            raise TypeError(f"json2 has no parameter {', '.join(sorted(unknown))}")
+        self.__dict__.update({**self._defaults, **parameters})
+        if self.encoding not in ("utf-8", "utf8", "UTF-8", "ascii", "latin-1"):
+            raise ValueError(f"encoding is {self.encoding!r:.60}, expected 'utf-8'")
+        if self.separators is None:
+            self.separators = [",", ":"] if self.indent is None else [", ", ": "]
+        if type(self.separators) not in (list, tuple) or len(self.separators) != 2:
+            raise ValueError(f"separators is {self.separators!r:.60}, expected two strings")
+
+    def encode(self, chunk):
+        """Return the bytes of a chunk.
+
+        Raises
+        ------
+        CodecError
+            An item is no value of JSON.
+        """
+        items = np.atleast_1d(chunk).tolist() + [chunk.dtype.str, list(chunk.shape)]
+        try:
+            text = json.dumps(items, skipkeys=self.skipkeys, ensure_ascii=self.ensure_ascii, allow_nan=self.allow_nan,
+                              sort_keys=self.sort_keys, indent=self.indent, separators=tuple(self.separators))
+            return text.encode(self.encoding)
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise CodecError(f"items are no JSON: {exc}", codec=self.name, direction="encode") from exc
+
+    def decode(self, data, dtype, shape):
+        """Return the chunk.
+
+        Raises
+        ------
+        CodecError
+            `data` are no such list, or of another shape.
+        """
+        try:
+            members = json.loads(str(data, self.encoding), strict=self.strict)
+        except (ValueError, RecursionError) as exc:
+            self._fail(f"chunk is no JSON: {exc}", 0)
+        if type(members) is not list or len(members) < 2 or members[-1] != list(shape):
+            self._fail(f"expected a JSON list that ends with the shape {list(shape)}", 0)
+        items = members[:-2]
+        for d, length in enumerate(shape or (1,)):
+            # Item by item of one dimension: its lists are the items of the next.
+            if len(items) != length * _n_items(shape[:d]):
+                self._fail(f"expected {length * _n_items(shape[:d])} items, found {len(items)}", 0,
+                           length * _n_items(shape[:d]), len(items))
+            if d + 1 < len(shape):
+                if not all(type(item) is list and len(item) == shape[d + 1] for item in items):
+                    self._fail(f"expected lists of {shape[d + 1]} items in dimension {d + 1}", 0)
+                items = [inner for item in items for inner in item]
+        return _array_of(items, dtype, shape)
+
+
+def _n_items(shape):
+    n_items = 1
+    for length in shape:
+        n_items *= exact_index(length)
+    return n_items
+
+
+def _array_of(items, dtype, shape):
+    """Return an array of `items` in C order; NumPy must not look into them."""
+    if dtype.kind == "T":
+        return np.array(items, dtype).reshape(shape)
+    chunk = np.empty(len(items), dtype)
+    for i, item in enumerate(items):
+        chunk[i] = item
+    return chunk.reshape(shape)
+
+
+CODECS = {codec.name: codec for codec in (VlenUtf8Codec, VlenBytesCodec, NumcodecsVlenArray, NumcodecsJson2)}
+# zarr 2 and its object codecs, under the names that they have with numcodecs.
+CODECS.update({f"numcodecs.{name}": CODECS[name] for name in ("vlen-utf8", "vlen-bytes")})
