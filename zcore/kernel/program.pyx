@@ -354,8 +354,9 @@ cdef class Program:
         cdef const Step *step = &self.steps[i]
         cdef int64_t unit
         if step.op == OP_BLOSC:
-            return blosc_encode(src, n_bytes, dst, capacity, step.compressor, step.level, step.shuffle, step.typesize,
-                                step.blocksize, n_threads, status)
+            # Not all the room that there may be: given more, c-blosc makes chunks that are longer than stored ones.
+            return blosc_encode(src, n_bytes, dst, n_bytes + BLOSC_OVERHEAD, step.compressor, step.level, step.shuffle,
+                                step.typesize, step.blocksize, n_threads, status)
         if step.op == OP_ZSTD:
             return zstd_encode(src, n_bytes, dst, capacity, step.level, step.checksum, &work.contexts, status)
         if step.op == OP_ZLIB or step.op == OP_GZIP:
