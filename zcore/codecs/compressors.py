@@ -106,7 +106,7 @@ class BloscCodec(Codec):
         header = validate(data, None if at_most else n_bytes, self.typesize if self.strict else None)
         if header.nbytes > n_bytes:
             raise CodecError(f"blosc header says {header.nbytes} bytes decoded, expected at most {n_bytes}",
-                             codec=self.name, direction="decode", offset=4, expected=n_bytes, found=header.nbytes)
+                             codec="blosc", direction="decode", offset=4, expected=n_bytes, found=header.nbytes)
         if header.compressor == "snappy" and not header.memcpyed and not can_compress("snappy"):
             return decompress_snappy(data, header)
         return blosc_decompress(data)
