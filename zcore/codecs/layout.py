@@ -101,7 +101,8 @@ class TransposeCodec(Codec):
     kind = "array_array"
 
     def __init__(self, *, order):
-        if isinstance(order, str) or not all(type(d) is int for d in order) or sorted(order) != [*range(len(order))]:
+        if (not isinstance(order, (list, tuple)) or not all(type(d) is int for d in order)
+                or sorted(order) != [*range(len(order))]):
             raise ValueError(f"order is {order!r}, expected a permutation of the dimensions")
         self.order = tuple(order)
 

@@ -89,8 +89,9 @@ def test_another_padding_than_there_is(padding, raw):
 
 
 @pytest.mark.parametrize(("dtype", "configuration"), [
-    ("u1", {"first_bit": 3, "last_bit": 2}), ("u1", {"last_bit": 8}), ("?", {"first_bit": 1}), ("u1", {"first_bit": -1}),
-    ("u1", {"padding_encoding": "middle"}), ("u1", {"first_bit": 1.0}), ("S3", {}), ("U3", {}),
+    ("u1", {"first_bit": 3, "last_bit": 2}), ("u1", {"last_bit": 8}), ("?", {"first_bit": 1}),
+    ("u1", {"first_bit": -1}), ("u1", {"padding_encoding": "middle"}), ("u1", {"first_bit": 1.0}),
+    ("S3", {}), ("U3", {}),
     ([("a", "i4")], {}), ("V3", {}), ("u1", {"bits": 3}),
 ])
 def test_what_it_does_not_take(dtype, configuration):
