@@ -168,7 +168,7 @@ class Binding:
     def _run(self, view, plan, native, n_threads, python_task):
         """Run a plan to its end; raises what stopped it, but for a stale document."""
         n_tasks = plan.n_left
-        if n_tasks * view.metadata.chunk_nbytes < MIN_SHARED_NBYTES:
+        if n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
             n_threads = 1
         n_threads = min(n_threads, n_tasks)
         if native:
