@@ -79,5 +79,5 @@ cdef void status_clear(Status *status) noexcept nogil
 cdef int fail(Status *status, int code, int64_t offset, int64_t expected, int64_t found) noexcept nogil
 cdef int fail_errno(Status *status, int code, int sys_errno) noexcept nogil
 cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction,
-                       object inner_coords=*)
+                       object inner_coords)
 cdef int check(const Status *status) except -1

@@ -79,7 +79,7 @@ cdef int fail_errno(Status *status, int code, int sys_errno) noexcept nogil:
 
 
 cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction,
-                       object inner_coords=None):
+                       object inner_coords):
     """The exception of a failure. `key`, `codec` and `direction` may be None, coordinates None or a tuple."""
     where = f"{key}: " if key else ""
     if inner_coords is not None:
@@ -109,5 +109,5 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
 cdef int check(const Status *status) except -1:
     """Raise what `status` records, if anything."""
     if status.code != OK:
-        raise make_error(status, None, None, None, None)
+        raise make_error(status, None, None, None, None, None)
     return 0

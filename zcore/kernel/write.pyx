@@ -15,7 +15,7 @@ from zcore.kernel.copy cimport (
     MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes, fill_run, is_filled,
 )
 from zcore.kernel.fileio cimport (
-    FAILED, Identity, buffer_reserve, object_commit, object_drop, object_erase, object_read, object_stage,
+    FAILED, buffer_reserve, object_commit, object_drop, object_erase, object_read, object_stage,
     same_identity, staging_init,
 )
 from zcore.kernel.grid cimport Span
