@@ -132,7 +132,7 @@ class AsdfFormatError(MetadataError):
 class ChunkError(ZcoreError):
     """A stored object could not be turned into elements, or elements into a stored object.
 
-    `key` names the object, `chunk_coords` the chunk, `inner_coords` the inner chunk of a shard, `offset` the byte of the
+    `key` names the object, `chunk_coords` the chunk, `inner_coords` the chunk in its shard, `offset` the byte of the
     object where it shows, `codec` the step and `direction` is ``"decode"`` or ``"encode"``.
     """
 

@@ -10,7 +10,7 @@ Offsets count from the first byte of the shard, and an empty chunk has 2**64 - 1
 from libc.stdint cimport int64_t, uint64_t, uint8_t
 
 from zcore.kernel.fileio cimport Buffer, Identity
-from zcore.kernel.program cimport Program
+from zcore.kernel.program cimport Program, Workspace
 from zcore.kernel.status cimport Status
 
 
@@ -48,11 +48,12 @@ cdef class ShardProgram:
     cdef readonly bint at_start
     cdef readonly int64_t form             # tells indices of the same shard apart that are not to be mixed up
     cdef Program index_program
-    cdef bint turned           # the words are stored in the other byte order
+    cdef bint turned           # the words are stored in the other byte order than the machine's
     # Reads the index of a shard of `size` bytes into 2 * n_chunks words.
-    cdef int read_index(self, int fd, int64_t size, uint64_t *words, Buffer *scratch, Status *status) noexcept nogil
+    cdef int read_index(self, int fd, int64_t size, uint64_t *words, Buffer *scratch, Workspace *work,
+                        Status *status) noexcept nogil
     # Encodes an index, whose words may be turned on the way: its size, or -1.
-    cdef int64_t encode_index(self, uint64_t *words, Buffer *buffer, const uint8_t **encoded,
+    cdef int64_t encode_index(self, uint64_t *words, Buffer *buffer, const uint8_t **encoded, Workspace *work,
                               Status *status) noexcept nogil
     # Takes the extent of a chunk from the index, checked against the shard's size and the longest encoding.
     cdef int extent_of(self, const uint64_t *words, int64_t position, int64_t size, int64_t limit, Extent *extent,
@@ -62,6 +63,7 @@ cdef class ShardProgram:
 cdef class IndexCache:
     cdef int64_t guard         # spin lock of what follows
     cdef int64_t capacity
+    cdef int64_t trusted_age_ns
     cdef int64_t n_bytes
     cdef int64_t n_indices
     cdef int64_t n_hits

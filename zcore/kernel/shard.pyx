@@ -18,25 +18,16 @@ from libc.stdlib cimport free, malloc, qsort
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_store, zc_swap_if, zc_wall_ns
 from zcore.kernel.fileio cimport buffer_reserve, object_read_at, same_identity
 from zcore.kernel.status cimport (
-    CHUNK_LONG, INNER_INDEX, INNER_NONE, NO_MEMORY, OK, SHARD_END, SHARD_MARK, SHARD_SHORT, SHARD_START, Status, fail,
+    CHUNK_LONG, INNER_INDEX, INNER_NONE, OK, SHARD_END, SHARD_MARK, SHARD_SHORT, SHARD_START, Status, fail,
 )
 
-cdef extern from *:
-    """
-    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    #define ZC_HOST_IS_BIG 1
-    #else
-    #define ZC_HOST_IS_BIG 0
-    #endif
-    """
-    int ZC_HOST_IS_BIG
-    uint64_t __builtin_bswap64(uint64_t x) nogil
+cdef extern from * nogil:
+    uint64_t __builtin_bswap64(uint64_t x)
 
 cdef enum:
     WORD_NBYTES = 8
     ENTRY_NBYTES = 16
     MAX_INDEX_NBYTES = 1 << 30             # 2**26 chunks: more in one object are refused before memory is asked for
-    TRUSTED_AGE_NS = 2_000_000_000         # a younger shard may be followed by another one of the same identity
     OVERHEAD_NBYTES = 64                   # of an index in memory, beside its structure and words
 
 
@@ -87,8 +78,8 @@ cdef class ShardProgram:
         How a chunk becomes bytes.
     index_steps : sequence of tuple
         Of the index: steps of a `Program` whose length does not depend on what it encodes, such as ``("crc32c",)``.
-    big_endian : bool
-        Byte order of the words of the index.
+    turned : bool
+        The words of the index are stored in the other byte order than the machine's.
     at_start : bool
         The index is the first thing in a shard, not the last.
 
@@ -98,7 +89,7 @@ cdef class ShardProgram:
         The shard is not cut into chunks exactly, or has more of them than an index may list.
     """
 
-    def __init__(self, shard_shape, chunk_shape, Program program not None, index_steps=(), *, bint big_endian=False,
+    def __init__(self, shard_shape, chunk_shape, Program program not None, index_steps=(), *, bint turned=False,
                  bint at_start=False):
         if len(shard_shape) != len(chunk_shape) or any(n % c for n, c in zip(shard_shape, chunk_shape, strict=True)):
             raise ValueError(f"shards of shape {shard_shape} are not cut into chunks of shape {chunk_shape}")
@@ -111,10 +102,11 @@ cdef class ShardProgram:
         self.n_chunks = n_chunks
         self.index_nbytes = self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)
         self.at_start = at_start
-        self.turned = big_endian != bool(ZC_HOST_IS_BIG)
-        self.form = self.index_nbytes * 4 + at_start * 2 + big_endian
+        self.turned = turned
+        self.form = self.index_nbytes * 4 + at_start * 2 + turned
 
-    cdef int read_index(self, int fd, int64_t size, uint64_t *words, Buffer *scratch, Status *status) noexcept nogil:
+    cdef int read_index(self, int fd, int64_t size, uint64_t *words, Buffer *scratch, Workspace *work,
+                        Status *status) noexcept nogil:
         cdef int64_t n_bytes = self.index_nbytes
         cdef int64_t offset = 0 if self.at_start else size - n_bytes
         cdef int code
@@ -127,7 +119,7 @@ cdef class ShardProgram:
             code = object_read_at(fd, offset, n_bytes, scratch.data, status)
         if code == OK:
             code = self.index_program.decode(scratch.data, n_bytes, <uint8_t *>words, self.n_chunks * ENTRY_NBYTES, 1,
-                                             status)
+                                             work, status)
             if code != OK:
                 status.offset += offset
         status.step = -1
@@ -138,12 +130,12 @@ cdef class ShardProgram:
             _turn(words, 2 * self.n_chunks)
         return OK
 
-    cdef int64_t encode_index(self, uint64_t *words, Buffer *buffer, const uint8_t **encoded,
+    cdef int64_t encode_index(self, uint64_t *words, Buffer *buffer, const uint8_t **encoded, Workspace *work,
                               Status *status) noexcept nogil:
         if self.turned:
             _turn(words, 2 * self.n_chunks)
         return self.index_program.encode(<const uint8_t *>words, self.n_chunks * ENTRY_NBYTES, buffer, encoded, 1,
-                                         status)
+                                         work, status)
 
     cdef int extent_of(self, const uint64_t *words, int64_t position, int64_t size, int64_t limit, Extent *extent,
                        Status *status) noexcept nogil:
@@ -190,10 +182,14 @@ cdef class IndexCache:
     ----------
     capacity : int
         Bytes that all indices may take.
+    trusted_age_ns : int
+        Age from which on the identity of a shard is its own: file systems count time in steps, and a younger shard
+        may be followed by another one of the same inode, size and times.
     """
 
-    def __cinit__(self, int64_t capacity):
+    def __cinit__(self, int64_t capacity, int64_t trusted_age_ns=2_000_000_000):
         self.capacity = capacity
+        self.trusted_age_ns = trusted_age_ns
 
     def __dealloc__(self):
         while self.oldest != NULL:
@@ -225,8 +221,9 @@ cdef class IndexCache:
     cdef void keep(self, ShardIndex *index) noexcept nogil:
         cdef const Identity *identity = &index.identity
         cdef int64_t n_bytes = _kept_nbytes(index)
+        cdef int64_t age = self.trusted_age_ns
         cdef ShardIndex *other
-        if n_bytes > self.capacity // 2 or zc_wall_ns() - max(identity.mtime_ns, identity.ctime_ns) < TRUSTED_AGE_NS:
+        if n_bytes > self.capacity // 2 or zc_wall_ns() - max(identity.mtime_ns, identity.ctime_ns) < age:
             return
         self._lock()
         other = self.buckets[_bucket(identity)]

@@ -15,11 +15,13 @@ from libc.stdlib cimport calloc, free, malloc
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
 from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.fileio cimport (
-    ABSENT, FAILED, Identity, buffer_reserve, object_close, object_identify, object_open, object_read_at,
+    ABSENT, Identity, buffer_reserve, object_close, object_identify, object_open, object_read_at,
 )
 from zcore.kernel.grid cimport Span, ceil_div
 from zcore.kernel.plan cimport MAX_KEY, Plan, Worker
 from zcore.kernel.read cimport ReadPlan
+from zcore.kernel.shard import INDICES
+
 from zcore.kernel.shard cimport (
     Extent, IndexCache, ShardIndex, ShardProgram, index_new, index_release, sort_extents,
 )
@@ -57,7 +59,7 @@ cdef class ShardReadPlan(ReadPlan):
         Of the array and its objects, elements.
     program : ShardProgram
     cache : IndexCache or None
-        Keeps the indices for the next read.
+        Keeps the indices for the next read; by default the one that all arrays share.
 
     Notes
     -----
@@ -75,7 +77,7 @@ cdef class ShardReadPlan(ReadPlan):
     def __cinit__(self, *args, **kwargs):
         self.places = NULL
 
-    def __init__(self, shape, shard_shape, *args, ShardProgram program, IndexCache cache=None, int n_threads=1,
+    def __init__(self, shape, shard_shape, *args, ShardProgram program, IndexCache cache=INDICES, int n_threads=1,
                  **kwargs):
         cdef int64_t i
         cdef int d
@@ -241,7 +243,7 @@ cdef class ShardReadPlan(ReadPlan):
         cdef ShardIndex *index
         # A file that is too short for its index is refused before any memory is taken for it.
         if identity.size < self.shards.index_nbytes:
-            self.shards.read_index(fd, identity.size, NULL, &worker.encoded, &worker.status)
+            self.shards.read_index(fd, identity.size, NULL, &worker.encoded, &worker.work, &worker.status)
             return NULL
         index = index_new(2 * self.shards.n_chunks)
         if index == NULL:
@@ -249,7 +251,7 @@ cdef class ShardReadPlan(ReadPlan):
             return NULL
         index.identity = identity[0]
         index.form = self.shards.form
-        if self.shards.read_index(fd, identity.size, index.words, &worker.encoded, &worker.status) != OK:
+        if self.shards.read_index(fd, identity.size, index.words, &worker.encoded, &worker.work, &worker.status) != OK:
             index_release(index)
             return NULL
         if self.cache is not None:
@@ -257,7 +259,7 @@ cdef class ShardReadPlan(ReadPlan):
         return index
 
     cdef int _find_chunks(self, OpenShard *shard, const Span *object, const uint64_t *words, int64_t size,
-                     Worker *worker) noexcept nogil:
+                          Worker *worker) noexcept nogil:
         """Note the extents of the selected chunks, in the order of the file."""
         cdef Span spans[MAX_NDIM]
         cdef int64_t first[MAX_NDIM]

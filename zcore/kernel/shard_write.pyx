@@ -21,7 +21,7 @@ from zcore.kernel.fileio cimport (
     object_read_at, stage_close, stage_open, stage_write,
 )
 from zcore.kernel.grid cimport Span
-from zcore.kernel.plan cimport Plan, Worker
+from zcore.kernel.plan cimport Worker
 from zcore.kernel.shard cimport Extent, ShardProgram, sort_extents
 from zcore.kernel.status cimport INTERRUPTED, MISSING, OK, fail
 from zcore.kernel.write cimport FILLED, WritePlan
@@ -121,7 +121,8 @@ cdef class ShardWritePlan(WritePlan):
         if code == OK:
             old.words = new.words + 2 * n
             if old.fd != ABSENT:
-                code = self.shards.read_index(old.fd, old.size, old.words, &worker.encoded, &worker.status)
+                code = self.shards.read_index(old.fd, old.size, old.words, &worker.encoded, &worker.work,
+                                              &worker.status)
         if code == OK:
             code = self._carry_over(spans, old, &new, &changed, worker)
         if code == OK and not changed:
@@ -367,7 +368,7 @@ cdef class ShardWritePlan(WritePlan):
         if code == OK:
             code = self._flush(new, worker)
         if code == OK:
-            n = self.shards.encode_index(new.words, &worker.encoded, &encoded, &worker.status)
+            n = self.shards.encode_index(new.words, &worker.encoded, &encoded, &worker.work, &worker.status)
             code = worker.status.code if n < 0 else stage_write(new.fd, encoded, n, 0 if self.shards.at_start else
                                                                 new.size, &worker.status)
         if new.fd < 0:
