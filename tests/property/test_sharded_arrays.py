@@ -1,11 +1,13 @@
 """Arrays of shards against NumPy: any shape, cut, chain and number of threads, on both paths."""
 import tempfile
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zcore import config
+from zcore.errors import ZcoreError
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}
@@ -60,3 +62,42 @@ def test_like_numpy(sharded, data):
                 np.testing.assert_array_equal(array[part], model[part])
         finally:
             config.force_python = False
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_shards_that_were_tampered_with(sharded, data):
+    """Without checksums anything may be read, but nothing else than a ZcoreError may come out; both paths agree."""
+    with tempfile.TemporaryDirectory() as folder:
+        at_start = data.draw(st.booleans())
+        array = sharded.create(folder, (8, 6), "<u2", (8, 6), (2, 3), index_codecs=[LITTLE],
+                               codecs=data.draw(st.sampled_from([[LITTLE], [LITTLE, BLOSC]])),
+                               index_location="start" if at_start else "end", threads=2)
+        array[...] = np.arange(1, 49).reshape(8, 6)
+        shard = Path(folder, "c/0/0")
+        raw = bytearray(shard.read_bytes())
+        index = 0 if at_start else len(raw) - 128
+        for _ in range(data.draw(st.integers(1, 3))):
+            word = st.sampled_from([0, 1, 12, 28, 128, len(raw) - 128, len(raw), 2**31, 2**63, 2**64 - 1, 2**64 - 12])
+            at = index + 8 * data.draw(st.integers(0, 15))
+            raw[at:at + 8] = data.draw(word | st.integers(0, 2**64 - 1)).to_bytes(8, "little")
+        raw = raw[:data.draw(st.just(len(raw)) | st.integers(0, len(raw)))]
+        part = tuple(data.draw(slices(length)) for length in (8, 6))
+        found = []
+        for force_python in (False, True):
+            shard.write_bytes(raw)
+            config.force_python = force_python
+            try:
+                outcome = array[part].tolist()
+            except ZcoreError:
+                outcome = "refused"
+            try:
+                array[1:5, 2:4] = 7
+                assert (array[1:5, 2:4] == 7).all()
+                outcome = outcome, shard.read_bytes()
+            except ZcoreError:
+                outcome = outcome, "refused"
+            finally:
+                config.force_python = False
+            found.append(outcome)
+        assert found[0] == found[1]

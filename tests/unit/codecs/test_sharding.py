@@ -156,6 +156,55 @@ def test_an_error_in_a_shard_in_a_shard(sharded, tmp_path):
     assert array[:2].tolist() == [[5, 5], [5, 5]]
 
 
+TRANSPOSE = {"name": "transpose", "configuration": {"order": [1, 0]}}
+BIG = {"name": "bytes", "configuration": {"endian": "big"}}
+ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
+GZIP = {"name": "gzip", "configuration": {"level": 1}}
+
+
+@pytest.mark.parametrize("codecs", [[BIG], [LITTLE, ZSTD], [LITTLE, GZIP, CRC], [TRANSPOSE, LITTLE],
+                                    [TRANSPOSE, BIG, BLOSC, CRC]])
+@pytest.mark.parametrize("index_codecs", [[LITTLE, CRC], [BIG, {"name": "numcodecs.adler32"}, CRC]])
+def test_any_chain_of_the_chunks(sharded, tmp_path, codecs, index_codecs):
+    """V3-SHARD-03, -04: what has a C form alone has one in a shard."""
+    array = sharded.create(tmp_path, (9, 12), "<u2", (4, 8), (2, 4), codecs=codecs, index_codecs=index_codecs,
+                           fill_value=258)
+    assert type(array._binding.chain.program) is ShardProgram
+    check_writes(array)
+
+
+@pytest.mark.parametrize(("before", "chunks", "after"), [
+    ([TRANSPOSE], (4, 2), []), ([], (2, 4), [ZSTD]), ([], (2, 4), [GZIP, CRC]), ([TRANSPOSE], (4, 2), [BLOSC]),
+])
+def test_codecs_around_a_shard(sharded, tmp_path, before, chunks, after):
+    """V3-SHARD-13: the selection is of the array, whatever is done to a shard before and behind."""
+    spec = [[CodecSpec(codec["name"], codec.get("configuration")) for codec in part] for part in (before, after)]
+    array = sharded.create(tmp_path, (9, 12), "<u2", (4, 8), chunks, before=spec[0], after=spec[1], fill_value=258)
+    assert array._binding.chain.program is None and not array._binding.chain.is_partial
+    check_writes(array)
+
+
+def check_writes(array):
+    model = np.full((9, 12), 258, "<u2")
+    for i, part in enumerate((np.s_[...], np.s_[1:7, 2:9], np.s_[::3, ::-2], np.s_[8], np.s_[:4, :8])):
+        values = 258 if i == 4 else i + np.arange(model[part].size).reshape(model[part].shape)
+        array[part] = values
+        model[part] = values
+        np.testing.assert_array_equal(array[...], model)
+        np.testing.assert_array_equal(array[part], model[part])
+
+
+def test_text_in_shards():
+    """V3-SHARD-12 for elements without bytes of their own."""
+    dtype = np.dtypes.StringDType()
+    specs = [CodecSpec("sharding_indexed", document((2,), [{"name": "vlen-utf8"}])["configuration"])]
+    chain = CodecChain(specs, dtype, (6,), True, np.array([""], dtype))
+    shard = np.array(["a", "bcd", "", "", "\u00e9", ""], dtype)
+    raw = chain.encode(shard)
+    assert chain.program is None and raw.count(b"\xff" * 16) == 1
+    assert chain.decode(raw).tolist() == shard.tolist()
+
+
 def test_a_shard_too_short_for_its_index_in_memory(sharded):
     store = MemoryStore()
     array = sharded.create(store, (4,), "<u2", (4,), (2,))
