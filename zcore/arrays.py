@@ -84,13 +84,15 @@ class Array:
 
     @property
     def chunks(self):
-        """Elements of a chunk per dimension."""
-        return self._binding.metadata.chunk_shape
+        """Elements of a chunk per dimension; in an array of shards, of what they are cut into."""
+        view = self._binding.view
+        return view.metadata.chunk_shape if view.chain.shards is None else view.chain.shards.chunk_shape
 
     @property
     def shards(self):
         """Elements of a shard per dimension; None for an array without shards."""
-        return None
+        view = self._binding.view
+        return None if view.chain.shards is None else view.metadata.chunk_shape
 
     @property
     def fill_value(self):

@@ -68,11 +68,13 @@ class Binding(NodeBinding):
         self._check_same_kind(metadata, out.dtype, out.ndim)
         native = self._is_native(view)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
-        plan = ReadPlan(
-            metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts, program=view.chain.program,
-            fill=metadata.fill_bytes, array=out if native else None, template=view.template,
-            directory=self.directory if native else None, swap=view.chain.swap, order=view.chain.order,
-            n_threads=n_threads, lenient=not options.strict, missing_raises=options.missing == "raise")
+        make_plan = _shard_plans()[0] if native and view.chain.shards is not None else ReadPlan
+        plan = make_plan(
+            metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts,
+            program=view.chain.program if native else None, fill=metadata.fill_bytes,
+            array=out if native else None, template=view.template, directory=self.directory if native else None,
+            swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
+            missing_raises=options.missing == "raise")
 
         def read_task(task):
             objects.read_object(self, view, plan, task, out)
@@ -91,7 +93,7 @@ class Binding(NodeBinding):
     def _run(self, view, plan, native, n_threads, python_task):
         """Run a plan to its end; raises what stopped it, but for a stale document."""
         n_tasks = plan.n_left
-        if n_tasks * view.metadata.chunk_nbytes < MIN_SHARED_NBYTES:
+        if n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
             n_threads = 1
         n_threads = min(n_threads, n_tasks)
         if native:
@@ -202,12 +204,14 @@ class Binding(NodeBinding):
         native = self._is_native(view)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         locks = self.locks() if options.lock and not exclusive else None
-        plan = WritePlan(
-            metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts, program=view.chain.program,
-            fill=metadata.fill_bytes, array=values if native else None, template=view.template,
-            directory=self.directory if native else None, swap=view.chain.swap, order=view.chain.order,
-            n_threads=n_threads, lenient=not options.strict,
-            token=int.from_bytes(os.urandom(8)), locks=locks, identity=view.identity if locks is not None else None,
+        make_plan = _shard_plans()[1] if native and view.chain.shards is not None else WritePlan
+        plan = make_plan(
+            metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts,
+            program=view.chain.program if native else None, fill=metadata.fill_bytes,
+            array=values if native else None, template=view.template, directory=self.directory if native else None,
+            swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
+            token=int.from_bytes(os.urandom(8)), locks=locks,
+            identity=view.identity if locks is not None else None,
             content=None if view.trusted else view.raw, old_shape=old_shape, keep_filled=options.keeps_filled,
             missing_raises=options.missing == "raise", fsync=self.store.fsync, resume=resume, tasks=tasks)
 
@@ -254,3 +258,11 @@ def stored_chunks(store, prefix, metadata):
         coords = keys.decode(key[n:], ndim)
         if coords is not None:
             yield key, coords
+
+
+def _shard_plans():
+    """Return the plans that read and write shards; an import that arrays without shards do not need."""
+    from zcore.kernel.shard_read import ShardReadPlan
+    from zcore.kernel.shard_write import ShardWritePlan
+
+    return ShardReadPlan, ShardWritePlan

@@ -141,11 +141,11 @@ class AsdfFormatError(MetadataError):
 class ChunkError(ZcoreError):
     """A stored object could not be turned into elements, or elements into a stored object.
 
-    `key` names the object, `chunk_coords` the chunk, `offset` the byte of the object where it shows, `codec` the step
-    and `direction` is ``"decode"`` or ``"encode"``.
+    `key` names the object, `chunk_coords` the chunk, `inner_coords` the chunk in its shard, `offset` the byte of the
+    object where it shows, `codec` the step and `direction` is ``"decode"`` or ``"encode"``.
     """
 
-    fields = ("key", "chunk_coords", "offset", "codec", "direction", "expected", "found")
+    fields = ("key", "chunk_coords", "offset", "codec", "direction", "expected", "found", "inner_coords")
 
 
 class ChunkMemoryError(ChunkError, MemoryError):
@@ -160,7 +160,7 @@ class ChecksumError(ChunkError):
     """A stored checksum differs from that of the bytes it covers."""
 
 
-class ShardIndexError(ChunkError):
+class ShardIndexError(CodecError):
     """The index of a shard is damaged or points outside its object."""
 
 

@@ -11,12 +11,18 @@ import numpy as np
 from zcore.errors import ChunkError, ChunkMemoryError, CodecError, UnsupportedError
 from zcore.kernel.copy import is_filled
 
+_UNCHANGED = object()  # what an object is that a change leaves as it was
+
 
 def read_object(binding, view, plan, task, out):
-    """Bring the elements of a task's chunk to their places in `out`; those of an absent object are the fill value."""
+    """Bring the elements of a task's object to their places in `out`; those of an absent object are the fill value."""
     key, coords, inside, outside, _ = plan.task(task)
-    chunk = _load(binding, view, key, coords)
-    _raw(out, view.metadata)[outside] = _fill(view.metadata) if chunk is None else chunk[inside]
+    if view.chain.is_partial:
+        elements = _read_shard(binding, view, key, coords, inside)
+    else:
+        chunk = _load(binding, view, key, coords)
+        elements = None if chunk is None else chunk[inside]
+    _raw(out, view.metadata)[outside] = _fill(view.metadata) if elements is None else elements
 
 
 def write_object(binding, view, plan, task, values, old_shape):
@@ -25,45 +31,60 @@ def write_object(binding, view, plan, task, values, old_shape):
     The caller holds the object.
     """
     key, coords, inside, outside, covered = plan.task(task)
-    metadata = view.metadata
-    old = None
-    if values is None or not covered:
-        old = _load(binding, view, key, coords)
-        if old is None and values is None:
-            return
-    with _located(key, coords, "encode"):
-        if old is None:
-            chunk = _filled_chunk(metadata)
-        else:
-            chunk = old.copy()
-            for d, (i, length) in enumerate(zip(coords, metadata.chunk_shape, strict=True)):
-                kept = max(0, old_shape[d] - i * length)
-                chunk[(slice(None),) * d + (slice(kept, None),)] = _fill(metadata)
-        if values is not None:
-            chunk[inside] = _raw(values, metadata)[outside]
-        is_erased = not binding.options.keeps_filled and _is_filled(chunk, metadata)
-        encoded = None if is_erased else view.chain.encode(chunk.view(metadata.dtype))
-    if is_erased:
+    part = None if values is None else _raw(values, view.metadata)[outside]
+    kept = tuple([min(length, max(0, n - i * length)) for i, length, n
+                  in zip(coords, view.metadata.chunk_shape, old_shape, strict=True)])
+    is_merge = values is None or not covered
+    change = _changed_shard if view.chain.is_partial else _changed_chunk
+    encoded = change(binding, view, key, coords, inside, part, kept, is_merge)
+    if encoded is None:
         binding.store.erase(binding.prefix + key)
-    else:
+    elif encoded is not _UNCHANGED:
         binding.store.set(binding.prefix + key, encoded)
+
+
+def _changed_chunk(binding, view, key, coords, inside, values, kept, is_merge):
+    """Return the object of a chunk after a change: None for one that is erased, `_UNCHANGED` for none at all."""
+    metadata = view.metadata
+    old = _load(binding, view, key, coords) if is_merge else None
+    if old is None and values is None:
+        return _UNCHANGED
+    with _located(key, coords, "encode"):
+        chunk = _filled_chunk(metadata)
+        if old is not None:
+            stays = tuple([slice(n) for n in kept])
+            chunk[stays] = old[stays]
+        if values is not None:
+            chunk[inside] = values
+        if not binding.options.keeps_filled and _is_filled(chunk, metadata):
+            return None
+        return view.chain.encode(chunk.view(metadata.dtype))
+
+
+def _changed_shard(binding, view, key, coords, inside, values, kept, is_merge):
+    """The same of a shard, of which only those chunks are decoded that change in part."""
+    old = _get(binding, view, key, coords) if is_merge else None
+    if old is None and values is None:
+        return _UNCHANGED
+    with _located(key, coords, "encode" if old is None else "decode"):
+        return view.chain.shards.change(old, inside, values, kept, binding.options.keeps_filled)
+
+
+def _read_shard(binding, view, key, coords, inside):
+    """Return the selected elements of a shard, of `_raw_type`, or None when its object is absent."""
+    raw = _get(binding, view, key, coords)
+    if raw is None:
+        return None
+    with _located(key, coords, "decode"):
+        return view.chain.shards.read(raw, inside)
 
 
 def _load(binding, view, key, coords):
     """Return one decoded chunk, of `_raw_type`, or None when its object is absent."""
-    limit = view.chain.max_encoded
-    # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
-    raw = binding.store.get(binding.prefix + key, None if limit is None else (0, limit + 1))
+    raw = _get(binding, view, key, coords)
     if raw is None:
-        if binding.options.missing == "raise":
-            raise ChunkError(f"{key}: object is absent and the array was opened with missing='raise'", key=key,
-                             chunk_coords=coords, direction="decode")
         return None
     with _located(key, coords, "decode"):
-        if limit is not None and len(raw) > limit:
-            found = binding.store.getsize(binding.prefix + key)
-            raise CodecError(f"stored object has {found} bytes, its chunk encodes to at most {limit}",
-                             direction="decode", offset=limit, expected=limit, found=found)
         try:
             chunk = view.chain.decode(raw)
         except ChunkError as error:
@@ -78,6 +99,23 @@ def _load(binding, view, key, coords):
 
 def _is_varying(metadata):
     return metadata.dtype.kind in ("O", "T")
+
+
+def _get(binding, view, key, coords):
+    """Return the bytes of an object, or None when it is absent."""
+    limit = view.chain.max_encoded
+    # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
+    raw = binding.store.get(binding.prefix + key, None if limit is None else (0, limit + 1))
+    if raw is None:
+        if binding.options.missing == "raise":
+            raise ChunkError(f"{key}: object is absent and the array was opened with missing='raise'", key=key,
+                             chunk_coords=coords, direction="decode")
+        return None
+    if limit is not None and len(raw) > limit:
+        found = binding.store.getsize(binding.prefix + key)
+        raise CodecError(f"{key}: stored object has {found} bytes, its chunk encodes to at most {limit}", key=key,
+                         chunk_coords=coords, direction="decode", offset=limit, expected=limit, found=found)
+    return raw
 
 
 def _raw_type(metadata):

@@ -7,6 +7,8 @@ import time
 from collections import namedtuple
 from functools import lru_cache
 
+import numpy as np
+
 from zcore.codecs.chain import CodecChain
 from zcore.model.metadata import ArrayMetadata
 
@@ -46,6 +48,16 @@ def _resolve(format, document, raw, path, strict):
     chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
                        strict and getattr(format, "implies_typesize", False))
     return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
+
+
+def _fill_of(metadata):
+    """Return the fill value as an array of one element."""
+    if metadata.fill_bytes:
+        return np.frombuffer(metadata.fill_bytes, metadata.dtype)
+    fill = np.empty(1, metadata.dtype)
+    if metadata.fill_value is not None:
+        fill[0] = metadata.fill_value
+    return fill
 
 
 def same_chunks(a, b):

@@ -2,5 +2,6 @@
 from zcore.codecs.checksums import Crc32cCodec
 from zcore.codecs.compressors import BloscCodec, GzipCodec, ZstdCodec
 from zcore.codecs.layout import BytesCodec, TransposeCodec
+from zcore.codecs.sharding import ShardingCodec
 
-__all__ = ["BloscCodec", "BytesCodec", "Crc32cCodec", "GzipCodec", "TransposeCodec", "ZstdCodec"]
+__all__ = ["BloscCodec", "BytesCodec", "Crc32cCodec", "GzipCodec", "ShardingCodec", "TransposeCodec", "ZstdCodec"]

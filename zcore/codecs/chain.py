@@ -26,12 +26,14 @@ from zcore.codecs.compressors import (
     ZstdCodec,
 )
 from zcore.codecs.layout import BytesCodec, TransposeCodec
+from zcore.codecs.sharding import ShardingCodec
 from zcore.errors import CodecError, MetadataError, UnknownCodecError, UnsupportedError, ZcoreError
 from zcore.kernel.program import Program
 
 CODECS = {codec.name: codec for codec in (
     BytesCodec, TransposeCodec, BloscCodec, ZstdCodec, GzipCodec, Crc32cCodec, NumcodecsBlosc, NumcodecsZstd,
     NumcodecsGzip, NumcodecsZlib, NumcodecsLz4, NumcodecsCrc32, NumcodecsAdler32, NumcodecsCrc32c, NumcodecsFletcher32,
+    ShardingCodec,
 )}
 # Codecs that are imported when the first of them is met, by the module that has them.
 _LATER = {
@@ -89,13 +91,19 @@ class CodecChain:
     chunk_shape : tuple of int
     strict : bool
         Refuse blosc chunks that name another item size than the array's or 1.
+    fill : ndarray, optional
+        Of one element of `dtype`, what was never written; zero when left out. Only shards ask for it.
 
     Attributes
     ----------
     codecs : tuple of Codec
         All but `bytes`.
-    program : Program or None
+    program : Program, ShardProgram or None
         The chain in C, if it has such a form.
+    shards : Shards or None
+        What makes bytes of elements, where that is `sharding_indexed`.
+    is_partial : bool
+        Nothing else is done to a shard: parts of it can be read and carried over.
     order : tuple of int or None
         Dimensions of the chunk in the order in which the program's bytes have them, the slowest first; None is C order.
     swap : int
@@ -124,9 +132,9 @@ class CodecChain:
     """
 
     __slots__ = ("dtype", "chunk_shape", "codecs", "program", "order", "swap", "step_names", "max_encoded",
-                 "_arrays", "_serializer", "_compressors", "_stages")
+                 "shards", "is_partial", "_arrays", "_serializer", "_compressors", "_stages")
 
-    def __init__(self, specs, dtype, chunk_shape, strict=True):
+    def __init__(self, specs, dtype, chunk_shape, strict=True, fill=None):
         self.dtype = dtype
         self.chunk_shape = tuple(chunk_shape)
         codecs = []
@@ -135,14 +143,15 @@ class CodecChain:
                 codecs.append(codec_of(spec.name, spec.configuration))
             self._sort(codecs)
             types = self._types(self.chunk_shape)
+            codecs = tuple([codec for codec in codecs if not isinstance(codec, BytesCodec)])
+            self._cut_shards(types[-1], strict, fill)
             itemsize = self._choose(types[-1][0], strict)
             self._stages = types, self._sizes(types)
         except (ValueError, TypeError) as exc:
             if isinstance(exc, ZcoreError):
                 raise
             raise MetadataError(f"codecs: {exc}", member="codecs") from exc
-        serializer = () if isinstance(self._serializer, BytesCodec) else (self._serializer,)
-        self.codecs = (*self._arrays, *serializer, *self._compressors)
+        self.codecs = (*codecs[:len(codecs) - len(self._compressors)], *self._compressors)
         self.max_encoded = self._stages[1][-1][0]
         self._lower(itemsize)
 
@@ -154,6 +163,20 @@ class CodecChain:
                              f"bytes, found {', '.join([codec.name for codec in codecs]) or 'none'}")
         at = kinds.index(1)
         self._arrays, self._serializer, self._compressors = tuple(codecs[:at]), codecs[at], tuple(codecs[at + 1:])
+
+    def _cut_shards(self, stage, strict, fill):
+        """Let the shards of the array take the place of the codec that describes them."""
+        self.shards = None
+        self.is_partial = False
+        if isinstance(self._serializer, ShardingCodec):
+            from zcore.codecs.shards import Shards
+
+            if fill is not None:
+                fill = fill.reshape((1,) * len(self.chunk_shape))
+                for codec in self._arrays:
+                    fill = codec.encode(fill)
+            self._serializer = self.shards = Shards(self._serializer, CodecChain, *stage, fill, strict)
+            self.is_partial = not self._arrays and not self._compressors
 
     def _types(self, shape):
         """Return (dtype, shape) before each codec from array to array and behind the last, for a chunk of `shape`."""
@@ -184,7 +207,7 @@ class CodecChain:
         It is the most bytes that there may be, None without bound, and whether there are always as many.
         """
         n_bytes = self._serializer.encoded_nbytes(*types[-1])
-        sizes = [(n_bytes, n_bytes is not None)]
+        sizes = [(n_bytes, n_bytes is not None and self.shards is None)]
         for codec in self._compressors:
             n_bytes = None if n_bytes is None else codec.max_encoded(n_bytes)
             sizes.append((n_bytes, sizes[-1][1] and codec.is_fixed))
@@ -206,6 +229,10 @@ class CodecChain:
             if getattr(self._serializer, "is_bound_to_order", False):
                 raise UnsupportedError(f"{self._serializer.name!r} behind 'transpose'",
                                        feature=f"{self._serializer.name} of transposed chunks")
+        if self.is_partial:
+            chunks = self.shards.chain
+            self.program = self.shards.program
+            self.order, self.swap, self.step_names = chunks.order, chunks.swap, chunks.step_names
         if not isinstance(self._serializer, BytesCodec):
             return
         filters = self._arrays[n_transposes:]

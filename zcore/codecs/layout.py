@@ -59,7 +59,7 @@ class BytesCodec(Codec):
         stored = self.stored_dtype(chunk.dtype)
         if stored == chunk.dtype:
             # As bytes: a copy of a structure would leave out those that belong to no field.
-            return chunk.view(np.dtype((np.void, chunk.dtype.itemsize))).tobytes()
+            return chunk.view(f"V{chunk.dtype.itemsize}").tobytes()
         return chunk.astype(stored).tobytes()
 
     def decode(self, data, dtype, shape):
@@ -101,7 +101,8 @@ class TransposeCodec(Codec):
     kind = "array_array"
 
     def __init__(self, *, order):
-        if isinstance(order, str) or not all(type(d) is int for d in order) or sorted(order) != [*range(len(order))]:
+        if (not isinstance(order, (list, tuple)) or not all(type(d) is int for d in order)
+                or sorted(order) != [*range(len(order))]):
             raise ValueError(f"order is {order!r}, expected a permutation of the dimensions")
         self.order = tuple(order)
 

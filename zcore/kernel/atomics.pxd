@@ -9,3 +9,4 @@ cdef extern from "atomics.h" nogil:
     int zc_swap_if(int64_t *p, int64_t expected, int64_t desired)
     void zc_back_off(int64_t n)
     int64_t zc_now_ns()
+    int64_t zc_wall_ns()

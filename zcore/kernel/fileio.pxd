@@ -42,6 +42,10 @@ cdef int64_t object_read_rest(int fd, int64_t n_bytes, int64_t limit, Buffer *bu
 # Reads up to `limit` bytes of a regular file and takes its identity: how many it read, ABSENT or FAILED.
 cdef int64_t object_read_start(int fd, int64_t limit, Buffer *buffer, Identity *identity,
                                Status *status) noexcept nogil
+# Takes the identity of a regular file: OK, ABSENT or FAILED.
+cdef int object_identify(int fd, Identity *identity, Status *status) noexcept nogil
+# Reads exactly `n_bytes` bytes that must be there: OK or a code.
+cdef int object_read_at(int fd, int64_t offset, int64_t n_bytes, uint8_t *dst, Status *status) noexcept nogil
 cdef void object_close(int fd) noexcept nogil
 
 
@@ -57,6 +61,11 @@ cdef struct Staging:            # one writer's way of replacing objects
 cdef void staging_init(Staging *staging, uint64_t token, int with_fsync) noexcept nogil
 cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t n_bytes, Staging *staging,
                       Status *status) noexcept nogil
+# The same in parts: a descriptor or FAILED; then any number of writes; then the end, which drops what has failed with
+# `code` or fails now.
+cdef int stage_open(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil
+cdef int stage_write(int fd, const uint8_t *data, int64_t n_bytes, int64_t offset, Status *status) noexcept nogil
+cdef int stage_close(int dirfd, int fd, int code, Staging *staging, Status *status) noexcept nogil
 cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil
 cdef void object_drop(int dirfd, Staging *staging) noexcept nogil
 # Removes an object; an absent one is no error.

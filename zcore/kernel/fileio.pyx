@@ -10,11 +10,11 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
 from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG, mkdirat
-from posix.unistd cimport close, fsync, pread, write
+from posix.unistd cimport close, fsync, pread, pwrite
 
 from zcore.kernel.status cimport (
-    CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, Status, fail, fail_errno,
-    status_clear,
+    CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, Status, fail,
+    fail_errno, status_clear,
 )
 
 cdef extern from *:
@@ -221,11 +221,8 @@ cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) 
             return FAILED
 
 
-cdef int64_t object_read_start(int fd, int64_t limit, Buffer *buffer, Identity *identity,
-                               Status *status) noexcept nogil:
+cdef int object_identify(int fd, Identity *identity, Status *status) noexcept nogil:
     cdef c_stat found
-    cdef int64_t n_bytes = 0
-    cdef int64_t n
     if c_fstat(fd, &found) != 0:
         fail_errno(status, IO_READ, errno)
         return FAILED
@@ -235,7 +232,30 @@ cdef int64_t object_read_start(int fd, int64_t limit, Buffer *buffer, Identity *
         fail_errno(status, IO_READ, ESPIPE)
         return FAILED
     _identity_of(&found, identity)
-    limit = min(limit, found.st_size)
+    return OK
+
+
+cdef int object_read_at(int fd, int64_t offset, int64_t n_bytes, uint8_t *dst, Status *status) noexcept nogil:
+    cdef int64_t n_read = 0
+    cdef int64_t n
+    while n_read < n_bytes:
+        n = pread(fd, dst + n_read, <size_t>(n_bytes - n_read), offset + n_read)
+        if n == 0:
+            return fail(status, SHARD_CUT, offset + n_read, offset + n_bytes, offset + n_read)
+        if n > 0:
+            n_read += n
+        elif errno != EINTR:
+            return fail_errno(status, IO_READ, errno)
+    return OK
+
+
+cdef int64_t object_read_start(int fd, int64_t limit, Buffer *buffer, Identity *identity,
+                               Status *status) noexcept nogil:
+    cdef int64_t n_bytes = 0
+    cdef int64_t n = object_identify(fd, identity, status)
+    if n != OK:
+        return n
+    limit = min(limit, identity.size)
     if buffer_reserve(buffer, limit + 1, status) != OK:
         return FAILED
     while n_bytes < limit:
@@ -328,38 +348,43 @@ cdef int _open_temporary(int dirfd, const char *name, Staging *staging, Status *
         return FAILED
 
 
-cdef int _write_all(int fd, const uint8_t *data, int64_t n_bytes) noexcept nogil:
-    """0 or an errno."""
+cdef int stage_open(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil:
+    if strlen(name) > MAX_KEY_NBYTES:
+        fail_errno(status, IO_OPEN, ENAMETOOLONG)
+        return FAILED
+    return _open_temporary(dirfd, name, staging, status)
+
+
+cdef int stage_write(int fd, const uint8_t *data, int64_t n_bytes, int64_t offset, Status *status) noexcept nogil:
     cdef int64_t n
     while n_bytes > 0:
-        n = write(fd, data, <size_t>n_bytes)
+        n = pwrite(fd, data, <size_t>n_bytes, offset)
         if n >= 0:
             data += n
+            offset += n
             n_bytes -= n
         elif errno != EINTR:
-            return errno
-    return 0
+            return fail_errno(status, IO_WRITE, errno)
+    return OK
+
+
+cdef int stage_close(int dirfd, int fd, int code, Staging *staging, Status *status) noexcept nogil:
+    if code == OK and staging.fsync and fsync(fd) != 0:
+        code = fail_errno(status, IO_WRITE, errno)
+    # A network file system reports a full disk as late as this.
+    if close(fd) != 0 and code == OK and errno != EINTR:
+        code = fail_errno(status, IO_WRITE, errno)
+    if code != OK:
+        object_drop(dirfd, staging)
+    return code
 
 
 cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t n_bytes, Staging *staging,
                       Status *status) noexcept nogil:
-    cdef int fd
-    cdef int error
-    if strlen(name) > MAX_KEY_NBYTES:
-        return fail_errno(status, IO_OPEN, ENAMETOOLONG)
-    fd = _open_temporary(dirfd, name, staging, status)
+    cdef int fd = stage_open(dirfd, name, staging, status)
     if fd < 0:
         return status.code
-    error = _write_all(fd, data, n_bytes)
-    if error == 0 and staging.fsync and fsync(fd) != 0:
-        error = errno
-    # A network file system reports a full disk as late as this.
-    if close(fd) != 0 and error == 0 and errno != EINTR:
-        error = errno
-    if error:
-        object_drop(dirfd, staging)
-        return fail_errno(status, IO_WRITE, error)
-    return OK
+    return stage_close(dirfd, fd, stage_write(fd, data, n_bytes, 0, status), staging, status)
 
 
 cdef int _sync_directory(int dirfd, const char *name) noexcept nogil:

@@ -1,4 +1,4 @@
-"""One selection of one array as a list of tasks, a chunk each, and the loop that runs them.
+"""One selection of one array as a list of tasks, a stored object each, and the loop that runs them.
 
 A plan is made under the GIL and not changed afterwards. Any number of threads enter `run`; each takes the next task
 from an atomic counter until none is left or one has failed. `ReadPlan` and `WritePlan` say what a task does.
@@ -22,11 +22,13 @@ cdef struct Worker:            # what one thread owns while it runs a plan
     void *plan                 # the Plan it runs, which outlives it
     bint main                  # it looks for signals
     int64_t last_poll_ns
-    bint placed                # `load` has brought the elements to their places
     Status status
     Buffer encoded
     Buffer decoded
     Workspace work
+    Buffer index               # of the shard that is being written: (offset, size) of each chunk
+    Buffer extents             # of its chunks that are carried over
+    Buffer batch               # bytes of it that are on their way to the file
     Holder holder
     Staging staging
 
@@ -35,7 +37,9 @@ cdef class Plan:
     # the selection
     cdef readonly int ndim
     cdef readonly int64_t n_tasks
-    cdef Axis axes[MAX_NDIM]
+    cdef readonly int64_t task_nbytes      # the most that a task decodes or encodes
+    cdef Axis axes[MAX_NDIM]   # of the chunks
+    cdef Axis *objects         # of the stored objects: the same axes, or those of shards of many chunks
     # a chunk's decoded bytes
     cdef Program program
     cdef bytes fill            # one element, as chunks store it
@@ -85,6 +89,9 @@ cdef class Plan:
     cdef int _resume(self, Plan before) except -1
     cdef int _select(self, object tasks) except -1
     cdef void spans_of(self, int64_t task, Span *spans) noexcept nogil
+    cdef int64_t chunks_of(self, const Span *object, int64_t *first, int64_t *count) noexcept nogil
+    cdef int64_t chunk_of(self, const Span *object, const int64_t *first, const int64_t *count, int64_t i,
+                          Span *spans) noexcept nogil
     cdef int key_of(self, const Span *spans, char *key) noexcept nogil
     cdef bint is_whole(self, const Span *spans) noexcept nogil
     cdef int64_t data_offset(self, const Span *spans) noexcept nogil
@@ -101,9 +108,9 @@ cdef class Plan:
     cdef object _error(self, object codecs)
     cdef int _run_signal_handlers(self) noexcept with gil
     cdef int poll(self, Worker *worker) noexcept nogil
-    cdef int load(self, const char *key, Worker *worker, uint8_t *dst, const Runs *runs, uint8_t *places) noexcept nogil
-    cdef int _decode(self, int64_t n_bytes, int64_t limit, uint8_t *dst, const Runs *runs, uint8_t *places,
-                     Worker *worker) noexcept nogil
+    cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
+    cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil
+    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil
 
 
 cdef int poll_worker(void *context) noexcept with gil

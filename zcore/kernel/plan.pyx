@@ -17,7 +17,7 @@ from posix.fcntl cimport AT_FDCWD, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_load, zc_now_ns, zc_store, zc_swap_if
-from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, runs_init
+from zcore.kernel.blosc_blocks cimport Runs, runs_init
 from zcore.kernel.copy cimport MAX_NDIM, Copy
 from zcore.kernel.fileio cimport (
     ABSENT, FAILED, Identity, buffer_free, buffer_reserve, identify_fd, identify_name, object_close, object_open,
@@ -70,7 +70,7 @@ cdef class Plan:
     Parameters
     ----------
     shape, chunk_shape : tuple of int
-        Of the array, elements.
+        Of the array and of what is encoded as one, elements.
     starts, steps, counts : sequence of int
         The box, one number per dimension; steps may be negative.
     program : Program
@@ -97,6 +97,8 @@ cdef class Plan:
         An earlier plan of the same selection and chunk shape: only what it did not do is done.
     tasks : sequence of int or None
         Only these tasks.
+    shard_shape : tuple of int or None
+        Of the stored objects, where they hold many chunks; a multiple of `chunk_shape`.
 
     Raises
     ------
@@ -107,14 +109,16 @@ cdef class Plan:
     def __cinit__(self, *args, **kwargs):
         self.dirfd = -1
         self.data = NULL
+        self.objects = self.axes
         self.again = NULL
         self.deferred_tasks = NULL
 
     def __init__(self, shape, chunk_shape, starts, steps, counts, *, Program program, bytes fill not None,
                  cnp.ndarray array, template, bytes directory=None, int64_t swap=0, order=None, int n_threads=1,
-                 bint lenient=False, bint missing_raises=False, Plan resume=None, tasks=None):
+                 bint lenient=False, bint missing_raises=False, Plan resume=None, tasks=None, shard_shape=None):
         cdef int d
         cdef int64_t stride
+        cdef int64_t n_chunks = 1
         self.ndim = len(shape)
         if self.ndim > MAX_NDIM:
             raise ValueError(f"array has {self.ndim} dimensions, at most {MAX_NDIM} are supported")
@@ -127,12 +131,22 @@ cdef class Plan:
         self.swap = swap
         self.n_tasks = 1
         self.chunk_items = 1
+        self.task_nbytes = self.itemsize
+        if shard_shape is not None:
+            self.objects = <Axis *>malloc(MAX_NDIM * sizeof(Axis))
+            if self.objects == NULL:
+                raise MemoryError
         for d in range(self.ndim):
             if axis_init(&self.axes[d], shape[d], chunk_shape[d], starts[d], steps[d], counts[d]) != 0:
                 raise errors.SelectionError(
                     f"selection {starts[d]}:{steps[d]}:{counts[d]} does not fit dimension {d} of {shape}", dimension=d)
-            # Neither overflows: the metadata have bounded both products.
-            self.n_tasks *= self.axes[d].n_chunks
+            if shard_shape is not None:
+                assert shard_shape[d] % chunk_shape[d] == 0
+                axis_init(&self.objects[d], shape[d], shard_shape[d], starts[d], steps[d], counts[d])
+            # None overflows: the metadata have bounded all these products.
+            n_chunks *= self.axes[d].n_chunks
+            self.n_tasks *= self.objects[d].n_chunks
+            self.task_nbytes *= self.objects[d].chunk
             self.chunk_items *= self.axes[d].chunk
         self.chunk_nbytes = self.chunk_items * self.itemsize
         stride = self.itemsize
@@ -143,8 +157,8 @@ cdef class Plan:
         self.missing_raises = missing_raises
         self.is_c_order = swap == 0 and order is None
         self.n_inner_threads = 1
-        if 0 < self.n_tasks < n_threads:
-            self.n_inner_threads = <int>(n_threads // self.n_tasks)
+        if 0 < n_chunks < n_threads:
+            self.n_inner_threads = <int>(n_threads // n_chunks)
         self._set_array(array)
         self.head, self.separator, self.tail = template
         self.head_text, self.n_head = self.head, <int>len(self.head)
@@ -164,6 +178,8 @@ cdef class Plan:
     def __dealloc__(self):
         if self.dirfd >= 0:
             close(self.dirfd)
+        if self.objects != self.axes:
+            free(self.objects)
         free(self.again)
         free(self.deferred_tasks)
 
@@ -214,13 +230,50 @@ cdef class Plan:
     # geometry of a task
 
     cdef void spans_of(self, int64_t task, Span *spans) noexcept nogil:
+        """The part of the selection that lies in the object of a task."""
         cdef int d = self.ndim - 1
         cdef int64_t rest
         while d >= 0:
-            rest = task // self.axes[d].n_chunks
-            axis_span(&self.axes[d], task - rest * self.axes[d].n_chunks, &spans[d])
+            rest = task // self.objects[d].n_chunks
+            axis_span(&self.objects[d], task - rest * self.objects[d].n_chunks, &spans[d])
             task = rest
             d -= 1
+
+    cdef int64_t chunks_of(self, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
+        """The chunks of an object that are touched, as positions on `axes`; returns how many there are."""
+        cdef Axis *axis
+        cdef int64_t low
+        cdef int64_t n = 1
+        cdef int d
+        for d in range(self.ndim):
+            axis = &self.axes[d]
+            low = object[d].chunk * self.objects[d].chunk + object[d].start
+            if axis.step >= axis.chunk:
+                first[d] = (low - axis.start) // axis.step
+                count[d] = object[d].count
+            else:
+                first[d] = low // axis.chunk - axis.first_chunk
+                count[d] = (low + (object[d].count - 1) * axis.step) // axis.chunk - low // axis.chunk + 1
+            n *= count[d]
+        return n
+
+    cdef int64_t chunk_of(self, const Span *object, const int64_t *first, const int64_t *count, int64_t i,
+                          Span *spans) noexcept nogil:
+        """The i-th chunk that `chunks_of` has found: its spans, and its position in the object in C order."""
+        cdef int d = self.ndim - 1
+        cdef int64_t rest
+        cdef int64_t ratio
+        cdef int64_t stride = 1
+        cdef int64_t position = 0
+        while d >= 0:
+            rest = i // count[d]
+            axis_span(&self.axes[d], first[d] + i - rest * count[d], &spans[d])
+            i = rest
+            ratio = self.objects[d].chunk // self.axes[d].chunk
+            position += (spans[d].chunk - object[d].chunk * ratio) * stride
+            stride *= ratio
+            d -= 1
+        return position
 
     cdef int key_of(self, const Span *spans, char *key) noexcept nogil:
         """Write the key of a task's chunk, with a final zero; returns its length."""
@@ -305,6 +358,9 @@ cdef class Plan:
         buffer_free(&worker.encoded)
         buffer_free(&worker.decoded)
         workspace_free(&worker.work)
+        buffer_free(&worker.index)
+        buffer_free(&worker.extents)
+        buffer_free(&worker.batch)
 
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
         return OK
@@ -479,7 +535,18 @@ cdef class Plan:
         if self.status.task >= 0:
             key, coords, _, _, _ = self.task(self.status.task)
         codec = codecs[self.status.step] if 0 <= self.status.step < len(codecs) else None
-        return make_error(&self.status, key, coords, codec, self._direction())
+        return make_error(&self.status, key, coords, codec, self._direction(), self._inner_coords(self.status.inner))
+
+    def _inner_coords(self, int64_t position):
+        """Return the coordinates in its shard of the chunk at `position` in C order, None when that is negative."""
+        if position < 0:
+            return None
+        coords = []
+        for d in reversed(range(self.ndim)):
+            ratio = self.objects[d].chunk // self.axes[d].chunk
+            coords.append(position % ratio)
+            position //= ratio
+        return tuple(reversed(coords))
 
     def _direction(self):
         return None
@@ -490,7 +557,7 @@ cdef class Plan:
         Returns
         -------
         (key, chunk_coords, chunk_selection, array_selection, covered)
-            `covered`: no element of the chunk inside the array is left out.
+            Of the stored object. `covered`: no element of it inside the array is left out.
         """
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
@@ -501,21 +568,15 @@ cdef class Plan:
         coords, inside, outside, covered = [], [], [], True
         for d in range(self.ndim):
             coords.append(spans[d].chunk)
-            step = self.axes[d].step
+            step = self.objects[d].step
             inside.append(slice(spans[d].start, spans[d].start + (spans[d].count - 1) * step + 1, step))
-            last = spans[d].out + spans[d].count * self.axes[d].out_step
-            outside.append(slice(spans[d].out, last if last >= 0 else None, self.axes[d].out_step))
+            last = spans[d].out + spans[d].count * self.objects[d].out_step
+            outside.append(slice(spans[d].out, last if last >= 0 else None, self.objects[d].out_step))
             covered = covered and spans[d].count == spans[d].valid
         return key[:n].decode(), tuple(coords), tuple(inside), tuple(outside), covered
 
-    cdef int load(self, const char *key, Worker *worker, uint8_t *dst, const Runs *runs,
-                  uint8_t *places) noexcept nogil:
-        """Read and decode one object: OK, MISSING, or another code with the worker's status filled.
-
-        The chunk is in `dst` then; or, with `runs`, its elements may be in their `places` already (`worker.placed`)
-        and `dst` was only scratch. `dst` NULL is the worker's scratch, which is reserved once there is something to
-        decode: an absent chunk needs no memory, whatever its metadata say.
-        """
+    cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
+        """Read an object that is one chunk and take it in: OK, MISSING, or another code with the worker's status."""
         cdef int64_t limit = self.program.max_encoded(self.chunk_nbytes)
         cdef int64_t n
         cdef int64_t n_all
@@ -531,35 +592,29 @@ cdef class Plan:
             object_close(fd)
             return MISSING
         code = worker.status.code
-        if n >= 0 and dst == NULL:
-            code = buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status)
-            dst = worker.decoded.data
-        if n >= 0 and code == OK:
-            code = self._decode(n, limit, dst, runs, places, worker)
+        if n >= 0:
+            code = self._take_in(n, limit, spans, worker)
             if code != OK:
                 # Were these all bytes of the object? One read more tells.
                 n_all = object_read_rest(fd, n, limit, &worker.encoded, &worker.status)
                 if n_all > n:
                     status_clear(&worker.status)
-                    code = self._decode(n_all, limit, dst, runs, places, worker)
+                    code = self._take_in(n_all, limit, spans, worker)
         if code == CHUNK_LONG and identify_fd(fd, &identity) == 0:
             worker.status.found = identity.size
         object_close(fd)
         return code
 
-    cdef int _decode(self, int64_t n_bytes, int64_t limit, uint8_t *dst, const Runs *runs, uint8_t *places,
-                     Worker *worker) noexcept nogil:
-        cdef int code
-        worker.placed = False
+    cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil:
         if n_bytes > limit:
             return fail(&worker.status, CHUNK_LONG, limit, limit, n_bytes)
-        if runs != NULL:
-            code = self.program.scatter(worker.encoded.data, n_bytes, self.chunk_nbytes, runs, places, dst,
-                                        &worker.status)
-            if code != NOT_BLOCKWISE:
-                worker.placed = code == OK
-                return code
-        return self.program.decode(worker.encoded.data, n_bytes, dst, self.chunk_nbytes, self.n_inner_threads,
+        return self.take_in(worker.encoded.data, n_bytes, spans, worker)
+
+    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
+        """Decode a chunk to the worker's scratch, which is reserved only now: an absent chunk needs no memory."""
+        if buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status) != OK:
+            return worker.status.code
+        return self.program.decode(encoded, n_bytes, worker.decoded.data, self.chunk_nbytes, self.n_inner_threads,
                                    &worker.work, &worker.status)
 
 

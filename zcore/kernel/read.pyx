@@ -4,17 +4,16 @@
 A chunk that lies in the array as it lies in its object is decoded straight into place. Any other is decoded into the
 worker's scratch and its elements are copied from there.
 """
-cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from zcore.kernel.blosc_blocks cimport Runs
+from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs
 from zcore.kernel.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_run
+from zcore.kernel.fileio cimport buffer_reserve
 from zcore.kernel.grid cimport Span
 from zcore.kernel.plan cimport MAX_KEY, Plan, Worker
 from zcore.kernel.status cimport MISSING, OK, fail
 
 
-@cython.final
 cdef class ReadPlan(Plan):
     """A `Plan` that reads; same parameters."""
 
@@ -24,34 +23,44 @@ cdef class ReadPlan(Plan):
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
-        cdef Copy spec
-        cdef char *out
         cdef int code
-        cdef bint whole
-        cdef bint in_place
-        cdef Runs runs
-        cdef Runs *blockwise = NULL
         self.spans_of(task, spans)
         self.key_of(spans, key)
-        out = self.data + self.data_offset(spans)
-        whole = self.is_whole(spans)
-        in_place = whole and self.in_place
-        if in_place:
-            code = self.load(key, worker, <uint8_t *>out, NULL, NULL)
-        else:
-            if whole and self.runs_of(&runs):
-                blockwise = &runs
-            code = self.load(key, worker, NULL, blockwise, <uint8_t *>out)
-        if code == MISSING:
-            if self.missing_raises:
-                return fail(&worker.status, MISSING, 0, 0, 0)
+        code = self.load(key, spans, worker)
+        if code != MISSING:
+            return code
+        if self.missing_raises:
+            return fail(&worker.status, MISSING, 0, 0, 0)
+        self.fill_in(spans)
+        return OK
+
+    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
+        """Decode a chunk and bring its selected elements to their places."""
+        cdef char *out = self.data + self.data_offset(spans)
+        cdef bint whole = self.is_whole(spans)
+        cdef Copy spec
+        cdef Runs runs
+        cdef int code
+        if whole and self.in_place:
+            return self.program.decode(encoded, n_bytes, <uint8_t *>out, self.chunk_nbytes, self.n_inner_threads,
+                                       &worker.work, &worker.status)
+        if whole and self.runs_of(&runs):
+            code = buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status)
+            if code == OK:
+                code = self.program.scatter(encoded, n_bytes, self.chunk_nbytes, &runs, <uint8_t *>out,
+                                            worker.decoded.data, &worker.status)
+            if code != NOT_BLOCKWISE:
+                return code
+        code = Plan.take_in(self, encoded, n_bytes, spans, worker)
+        if code == OK:
             self.copy_spec(spans, False, &spec)
             copy_simplify(&spec)
-            fill_run(&spec, self.shown_fill_value, out)
-            return OK
-        if code != OK or in_place or worker.placed:
-            return code
+            copy_run(&spec, <const char *>worker.decoded.data + self.chunk_offset(spans), out)
+        return code
+
+    cdef void fill_in(self, const Span *spans) noexcept nogil:
+        """Give selected elements the fill value."""
+        cdef Copy spec
         self.copy_spec(spans, False, &spec)
         copy_simplify(&spec)
-        copy_run(&spec, <const char *>worker.decoded.data + self.chunk_offset(spans), out)
-        return OK
+        fill_run(&spec, self.shown_fill_value, self.data + self.data_offset(spans))

@@ -39,6 +39,12 @@ cdef enum Code:
     STREAM_TRAILING = 63       # bytes behind the stream                      expected its end, found the object's
     STREAM_ENCODE = 64         # the compressor failed                        expected size, found its result
     ITEMS = 65                 # no whole number of items                     expected item size, found length
+    # shards (shard.pyx)
+    SHARD_SHORT = 70           # fewer bytes than the index                   expected size of the index, found size
+    SHARD_MARK = 71            # one word of an entry says empty              found the other word
+    SHARD_END = 72             # a chunk ends behind the data                 expected limit, found its end
+    SHARD_START = 73           # a chunk starts in the index                  expected the index's end, found its start
+    SHARD_CUT = 74             # ended while it was read                      expected the end of the read, found
     # the machine
     NO_MEMORY = 30             # malloc failed                                expected bytes
     IO_OPEN = 31               # open failed                                  errno in sys_errno
@@ -54,10 +60,15 @@ cdef enum Code:
     STOPPED = 52               # another worker stopped the plan
 
 
+cdef enum:
+    INNER_NONE = -1            # no inner chunk is to blame
+    INNER_INDEX = -2           # the index of the shard is
+
 cdef struct Status:
     int code                   # a Code
     int sys_errno
     int step                   # position in the program, -1 when no step is to blame
+    int64_t inner              # position of the inner chunk in its shard, in C order; INNER_NONE, INNER_INDEX
     int64_t task               # task of the plan
     int64_t offset             # byte of the stored object
     int64_t expected
@@ -67,5 +78,6 @@ cdef struct Status:
 cdef void status_clear(Status *status) noexcept nogil
 cdef int fail(Status *status, int code, int64_t offset, int64_t expected, int64_t found) noexcept nogil
 cdef int fail_errno(Status *status, int code, int sys_errno) noexcept nogil
-cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction)
+cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction,
+                       object inner_coords)
 cdef int check(const Status *status) except -1

@@ -38,6 +38,12 @@ _SENTENCES = {
     STREAM_TRAILING: (errors.CodecError, "compressed stream ends at byte {e}, the object at {f}"),
     STREAM_ENCODE: (errors.CodecError, "the compressor could not encode {e} bytes (result {f})"),
     ITEMS: (errors.CodecError, "{f} bytes are no whole number of items of {e} bytes"),
+    SHARD_SHORT: (errors.ShardIndexError, "shard has {f} bytes, its index alone needs {e}"),
+    SHARD_MARK: (errors.ShardIndexError,
+                 "one half of the index entry marks an empty chunk, the other half is {f}"),
+    SHARD_END: (errors.ShardIndexError, "index entry ends at byte {f}, expected at most {e}"),
+    SHARD_START: (errors.ShardIndexError, "index entry starts at byte {f}, inside the index, which ends at byte {e}"),
+    SHARD_CUT: (errors.TruncatedError, "shard ended at byte {f} while it was read, expected {e}"),
     NO_MEMORY: (errors.ChunkMemoryError, "no memory for {e} bytes"),
 }
 _OPERATIONS = {
@@ -49,6 +55,7 @@ cdef void status_clear(Status *status) noexcept nogil:
     status.code = OK
     status.sys_errno = 0
     status.step = -1
+    status.inner = INNER_NONE
     status.task = -1
     status.offset = 0
     status.expected = 0
@@ -71,9 +78,14 @@ cdef int fail_errno(Status *status, int code, int sys_errno) noexcept nogil:
     return code
 
 
-cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction):
-    """The exception of a failure. `key`, `codec` and `direction` may be None, `chunk_coords` None or a tuple."""
+cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction,
+                       object inner_coords):
+    """The exception of a failure. `key`, `codec` and `direction` may be None, coordinates None or a tuple."""
     where = f"{key}: " if key else ""
+    if inner_coords is not None:
+        where += f"inner chunk {inner_coords}: "
+    elif status.inner == INNER_INDEX:
+        where += "shard index: "
     if status.code == LOCK_FAILED:
         number = status.sys_errno
         return errors.LockError(
@@ -91,11 +103,11 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
     if status.code == MISSING:
         return cls(message, key=key, chunk_coords=chunk_coords, direction=direction)
     return cls(message, key=key, chunk_coords=chunk_coords, offset=status.offset, codec=codec, direction=direction,
-               expected=status.expected, found=status.found)
+               inner_coords=inner_coords, expected=status.expected, found=status.found)
 
 
 cdef int check(const Status *status) except -1:
     """Raise what `status` records, if anything."""
     if status.code != OK:
-        raise make_error(status, None, None, None, None)
+        raise make_error(status, None, None, None, None, None)
     return 0

@@ -1,9 +1,8 @@
-from typing import Any, final
+from typing import Any
 
 from zcore.kernel.locks import ObjectLocks
 from zcore.kernel.plan import Plan
 
-@final
 class WritePlan(Plan):
     def __init__(
         self, shape: tuple[int, ...], *args: Any, token: int, locks: ObjectLocks | None = None,

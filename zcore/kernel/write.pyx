@@ -6,7 +6,6 @@ lock is taken, and never read. A partly covered one is read, merged and written 
 chunk beyond the array is reset to the fill value on the way, whoever left it there. An object that holds nothing but
 the fill value is erased, not written, unless the caller wants it stored.
 """
-cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp
 
@@ -16,7 +15,7 @@ from zcore.kernel.copy cimport (
     MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes, fill_run, is_filled,
 )
 from zcore.kernel.fileio cimport (
-    FAILED, Identity, buffer_reserve, object_commit, object_drop, object_erase, object_read, object_stage,
+    FAILED, buffer_reserve, object_commit, object_drop, object_erase, object_read, object_stage,
     same_identity, staging_init,
 )
 from zcore.kernel.grid cimport Span
@@ -27,7 +26,6 @@ from zcore.kernel.plan cimport MAX_KEY, Plan, Worker, poll_worker
 from zcore.kernel.status cimport BLOSC_ENCODE, CHUNK_LONG, MISSING, OK, STALE, STREAM_ENCODE, fail
 
 
-@cython.final
 cdef class WritePlan(Plan):
     """A `Plan` that writes.
 
@@ -54,20 +52,6 @@ cdef class WritePlan(Plan):
     -----
     Without an `array` nothing is written but what lies outside `old_shape` is reset in the objects that exist.
     """
-
-    cdef ObjectLocks locks
-    cdef bytes document
-    cdef const char *document_name
-    cdef Identity identity
-    cdef bint has_identity
-    cdef bytes content
-    cdef const char *content_text
-    cdef int64_t n_content     # -1: not compared
-    cdef int64_t old_shape[MAX_NDIM]
-    cdef bint keep_filled
-    cdef int fsync
-    cdef uint64_t token
-    cdef int64_t n_workers
 
     def __init__(self, shape, *args, token, ObjectLocks locks=None, identity=None, bytes content=None,
                  old_shape=None, bint keep_filled=False, bint fsync=False, **kwargs):
@@ -157,29 +141,35 @@ cdef class WritePlan(Plan):
 
     cdef int _prepare(self, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil:
         """Encode and stage a covered object, or find that it is to be erased."""
+        cdef const uint8_t *encoded = NULL
+        cdef int64_t n = self.encode_covered(spans, worker, &encoded)
+        if n == FAILED:
+            return worker.status.code
+        erase[0] = n == FILLED
+        return OK if erase[0] else object_stage(self.dirfd, key, encoded, n, &worker.staging, &worker.status)
+
+    cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
+        """Encode a chunk of which all elements inside the array are written: its size, FILLED or FAILED."""
         cdef const uint8_t *chunk = <const uint8_t *>self.data + self.data_offset(spans)
         cdef bint whole = self.is_whole(spans)
         cdef Runs runs
         cdef int64_t n
         if not (whole and self.in_place):
             if buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status) != OK:
-                return worker.status.code
+                return FAILED
             if whole and self.runs_of(&runs):
                 if not self.keep_filled and runs_are_filled(chunk, &runs, self.chunk_items, self.fill_value):
-                    erase[0] = True
-                    return OK
+                    return FILLED
                 n = self.program.gather(chunk, &runs, self.chunk_nbytes, &worker.encoded, worker.decoded.data,
                                         &worker.status)
-                if n == FAILED:
-                    return worker.status.code
                 if n != NOT_BLOCKWISE:
-                    return object_stage(self.dirfd, key, worker.encoded.data, n, &worker.staging, &worker.status)
+                    encoded[0] = worker.encoded.data
+                    return n
             chunk = worker.decoded.data
             if not whole:
                 fill_bytes(<char *>chunk, self.chunk_items, self.fill_value, self.itemsize)
             self._put(spans, <char *>chunk)
-        erase[0] = self._is_erased(chunk)
-        return OK if erase[0] else self._stage(chunk, key, worker)
+        return self._encode(chunk, worker, encoded)
 
     cdef int _merge(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
         """Read an object, change some of its elements, and write it back."""
@@ -194,26 +184,37 @@ cdef class WritePlan(Plan):
         return code
 
     cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
-        cdef uint8_t *chunk = worker.decoded.data
-        cdef int code = self.load(key, worker, chunk, NULL, NULL)
+        cdef const uint8_t *encoded = NULL
+        cdef int64_t n
+        cdef int code = self.load(key, spans, worker)
         if code == MISSING:
             if self.data == NULL:
                 return OK
             if self.missing_raises:
                 return fail(&worker.status, MISSING, 0, 0, 0)
-            fill_bytes(<char *>chunk, self.chunk_items, self.fill_value, self.itemsize)
         elif code != OK:
             return code
-        else:
-            self._reset_outside(spans, <char *>chunk)
-        if self.data != NULL:
-            self._put(spans, <char *>chunk)
-        if self._is_erased(chunk):
+        n = self.encode_merged(spans, code == OK, worker, &encoded)
+        if n == FAILED:
+            return worker.status.code
+        if n == FILLED:
             return object_erase(self.dirfd, key, &worker.staging, &worker.status)
-        code = self._stage(chunk, key, worker)
+        code = object_stage(self.dirfd, key, encoded, n, &worker.staging, &worker.status)
         if code != OK:
             return code
         return object_commit(self.dirfd, key, &worker.staging, &worker.status)
+
+    cdef int64_t encode_merged(self, const Span *spans, bint found, Worker *worker,
+                               const uint8_t **encoded) noexcept nogil:
+        """Change the chunk that was `found`, decoded in the worker's scratch, and encode it as `encode_covered`."""
+        cdef char *chunk = <char *>worker.decoded.data
+        if found:
+            self._reset_outside(spans, chunk)
+        else:
+            fill_bytes(chunk, self.chunk_items, self.fill_value, self.itemsize)
+        if self.data != NULL:
+            self._put(spans, chunk)
+        return self._encode(<const uint8_t *>chunk, worker, encoded)
 
     cdef void _put(self, const Span *spans, char *chunk) noexcept nogil:
         cdef Copy spec
@@ -243,17 +244,14 @@ cdef class WritePlan(Plan):
             copy_simplify(&spec)
             fill_run(&spec, self.fill_value, chunk + kept * self.chunk_strides[d])
 
-    cdef bint _is_erased(self, const uint8_t *chunk) noexcept nogil:
-        return not self.keep_filled and is_filled(<const char *>chunk, self.chunk_items, self.fill_value,
-                                                  self.itemsize)
-
-    cdef int _stage(self, const uint8_t *chunk, const char *key, Worker *worker) noexcept nogil:
-        cdef const uint8_t *encoded = NULL
-        cdef int64_t n = self.program.encode(chunk, self.chunk_nbytes, &worker.encoded, &encoded,
-                                             self.n_inner_threads, &worker.work, &worker.status)
-        if n < 0:
-            return worker.status.code
-        return object_stage(self.dirfd, key, encoded, n, &worker.staging, &worker.status)
+    cdef int64_t _encode(self, const uint8_t *chunk, Worker *worker, const uint8_t **encoded) noexcept nogil:
+        """Encode a chunk that lies in order: its size, FILLED or FAILED."""
+        cdef int64_t n
+        if not self.keep_filled and is_filled(<const char *>chunk, self.chunk_items, self.fill_value, self.itemsize):
+            return FILLED
+        n = self.program.encode(chunk, self.chunk_nbytes, &worker.encoded, encoded, self.n_inner_threads,
+                                &worker.work, &worker.status)
+        return FAILED if n < 0 else n
 
     cdef int _lock(self, const char *key, Worker *worker) noexcept nogil:
         if self.locks is None:

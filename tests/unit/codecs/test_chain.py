@@ -5,7 +5,7 @@ import pytest
 
 from zcore.codecs import BytesCodec
 from zcore.codecs.chain import CodecChain
-from zcore.errors import CodecError, UnknownCodecError
+from zcore.errors import CodecError, MetadataError, UnknownCodecError
 from zcore.model.metadata import CodecSpec
 
 BYTES = CodecSpec("bytes", {"endian": "little"})
@@ -67,6 +67,94 @@ def test_unknown_codec():
     with pytest.raises(UnknownCodecError, match="'lzw'") as caught:
         CodecChain((BYTES, CodecSpec("lzw")), np.dtype("i1"), (1,))
     assert caught.value.codec == "lzw"
+
+
+@pytest.mark.parametrize("names", [
+    (), ("zstd",), ("bytes", "bytes"), ("bytes", "vlen-utf8"), ("zstd", "bytes"), ("bytes", "transpose"),
+    ("bytes", "zstd", "bytes"), ("crc32c", "bytes"), ("transpose",),
+])
+def test_kinds_that_do_not_follow_each_other(names):
+    """V3-COD-01"""
+    specs = [CodecSpec(name, {"order": [0]} if name == "transpose" else {}) for name in names]
+    with pytest.raises(MetadataError, match="expected codecs from array to array, one from array to bytes") as caught:
+        CodecChain(specs, np.dtype("i2"), (3,))
+    assert caught.value.member == "codecs" and all(name in str(caught.value) for name in names)
+
+
+@pytest.mark.parametrize(("orders", "expected"), [
+    ([[0, 1, 2]], None),
+    ([[2, 1, 0]], (2, 1, 0)),
+    ([[2, 0, 1]], (2, 0, 1)),
+    ([[2, 0, 1], [1, 2, 0]], None),
+    ([[2, 0, 1], [2, 0, 1]], (1, 2, 0)),
+    ([[1, 0, 2], [0, 2, 1]], (1, 2, 0)),
+])
+def test_transposes_are_one_order(orders, expected):
+    """V3-TRANS-02: shape (2, 3, 4) by [2, 0, 1] is (4, 2, 3)."""
+    specs = [CodecSpec("transpose", {"order": order}) for order in orders]
+    chain = CodecChain((*specs, BYTES), np.dtype("<i2"), (2, 3, 4))
+    assert chain.order == expected and chain.swap == 0 and chain.step_names == ()
+    chunk = np.arange(24, dtype="<i2").reshape(2, 3, 4)
+    moved = chunk
+    for order in orders:
+        moved = moved.transpose(order)
+    assert chain.encode(chunk) == moved.tobytes()
+    assert chain.decode(moved.tobytes()).tolist() == chunk.tolist()
+
+
+@pytest.mark.parametrize("order", ["C", "F", [0], [0, 0], [1, 2], [0, 1, 2], [-1, 0], [0.0, 1], [True, False], None])
+def test_orders_that_are_none(order):
+    """V3-TRANS-01"""
+    with pytest.raises(MetadataError, match="order|transpose"):
+        CodecChain((CodecSpec("transpose", {"order": order}), BYTES), np.dtype("<i2"), (2, 3))
+
+
+def test_no_dimensions_have_one_order():
+    """V3-TRANS-03, D3-MEM-06"""
+    chain = CodecChain((CodecSpec("transpose", {"order": []}), BYTES), np.dtype("<i2"), ())
+    assert chain.order is None and chain.decode(b"\1\0") == 1
+
+
+@pytest.mark.parametrize(("name", "configuration"), [
+    ("zstd", {"level": 23}), ("zstd", {"level": 1.0}), ("zstd", {"checksum": 1}), ("zstd", {"levels": 1}),
+    ("gzip", {"level": 10}), ("gzip", {"level": "1"}), ("gzip", {"mtime": 1}), ("crc32c", {"location": "start"}),
+    ("blosc", {"cname": "lz5"}), ("numcodecs.lz4", {"acceleration": 2**31}), ("numcodecs.bz2", {"level": 0}),
+    ("numcodecs.lzma", {"format": 4}), ("numcodecs.lzma", {"format": 3}), ("numcodecs.lzma", {"filters": [1]}),
+    ("numcodecs.crc32", {"location": "middle"}), ("numcodecs.shuffle", {"elementsize": -1}),
+])
+def test_configurations_that_are_wrong(name, configuration):
+    """V3-GZIP-01, V3-ZSTD-01, V3-BLOSC-01: when the chain is made."""
+    with pytest.raises(MetadataError, match="codecs: ") as caught:
+        CodecChain((BYTES, CodecSpec(name, configuration)), np.dtype("<i2"), (3,))
+    assert caught.value.member == "codecs"
+
+
+def test_chains_of_more_steps_than_a_program_has_run_in_python():
+    chunk = np.arange(5, dtype="<i2")
+    for n, has_program in ((8, True), (9, False)):
+        chain = CodecChain((BYTES, *[CRC] * n), chunk.dtype, (5,))
+        assert (chain.program is not None) == has_program
+        assert chain.max_encoded == 10 + 4 * n == len(chain.encode(chunk))
+        assert chain.decode(chain.encode(chunk)).tolist() == chunk.tolist()
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_item_sizes_of_several_blosc_codecs(strict):
+    """What is said of one cannot be asked of all."""
+    specs = [CodecSpec("blosc", {"cname": "lz4", "shuffle": "noshuffle", "typesize": n}) for n in (2, 3)]
+    chain = CodecChain((BYTES, *specs), np.dtype("<i2"), (40,), strict)
+    chunk = np.arange(40, dtype="<i2")
+    out = np.empty(40, "<i2")
+    chain.program.decode_bytes(chain.encode(chunk), out.view("u1"))
+    assert chain.program.itemsize == 0 and np.array_equal(out, chunk)
+
+
+def test_blosc_of_what_has_no_items_of_one_size():
+    """V3-BLOSC-03: items of bytes."""
+    chain = CodecChain((CodecSpec("vlen-bytes"), CodecSpec("blosc")), np.dtype(object), (1,))
+    assert chain.codecs[1].typesize == 1
+    specs = (CodecSpec("numcodecs.delta", {"dtype": "i8", "astype": "i2"}), BYTES, CodecSpec("blosc"))
+    assert CodecChain(specs, np.dtype("i8"), (1,)).codecs[1].typesize == 2
 
 
 @pytest.mark.parametrize("endian", ["little", "big", None])

@@ -1,4 +1,4 @@
-"""Objects that are made to harm: content far beyond the chunk's, streams that lie about themselves, odd frames.
+"""Objects that are made to harm: content far beyond the chunk, streams that lie about themselves, frames of all kinds.
 
 Each ends in an error, or in the right chunk, within the memory that the chunk alone needs.
 """

@@ -1,0 +1,103 @@
+"""Arrays of shards against NumPy: any shape, cut, chain and number of threads, on both paths."""
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zcore import config
+from zcore.errors import ZcoreError
+
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+BIG = {"name": "bytes", "configuration": {"endian": "big"}}
+CRC = {"name": "crc32c"}
+BLOSC = {"name": "blosc",
+         "configuration": {"cname": "lz4", "clevel": 1, "shuffle": "shuffle", "typesize": 2, "blocksize": 0}}
+
+
+@st.composite
+def slices(draw, length):
+    if draw(st.booleans()):
+        return slice(None, None, draw(st.sampled_from([None, -1, 2])))
+    bounds = st.none() | st.integers(-length - 1, length + 1)
+    return slice(draw(bounds), draw(bounds), draw(st.sampled_from([None, 1, 2, 3, 7, -1, -2])))
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_like_numpy(sharded, data):
+    ndim = data.draw(st.integers(0, 3))
+    shape = tuple(data.draw(st.lists(st.integers(0, 13), min_size=ndim, max_size=ndim)))
+    chunks = tuple(data.draw(st.lists(st.integers(1, 4), min_size=ndim, max_size=ndim)))
+    shards = tuple(data.draw(st.integers(1, 4)) * chunk for chunk in chunks)
+    fill = data.draw(st.sampled_from([0, 7]))
+    model = np.full(shape, fill, "<u2")
+    with tempfile.TemporaryDirectory() as folder:
+        array = sharded.create(
+            folder, shape, "<u2", shards, chunks, fill_value=fill, threads=data.draw(st.sampled_from([1, 2, 4])),
+            codecs=data.draw(st.sampled_from([[LITTLE], [LITTLE, CRC], [LITTLE, BLOSC], [LITTLE, BLOSC, CRC]])),
+            index_codecs=data.draw(st.sampled_from([[LITTLE], [BIG], [LITTLE, CRC], [BIG, CRC]])),
+            index_location=data.draw(st.sampled_from(["start", "end"])),
+            write_empty_chunks=data.draw(st.booleans()))
+        assert array.shards == shards and array.chunks == chunks
+        try:
+            for _ in range(data.draw(st.integers(1, 5))):
+                config.force_python = data.draw(st.booleans())
+                step = data.draw(st.sampled_from(["write", "write", "fill", "resize"] if ndim else ["write", "fill"]))
+                if step == "resize":
+                    new = tuple(data.draw(st.lists(st.integers(0, 13), min_size=ndim, max_size=ndim)))
+                    array.resize(new)
+                    kept = tuple(slice(min(a, b)) for a, b in zip(model.shape, new, strict=True))
+                    model, old = np.full(new, fill, "<u2"), model
+                    model[kept] = old[kept]
+                else:
+                    part = tuple(data.draw(slices(length)) for length in model.shape)
+                    values = fill if step == "fill" else np.arange(model[part].size).reshape(model[part].shape) % 19
+                    array[part] = values
+                    model[part] = values
+                config.force_python = data.draw(st.booleans())
+                np.testing.assert_array_equal(array[...], model)
+                part = tuple(data.draw(slices(length)) for length in model.shape)
+                np.testing.assert_array_equal(array[part], model[part])
+        finally:
+            config.force_python = False
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_shards_that_were_tampered_with(sharded, data):
+    """Without checksums anything may be read, but nothing else than a ZcoreError may come out; both paths agree."""
+    with tempfile.TemporaryDirectory() as folder:
+        at_start = data.draw(st.booleans())
+        array = sharded.create(folder, (8, 6), "<u2", (8, 6), (2, 3), index_codecs=[LITTLE],
+                               codecs=data.draw(st.sampled_from([[LITTLE], [LITTLE, BLOSC]])),
+                               index_location="start" if at_start else "end", threads=2)
+        array[...] = np.arange(1, 49).reshape(8, 6)
+        shard = Path(folder, "c/0/0")
+        raw = bytearray(shard.read_bytes())
+        index = 0 if at_start else len(raw) - 128
+        for _ in range(data.draw(st.integers(1, 3))):
+            word = st.sampled_from([0, 1, 12, 28, 128, len(raw) - 128, len(raw), 2**31, 2**63, 2**64 - 1, 2**64 - 12])
+            at = index + 8 * data.draw(st.integers(0, 15))
+            raw[at:at + 8] = data.draw(word | st.integers(0, 2**64 - 1)).to_bytes(8, "little")
+        raw = raw[:data.draw(st.just(len(raw)) | st.integers(0, len(raw)))]
+        part = tuple(data.draw(slices(length)) for length in (8, 6))
+        found = []
+        for force_python in (False, True):
+            shard.write_bytes(raw)
+            config.force_python = force_python
+            try:
+                outcome = array[part].tolist()
+            except ZcoreError:
+                outcome = "refused"
+            try:
+                array[1:5, 2:4] = 7
+                assert (array[1:5, 2:4] == 7).all()
+                outcome = outcome, shard.read_bytes()
+            except ZcoreError:
+                outcome = outcome, "refused"
+            finally:
+                config.force_python = False
+            found.append(outcome)
+        assert found[0] == found[1]

@@ -1,0 +1,208 @@
+"""Filters of numbers, judged by numcodecs."""
+import numcodecs
+import numpy as np
+import pytest
+
+from zcore.codecs.chain import CodecChain, codec_of
+from zcore.errors import MetadataError, UnsupportedError
+from zcore.model.metadata import CodecSpec
+
+INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
+RANDOM = np.random.default_rng(3)
+
+
+def numbers(dtype, n=1200):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        return (RANDOM.standard_normal(n) * 100).astype(dtype)
+    return RANDOM.integers(0, 256, n * dtype.itemsize, "u1").view(dtype)
+
+
+def chain_of(name, configuration, dtype, shape, endian="little"):
+    specs = CodecSpec(f"numcodecs.{name}", configuration), CodecSpec("bytes", {"endian": endian})
+    return CodecChain(specs, np.dtype(dtype), shape)
+
+
+def all_ways(chain, chunk):
+    """Return the bytes of a chunk, made in Python and, if it can be, in C, after decoding both."""
+    encoded = bytes(chain.encode(chunk))
+    decoded = chain.decode(encoded)
+    assert (decoded.dtype, decoded.shape) == (chunk.dtype, chunk.shape)
+    if chain.program is not None:
+        assert chain.program.encode_bytes(chunk.tobytes()) == encoded
+        out = bytearray(chunk.nbytes)
+        chain.program.decode_bytes(encoded, out)
+        assert out == decoded.tobytes()
+    return encoded, decoded
+
+
+@pytest.mark.parametrize("astype", [*INTEGERS, "f4", "f8"])
+@pytest.mark.parametrize("dtype", [*INTEGERS, "f4", "f8"])
+def test_delta_is_that_of_numcodecs(dtype, astype):
+    """V2-COD-06: differences wrap in the decoded type, then become numbers of the encoded one."""
+    configuration = {"dtype": f"<{dtype}", "astype": f"<{astype}"}
+    theirs = numcodecs.get_codec({"id": "delta", **configuration})
+    chunk = np.arange(1200, dtype=dtype) // 7 * 3 if "f" in dtype + astype else numbers(dtype)
+    chunk[0] = 100  # numcodecs refuses to wrap the first one, and it alone
+    chain = chain_of("delta", configuration, dtype, (30, 40))
+    is_native = ("f" in dtype + astype) == (dtype == astype) if "f" in dtype + astype else True
+    assert (chain.program is not None) == is_native
+    with np.errstate(all="ignore"):
+        expected = theirs.encode(chunk).tobytes()
+        encoded, decoded = all_ways(chain, chunk.reshape(30, 40))
+        assert encoded == expected
+        if dtype[0] == astype[0] or ("f" not in dtype + astype and "8" not in astype):
+            # Else numcodecs adds in double precision.
+            assert decoded.tobytes() == theirs.decode(expected).tobytes()
+    if np.dtype(astype).itemsize >= np.dtype(dtype).itemsize and "f" not in dtype + astype:
+        assert decoded.tobytes() == chunk.tobytes()
+
+
+@pytest.mark.parametrize("n", [1, 2, 511, 512, 513, 1024, 1025, 5000])
+@pytest.mark.parametrize("dtype", ["i2", "f8"])
+def test_delta_of_any_length(n, dtype):
+    chunk = numbers(dtype, n)
+    all_ways(chain_of("delta", {"dtype": dtype}, dtype, (n,)), chunk)
+
+
+def test_delta_keeps_minus_zero_at_the_start():
+    chunk = np.array([-0.0, 0.0, -0.0])
+    encoded, _ = all_ways(chain_of("delta", {"dtype": "f8"}, "f8", (3,)), chunk)
+    assert encoded[7] == 0x80
+
+
+@pytest.mark.parametrize(("offset", "scale"), [(0, 1), (100, 10), (-3.5, 0.25), (1000.0, 1e-2), (7, -3)])
+@pytest.mark.parametrize("astype", ["i1", "u1", "i2", "i4", "u4", "f4", "f8"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u1", "i4", "f2"])
+def test_fixedscaleoffset_is_that_of_numcodecs(dtype, astype, offset, scale):
+    """V2-COD-07: where the numbers fit, which is all that numcodecs promises."""
+    configuration = {"offset": float(offset), "scale": float(scale), "dtype": f"<{dtype}", "astype": f"<{astype}"}
+    theirs = numcodecs.get_codec({"id": "fixedscaleoffset", **configuration})
+    held = np.iinfo(astype) if astype[0] in "iu" else None
+    chunk = (np.arange(48) if held is None else np.linspace(max(held.min, -2**20), min(held.max, 2**20), 48))
+    chunk = np.clip(chunk / scale + offset, 0 if dtype == "u1" else -2**13, 200 if dtype == "u1" else 2**13)
+    chunk = chunk.astype(dtype)
+    exact = (chunk.astype("f8") - offset) * scale
+    if held is not None:
+        limit = 60_000 if dtype == "f2" else 2**40
+        chunk = chunk[(exact > max(held.min + 1, -limit)) & (exact < min(held.max - 1, limit))]
+    chain = chain_of("fixedscaleoffset", configuration, dtype, chunk.shape)
+    assert (chain.program is None) == (dtype == "f2")
+    encoded, decoded = all_ways(chain, chunk)
+    with np.errstate(all="ignore"):
+        expected = theirs.encode(chunk)
+        assert encoded == expected.tobytes()
+        assert decoded.tobytes() == theirs.decode(expected).tobytes()
+
+
+def test_fixedscaleoffset_of_numbers_that_do_not_fit():
+    """They wrap as in C; a number that no integer holds becomes 0, on every machine and in both ways."""
+    chunk = np.array([np.nan, np.inf, -np.inf, 1e300, 300, -1, 2**40 + 5.0, 2.5, 3.5])
+    chain = chain_of("fixedscaleoffset", {"offset": 0, "scale": 1, "dtype": "f8", "astype": "u1"}, "f8", (9,))
+    encoded, _ = all_ways(chain, chunk)
+    assert list(encoded) == [0, 0, 0, 0, 44, 255, 5, 2, 4]
+    chain = chain_of("fixedscaleoffset", {"offset": 0, "scale": 1, "dtype": "f8", "astype": "u8"}, "f8", (3,))
+    assert chain.decode(chain.encode(np.array([2.0**63 + 2048, -1, 7]))).tolist() == [2.0**63 + 2048, 0, 7]
+
+
+@pytest.mark.parametrize("endian", ["little", "big"])
+@pytest.mark.parametrize("dtype", ["<i4", ">i4"])
+@pytest.mark.parametrize("configured", ["<i4", ">i4", "int32"])
+def test_byte_order_is_that_of_the_array_and_of_bytes(dtype, configured, endian):
+    """V2-COD-15, V3-BYTES-01: what a filter says of byte order does not matter."""
+    chain = chain_of("delta", {"dtype": configured, "astype": configured.replace("4", "2").replace("int32", "int16")},
+                     dtype, (5,), endian)
+    encoded, decoded = all_ways(chain, np.array([5, 6, 8, 8, 700], dtype))
+    assert encoded == np.array([5, 1, 2, 0, 692], "<i2" if endian == "little" else ">i2").tobytes()
+    assert decoded.tolist() == [5, 6, 8, 8, 700]
+    assert (chain.program is not None) == (dtype == "<i4" and endian == "little") == (chain.step_names != ())
+
+
+@pytest.mark.parametrize("dtype", ["<M8[ns]", "<m8[s]", ">M8[D]"])
+def test_dates_are_seen_as_the_integers_they_are(dtype):
+    chunk = np.arange(0, 5000, 7).astype(dtype)
+    chain = chain_of("delta", {"dtype": "<i8", "astype": "<i8"}, dtype, chunk.shape)
+    encoded, decoded = all_ways(chain, chunk)
+    assert np.frombuffer(encoded, "<i8")[1:].tolist() == [7] * (chunk.size - 1)
+    assert np.array_equal(decoded, chunk)
+
+
+def test_filters_follow_each_other():
+    """Each one sees what the one before it gives; the sizes between them are known."""
+    specs = (CodecSpec("transpose", {"order": [1, 0]}),
+             CodecSpec("numcodecs.fixedscaleoffset", {"offset": 10, "scale": 100, "dtype": "f8", "astype": "i4"}),
+             CodecSpec("numcodecs.delta", {"dtype": "i4", "astype": "i2"}), CodecSpec("bytes"),
+             CodecSpec("numcodecs.shuffle", {"elementsize": 2}), CodecSpec("zstd", {"level": 1}), CodecSpec("crc32c"))
+    chain = CodecChain(specs, np.dtype("f8"), (20, 30))
+    assert chain.order == (1, 0)
+    assert chain.step_names == ("numcodecs.fixedscaleoffset", "numcodecs.delta", "numcodecs.shuffle", "zstd", "crc32c")
+    chunk = np.round(np.linspace(10, 30, 600), 2).reshape(20, 30)
+    encoded = chain.encode(chunk)
+    assert chain.program.encode_bytes(chunk.T.tobytes()) == encoded
+    assert np.allclose(chain.decode(encoded), chunk, atol=1e-9)
+    out = np.empty((30, 20))
+    chain.program.decode_bytes(encoded, out.reshape(-1).view("u1"))
+    assert np.array_equal(out.T, chain.decode(encoded))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("keepbits", [1, 3, 10])
+def test_bitround_is_that_of_numcodecs(dtype, keepbits):
+    """V3-XC-03: decoding is the identity."""
+    chunk = numbers(dtype).reshape(30, 40)
+    for name in ("bitround", "numcodecs.bitround"):
+        specs = CodecSpec(name, {"keepbits": keepbits}), CodecSpec("bytes", {"endian": "little"})
+        chain = CodecChain(specs, np.dtype(dtype), chunk.shape)
+        encoded = chain.encode(chunk)
+        assert encoded == numcodecs.BitRound(keepbits).encode(chunk).tobytes()
+        assert chain.decode(encoded).tobytes() == encoded
+
+
+def test_bitround_of_what_is_no_finite_number():
+    bits = np.array([0x7F800000, 0xFF800000, 0x7F800001, 0x7FFFFFFF, 0xFFC12345, 0x80000000, 0x7F7FFFFF], "u4")
+    chain = CodecChain((CodecSpec("bitround", {"keepbits": 3}), CodecSpec("bytes")), np.dtype("f4"), (7,))
+    encoded = np.frombuffer(chain.encode(bits.view("f4")), "u4")
+    assert encoded[:6].tolist() == bits[:6].tolist() and encoded[6] == 0x7F800000
+
+
+def test_bitround_of_complex_numbers_and_integers():
+    chain = CodecChain((CodecSpec("bitround", {"keepbits": 2}), CodecSpec("bytes")), np.dtype("c16"), (2,))
+    assert chain.decode(chain.encode(np.array([1.3 + 2.7j, -1.1j]))).tolist() == [1.25 + 2.5j, -1j]
+    chain = CodecChain((CodecSpec("bitround", {"keepbits": 2}), CodecSpec("bytes")), np.dtype("<i4"), (2,))
+    assert chain.decode(np.array([5, 6], "<i4").tobytes()).tolist() == [5, 6]
+    with pytest.raises(UnsupportedError, match="integers"):
+        chain.encode(np.array([5, 6], "<i4"))
+
+
+@pytest.mark.parametrize(("name", "configuration", "dtype", "match"), [
+    ("delta", {"dtype": "i4"}, "i2", "takes numbers of type <i4"),
+    ("delta", {"dtype": "O"}, "i4", "data type 'O'"),
+    ("delta", {"dtype": "i4,i4"}, "i8", "data type"),
+    ("delta", {"dtype": "i3"}, "i8", "data type"),
+    ("delta", {"dtype": "b1"}, "b1", "does not take numbers"),
+    ("delta", {}, "S4", "takes numbers|does not take"),
+    ("delta", {"dtype": 5}, "i4", "data type 5"),
+    ("fixedscaleoffset", {"offset": 1}, "f8", "scale"),
+    ("fixedscaleoffset", {"offset": 1, "scale": 0}, "f8", "other than 0"),
+    ("fixedscaleoffset", {"offset": float("nan"), "scale": 1}, "f8", "finite"),
+    ("fixedscaleoffset", {"offset": "1", "scale": 1}, "f8", "finite"),
+    ("fixedscaleoffset", {"offset": 1, "scale": True}, "f8", "finite"),
+    ("fixedscaleoffset", {"offset": 1, "scale": 1, "dtype": "c8"}, "c8", "does not take"),
+    ("bitround", {"keepbits": -1}, "f4", "keepbits"),
+    ("bitround", {"keepbits": 24}, "f4", "keepbits is 24, float32 has 23"),
+    ("bitround", {"keepbits": 2.0}, "f4", "keepbits"),
+    ("bitround", {"keepbits": 2}, "S4", "takes numbers"),
+])
+def test_what_a_filter_does_not_take(name, configuration, dtype, match):
+    """V3-COD-02: when the chain is made, not at the first read."""
+    with pytest.raises(MetadataError, match=match) as caught:
+        chain_of(name, configuration, dtype, (4,))
+    assert caught.value.member == "codecs"
+
+
+def test_what_documents_record():
+    codec = codec_of("numcodecs.delta", {"dtype": "<i4", "astype": "<i2"})
+    assert codec.spec() == CodecSpec("numcodecs.delta", {"dtype": "<i4", "astype": "<i2"})
+    codec = codec_of("numcodecs.fixedscaleoffset", {"offset": 1, "scale": 2.5, "astype": "|u1"})
+    assert codec.spec().configuration == {"offset": 1, "scale": 2.5, "astype": "|u1"}
+    assert codec_of("numcodecs.fixedscaleoffset", codec.spec().configuration).spec() == codec.spec()

@@ -1,0 +1,194 @@
+"""Items of varying length: the bytes that numcodecs makes of them, and damage of every kind."""
+import json
+
+import numcodecs
+import numpy as np
+import pytest
+
+from zcore.codecs.chain import CodecChain, codec_of
+from zcore.errors import ChunkError, CodecError, MetadataError, UnsupportedError
+from zcore.model.metadata import CodecSpec
+
+OBJECT = np.dtype(object)
+STRING = np.dtypes.StringDType()
+TEXT = ["a", "bé", "", "𝄞 clef", "x" * 300, "\0"]
+
+
+def objects(items, shape=None):
+    array = np.empty(len(items), object)
+    for i, item in enumerate(items):
+        array[i] = item
+    return array if shape is None else array.reshape(shape)
+
+
+def chain_of(name, dtype, shape, configuration=None, others=()):
+    return CodecChain((CodecSpec(name, configuration or {}), *others), dtype, shape)
+
+
+def test_the_bytes_of_text():
+    """V2-OBJ-04, V3-XC-01"""
+    chain = chain_of("vlen-utf8", STRING, (2,))
+    expected = bytes.fromhex("02000000 01000000 61 03000000 62c3a9")
+    assert chain.encode(np.array(["a", "bé"], STRING)) == expected
+    decoded = chain.decode(expected)
+    assert decoded.dtype == STRING and decoded.tolist() == ["a", "bé"]
+    assert (chain.program, chain.max_encoded) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["vlen-utf8", "numcodecs.vlen-utf8"])
+@pytest.mark.parametrize("dtype", [STRING, OBJECT])
+@pytest.mark.parametrize("shape", [(6,), (2, 3), (1, 6, 1)])
+def test_text_is_that_of_numcodecs(name, dtype, shape):
+    chunk = objects(TEXT, shape).astype(dtype) if dtype == STRING else objects(TEXT, shape)
+    chain = chain_of(name, dtype, shape)
+    encoded = chain.encode(chunk)
+    assert encoded == numcodecs.VLenUTF8().encode(objects(TEXT))
+    decoded = chain.decode(encoded)
+    assert (decoded.dtype, decoded.shape) == (dtype, shape) and decoded.reshape(-1).tolist() == TEXT
+
+
+@pytest.mark.parametrize("items", [[b"", b"abc", b"\0" * 1000], [b"x"], [bytearray(b"ab"), np.bytes_(b"c")]])
+def test_bytes_are_those_of_numcodecs(items):
+    """V2-OBJ-05, V3-XC-02"""
+    chain = chain_of("vlen-bytes", OBJECT, (len(items),))
+    encoded = chain.encode(objects(items))
+    assert encoded == numcodecs.VLenBytes().encode(objects([bytes(item) for item in items]))
+    assert chain.decode(encoded).tolist() == [bytes(item) for item in items]
+
+
+@pytest.mark.parametrize("dtype", ["<i4", ">u2", "<f8"])
+def test_arrays_are_those_of_numcodecs(dtype):
+    """V2-OBJ-05"""
+    items = objects([np.arange(n).astype(dtype) for n in (0, 1, 5)])
+    chain = chain_of("numcodecs.vlen-array", OBJECT, (3,), {"dtype": dtype})
+    encoded = chain.encode(items)
+    assert encoded == numcodecs.VLenArray(dtype).encode(items)
+    for ours, theirs in zip(chain.decode(encoded), items, strict=True):
+        assert ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
+    with pytest.raises(CodecError, match="item is damaged"):
+        chain.decode(encoded[:4] + b"\1\0\0\0x" + encoded[8:])
+    with pytest.raises(CodecError, match="2 dimensions"):
+        chain.encode(objects([np.zeros((2, 2))] * 3))
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 2), (1, 4), ()])
+def test_json_is_that_of_numcodecs(shape):
+    """V2-OBJ-06"""
+    items = [["a", 1, None], {"b": [True, 2.5], "a": "é"}, "", 0] if shape else [{"a": 1}]
+    chunk = objects(items, shape)
+    chain = chain_of("numcodecs.json2", OBJECT, shape)
+    encoded = chain.encode(chunk)
+    assert encoded == numcodecs.JSON().encode(chunk)
+    assert chain.decode(encoded).reshape(-1).tolist() == items
+    config = numcodecs.JSON().get_config()
+    del config["id"]
+    assert chain_of("numcodecs.json2", OBJECT, shape, config).encode(chunk) == encoded
+    assert json.loads(encoded)[-2:] == ["|O", list(shape)]
+
+
+def test_the_text_of_the_specification_is_read():
+    """V2-OBJ-06"""
+    chain = chain_of("numcodecs.json2", OBJECT, (2,))
+    assert chain.decode(rb'["a","b\u00e9","|O",[2]]').tolist() == ["a", "bé"]
+
+
+def test_none_is_an_empty_item():
+    """V2-OBJ-04"""
+    assert chain_of("vlen-utf8", OBJECT, (2,)).encode(objects([None, "a"])) == numcodecs.VLenUTF8().encode(
+        objects(["", "a"]))
+    assert chain_of("vlen-bytes", OBJECT, (1,)).decode(chain_of("vlen-bytes", OBJECT, (1,)).encode(
+        objects([None]))).tolist() == [b""]
+
+
+@pytest.mark.parametrize("others", [
+    (), (CodecSpec("zstd"),), (CodecSpec("gzip", {"level": 5}), CodecSpec("crc32c")),
+    (CodecSpec("numcodecs.lz4"), CodecSpec("blosc", {"cname": "lz4"})), (CodecSpec("numcodecs.bz2"),),
+    (CodecSpec("numcodecs.crc32"), CodecSpec("numcodecs.shuffle", {"elementsize": 1})),
+])
+def test_compressed_text(others):
+    """Nothing says how many bytes the text has; much of it is decoded all the same."""
+    for text in (["a", ""], ["word " * 3000, "b"], ["x" * 3_000_000, "y" * 70_000]):
+        chain = chain_of("vlen-utf8", STRING, (2,), others=others)
+        assert chain.decode(chain.encode(np.array(text, STRING))).tolist() == text
+
+
+def test_an_endless_text_is_not_decoded(monkeypatch):
+    """V3-COD-07: where the content has no bound of its own, there is one of zcore."""
+    monkeypatch.setattr("zcore.codecs.chain.MAX_VARYING_NBYTES", 1 << 20)
+    bomb = codec_of("zstd", {}).encode(bytes(1 << 21))
+    chain = chain_of("vlen-utf8", STRING, (2,), others=(CodecSpec("zstd"),))
+    with pytest.raises(CodecError) as caught:
+        chain.decode(bomb)
+    assert caught.value.expected == 1 << 20
+
+
+ENCODED = bytes.fromhex("02000000 01000000 61 03000000 62c3a9")
+
+
+@pytest.mark.parametrize("damaged", [
+    *[ENCODED[:n] for n in range(len(ENCODED))],
+    ENCODED + b"\0",
+    b"\3" + ENCODED[1:],
+    b"\1" + ENCODED[1:],
+    b"\xff\xff\xff\xff" + ENCODED[4:],
+    ENCODED[:4] + b"\xff\xff\xff\xff" + ENCODED[8:],
+    ENCODED[:4] + b"\2" + ENCODED[5:],
+    ENCODED[:-1] + b"\xff",
+    ENCODED[:8] + b"\xc3" + ENCODED[9:],
+], ids=lambda raw: raw.hex() or "empty")
+@pytest.mark.parametrize("dtype", [STRING, OBJECT])
+def test_damaged_text(damaged, dtype):
+    """V3-XC-01, V2-OBJ-07: count, sizes, trailing bytes and the encoding itself."""
+    with pytest.raises(CodecError) as caught:
+        chain_of("vlen-utf8", dtype, (2,)).decode(damaged)
+    assert caught.value.codec == "vlen-utf8" and caught.value.offset is not None
+
+
+def test_a_huge_chunk_of_nothing():
+    """As many items as metadata want, and none there: no memory is taken for them."""
+    chain = chain_of("vlen-bytes", OBJECT, (2**32 - 1,))
+    with pytest.raises(CodecError, match="do not fit into 4 bytes"):
+        chain.decode(b"\xff\xff\xff\xff")
+
+
+@pytest.mark.parametrize("raw", [
+    b"", b"{}", b"[]", b'["a","|O"]', b'["a","b","|O",[3]]', b'["a","b","c","|O",[2]]', b'["a","|O",[2]]',
+    b'["a","b","|O",2]', b'[["a"],["b"],"|O",[2,2]]', b'["a","b","|O",[2,2]]', b'[["a","b"],"|O",[2,2]]', b"\xff",
+    b"[" * 100_000, b'["a","b","|O",[2]',
+])
+@pytest.mark.parametrize("shape", [(2,), (2, 2)])
+def test_damaged_json(raw, shape):
+    """V2-OBJ-07"""
+    with pytest.raises(CodecError):
+        chain_of("numcodecs.json2", OBJECT, shape).decode(raw)
+
+
+@pytest.mark.parametrize(("name", "items"), [
+    ("vlen-utf8", ["a", 1]), ("vlen-utf8", [b"a", "b"]), ("vlen-bytes", ["a", b""]), ("vlen-bytes", [1, b""]),
+    ("numcodecs.json2", [1, object()]), ("numcodecs.json2", [b"", 1]), ("vlen-utf8", ["\ud800", ""]),
+])
+def test_items_of_another_type(name, items):
+    with pytest.raises(ChunkError) as caught:
+        chain_of(name, OBJECT, (2,)).encode(objects(items))
+    assert (caught.value.codec, caught.value.direction) == (name, "encode")
+
+
+@pytest.mark.parametrize(("name", "dtype"), [
+    ("vlen-utf8", "U3"), ("vlen-bytes", "S3"), ("vlen-bytes", STRING), ("vlen-utf8", "i4"),
+    ("numcodecs.json2", "f8"), ("bytes", OBJECT), ("bytes", STRING), ("packbits", OBJECT),
+])
+def test_types_that_do_not_fit(name, dtype):
+    """V3-XDT-01, V2-OBJ-01"""
+    with pytest.raises(MetadataError, match=name):
+        chain_of(name, np.dtype(dtype) if isinstance(dtype, str) else dtype, (4,))
+
+
+def test_order_of_dimensions():
+    """Items follow it, as those of numcodecs follow the order of the memory; a shape inside would contradict it."""
+    chunk = objects(["a", "b", "c", "d", "e", "f"], (2, 3))
+    transpose = CodecSpec("transpose", {"order": [1, 0]})
+    chain = CodecChain((transpose, CodecSpec("vlen-utf8")), OBJECT, (2, 3))
+    assert chain.encode(chunk) == numcodecs.VLenUTF8().encode(np.asfortranarray(chunk))
+    assert chain.decode(chain.encode(chunk)).tolist() == chunk.tolist()
+    with pytest.raises(UnsupportedError, match="json2"):
+        CodecChain((transpose, CodecSpec("numcodecs.json2")), OBJECT, (2, 3))

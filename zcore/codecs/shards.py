@@ -1,0 +1,313 @@
+"""What `sharding_indexed` makes of a shard, in Python: for any store, any inner chain, and shards in shards.
+
+Zarr v3, codec "sharding_indexed", "Binary shard format": the encoded chunks in any order, and the index, (offset,
+nbytes) of each chunk in C order, whose words are both 2**64 - 1 for a chunk of nothing but the fill value.
+
+A shard is held whole, and only those of its chunks are decoded whose elements are asked for. A changed shard is what
+the kernel would make of it: chunks that stay, as they follow each other in the old shard, then those that were encoded
+anew, in C order.
+"""
+import math
+
+import numpy as np
+
+from zcore.errors import ChunkError, CodecError, MetadataError, ShardIndexError, UnsupportedError
+from zcore.kernel.copy import is_filled
+from zcore.kernel.grid import project
+from zcore.kernel.program import Program
+from zcore.kernel.shard import ShardProgram
+
+NO_CHUNK = 2**64 - 1  # both words of an empty chunk's entry
+MAX_END = 2**63 - 1   # of a file
+MAX_CHUNKS = 2**26    # of a shard; the index has 16 bytes for each
+MIN_GAPS_NBYTES = 1 << 16
+
+
+class Shards:
+    """The shards of one array.
+
+    Parameters
+    ----------
+    codec : ShardingCodec
+    make_chain : type
+        `CodecChain`, of which this is a part.
+    dtype : numpy.dtype
+        Of the decoded chunks, stored byte order included.
+    shard_shape : tuple of int
+    fill : ndarray or None
+        Of one element, what empty chunks are made of; zero when None.
+    strict : bool
+        Of the chains.
+
+    Attributes
+    ----------
+    chain : CodecChain
+        Of a chunk.
+    program : ShardProgram or None
+        All of it in C, if it has such a form.
+    max_encoded : int or None
+        The most bytes that a shard may have: other programs leave gaps where a chunk was replaced by another one, and
+        as much room is given to these as to the chunks. None where these have no bound.
+
+    Raises
+    ------
+    MetadataError
+        The shard is not cut into chunks of that shape exactly.
+    """
+
+    def __init__(self, codec, make_chain, dtype, shard_shape, fill=None, strict=True):
+        chunk_shape = codec.chunk_shape
+        if len(chunk_shape) != len(shard_shape) or any(
+                [length % chunk for length, chunk in zip(shard_shape, chunk_shape, strict=True)]):
+            raise MetadataError(f"chunk_shape of sharding_indexed is {chunk_shape}, which does not divide the shard's "
+                                f"shape {shard_shape}", member="chunk_shape")
+        self.dtype = dtype
+        self._is_varying = dtype.kind in ("O", "T")
+        self.raw_type = dtype if self._is_varying else np.dtype((np.void, dtype.itemsize))
+        fill = np.zeros(1, dtype) if fill is None else np.ascontiguousarray(fill, dtype).reshape(1)
+        self._fill = self._raw(fill)[0]
+        self._fill_bytes = None if self._is_varying else fill.tobytes()
+        self.shard_shape = shard_shape
+        self.chunk_shape = chunk_shape
+        self.grid_shape = tuple([length // chunk for length, chunk in zip(shard_shape, chunk_shape, strict=True)])
+        self.n_chunks = math.prod(self.grid_shape)
+        if self.n_chunks > MAX_CHUNKS:
+            raise UnsupportedError(f"shards of {self.n_chunks} chunks, at most {MAX_CHUNKS} are supported",
+                                   feature="shards of more than 2**26 chunks")
+        self.chain = make_chain(codec.codecs, dtype, chunk_shape, strict, fill)
+        self.index_chain = make_chain(codec.index_codecs, np.dtype(np.uint64), (*self.grid_shape, 2), strict)
+        self.index_nbytes = self.index_chain.max_encoded
+        self.at_start = codec.index_location == "start"
+        self.max_encoded = self.program = None
+        if self.chain.max_encoded is not None:
+            self.max_encoded = 2 * self.n_chunks * self.chain.max_encoded + self.index_nbytes + MIN_GAPS_NBYTES
+        index = self.index_chain
+        if type(self.chain.program) is Program and index.program is not None and index.order is None:
+            self.program = ShardProgram(shard_shape, chunk_shape, self.chain.program,
+                                        [step.step() for step in index.codecs], turned=index.swap != 0,
+                                        at_start=self.at_start)
+
+    # whole shards: what a chain asks of the codec that makes bytes of elements
+
+    def encoded_nbytes(self, dtype, shape):
+        """Return the most bytes that a shard may have; None where that has no bound."""
+        return self.max_encoded
+
+    def decode(self, raw, dtype, shape):
+        """Return all elements of a shard."""
+        return self.read(raw, self._everything()).view(dtype).reshape(shape)
+
+    def encode(self, shard):
+        """Return the object of a shard; one of nothing but the fill value is an index alone."""
+        encoded = self.change(None, self._everything(), self._raw(shard), self.shard_shape)
+        if encoded is None:
+            return self._encode_index(np.full((self.n_chunks, 2), NO_CHUNK, np.uint64))
+        return encoded
+
+    def _everything(self):
+        return tuple([slice(0, length, 1) for length in self.shard_shape])
+
+    # parts of shards
+
+    def read(self, raw, selection):
+        """Return the selected elements, of `raw_type`.
+
+        Parameters
+        ----------
+        raw : bytes-like
+        selection : tuple of slice
+            Start, stop and step of each dimension are numbers within the shard, steps are positive.
+        """
+        index = self._read_index(raw)
+        out = np.empty([len(range(part.start, part.stop, part.step)) for part in selection], self.raw_type)
+        for coords, inside, outside in self._project(selection):
+            chunk = self._read_chunk(raw, index, coords)
+            out[outside] = self._fill if chunk is None else chunk[inside]
+        return out
+
+    def change(self, raw, selection, values, kept, keep_filled=False):
+        """Return the object of a shard after a change, or None when nothing of it is left.
+
+        Parameters
+        ----------
+        raw : bytes-like or None
+            The old shard.
+        selection, values : tuple of slice and ndarray, or None
+            The elements that are replaced, and by what.
+        kept : tuple of int
+            What of the old shard is kept, per dimension from its origin on; beyond that is the fill value.
+        keep_filled : bool
+            Store chunks that hold nothing but the fill value.
+
+        Returns
+        -------
+        bytes or None
+        """
+        old = np.full((self.n_chunks, 2), NO_CHUNK, np.uint64) if raw is None else self._read_index(raw)
+        new = np.full((self.n_chunks, 2), NO_CHUNK, np.uint64)
+        parts = []
+        end = self.index_nbytes if self.at_start else 0
+        touched = {}
+        if values is not None:
+            touched = {self._position(coords): (inside, outside) for coords, inside, outside
+                       in self._project(selection)}
+        carried = []
+        for position in np.flatnonzero((old != NO_CHUNK).any(axis=1)).tolist():
+            if position in touched:
+                continue
+            origin = [i * length for i, length in zip(self._coords(position), self.chunk_shape, strict=True)]
+            if any([i >= n for i, n in zip(origin, kept, strict=True)]):
+                continue
+            if values is None and any([i + length > n for i, length, n in zip(origin, self.chunk_shape, kept,
+                                                                              strict=True)]):
+                touched[position] = None
+            else:
+                carried.append((*self._entry(raw, old, position), position))
+        end = self._carry_over(raw, carried, new, parts, end)
+        for position in sorted(touched):
+            encoded = self._encode_chunk(raw, old, position, touched[position], values, kept, keep_filled)
+            if encoded is not None:
+                new[position] = end, len(encoded)
+                parts.append(encoded)
+                end += len(encoded)
+        if not parts and not keep_filled:
+            return None
+        index = self._encode_index(new)
+        return b"".join([index, *parts] if self.at_start else [*parts, index])
+
+    def _carry_over(self, raw, carried, new, parts, end):
+        """Copy chunks as they are stored; chunks that touch or share bytes go together."""
+        carried.sort()
+        i = 0
+        while i < len(carried):
+            low, n_bytes, _ = carried[i]
+            high = low + n_bytes
+            moved = end - low
+            while i < len(carried) and carried[i][0] <= high:
+                offset, n_bytes, position = carried[i]
+                high = max(high, offset + n_bytes)
+                new[position] = offset + moved, n_bytes
+                i += 1
+            parts.append(bytes(raw[low:high]))
+            end += high - low
+        return end
+
+    def _encode_chunk(self, raw, old, position, places, values, kept, keep_filled):
+        """Return a chunk that is changed, encoded; None when it is empty."""
+        coords = self._coords(position)
+        inside, outside = places or (None, None)
+        covers = places is not None and all([part == slice(0, length, 1) for part, length
+                                             in zip(inside, self.chunk_shape, strict=True)])
+        chunk = np.empty(self.chunk_shape, self.raw_type)
+        chunk[...] = self._fill
+        if raw is not None and not covers:
+            found = self._read_chunk(raw, old, coords)
+            if found is not None:
+                part = tuple([slice(0, max(0, n - i * length)) for i, length, n
+                              in zip(coords, self.chunk_shape, kept, strict=True)])
+                chunk[part] = found[part]
+        if places is not None:
+            chunk[inside] = values[outside]
+        if not keep_filled and self._is_filled(chunk):
+            return None
+        return bytes(self.chain.encode(chunk.view(self.dtype)))
+
+    def _read_index(self, raw):
+        """Return the entries of the index, an array of (offset, nbytes)."""
+        n_bytes = self.index_nbytes
+        if len(raw) < n_bytes:
+            raise ShardIndexError(f"shard has {len(raw)} bytes, its index alone needs {n_bytes}",
+                                  codec="sharding_indexed", direction="decode", offset=0, expected=n_bytes,
+                                  found=len(raw))
+        offset = 0 if self.at_start else len(raw) - n_bytes
+        try:
+            return self.index_chain.decode(raw[offset:offset + n_bytes]).reshape(-1, 2)
+        except ChunkError as error:
+            raise _moved(error, "shard index", offset) from error
+
+    def _encode_index(self, entries):
+        return bytes(self.index_chain.encode(entries.reshape(*self.grid_shape, 2)))
+
+    def _entry(self, raw, index, position):
+        """Return (offset, nbytes) of a chunk that is there, checked against the size of the shard."""
+        offset, n_bytes = index[position].tolist()
+        low, high = (self.index_nbytes, len(raw)) if self.at_start else (0, len(raw) - self.index_nbytes)
+        if NO_CHUNK in (offset, n_bytes):
+            other = min(offset if n_bytes == NO_CHUNK else n_bytes, MAX_END)
+            message, expected, found = (
+                f"one half of the index entry marks an empty chunk, the other half is {other}", -1, other)
+        elif offset + n_bytes > high:
+            found = min(offset + n_bytes, MAX_END)
+            message, expected = f"index entry ends at byte {found}, expected at most {high}", high
+        elif n_bytes and offset < low:
+            message, expected, found = (
+                f"index entry starts at byte {offset}, inside the index, which ends at byte {low}", low, offset)
+        else:
+            limit = self.chain.max_encoded
+            if limit is not None and n_bytes > limit:
+                raise self._error(CodecError, position, offset,
+                                  f"stored object has {n_bytes} bytes, its chunk encodes to at most {limit}", limit,
+                                  n_bytes)
+            return offset, n_bytes
+        raise self._error(ShardIndexError, position, (0 if self.at_start else high) + 16 * position, message, expected,
+                          found)
+
+    def _error(self, cls, position, offset, message, expected, found):
+        coords = self._coords(position)
+        return cls(f"inner chunk {coords}: {message}", direction="decode", offset=offset, inner_coords=coords,
+                   expected=expected, found=found)
+
+    def _read_chunk(self, raw, index, coords):
+        """Return a chunk, of `raw_type`, or None when it is empty."""
+        position = self._position(coords)
+        if (index[position] == NO_CHUNK).all():
+            return None
+        offset, n_bytes = self._entry(raw, index, position)
+        try:
+            chunk = self.chain.decode(raw[offset:offset + n_bytes])
+        except ChunkError as error:
+            raise _moved(error, f"inner chunk {coords}", offset, coords) from error
+        return self._raw(chunk)
+
+    # elements
+
+    def _raw(self, array):
+        """Return a view of an array as its elements are moved: as bytes, where they have any."""
+        return array if self._is_varying else array.view(self.raw_type)
+
+    def _is_filled(self, chunk):
+        """Whether all elements of a chunk are the fill value, byte for byte."""
+        if not self._is_varying:
+            return is_filled(chunk.reshape(-1).view(np.uint8), self._fill_bytes)
+        # Other values may be equal and not the same: numbers, arrays, containers of these.
+        return (self._fill is None or isinstance(self._fill, (str, bytes))) and all(
+            type(item) is type(self._fill) and item == self._fill for item in chunk.reshape(-1).tolist())
+
+    # geometry
+
+    def _project(self, selection):
+        counts = [len(range(part.start, part.stop, part.step)) for part in selection]
+        return project(self.shard_shape, self.chunk_shape, [part.start for part in selection],
+                       [part.step for part in selection], counts)
+
+    def _position(self, coords):
+        position = 0
+        for i, n in zip(coords, self.grid_shape, strict=True):
+            position = position * n + i
+        return position
+
+    def _coords(self, position):
+        coords = []
+        for n in reversed(self.grid_shape):
+            position, i = divmod(position, n)
+            coords.append(i)
+        return tuple(reversed(coords))
+
+
+def _moved(error, what, offset, coords=None):
+    """Return an error of a part of a shard as one of the shard."""
+    fields = {name: getattr(error, name) for name in error.fields}
+    fields["offset"] = None if fields["offset"] is None else fields["offset"] + offset
+    # Of a shard in a shard the outer one counts: its chunks are those of the array's grid.
+    fields["inner_coords"] = coords or fields["inner_coords"]
+    return type(error)(f"{what}: {error.message}", **fields)

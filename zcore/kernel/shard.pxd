@@ -1,0 +1,81 @@
+"""Shards: stored objects of many chunks, their index, and the indices that are kept between reads.
+
+Zarr v3, codec "sharding_indexed", "Binary shard format"::
+
+    chunk chunk chunk ... index        the index may stand first instead
+    index = (offset, nbytes) of each chunk of the shard, in C order; 64-bit words, then what its own codecs add
+
+Offsets count from the first byte of the shard, and an empty chunk has 2**64 - 1 twice.
+"""
+from libc.stdint cimport int64_t, uint64_t, uint8_t
+
+from zcore.kernel.fileio cimport Buffer, Identity
+from zcore.kernel.program cimport Program, Workspace
+from zcore.kernel.status cimport Status
+
+
+cdef enum:
+    N_BUCKETS = 4096
+
+cdef struct Extent:            # where the encoded bytes of a chunk lie in its shard
+    uint64_t offset            # NO_CHUNK: nowhere, all its elements are the fill value
+    int64_t n_bytes
+    int64_t i                  # which chunk
+
+cdef struct ShardIndex:        # an index that was read; whoever holds it releases it
+    Identity identity          # of the shard
+    int64_t form               # how it is stored there
+    int64_t n_words
+    int64_t n_holders
+    ShardIndex *next           # in the bucket of the cache
+    ShardIndex *newer
+    ShardIndex *older
+    uint64_t *words            # offset and size of each chunk
+
+
+# NULL when there is no memory; held once.
+cdef ShardIndex *index_new(int64_t n_words) noexcept nogil
+cdef void index_release(ShardIndex *index) noexcept nogil
+# By offset; chunks without bytes come last.
+cdef void sort_extents(Extent *extents, int64_t n) noexcept nogil
+
+
+cdef class ShardProgram:
+    cdef readonly Program program          # of a chunk
+    cdef readonly tuple chunk_shape
+    cdef readonly int64_t n_chunks         # of a shard
+    cdef readonly int64_t index_nbytes     # as stored
+    cdef readonly bint at_start
+    cdef readonly int64_t form             # tells indices of the same shard apart that are not to be mixed up
+    cdef Program index_program
+    cdef bint turned           # the words are stored in the other byte order than the machine's
+    # Reads the index of a shard of `size` bytes into 2 * n_chunks words.
+    cdef int read_index(self, int fd, int64_t size, uint64_t *words, Buffer *scratch, Workspace *work,
+                        Status *status) noexcept nogil
+    # Encodes an index, whose words may be turned on the way: its size, or -1.
+    cdef int64_t encode_index(self, uint64_t *words, Buffer *buffer, const uint8_t **encoded, Workspace *work,
+                              Status *status) noexcept nogil
+    # Takes the extent of a chunk from the index, checked against the shard's size and the longest encoding.
+    cdef int extent_of(self, const uint64_t *words, int64_t position, int64_t size, int64_t limit, Extent *extent,
+                       Status *status) noexcept nogil
+
+
+cdef class IndexCache:
+    cdef int64_t guard         # spin lock of what follows
+    cdef int64_t capacity
+    cdef int64_t trusted_age_ns
+    cdef int64_t n_bytes
+    cdef int64_t n_indices
+    cdef int64_t n_hits
+    cdef int64_t n_misses
+    cdef ShardIndex *newest
+    cdef ShardIndex *oldest
+    cdef ShardIndex *buckets[N_BUCKETS]
+    # The index kept for a shard, held once more, or NULL.
+    cdef ShardIndex *find(self, const Identity *identity, int64_t form) noexcept nogil
+    # Keeps an index unless its shard is so young that another one could have the same identity.
+    cdef void keep(self, ShardIndex *index) noexcept nogil
+    cdef void _lock(self) noexcept nogil
+    cdef void _touch(self, ShardIndex *index) noexcept nogil
+    cdef void _unlink(self, ShardIndex *index) noexcept nogil
+    cdef void _drop(self, ShardIndex *index) noexcept nogil

@@ -1,0 +1,315 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""The index of a shard: read, checked, written, and kept between reads.
+
+An index is a table of numbers out of a file, so none is used before it was compared with the file's size: a chunk
+lies between the index and the end of the shard, or behind the beginning and before the index. Chunks may overlap each
+other, as programs do that store equal chunks once. An entry is checked when it is used; the table as a whole only by
+its checksum, where its codecs have one.
+
+Compiled because one entry of it stands between a read and each chunk.
+"""
+import os
+from math import prod
+
+cimport cython
+from libc.stdint cimport INT64_MAX, UINT64_MAX
+from libc.stdlib cimport free, malloc, qsort
+
+from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_store, zc_swap_if, zc_wall_ns
+from zcore.kernel.fileio cimport buffer_reserve, object_read_at, same_identity
+from zcore.kernel.status cimport (
+    CHUNK_LONG, INNER_INDEX, INNER_NONE, OK, SHARD_END, SHARD_MARK, SHARD_SHORT, SHARD_START, Status, fail,
+)
+
+cdef extern from * nogil:
+    uint64_t __builtin_bswap64(uint64_t x)
+
+cdef enum:
+    WORD_NBYTES = 8
+    ENTRY_NBYTES = 16
+    MAX_INDEX_NBYTES = 1 << 30             # 2**26 chunks: more in one object are refused before memory is asked for
+    OVERHEAD_NBYTES = 64                   # of an index in memory, beside its structure and words
+
+
+cdef ShardIndex *index_new(int64_t n_words) noexcept nogil:
+    cdef ShardIndex *index = <ShardIndex *>malloc(sizeof(ShardIndex) + n_words * WORD_NBYTES)
+    if index != NULL:
+        index.n_words = n_words
+        index.n_holders = 1
+        index.words = <uint64_t *>(index + 1)
+    return index
+
+
+cdef void index_release(ShardIndex *index) noexcept nogil:
+    if zc_add(&index.n_holders, -1) == 1:
+        free(index)
+
+
+cdef int _compare(const void *a, const void *b) noexcept nogil:
+    cdef uint64_t x = (<const Extent *>a).offset
+    cdef uint64_t y = (<const Extent *>b).offset
+    return (x > y) - (x < y)
+
+
+cdef void sort_extents(Extent *extents, int64_t n) noexcept nogil:
+    cdef int64_t i
+    # Most writers leave the chunks in the order of the index.
+    for i in range(1, n):
+        if extents[i].offset < extents[i - 1].offset:
+            qsort(extents, <size_t>n, sizeof(Extent), _compare)
+            return
+
+
+cdef void _turn(uint64_t *words, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        words[i] = __builtin_bswap64(words[i])
+
+
+@cython.final
+cdef class ShardProgram:
+    """A chain of the one codec `sharding_indexed`, lowered to C.
+
+    Parameters
+    ----------
+    shard_shape, chunk_shape : tuple of int
+        Elements of a shard, and of the chunks in it.
+    program : Program
+        How a chunk becomes bytes.
+    index_steps : sequence of tuple
+        Of the index: steps of a `Program` whose length does not depend on what it encodes, such as ``("crc32c",)``.
+    turned : bool
+        The words of the index are stored in the other byte order than the machine's.
+    at_start : bool
+        The index is the first thing in a shard, not the last.
+
+    Raises
+    ------
+    ValueError
+        The shard is not cut into chunks exactly, or has more of them than an index may list.
+    """
+
+    def __init__(self, shard_shape, chunk_shape, Program program not None, index_steps=(), *, bint turned=False,
+                 bint at_start=False):
+        if len(shard_shape) != len(chunk_shape) or any(n % c for n, c in zip(shard_shape, chunk_shape, strict=True)):
+            raise ValueError(f"shards of shape {shard_shape} are not cut into chunks of shape {chunk_shape}")
+        n_chunks = prod(n // c for n, c in zip(shard_shape, chunk_shape, strict=True))
+        if n_chunks * ENTRY_NBYTES > MAX_INDEX_NBYTES:
+            raise ValueError(f"shards of {n_chunks} chunks, at most {MAX_INDEX_NBYTES // ENTRY_NBYTES} are supported")
+        self.chunk_shape = tuple(chunk_shape)
+        self.program = program
+        self.index_program = Program(index_steps)
+        self.n_chunks = n_chunks
+        self.index_nbytes = self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)
+        self.at_start = at_start
+        self.turned = turned
+        self.form = self.index_nbytes * 4 + at_start * 2 + turned
+
+    cdef int read_index(self, int fd, int64_t size, uint64_t *words, Buffer *scratch, Workspace *work,
+                        Status *status) noexcept nogil:
+        cdef int64_t n_bytes = self.index_nbytes
+        cdef int64_t offset = 0 if self.at_start else size - n_bytes
+        cdef int code
+        # Whatever is wrong now is wrong with the index as a whole.
+        status.inner = INNER_INDEX
+        if size < n_bytes:
+            return fail(status, SHARD_SHORT, 0, n_bytes, size)
+        code = buffer_reserve(scratch, n_bytes, status)
+        if code == OK:
+            code = object_read_at(fd, offset, n_bytes, scratch.data, status)
+        if code == OK:
+            code = self.index_program.decode(scratch.data, n_bytes, <uint8_t *>words, self.n_chunks * ENTRY_NBYTES, 1,
+                                             work, status)
+            if code != OK:
+                status.offset += offset
+        status.step = -1
+        if code != OK:
+            return code
+        status.inner = INNER_NONE
+        if self.turned:
+            _turn(words, 2 * self.n_chunks)
+        return OK
+
+    cdef int64_t encode_index(self, uint64_t *words, Buffer *buffer, const uint8_t **encoded, Workspace *work,
+                              Status *status) noexcept nogil:
+        if self.turned:
+            _turn(words, 2 * self.n_chunks)
+        return self.index_program.encode(<const uint8_t *>words, self.n_chunks * ENTRY_NBYTES, buffer, encoded, 1,
+                                         work, status)
+
+    cdef int extent_of(self, const uint64_t *words, int64_t position, int64_t size, int64_t limit, Extent *extent,
+                       Status *status) noexcept nogil:
+        cdef uint64_t offset = words[2 * position]
+        cdef uint64_t n_bytes = words[2 * position + 1]
+        cdef uint64_t low = self.index_nbytes if self.at_start else 0
+        cdef uint64_t high = size if self.at_start else size - self.index_nbytes
+        cdef int64_t entry = (0 if self.at_start else size - self.index_nbytes) + position * ENTRY_NBYTES
+        cdef int64_t found
+        cdef int code = OK
+        extent.offset = offset
+        extent.n_bytes = <int64_t>n_bytes
+        if offset == UINT64_MAX and n_bytes == UINT64_MAX:
+            extent.n_bytes = 0
+            return OK
+        if offset == UINT64_MAX or n_bytes == UINT64_MAX:
+            found = _capped(offset if n_bytes == UINT64_MAX else n_bytes)
+            code = fail(status, SHARD_MARK, entry, -1, found)
+        elif n_bytes > high or offset > high - n_bytes:
+            # Their sum may be no 64-bit number.
+            found = INT64_MAX if offset > UINT64_MAX - n_bytes else _capped(offset + n_bytes)
+            code = fail(status, SHARD_END, entry, <int64_t>high, found)
+        elif n_bytes and offset < low:
+            code = fail(status, SHARD_START, entry, <int64_t>low, <int64_t>offset)
+        elif n_bytes > <uint64_t>limit:
+            code = fail(status, CHUNK_LONG, <int64_t>offset, limit, <int64_t>n_bytes)
+        if code != OK:
+            status.inner = position
+        return code
+
+
+cdef int64_t _capped(uint64_t number) noexcept nogil:
+    return <int64_t>min(number, <uint64_t>INT64_MAX)
+
+
+@cython.final
+cdef class IndexCache:
+    """Indices of shards that have been read, each with the identity of its shard; those used last are kept.
+
+    A shard that is replaced has another identity, so an index is never used for another shard than its own. Safe among
+    threads and across a fork.
+
+    Parameters
+    ----------
+    capacity : int
+        Bytes that all indices may take.
+    trusted_age_ns : int
+        Age from which on the identity of a shard is its own: file systems count time in steps, and a younger shard
+        may be followed by another one of the same inode, size and times.
+    """
+
+    def __cinit__(self, int64_t capacity, int64_t trusted_age_ns=2_000_000_000):
+        self.capacity = capacity
+        self.trusted_age_ns = trusted_age_ns
+
+    def __dealloc__(self):
+        while self.oldest != NULL:
+            self._drop(self.oldest)
+
+    cdef void _lock(self) noexcept nogil:
+        cdef int64_t n = 0
+        while not zc_swap_if(&self.guard, 0, 1):
+            zc_back_off(n)
+            n += 1
+
+    cdef ShardIndex *find(self, const Identity *identity, int64_t form) noexcept nogil:
+        cdef ShardIndex *index
+        self._lock()
+        index = self.buckets[_bucket(identity)]
+        while index != NULL and not (index.form == form and same_identity(&index.identity, identity)):
+            index = index.next
+        if index == NULL:
+            self.n_misses += 1
+        else:
+            self.n_hits += 1
+            zc_add(&index.n_holders, 1)
+            if index != self.newest:
+                self._unlink(index)
+                self._touch(index)
+        zc_store(&self.guard, 0)
+        return index
+
+    cdef void keep(self, ShardIndex *index) noexcept nogil:
+        cdef const Identity *identity = &index.identity
+        cdef int64_t n_bytes = _kept_nbytes(index)
+        cdef int64_t age = self.trusted_age_ns
+        cdef ShardIndex *other
+        if n_bytes > self.capacity // 2 or zc_wall_ns() - max(identity.mtime_ns, identity.ctime_ns) < age:
+            return
+        self._lock()
+        other = self.buckets[_bucket(identity)]
+        while other != NULL and not (other.form == index.form and same_identity(&other.identity, identity)):
+            other = other.next
+        # Another thread may have read the same shard at the same time.
+        if other == NULL:
+            while self.n_bytes + n_bytes > self.capacity:
+                self._drop(self.oldest)
+            zc_add(&index.n_holders, 1)
+            index.next = self.buckets[_bucket(identity)]
+            self.buckets[_bucket(identity)] = index
+            self._touch(index)
+            self.n_bytes += n_bytes
+            self.n_indices += 1
+        zc_store(&self.guard, 0)
+
+    cdef void _touch(self, ShardIndex *index) noexcept nogil:
+        """Make an index that is in no row the newest one."""
+        index.newer = NULL
+        index.older = self.newest
+        if self.newest != NULL:
+            self.newest.newer = index
+        else:
+            self.oldest = index
+        self.newest = index
+
+    cdef void _unlink(self, ShardIndex *index) noexcept nogil:
+        """Take an index out of the row."""
+        if index.newer != NULL:
+            index.newer.older = index.older
+        else:
+            self.newest = index.older
+        if index.older != NULL:
+            index.older.newer = index.newer
+        else:
+            self.oldest = index.newer
+
+    cdef void _drop(self, ShardIndex *index) noexcept nogil:
+        cdef ShardIndex **place = &self.buckets[_bucket(&index.identity)]
+        while place[0] != index:
+            place = &place[0].next
+        place[0] = index.next
+        self._unlink(index)
+        self.n_bytes -= _kept_nbytes(index)
+        self.n_indices -= 1
+        index_release(index)
+
+    def clear(self):
+        """Forget all indices."""
+        with nogil:
+            self._lock()
+            while self.oldest != NULL:
+                self._drop(self.oldest)
+            zc_store(&self.guard, 0)
+
+    def info(self):
+        """Return what is kept and how often it helped: a dict of hits, misses, indices, nbytes and capacity."""
+        cdef int64_t n_hits, n_misses, n_indices, n_bytes
+        with nogil:
+            self._lock()
+            n_hits, n_misses, n_indices, n_bytes = self.n_hits, self.n_misses, self.n_indices, self.n_bytes
+            zc_store(&self.guard, 0)
+        return {"hits": n_hits, "misses": n_misses, "indices": n_indices, "nbytes": n_bytes,
+                "capacity": self.capacity}
+
+    def hold(self):
+        """Keep all threads out until `let_go`: no index is half-way in or out when a process forks."""
+        with nogil:
+            self._lock()
+
+    def let_go(self):
+        """Undo `hold`."""
+        zc_store(&self.guard, 0)
+
+
+cdef int64_t _kept_nbytes(const ShardIndex *index) noexcept nogil:
+    return index.n_words * WORD_NBYTES + <int64_t>sizeof(ShardIndex) + OVERHEAD_NBYTES
+
+
+cdef uint64_t _bucket(const Identity *identity) noexcept nogil:
+    cdef uint64_t hash = identity.inode * 0x9E3779B97F4A7C15ULL + <uint64_t>identity.ctime_ns
+    hash ^= hash >> 29
+    return (hash * 0xBF58476D1CE4E5B9ULL >> 32) % N_BUCKETS
+
+
+# All arrays of the process share it: what is kept belongs to files, not to handles.
+INDICES = IndexCache(64 << 20)
+os.register_at_fork(before=INDICES.hold, after_in_parent=INDICES.let_go, after_in_child=INDICES.let_go)

@@ -1,0 +1,335 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Reading arrays whose objects are shards: of each shard its index, and of its chunks only those that are selected.
+
+A task is a group of the selected chunks of one shard. Where there are plenty of shards a group is all of them; where
+there are few, each is several tasks, so that threads share it. The first task of a shard opens it and takes from its
+index where the selected chunks lie; the others find it open and the last one closes it. All of them read the same
+file, so a selection in a shard is of one moment however many threads bring it.
+
+Groups are cut in the order in which chunks lie in the file, and neighbours are fetched by one read.
+"""
+cimport cython
+from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+
+from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
+from zcore.kernel.copy cimport MAX_NDIM
+from zcore.kernel.fileio cimport (
+    ABSENT, Identity, buffer_reserve, object_close, object_identify, object_open, object_read_at,
+)
+from zcore.kernel.grid cimport Span, ceil_div
+from zcore.kernel.plan cimport MAX_KEY, Plan, Worker
+from zcore.kernel.read cimport ReadPlan
+from zcore.kernel.shard import INDICES
+
+from zcore.kernel.shard cimport (
+    Extent, IndexCache, ShardIndex, ShardProgram, index_new, index_release, sort_extents,
+)
+from zcore.kernel.status cimport INTERRUPTED, MISSING, NO_MEMORY, OK, fail
+
+cdef enum:
+    GROUP_NBYTES = 1 << 20     # decoded bytes of the smallest task that is worth a thread
+    GROUPS_PER_THREAD = 8      # so that threads end at about the same time
+    BATCH_NBYTES = 1 << 19     # of one read of several chunks: stays in the CPU's cache until they are decoded
+    GAP_NBYTES = 1 << 14       # reading on over so many bytes costs less than another read
+    # States of an open shard.
+    NEW = -1                   # nobody has begun to open it
+    OPENING = 0
+    READY = 1
+    GONE = 2                   # there is no such object
+    UNREADABLE = 3             # the task that opened it failed
+
+cdef struct OpenShard:
+    int64_t shard              # of the plan; -1: this place is free
+    int64_t state
+    int64_t n_left             # groups of it that are not done
+    int fd
+    int64_t n                  # chunks that are selected
+    int64_t capacity
+    Extent *extents            # of these, in the order of the file
+
+
+@cython.final
+cdef class ShardReadPlan(ReadPlan):
+    """A `ReadPlan` of an array whose objects are shards.
+
+    Parameters
+    ----------
+    shape, shard_shape : tuple of int
+        Of the array and its objects, elements.
+    program : ShardProgram
+    cache : IndexCache or None
+        Keeps the indices for the next read; by default the one that all arrays share.
+
+    Notes
+    -----
+    The other parameters are those of `Plan`; `swap` and `order` are of the inner chunks. A task of `task` and
+    `deferred` is all that is selected of a shard.
+    """
+
+    cdef ShardProgram shards
+    cdef IndexCache cache
+    cdef int64_t n_groups      # tasks of a shard
+    cdef int64_t n_places
+    cdef OpenShard *places
+    cdef int64_t n_inside      # threads in `run`
+
+    def __cinit__(self, *args, **kwargs):
+        self.places = NULL
+
+    def __init__(self, shape, shard_shape, *args, ShardProgram program, IndexCache cache=INDICES, int n_threads=1,
+                 **kwargs):
+        cdef int64_t i
+        cdef int d
+        ReadPlan.__init__(self, shape, None if program is None else program.chunk_shape, *args,
+                          program=None if program is None else program.program, shard_shape=shard_shape,
+                          n_threads=n_threads, **kwargs)
+        self.shards = program
+        self.cache = cache
+        # No shard has more of the selection than this.
+        self.task_nbytes = self.chunk_nbytes
+        for d in range(self.ndim):
+            self.task_nbytes *= min(self.axes[d].n_chunks, self.objects[d].chunk // self.axes[d].chunk)
+        self.n_groups = 1
+        if self.directory is None or self.n_tasks == 0:
+            return
+        if n_threads > 1:
+            self.n_groups = max(1, min(self.task_nbytes // GROUP_NBYTES,
+                                       ceil_div(GROUPS_PER_THREAD * n_threads, self.n_tasks)))
+        # As many as tasks can be under way, and the one whose tasks are being taken.
+        self.n_places = min(n_threads + 1, self.n_tasks)
+        self.places = <OpenShard *>calloc(self.n_places, sizeof(OpenShard))
+        if self.places == NULL:
+            raise MemoryError
+        for i in range(self.n_places):
+            self.places[i].shard = -1
+            self.places[i].fd = -1
+        self.task_nbytes //= self.n_groups
+        self.n_tasks *= self.n_groups
+
+    def __dealloc__(self):
+        cdef int64_t i
+        if self.places != NULL:
+            self._close_all()
+            for i in range(self.n_places):
+                free(self.places[i].extents)
+            free(self.places)
+
+    def task(self, int64_t task):
+        return ReadPlan.task(self, task // self.n_groups)
+
+    @property
+    def deferred(self):
+        """Tasks left to Python: a list of int."""
+        return sorted({task - task % self.n_groups for task in ReadPlan.deferred.__get__(self)})
+
+    cdef int open_worker(self, Worker *worker) noexcept nogil:
+        zc_add(&self.n_inside, 1)
+        return OK
+
+    cdef void close_worker(self, Worker *worker) noexcept nogil:
+        # Who leaves last has seen every task done, or the plan stopped and shards left open.
+        if zc_add(&self.n_inside, -1) == 1:
+            self._close_all()
+        Plan.close_worker(self, worker)
+
+    cdef void _close_all(self) noexcept nogil:
+        cdef int64_t i
+        for i in range(self.n_places):
+            if self.places[i].fd >= 0:
+                object_close(self.places[i].fd)
+                self.places[i].fd = -1
+
+    cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
+        cdef Span object[MAX_NDIM]
+        cdef int64_t group = task % self.n_groups
+        cdef OpenShard *shard
+        cdef int code
+        self.spans_of(task // self.n_groups, object)
+        shard = self._enter(task // self.n_groups, object, worker)
+        if shard == NULL:
+            return INTERRUPTED
+        if shard.state == READY:
+            code = self._read_group(shard, object, group, worker)
+        elif shard.state == UNREADABLE:
+            # One of the tasks of a shard says why.
+            code = worker.status.code if worker.status.code != OK else INTERRUPTED
+        elif self.missing_raises:
+            code = fail(&worker.status, MISSING, 0, 0, 0)
+        else:
+            if group == 0:
+                self.fill_in(object)
+            code = OK
+        self._leave(shard)
+        return code
+
+    # open shards
+
+    cdef OpenShard *_enter(self, int64_t task, const Span *object, Worker *worker) noexcept nogil:
+        """Return the shard, opened by this thread or another one; NULL when the worker has to stop."""
+        cdef OpenShard *shard
+        cdef int64_t n_waits = 0
+        while True:
+            shard = self._place_of(task)
+            if shard != NULL:
+                break
+            # A thread more than places. Those that hold them are at work, and will leave.
+            if self.poll(worker):
+                return NULL
+            zc_back_off(n_waits)
+            n_waits += 1
+        if zc_swap_if(&shard.state, NEW, OPENING):
+            zc_store(&shard.state, self._open(shard, object, worker))
+            return shard
+        while zc_load(&shard.state) == OPENING:
+            if self.poll(worker):
+                return NULL
+            zc_back_off(n_waits)
+            n_waits += 1
+        return shard
+
+    cdef OpenShard *_place_of(self, int64_t task) noexcept nogil:
+        """Return the place of a shard, a free one if it has none yet, or NULL."""
+        cdef OpenShard *free_place = NULL
+        cdef OpenShard *found = NULL
+        cdef int64_t i
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        for i in range(self.n_places):
+            if zc_load(&self.places[i].shard) == task:
+                found = &self.places[i]
+                break
+            if free_place == NULL and zc_load(&self.places[i].shard) < 0:
+                free_place = &self.places[i]
+        if found == NULL and free_place != NULL:
+            found = free_place
+            found.state = NEW
+            found.n_left = self.n_groups
+            zc_store(&found.shard, task)
+        zc_store(&self.guard, 0)
+        return found
+
+    cdef void _leave(self, OpenShard *shard) noexcept nogil:
+        if zc_add(&shard.n_left, -1) == 1:
+            if shard.fd >= 0:
+                object_close(shard.fd)
+                shard.fd = -1
+            zc_store(&shard.shard, -1)
+
+    cdef int64_t _open(self, OpenShard *shard, const Span *object, Worker *worker) noexcept nogil:
+        """Open a shard and find the selected chunks in it; returns its state."""
+        cdef char key[MAX_KEY]
+        cdef Identity identity
+        cdef ShardIndex *index = NULL
+        cdef int code
+        self.key_of(object, key)
+        shard.fd = object_open(self.dirfd, key, &worker.status)
+        if shard.fd < 0:
+            return GONE if shard.fd == ABSENT else UNREADABLE
+        code = object_identify(shard.fd, &identity, &worker.status)
+        if code != OK:
+            return GONE if code == ABSENT else UNREADABLE
+        if self.cache is not None:
+            index = self.cache.find(&identity, self.shards.form)
+        if index == NULL:
+            index = self._read_index(shard.fd, &identity, worker)
+            if index == NULL:
+                return UNREADABLE
+        code = self._find_chunks(shard, object, index.words, identity.size, worker)
+        index_release(index)
+        return READY if code == OK else UNREADABLE
+
+    cdef ShardIndex *_read_index(self, int fd, const Identity *identity, Worker *worker) noexcept nogil:
+        cdef ShardIndex *index
+        # A file that is too short for its index is refused before any memory is taken for it.
+        if identity.size < self.shards.index_nbytes:
+            self.shards.read_index(fd, identity.size, NULL, &worker.encoded, &worker.work, &worker.status)
+            return NULL
+        index = index_new(2 * self.shards.n_chunks)
+        if index == NULL:
+            fail(&worker.status, NO_MEMORY, 0, self.shards.index_nbytes, 0)
+            return NULL
+        index.identity = identity[0]
+        index.form = self.shards.form
+        if self.shards.read_index(fd, identity.size, index.words, &worker.encoded, &worker.work, &worker.status) != OK:
+            index_release(index)
+            return NULL
+        if self.cache is not None:
+            self.cache.keep(index)
+        return index
+
+    cdef int _find_chunks(self, OpenShard *shard, const Span *object, const uint64_t *words, int64_t size,
+                          Worker *worker) noexcept nogil:
+        """Note the extents of the selected chunks, in the order of the file."""
+        cdef Span spans[MAX_NDIM]
+        cdef int64_t first[MAX_NDIM]
+        cdef int64_t count[MAX_NDIM]
+        cdef int64_t limit = self.program.max_encoded(self.chunk_nbytes)
+        cdef int64_t n = self.chunks_of(object, first, count)
+        cdef int64_t i
+        cdef int64_t position
+        shard.n = n
+        if n > shard.capacity:
+            free(shard.extents)
+            shard.extents = <Extent *>malloc(n * sizeof(Extent))
+            shard.capacity = 0 if shard.extents == NULL else n
+            if shard.extents == NULL:
+                return fail(&worker.status, NO_MEMORY, 0, n * <int64_t>sizeof(Extent), 0)
+        for i in range(n):
+            position = self.chunk_of(object, first, count, i, spans)
+            shard.extents[i].i = i
+            if self.shards.extent_of(words, position, size, limit, &shard.extents[i], &worker.status) != OK:
+                return worker.status.code
+        sort_extents(shard.extents, n)
+        return OK
+
+    # the chunks of a group
+
+    cdef int _read_group(self, OpenShard *shard, const Span *object, int64_t group, Worker *worker) noexcept nogil:
+        cdef int64_t first[MAX_NDIM]
+        cdef int64_t count[MAX_NDIM]
+        cdef int64_t i = shard.n // self.n_groups * group + shard.n % self.n_groups * group // self.n_groups
+        cdef int64_t end = (shard.n // self.n_groups * (group + 1)
+                            + shard.n % self.n_groups * (group + 1) // self.n_groups)
+        cdef int code = OK
+        self.chunks_of(object, first, count)
+        while i < end and code == OK:
+            if self.poll(worker):
+                return INTERRUPTED
+            code = self._read_batch(shard, object, first, count, &i, end, worker)
+        return code
+
+    cdef int _read_batch(self, OpenShard *shard, const Span *object, const int64_t *first, const int64_t *count,
+                         int64_t *i, int64_t end, Worker *worker) noexcept nogil:
+        """Fetch neighbouring chunks by one read, from the i-th on, and take them in; moves `i` behind them."""
+        cdef Span spans[MAX_NDIM]
+        cdef Extent *extent = &shard.extents[i[0]]
+        cdef int64_t low = <int64_t>extent.offset
+        cdef int64_t high = low + extent.n_bytes
+        cdef int64_t behind
+        cdef int64_t j = i[0] + 1
+        cdef int64_t position
+        cdef int code
+        if extent.offset == UINT64_MAX:
+            self.chunk_of(object, first, count, extent.i, spans)
+            self.fill_in(spans)
+            i[0] = j
+            return OK
+        while j < end and shard.extents[j].offset != UINT64_MAX:
+            behind = max(high, <int64_t>shard.extents[j].offset + shard.extents[j].n_bytes)
+            if <int64_t>shard.extents[j].offset > high + GAP_NBYTES or behind - low > BATCH_NBYTES:
+                break
+            high = behind
+            j += 1
+        code = buffer_reserve(&worker.encoded, high - low, &worker.status)
+        if code == OK:
+            code = object_read_at(shard.fd, low, high - low, worker.encoded.data, &worker.status)
+        while i[0] < j and code == OK:
+            extent = &shard.extents[i[0]]
+            position = self.chunk_of(object, first, count, extent.i, spans)
+            code = self.take_in(worker.encoded.data + (<int64_t>extent.offset - low), extent.n_bytes, spans, worker)
+            if code != OK:
+                worker.status.inner = position
+                worker.status.offset += <int64_t>extent.offset
+            i[0] += 1
+        return code

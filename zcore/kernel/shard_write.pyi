@@ -1,0 +1,11 @@
+from typing import Any, final
+
+from zcore.kernel.shard import ShardProgram
+from zcore.kernel.write import WritePlan
+
+@final
+class ShardWritePlan(WritePlan):
+    def __init__(
+        self, shape: tuple[int, ...], shard_shape: tuple[int, ...], *args: Any, program: ShardProgram | None,
+        **kwargs: Any,
+    ) -> None: ...
