@@ -2,11 +2,9 @@
 
 Warnings are errors and `slow` is left out by default; both are said in pyproject.toml.
 """
-import json
 from types import SimpleNamespace
 
 import hypothesis
-import numpy as np
 import pytest
 
 # Derandomized: a run is a fact about the tree, not about the day. Without deadline: no test measures time.
@@ -21,49 +19,13 @@ def pytest_ignore_collect(collection_path):
     return None
 
 
-class ShardFormat:
-    """A format that writes down what its caller has put together: arrays of any chain, without a format's rules."""
-
-    name = "test"
-    array_document = "array.json"
-    attributes_document = "attributes.json"
-    chunk_directory = "c"
-
-    @staticmethod
-    def render_array(metadata):
-        return json.dumps({
-            "shape": metadata.shape, "dtype": metadata.dtype.str, "chunk_shape": metadata.chunk_shape,
-            "fill": metadata.fill_bytes.hex(), "separator": metadata.chunk_keys.separator,
-            "codecs": [(spec.name, spec.configuration) for spec in metadata.codecs]}).encode()
-
-    @staticmethod
-    def parse_array(raw, path):
-        from zcore.model.chunk_keys import ChunkKeyEncoding
-        from zcore.model.metadata import ArrayMetadata, CodecSpec
-
-        members = json.loads(raw)
-        dtype = np.dtype(members["dtype"])
-        fill = bytes.fromhex(members["fill"])
-        return ArrayMetadata(members["shape"], dtype, members["chunk_shape"],
-                             ChunkKeyEncoding("c", separator=members["separator"]),
-                             [CodecSpec(*codec) for codec in members["codecs"]],
-                             np.frombuffer(fill, dtype)[0], fill)
-
-    @staticmethod
-    def parse_attributes(raw, path):
-        return {} if raw is None else json.loads(raw)
-
-    @staticmethod
-    def render_attributes(attributes):
-        return json.dumps(attributes).encode()
-
-
 @pytest.fixture(scope="session")
 def sharded():
-    """Arrays of shards, without a format that documents them: `create` and `open`, which return an `Array`."""
+    """Arrays of shards with any codecs around and in them: `create` and `open`, which return an `Array`."""
     from zcore import lifecycle
     from zcore.arrays import Array
     from zcore.engine import Binding
+    from zcore.formats import zarr_v3
     from zcore.model.chunk_keys import ChunkKeyEncoding
     from zcore.model.metadata import ArrayMetadata, CodecSpec
     from zcore.options import Options
@@ -83,12 +45,12 @@ def sharded():
         configuration = {"chunk_shape": list(chunks), "codecs": list(codecs), "index_codecs": list(index_codecs),
                          "index_location": index_location}
         metadata = ArrayMetadata(
-            shape, dtype, shards, ChunkKeyEncoding("c", separator="/"),
-            (*before, CodecSpec("sharding_indexed", configuration), *after), fill_value)
-        return Array(lifecycle.create(store_of(place), "", ShardFormat, metadata, None, options_of(**options),
+            shape, dtype, shards, ChunkKeyEncoding.v3(),
+            (*before, CodecSpec("sharding_indexed", configuration), *after), fill_value, attributes={})
+        return Array(lifecycle.create(store_of(place), "", zarr_v3, metadata, None, options_of(**options),
                                       overwrite=True))
 
     def open(place, **options):
-        return Array(Binding(store_of(place), "", ShardFormat, options_of(**options)))
+        return Array(Binding(store_of(place), "", zarr_v3, options_of(**options)))
 
     return SimpleNamespace(create=create, open=open)

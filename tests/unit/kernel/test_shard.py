@@ -83,7 +83,7 @@ def test_a_shard_without_dimensions(sharded, tmp_path, path):
     array = sharded.create(tmp_path, (), "<i4", (), ())
     assert array[()] == 0
     array[...] = 7
-    assert (tmp_path / "c/0").read_bytes() == struct.pack("<i", 7) + index_of((0, 4))
+    assert (tmp_path / "c").read_bytes() == struct.pack("<i", 7) + index_of((0, 4))
     assert array[()] == 7
 
 
@@ -248,7 +248,7 @@ def test_entries_that_lie(sharded, tmp_path, path, entry, error, message):
         with pytest.raises(error, match=message) as caught:
             use()
         assert caught.value.inner_coords == (2, 0) and caught.value.key == "c/0/0"
-        assert str(caught.value).startswith("c/0/0: inner chunk (2, 0): ")
+        assert caught.value.message.startswith("c/0/0: inner chunk (2, 0): ")
     assert array[:2].tolist() == [[0, 0], [0, 0]] and array[3].tolist() == [9, 9]
     assert (tmp_path / "c/0/0").read_bytes() == raw
 
