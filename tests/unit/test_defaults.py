@@ -37,8 +37,6 @@ def test_attributes_take_scalars_of_numpy(tmp_path):
 
 
 def test_messages_say_what_to_do(tmp_path):
-    with pytest.raises(zcore.UnsupportedError, match="pass zarr_format=3 or 2 or 'zmeta'"):
-        zcore.open(tmp_path, mode="w", shape=3, dtype="i4", zarr_format=4)
     with pytest.raises(zcore.NodeNotFoundError, match="holds no node"):
         zcore.open(tmp_path)
     with pytest.raises(zcore.NodeNotFoundError, match="does not exist"):
