@@ -423,6 +423,6 @@ def _read_whole(values):
 
 
 def _reopen(store, path, format_name, keywords):
-    from zcore.formats import FORMATS
+    from zcore.formats import format_of
 
-    return Array(Binding(store, path, FORMATS[format_name], Options(**keywords)))
+    return Array(Binding(store, path, format_of(format_name), Options(**keywords)))

@@ -3,7 +3,7 @@ import os
 from itertools import count
 
 from zcore.errors import NodeNotFoundError, ReadOnlyError, ZcoreError
-from zcore.formats.json_documents import MAX_NBYTES
+from zcore.formats import MAX_NBYTES
 from zcore.model.metadata import GroupMetadata
 from zcore.stores.keys import prefix_of
 from zcore.views import view_of

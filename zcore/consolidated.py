@@ -8,7 +8,7 @@ import os
 from zcore import nodes
 from zcore.binding import GroupBinding
 from zcore.errors import MetadataError, NodeNotFoundError, UnsupportedError
-from zcore.formats import FORMATS
+from zcore.formats import NODE_DOCUMENTS
 from zcore.options import Options
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import prefix_of
@@ -70,18 +70,18 @@ def drop(store, path, *, itself=False):
     itself : bool
         The node's own documents change: a copy beside them that repeats them is dropped, too.
     """
-    for place, group, is_above in _groups_at_and_above(store, path):
-        for format in FORMATS.values():
-            if format.consolidated_document is not None:
-                if (is_above or itself) and place.exists(prefix_of(group) + format.consolidated_document):
-                    place.erase(prefix_of(group) + format.consolidated_document)
-            elif is_above and format.group_document is not None:
-                _drop_inline(place, group, format)
+    for place, group, is_above in _nodes_at_and_above(store, path):
+        for node in nodes.standing(place, group):
+            if node.format.consolidated_document is not None:
+                if is_above or itself:
+                    place.erase(prefix_of(group) + node.format.consolidated_document)
+            elif is_above and node.document == node.format.group_document:
+                _drop_inline(node)
 
 
-def _drop_inline(store, path, format):
+def _drop_inline(node):
     try:
-        binding = GroupBinding(store, path, format, Options())
+        binding = GroupBinding(node.store, node.path, node.format, Options())
         if binding.metadata.consolidated is None:
             return
         with binding.exclusive() as exclusive:
@@ -91,15 +91,14 @@ def _drop_inline(store, path, format):
         pass
 
 
-def _groups_at_and_above(store, path):
+def _nodes_at_and_above(store, path):
     """Yield (store, path of a node, whether it is above) from the node at `path` up, beyond the store's root."""
     yield store, path, False
     while path:
         path = path.rpartition("/")[0]
         yield store, path, True
     base = store.native_path
-    documents = [name for format in FORMATS.values() if format.group_document is not None
-                 for name in format.node_documents]
+    documents = [document for documents in NODE_DOCUMENTS.values() for document in documents]
     while base is not None and os.path.dirname(base) != base:
         base = os.path.dirname(base)
         if not any(os.path.lexists(os.path.join(base, name)) for name in documents):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from zcore import blosc, lifecycle, nodes
 from zcore.codecs.chain import codec_of
 from zcore.errors import UnsupportedError, ZcoreError
-from zcore.formats import FORMATS, check_format
+from zcore.formats import format_of
 from zcore.options import as_bool
 
 # Keywords of a new array whose default leaves the choice to the format, and is not passed on.
@@ -30,8 +30,7 @@ def create_array(store, path, options, *, shape, dtype, chunks="auto", fill_valu
         settings["checksum"] = as_bool(settings["checksum"], "checksum")
     settings = {name: value for name, value in settings.items()
                 if type(value) is not type(_LEFT_OPEN[name]) or value != _LEFT_OPEN[name]}
-    check_format(zarr_format)
-    format = FORMATS[zarr_format]
+    format = format_of(zarr_format)
     attributes = _checked(attributes)
     overwrite = as_bool(overwrite, "overwrite")
     nodes.check_replaceable(store, path)
@@ -46,8 +45,7 @@ def create_array(store, path, options, *, shape, dtype, chunks="auto", fill_valu
 
 def create_group(store, path, options, *, zarr_format=3, attributes=None, overwrite=False):
     """Create a group and return its `GroupBinding`; see `zcore.create_group`."""
-    check_format(zarr_format)
-    format = FORMATS[zarr_format]
+    format = format_of(zarr_format)
     if format.group_document is None:
         raise UnsupportedError(f"the format {zarr_format!r} has no groups", feature=f"groups of {zarr_format}")
     attributes = _checked(attributes)

@@ -5,7 +5,7 @@ from zcore.attributes import Attributes
 from zcore.binding import GroupBinding
 from zcore.engine import Binding
 from zcore.errors import NodeExistsError, NodeNotFoundError
-from zcore.formats import FORMATS
+from zcore.formats import format_of
 from zcore.model.metadata import ArrayMetadata
 from zcore.options import Options
 from zcore.stores.keys import prefix_of
@@ -297,4 +297,4 @@ def _branches(group, max_depth, indent=""):
 
 
 def _reopen(store, path, format_name, keywords):
-    return Group(GroupBinding(store, path, FORMATS[format_name], Options(**keywords)))
+    return Group(GroupBinding(store, path, format_of(format_name), Options(**keywords)))

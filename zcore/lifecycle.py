@@ -17,7 +17,7 @@ from zcore import consolidated, nodes
 from zcore.binding import GroupBinding
 from zcore.engine import Binding, stored_chunks
 from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError
-from zcore.formats.json_documents import MAX_NBYTES
+from zcore.formats import MAX_NBYTES
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.place import hold_place
 from zcore.selection import Box, whole

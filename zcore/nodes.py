@@ -15,8 +15,7 @@ from zcore.errors import (
     UnsupportedError,
     ZcoreError,
 )
-from zcore.formats import FORMATS
-from zcore.formats.json_documents import MAX_NBYTES
+from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.metadata import ArrayMetadata, check_shape
 from zcore.stores.base import Store
@@ -24,11 +23,11 @@ from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import check_path, prefix_of
 from zcore.views import view_of
 
-# Which document makes a directory a node of which format; the first one that is there counts. Without a module: of a
-# format that this version does not read.
-_Kind = namedtuple("_Kind", ("document", "name", "format"))
-_KINDS = (*[_Kind(document, name, format) for name, format in FORMATS.items() for document in format.node_documents],
-          _Kind("meta", "Zarr v1", None))
+# Which document makes a directory a node of which format; the first one that is there counts. The last one is of a
+# format that zcore does not read.
+_Kind = namedtuple("_Kind", ("document", "name"))
+_OTHER = _Kind("meta", "Zarr v1")
+_KINDS = (*[_Kind(document, name) for name, documents in NODE_DOCUMENTS.items() for document in documents], _OTHER)
 
 
 def store_of(place, read_only, fsync, check_base=True):
@@ -77,7 +76,7 @@ def find(store, path, zarr_format, options):
     """
     kinds = _KINDS
     if zarr_format is not None:
-        kinds = [kind for kind in _KINDS if kind.format is None or kind.name == zarr_format]
+        kinds = [kind for kind in _KINDS if kind is _OTHER or kind.name == zarr_format]
     prefix = prefix_of(path)
     # One byte more than a document may have: the format refuses it, whatever the size of the file.
     try:
@@ -86,15 +85,16 @@ def find(store, path, zarr_format, options):
             return None
         i, raw, identity = found
         kind = kinds[i]
-        if kind.format is None:
+        if kind is _OTHER:
             raise UnsupportedError(f"{store.describe(path)} is a {kind.name} node, which this version does not read",
                                    feature=kind.name)
-        view = view_of(kind.format, kind.document, raw, identity, path, options.strict, 0)
+        format = format_of(kind.name)
+        view = view_of(format, kind.document, raw, identity, path, options.strict, 0)
     except ZcoreError as error:
         error.locate(store.describe(path))
         raise
     bind = Binding if type(view.metadata) is ArrayMetadata else GroupBinding
-    return bind(store, path, kind.format, options, view)
+    return bind(store, path, format, options, view)
 
 
 class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
@@ -112,8 +112,8 @@ class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
 def standing(store, path):
     """Return a list of all documents that make `path` a node."""
     prefix = prefix_of(path)
-    return [Standing(store, path, kind.format, kind.document) for kind in _KINDS
-            if kind.format is not None and store.exists(prefix + kind.document)]
+    return [Standing(store, path, format_of(kind.name), kind.document) for kind in _KINDS
+            if kind is not _OTHER and store.exists(prefix + kind.document)]
 
 
 def children(store, path):
@@ -125,11 +125,9 @@ def children(store, path):
 
 def check_replaceable(store, path):
     """Raise NodeExistsError when at `path` stands a node of a format that this version does not know to replace."""
-    prefix = prefix_of(path)
-    for kind in _KINDS:
-        if kind.format is None and store.exists(prefix + kind.document):
-            raise NodeExistsError(f"{store.describe(path)} holds a {kind.name} node ({kind.document}), which this "
-                                  "version does not replace", path=path)
+    if store.exists(prefix_of(path) + _OTHER.document):
+        raise NodeExistsError(f"{store.describe(path)} holds a {_OTHER.name} node ({_OTHER.document}), which this "
+                              "version does not replace", path=path)
 
 
 def not_found(store, path, zarr_format, options, what="array"):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.formats import FORMATS
+from zcore.formats import NAMES, format_of
 
-WITH_GROUPS = [name for name, format in FORMATS.items() if format.group_document is not None]
+WITH_GROUPS = [name for name in NAMES if format_of(name).group_document is not None]
 
 
 @pytest.fixture(params=["directory", "memory"])

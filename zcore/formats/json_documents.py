@@ -12,9 +12,9 @@ import re
 import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError
+from zcore.formats import MAX_NBYTES
 
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
-MAX_NBYTES = 2**24  # of a document; JSON takes some twenty times as much when parsed
 
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # the last one may lack its end
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))

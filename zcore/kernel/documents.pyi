@@ -1,5 +1,5 @@
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 def read_first(
-    paths: Iterable[bytes], limit: int
+    paths: Sequence[bytes], limit: int
 ) -> tuple[int, bytes, tuple[int, int, int, int, int]] | None: ...

@@ -14,7 +14,7 @@ from posix.unistd cimport close, fsync, pread, pwrite
 
 from zcore.kernel.status cimport (
     CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, Status, fail,
-    fail_errno, status_clear,
+    fail_errno,
 )
 
 cdef extern from *:
@@ -151,6 +151,14 @@ cdef int identify_name(int dirfd, const char *name, Identity *identity) noexcept
 
 
 cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil:
+    cdef int fd = object_try_open(dirfd, name, status)
+    if fd == ABSENT and leads_nowhere(dirfd, name):
+        fail_errno(status, IO_OPEN, ENOENT)
+        return FAILED
+    return fd
+
+
+cdef int object_try_open(int dirfd, const char *name, Status *status) noexcept nogil:
     cdef int fd
     while True:
         # O_NONBLOCK: a FIFO in a chunk's place must not hang the reader. Regular files ignore it.
@@ -159,17 +167,14 @@ cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil
             return fd
         if errno == EINTR:
             continue
-        if errno == ENOTDIR:
+        if errno == ENOENT or errno == ENOTDIR:
             return ABSENT
         fail_errno(status, IO_OPEN, errno)
-        if errno != ENOENT or _leads_nowhere(dirfd, name):
-            return FAILED
-        status_clear(status)
-        return ABSENT
+        return FAILED
 
 
-cdef bint _leads_nowhere(int dirfd, const char *name) noexcept nogil:
-    """Whether `name`, which could not be found (ENOENT), goes through a symbolic link: something is out of reach.
+cdef bint leads_nowhere(int dirfd, const char *name) noexcept nogil:
+    """Whether `name`, which could not be found, goes through a symbolic link: something is out of reach.
 
     A disk that is not mounted or content that was dropped is no absent object, which would read as the fill value.
     """

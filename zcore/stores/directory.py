@@ -147,7 +147,7 @@ class DirectoryStore(Store):
         if self.confined or self._ignores_case is True:
             return super().get_first(keys, limit)
         try:
-            found = read_first((os.fsencode(self._file_of(key)) for key in keys), limit)
+            found = read_first([os.fsencode(self._file_of(key)) for key in keys], limit)
         except OSError as exc:
             raise self._fault(exc, "read", next(key for key in keys if self._file_of(key) == exc.filename)) from exc
         if found is None:
