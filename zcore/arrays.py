@@ -101,8 +101,16 @@ class Array:
 
     @property
     def order(self):
-        """Order of the elements in a chunk: ``"C"``."""
-        return "C"
+        """Order of the elements in a chunk: ``"C"``, ``"F"`` where the dimensions are reversed, None for any other."""
+        order = self._binding.chain.order
+        if order is None:
+            return "C"
+        return "F" if tuple(order) == tuple(range(self.ndim))[::-1] else None
+
+    @property
+    def dimension_names(self):
+        """A str or None for each dimension; None for an array without names."""
+        return self._binding.metadata.dimension_names
 
     @property
     def codecs(self):

@@ -559,3 +559,17 @@ def test_any_number_of_threads(store, threads):
     a = make(store, (40, 40), (4, 4), model=np.arange(1600).reshape(40, 40), threads=threads)
     assert type(a.threads) is int and a.threads == threads
     assert (a[...] == np.arange(1600).reshape(40, 40)).all()
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_order_and_names_of_dimensions(zarr_format):
+    make_array = zcore.open_group(zcore.MemoryStore(), mode="w", zarr_format=zarr_format).create_array
+    values = np.arange(60).reshape(3, 4, 5)
+    for order in "CF":
+        a = make_array(order, shape=values.shape, chunks=(2, 3, 4), dtype="i2", order=order)
+        a[...] = values
+        assert a.order == order and (a[...] == values).all() and a.dimension_names is None
+    if zarr_format == 3:
+        assert make_array("n", shape=(3, 4), dtype="i2", dimension_names=("y", None)).dimension_names == ("y", None)
+        chain = [{"name": "transpose", "configuration": {"order": [1, 0, 2]}}, {"name": "bytes"}]
+        assert make_array("t", shape=values.shape, dtype="i1", codecs=chain).order is None
