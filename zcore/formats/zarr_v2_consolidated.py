@@ -8,59 +8,14 @@ The copies may be older than the documents. Reference sets in Parquet have the s
 but with `record_size`; some old writers put each document in as a string.
 """
 import warnings
-from bisect import bisect_left
-from collections.abc import Mapping
 
+from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import Document
-from zcore.model.metadata import ArrayMetadata, GroupMetadata
+from zcore.model.metadata import ArrayMetadata
 
 FORMAT = 1
 GROUP_MEMBERS = {"zarr_format": 2}  # of a `.zgroup` document, all that it has
 _ARRAY, _GROUP, _ATTRIBUTES = ".zarray", ".zgroup", ".zattrs"
-
-
-class Consolidated(Mapping):
-    """The nodes below a group: `ArrayMetadata` and `GroupMetadata` by their path relative to it.
-
-    A group in it holds in turn, as its `consolidated`, what lies below that group. Asking for a node raises
-    MetadataError or UnsupportedError as opening it would.
-    """
-
-    __slots__ = ("_node", "_documents", "_paths", "_prefix", "_start", "_stop")
-
-    def __init__(self, node, documents, paths, prefix=""):
-        self._node = node  # makes metadata of the documents at a path
-        self._documents = documents
-        self._paths = paths  # all of them, sorted: what lies below a group is a range
-        self._prefix = prefix
-        self._start = bisect_left(paths, prefix or "\0")
-        self._stop = bisect_left(paths, prefix[:-1] + "0") if prefix else len(paths)  # "0" comes right after "/"
-
-    def __len__(self):
-        return self._stop - self._start
-
-    def __iter__(self):
-        skipped = len(self._prefix)
-        return (path[skipped:] for path in self._paths[self._start:self._stop])
-
-    def __contains__(self, path):
-        return type(path) is str and path != "" and self._prefix + path in self._documents
-
-    def __getitem__(self, path):
-        if path not in self:
-            raise KeyError(path)
-        full = self._prefix + path
-        node = self._node(full)
-        if type(node) is GroupMetadata:
-            node = node.replace(consolidated=Consolidated(self._node, self._documents, self._paths, full + "/"))
-        return node
-
-    def documents(self, path):
-        """Return the members of a node's documents by their names, unparsed."""
-        return self._documents[self._prefix + path]
-
-    def __repr__(self):
-        return f"Consolidated({list(self)!r:.200})"
 
 
 def parse(document, parse_array, parse_group):
@@ -106,7 +61,7 @@ def parse(document, parse_array, parse_group):
 
     if _GROUP not in documents.get("", {}):
         raise document.error("metadata", "expected the document '.zgroup' of the group itself, found none")
-    return node("").replace(consolidated=Consolidated(node, documents, sorted(documents)))
+    return node("").replace(consolidated=ConsolidatedNodes(documents, node))
 
 
 def _inner(outer, path, found, name):
@@ -133,7 +88,7 @@ def members_of(metadata, array_members):
     nodes = metadata.consolidated or {}
     _put(copies, "", metadata, array_members)
     for path in nodes:
-        if isinstance(nodes, Consolidated):
+        if isinstance(nodes, ConsolidatedNodes):
             copies |= {f"{path}/{name}": members for name, members in nodes.documents(path).items()}
         else:
             _put(copies, path + "/", nodes[path], array_members)

@@ -9,67 +9,16 @@ in the list of the outermost group, whatever their own says. A node is parsed wh
 zcore cannot read spoils no other.
 """
 import warnings
-from bisect import bisect_left
-from collections.abc import Mapping
 
+from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import Document
-from zcore.model.metadata import GroupMetadata
 
 _MEMBER = "consolidated_metadata"
 _EMPTY = {"kind": "inline", "must_understand": False, "metadata": {}}
 
 
-class Consolidated(Mapping):
-    """The nodes below a group: `ArrayMetadata` and `GroupMetadata` by their path relative to it.
-
-    A group in it holds in turn, as its `consolidated`, what lies below that group. Asking for a node raises
-    MetadataError or UnsupportedError as opening it would.
-    """
-
-    __slots__ = ("_outer", "_parse", "_paths", "_start", "_stop", "_prefix")
-
-    def __init__(self, outer, parse, paths, prefix=""):
-        self._outer = outer
-        self._parse = parse
-        self._paths = paths  # all of them, sorted: what lies below a group is a range
-        self._prefix = prefix
-        self._start = bisect_left(paths, prefix)
-        self._stop = bisect_left(paths, prefix[:-1] + "0") if prefix else len(paths)  # "0" comes right after "/"
-
-    def __len__(self):
-        return self._stop - self._start
-
-    def __iter__(self):
-        skipped = len(self._prefix)
-        return (path[skipped:] for path in self._paths[self._start:self._stop])
-
-    def __contains__(self, path):
-        return type(path) is str and self._prefix + path in self._documents()
-
-    def __getitem__(self, path):
-        full = self._prefix + path
-        members = self._documents()[full]
-        document = Document.within(self._outer, members, f"{_MEMBER}.metadata.{full}")
-        if document.has_constants:
-            document.refuse_constants(("attributes", _MEMBER))
-        node = self._parse(document)
-        if type(node) is GroupMetadata:
-            node = node.replace(consolidated=Consolidated(self._outer, self._parse, self._paths, full + "/"))
-        return node
-
-    def _documents(self):
-        return self._outer.members[_MEMBER]["metadata"]
-
-    def document(self, path):
-        """Return the members of a node's document, unparsed."""
-        return self._documents()[self._prefix + path]
-
-    def __repr__(self):
-        return f"Consolidated({list(self)!r:.200})"
-
-
 def parse_consolidated(document, parse):
-    """Return the `Consolidated` of a group's document, None if it has none.
+    """Return the `ConsolidatedNodes` of a group's document, None if it has none.
 
     Parameters
     ----------
@@ -100,7 +49,14 @@ def parse_consolidated(document, parse):
         if mistake is not None:
             warnings.warn(f"{document.where()}: member {_MEMBER!r} is not used: {mistake}", stacklevel=2)
             return None
-    return Consolidated(document, parse, sorted(nodes))
+
+    def node(path):
+        inner = Document.within(document, nodes[path], f"{_MEMBER}.metadata.{path}")
+        if inner.has_constants:
+            inner.refuse_constants(("attributes", _MEMBER))
+        return parse(inner)
+
+    return ConsolidatedNodes(nodes, node)
 
 
 def _mistake(path, members, nodes):
@@ -126,10 +82,10 @@ def render_consolidated(nodes, members_of):
     members_of : callable
         Returns the members of the document of one node.
     """
-    known = isinstance(nodes, Consolidated)
+    known = isinstance(nodes, ConsolidatedNodes)
     documents = {}
     for path in sorted(nodes, key=_depth_and_name):
-        members = dict(nodes.document(path) if known else members_of(nodes[path]))
+        members = dict(nodes.documents(path) if known else members_of(nodes[path]))
         if members["node_type"] == "group":
             members[_MEMBER] = _EMPTY
         documents[path] = members

@@ -1,0 +1,63 @@
+"""The nodes that consolidated metadata list, as a mapping: what is the same however a format writes the copy down."""
+from bisect import bisect_left
+from collections.abc import Mapping
+
+from zcore.model.metadata import GroupMetadata
+
+
+class ConsolidatedNodes(Mapping):
+    """The nodes below a group: `ArrayMetadata` and `GroupMetadata` by their path relative to it.
+
+    A group in it holds in turn, as its `consolidated`, what lies below that group. Asking for a node raises
+    MetadataError or UnsupportedError as opening it would.
+
+    Parameters
+    ----------
+    documents : dict
+        What the copy has of each node, by its path relative to the outermost group.
+    parse : callable
+        ``parse(path)`` makes metadata of that.
+    paths : list of str, optional
+        The sorted keys of `documents`, where they are known.
+    prefix : str
+        Of the group in the outermost one.
+    """
+
+    __slots__ = ("_documents", "_parse", "_paths", "_prefix", "_start", "_stop")
+
+    def __init__(self, documents, parse, paths=None, prefix=""):
+        # Sorted: what lies below a group is a range.
+        paths = sorted(documents) if paths is None else paths
+        self._documents = documents
+        self._parse = parse
+        self._paths = paths
+        self._prefix = prefix
+        # The group itself, whose path is empty, is not below it.
+        self._start = bisect_left(paths, prefix or "\0")
+        self._stop = bisect_left(paths, prefix[:-1] + "0") if prefix else len(paths)  # "0" comes right after "/"
+
+    def __len__(self):
+        return self._stop - self._start
+
+    def __iter__(self):
+        skipped = len(self._prefix)
+        return (path[skipped:] for path in self._paths[self._start:self._stop])
+
+    def __contains__(self, path):
+        return type(path) is str and path != "" and self._prefix + path in self._documents
+
+    def __getitem__(self, path):
+        if path not in self:
+            raise KeyError(path)
+        full = self._prefix + path
+        node = self._parse(full)
+        if type(node) is GroupMetadata:
+            node = node.replace(consolidated=ConsolidatedNodes(self._documents, self._parse, self._paths, full + "/"))
+        return node
+
+    def documents(self, path):
+        """Return what the copy has of a node, unparsed."""
+        return self._documents[self._prefix + path]
+
+    def __repr__(self):
+        return f"ConsolidatedNodes({list(self)!r:.200})"
