@@ -8,6 +8,7 @@ The copies may be older than the documents. Reference sets in Parquet have the s
 but with `record_size`; some old writers put each document in as a string.
 """
 import warnings
+from functools import partial
 
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import Document
@@ -47,21 +48,24 @@ def parse(document, parse_array, parse_group):
         documents.setdefault(path, {})[name] = members
     documents = {path: found for path, found in documents.items() if _ARRAY in found or _GROUP in found}
 
-    def node(path):
-        found = documents[path]
-        if _ATTRIBUTES in found:
-            attributes = dict(_inner(document, path, found, _ATTRIBUTES).members)
-        else:
-            attributes = {}
-        if _ARRAY not in found:
-            return parse_group(_inner(document, path, found, _GROUP), attributes)
-        if _GROUP in found:
-            warnings.warn(f"{document.where()}: {path!r:.60} is an array and a group; the array counts", stacklevel=3)
-        return parse_array(_inner(document, path, found, _ARRAY), attributes)
-
     if _GROUP not in documents.get("", {}):
         raise document.error("metadata", "expected the document '.zgroup' of the group itself, found none")
+    node = partial(_node, document, documents, parse_array, parse_group)
     return node("").replace(consolidated=ConsolidatedNodes(documents, node))
+
+
+def _node(document, documents, parse_array, parse_group, path):
+    """Return the metadata of the node at `path`."""
+    found = documents[path]
+    if _ATTRIBUTES in found:
+        attributes = dict(_inner(document, path, found, _ATTRIBUTES).members)
+    else:
+        attributes = {}
+    if _ARRAY not in found:
+        return parse_group(_inner(document, path, found, _GROUP), attributes)
+    if _GROUP in found:
+        warnings.warn(f"{document.where()}: {path!r:.60} is an array and a group; the array counts", stacklevel=3)
+    return parse_array(_inner(document, path, found, _ARRAY), attributes)
 
 
 def _inner(outer, path, found, name):

@@ -9,6 +9,7 @@ in the list of the outermost group, whatever their own says. A node is parsed wh
 zcore cannot read spoils no other.
 """
 import warnings
+from functools import partial
 
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import Document
@@ -49,14 +50,14 @@ def parse_consolidated(document, parse):
         if mistake is not None:
             warnings.warn(f"{document.where()}: member {_MEMBER!r} is not used: {mistake}", stacklevel=2)
             return None
+    return ConsolidatedNodes(nodes, partial(_node, document, nodes, parse))
 
-    def node(path):
-        inner = Document.within(document, nodes[path], f"{_MEMBER}.metadata.{path}")
-        if inner.has_constants:
-            inner.refuse_constants(("attributes", _MEMBER))
-        return parse(inner)
 
-    return ConsolidatedNodes(nodes, node)
+def _node(document, nodes, parse, path):
+    inner = Document.within(document, nodes[path], f"{_MEMBER}.metadata.{path}")
+    if inner.has_constants:
+        inner.refuse_constants(("attributes", _MEMBER))
+    return parse(inner)
 
 
 def _mistake(path, members, nodes):
