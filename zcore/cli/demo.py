@@ -16,6 +16,9 @@ from zcore.stores.memory import MemoryStore
 
 # Name in the table, ending of the file or directory, keywords of `zcore.create_array`.
 FORMATS = (
+    ("Zarr v3", ".zarr", {"zarr_format": 3}),
+    ("Zarr v3, one shard", ".shard.zarr", {"zarr_format": 3, "shards": "auto"}),
+    ("Zarr v2", ".v2.zarr", {"zarr_format": 2}),
     ("__zmeta__", ".zmeta", {"zarr_format": "zmeta"}),
 )
 HEADER = ("format", "files", "bytes", "ratio", "write", "MB/s", "read", "MB/s", "read back")
