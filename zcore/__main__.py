@@ -2,7 +2,8 @@
 
 A verb is a module of `zcore.cli` and one line in `VERBS`. The module's name is the verb, its docstring the help;
 ``configure(parser)`` adds the arguments, and ``run(arguments)`` does the work and returns the exit code. Whatever it
-raises becomes one sentence on the standard error and exit code 1; ``--debug`` shows where it came from instead.
+raises becomes one sentence on the standard error and exit code 1, a note of the exception its beginning; ``--debug``
+shows where it came from instead.
 """
 import argparse
 import contextlib
@@ -100,12 +101,13 @@ def _complain(text):
 
 
 def _sentence(error):
-    """Return what to say of an exception, on one line: its message, or its type where it has none."""
+    """Return what to say of an exception, on one line: its notes, and its message, or its type where it has none."""
+    where = "".join(f"{note}: " for note in getattr(error, "__notes__", ()))
     if isinstance(error, OSError) and error.strerror:
         # The system's words, without its number.
         message = error.strerror[:1].lower() + error.strerror[1:]
-        return message if error.filename is None else f"{message}: {error.filename!r}"
-    return " ".join(str(error).split()) or type(error).__name__
+        return where + (message if error.filename is None else f"{message}: {error.filename!r}")
+    return where + (" ".join(str(error).split()) or type(error).__name__)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Write real data in every format zcore has, read them back, check every bit, and draw them.
 
 Without PATH the data are the digital elevation model that matplotlib ships. What is written lies below one folder
-afterwards, to be looked at; nothing there is replaced that an earlier run did not make.
+afterwards, to be looked at; nothing there is replaced that an earlier run did not make. A format that cannot hold the
+data says why, and the others go on.
 """
 import os
 import sys
@@ -16,6 +17,9 @@ from zcore.stores.memory import MemoryStore
 
 # Name in the table, ending of the file or directory, keywords of `zcore.create_array`.
 FORMATS = (
+    ("Zarr v3", ".zarr", {"zarr_format": 3}),
+    ("Zarr v3 in shards", ".shard.zarr", {"zarr_format": 3, "shards": "auto"}),
+    ("Zarr v2", ".v2.zarr", {"zarr_format": 2}),
     ("__zmeta__", ".zmeta", {"zarr_format": "zmeta"}),
 )
 HEADER = ("format", "files", "bytes", "ratio", "write", "MB/s", "read", "MB/s", "read back")
@@ -37,7 +41,10 @@ def configure(parser):
 
 
 def run(arguments):
-    """Run the demo; returns 0, or 1 when something came back different."""
+    """Run the demo; returns 0, or 1 when something came back different.
+
+    Raises : ValueError, if no format can hold the data.
+    """
     source = load(arguments.path, arguments.array)
     data = source.data
     chunks = _chunks(arguments.chunks, data)
@@ -45,15 +52,16 @@ def run(arguments):
         # Asked for now: who lacks it should not learn so after a long write.
         from zcore.cli import picture
     # In memory first, and without elements: what a format refuses is refused before there is a folder.
-    drafts = [_draft(source, chunks, name, keywords) for name, _, keywords in FORMATS]
+    drafts, refusals = _drafts(source, chunks)
     stem = os.path.splitext(source.name)[0]
+    names = [stem + ending for name, ending, _ in FORMATS if name in drafts]
     pictures = [] if arguments.no_picture else [PICTURE]
-    output = Output(arguments.out, [*(stem + ending for _, ending, _ in FORMATS), *pictures], stale=[PICTURE])
+    output = Output(arguments.out, [*names, *pictures], stale=[PICTURE])
 
-    _print_source(source, drafts[0])
-    trips = [RoundTrip(output.path(stem + ending), data, name, chunks=chunks, **keywords)
-             for name, ending, keywords in FORMATS]
-    _print_trips(trips, source.name)
+    _print_source(source, next(iter(drafts.values())))
+    trips = [_trip(output.path(stem + ending), data, name, chunks=chunks, **keywords)
+             for name, ending, keywords in FORMATS if name in drafts]
+    _print_trips(trips, refusals, source.name)
     if not arguments.no_picture:
         reason = picture.obstacle(data)
         if reason is None:
@@ -83,14 +91,36 @@ def _chunks(text, data):
     return chunks
 
 
-def _draft(source, chunks, name, keywords):
-    """Return an array like the data, without elements, in one of the formats."""
+def _drafts(source, chunks):
+    """Return arrays like the data, without elements, and why there are no others: both by the name of the format."""
     data = source.data
+    drafts, refusals = {}, {}
+    for name, _, keywords in FORMATS:
+        try:
+            draft = zcore.create_array(MemoryStore(), shape=data.shape, dtype=data.dtype, chunks=chunks, **keywords)
+        except (ValueError, zcore.UnsupportedError) as exc:
+            refusals[name] = str(exc)
+            continue
+        if draft.dtype == data.dtype:
+            drafts[name] = draft
+        else:
+            # Fields of Zarr v3 lie without gaps, in one byte order: the same values, not the same bytes.
+            refusals[name] = f"its elements would be {draft.dtype}"
+    if not drafts:
+        # Formats with the same reason share it.
+        reasons = {reason: [name for name in refusals if refusals[name] == reason] for reason in refusals.values()}
+        raise ValueError(f"{source.name}: the data are {data.ndim}-d {data.dtype}, which no format can write: "
+                         + "; ".join(f"{reason} ({', '.join(names)})" for reason, names in reasons.items()))
+    return drafts, refusals
+
+
+def _trip(path, data, name, **keywords):
+    """Return the round trip through one format; its name is a note of whatever is raised, and begins the sentence."""
     try:
-        return zcore.create_array(MemoryStore(), shape=data.shape, dtype=data.dtype, chunks=chunks, **keywords)
-    except (ValueError, zcore.UnsupportedError) as exc:
-        raise ValueError(f"{source.name}: the data are {data.ndim}-d {data.dtype}, which cannot be written as {name}: "
-                         f"{exc}") from exc
+        return RoundTrip(path, data, name, **keywords)
+    except Exception as exc:
+        exc.add_note(name)
+        raise
 
 
 def _print_source(source, draft):
@@ -101,17 +131,20 @@ def _print_source(source, draft):
           f"{lengths(draft.chunks)}\n")
 
 
-def _print_trips(trips, name):
+def _print_trips(trips, refusals, name):
     """Print what came of the data of a file in each format."""
-    print(table(HEADER, map(_row, trips)))
+    rows = {trip.label: _row(trip) for trip in trips} | {
+        label: (label, f"not written: {why}") for label, why in refusals.items()}
+    print(table(HEADER, [rows[label] for label, _, _ in FORMATS]))
     print(f"\nfiles in the system's cache, {plural(zcore.config.threads, 'thread')}"
           f"{f', best of {N_REPEATS}' if is_repeated(trips[0].nbytes) else ''}")
-    print(f"arrays  : {', '.join(trip.path for trip in trips)}")
+    for i, trip in enumerate(trips):
+        print(f"{'' if i else 'arrays  :':9} {trip.path}")
     for trip in trips:
         if trip.differences:
             first, *others = trip.differences
             more = f" and {plural(len(others), 'other place')}" if others else ""
-            print(f"zcore demo: {trip.path} differs from {name} at [{first}]{more}", file=sys.stderr)
+            print(f"zcore demo: {trip.label}: {trip.path} differs from {name} at [{first}]{more}", file=sys.stderr)
 
 
 def _row(trip):
@@ -119,7 +152,7 @@ def _row(trip):
     n_files, n_bytes = files_and_bytes(trip.path)
     verdict = f"equal, whole and {plural(trip.n_windows, 'part')}"
     if trip.differences:
-        verdict = f"DIFFERENT at [{trip.differences[0]}]"
+        verdict = f"DIFFERENT in {plural(len(trip.differences), 'place')}"
     return (
         trip.label, str(n_files), f"{n_bytes:,}", f"{trip.nbytes / n_bytes:.2f}",
         duration(trip.write_seconds), megabytes_per_second(trip.nbytes, trip.write_seconds),

@@ -36,6 +36,8 @@ INK = "#1b1b1b"
 
 def obstacle(data):
     """Return why there can be no picture of data, or None."""
+    if data.ndim == 0:
+        return "the array has no dimensions"
     if data.size == 0:
         return "the array has no elements"
     if data.dtype.kind not in "biufc":

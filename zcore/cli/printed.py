@@ -1,21 +1,33 @@
 """What people read: tables, quantities, and how far a long piece of work is."""
 import sys
+import textwrap
+
+MAX_WIDTH = 120                # characters of a line
 
 
 def table(header, rows):
     """Return rows of text as lines, the first and last column to the left and the others to the right.
 
-    >>> print(table(("format", "files", "equal"), [("a", "12", "all")]))
+    A row of two cells is a name and a sentence, which runs across the other columns.
+
+    >>> print(table(("format", "files", "equal"), [("a", "12", "all"), ("bc", "has no dates")]))
     format  files  equal
     a          12  all
+    bc      has no dates
     """
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    last = len(header) - 1
-    return "\n".join(
-        "  ".join(cell.ljust(width) if i in (0, last) else cell.rjust(width)
-                  for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
-        for row in (header, *rows))
+    rows = [header, *rows]
+    widths = [max(map(len, column)) for column in zip(*(row for row in rows if len(row) > 2), strict=True)]
+    widths[0] = max(len(row[0]) for row in rows)
+    return "\n".join(_line(row, widths) for row in rows)
+
+
+def _line(row, widths):
+    if len(row) == 2:
+        name, sentence = row
+        return textwrap.fill(sentence, MAX_WIDTH, initial_indent=f"{name.ljust(widths[0])}  ",
+                             subsequent_indent=" " * (widths[0] + 2), break_on_hyphens=False)
+    return "  ".join(cell.ljust(width) if i in (0, len(row) - 1) else cell.rjust(width)
+                     for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
 
 
 def duration(seconds):
@@ -50,8 +62,10 @@ def lengths(shape, sign="x"):
 
     >>> lengths((344, 403))
     '344 x 403'
+    >>> lengths(())
+    '()'
     """
-    return f" {sign} ".join(map(str, shape))
+    return f" {sign} ".join(map(str, shape)) or "()"
 
 
 class Progress:

@@ -1,6 +1,7 @@
 """The command `zcore demo`: what it prints, leaves behind, refuses, and finds."""
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -10,14 +11,20 @@ import zcore
 from zcore.__main__ import main
 from zcore.cli import demo, round_trip
 from zcore.cli.output import LIST
+from zcore.cli.printed import table
 
 
 def rows_of(printed):
-    """Return the lines of the table, each a list of words."""
+    """Return the lines of the table, each a list of cells."""
     lines = printed.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("format "))
     stop = lines.index("", start)
-    return [line.split() for line in lines[start + 1:stop]]
+    return [re.split(r"\s{2,}", line) for line in lines[start + 1:stop]]
+
+
+def results_of(stem):
+    """Return the names of what the demo writes of one file, in the order of the table."""
+    return [stem + ending for _, ending, _ in demo.FORMATS]
 
 
 def test_a_row_for_every_format(tmp_path, capsys, save):
@@ -32,12 +39,24 @@ def test_a_row_for_every_format(tmp_path, capsys, save):
         n_bytes = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
         n_files = sum(file.is_file() for file in path.rglob("*"))
         assert row[1:4] == [str(n_files), f"{n_bytes:,}", f"{12000 / n_bytes:.2f}"]
-        assert row[-5:] == ["equal,", "whole", "and", "8", "parts"]
-        assert f"zcore-demo/wave{ending}" in printed
+        assert row[-1] == "equal, whole and 8 parts"
         array = zcore.open(path)
         assert array.chunks == (20, 25)
         np.testing.assert_array_equal(array[...], data)
+    first, *others = (os.path.join("zcore-demo", name) for name in results_of("wave"))
+    assert "\n".join([f"arrays  : {first}", *(f"{'':10}{other}" for other in others)]) in printed
+    assert max(map(len, printed.splitlines())) <= 120
     assert not (tmp_path / "zcore-demo" / demo.PICTURE).exists()
+
+
+def test_the_formats_are_what_they_are_called(save):
+    assert main(["demo", save("a.npy", np.arange(100)), "--no-picture", "--chunks", "10"]) == 0
+    arrays = {name: zcore.open(f"zcore-demo/a{ending}") for name, ending, _ in demo.FORMATS}
+    documents = {"Zarr v3": "zarr.json", "Zarr v3 in shards": "zarr.json", "Zarr v2": ".zarray",
+                 "__zmeta__": "__zmeta__"}
+    for name, ending, _ in demo.FORMATS:
+        assert {*documents.values()}.intersection(os.listdir(f"zcore-demo/a{ending}")) == {documents[name]}
+    assert [name for name, array in arrays.items() if array.shards] == ["Zarr v3 in shards"]
 
 
 def test_the_command_draws_the_elevation_model(tmp_path, shell):
@@ -71,25 +90,36 @@ def test_large_data_go_in_slabs_of_whole_chunk_rows_with_progress(monkeypatch, c
     assert main(["demo", save("data.npy", data), "--no-picture", "--chunks", "70,10"]) == 0
     shown = capsys.readouterr().err
     # Slabs of 140 rows: two rows of chunks have 5600 bytes, three more than a slab may have.
-    assert "\r__zmeta__: writing 12 %" in shown and "\r__zmeta__: reading 87 %" in shown
+    for name, ending, _ in demo.FORMATS:
+        # Shards are read in such slabs too, but written whole: here in one go, of which nothing is shown.
+        assert (f"\r{name}: writing 12 %" in shown) == (name != "Zarr v3 in shards")
+        assert f"\r{name}: reading 87 %" in shown
+        np.testing.assert_array_equal(zcore.open(f"zcore-demo/data{ending}")[...], data)
     assert shown.endswith("\r")
-    np.testing.assert_array_equal(zcore.open("zcore-demo/data.zmeta")[...], data)
 
 
-def test_progress_makes_way_for_an_error(monkeypatch, capsys, save):
-    real_is_equal = round_trip.is_equal
+@pytest.mark.parametrize(("name", "n_before"), [(name, i) for i, (name, _, _) in enumerate(demo.FORMATS)])
+def test_progress_makes_way_for_an_error_of_a_format(monkeypatch, capsys, save, name, n_before):
+    real_is_equal, names = round_trip.is_equal, []
+    real_round_trip = demo.RoundTrip
+
+    def noted(path, data, label, **keywords):
+        names.append(label)
+        return real_round_trip(path, data, label, **keywords)
 
     def failing(found, expected):
-        if found[0] == 30:
+        if len(names) > n_before and found[0] == 30:
             raise OSError(5, "Input/output error", "disk")
         return real_is_equal(found, expected)
 
     monkeypatch.setattr(round_trip, "SLAB_NBYTES", 8)
     monkeypatch.setattr(round_trip, "is_equal", failing)
+    monkeypatch.setattr(demo, "RoundTrip", noted)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert main(["demo", save("data.npy", np.arange(100)), "--no-picture", "--chunks", "10"]) == 1
     shown = capsys.readouterr().err
-    assert shown.endswith(f"__zmeta__: reading 30 %\r{' ' * 23}\rzcore demo: input/output error: 'disk'\n")
+    progress = f"{name}: reading 30 %"
+    assert shown.endswith(f"{progress}\r{' ' * len(progress)}\rzcore demo: {name}: input/output error: 'disk'\n")
 
 
 def test_no_progress_into_a_file(monkeypatch, capsys, save):
@@ -136,9 +166,28 @@ def test_a_difference_is_found_named_and_ends_in_1(monkeypatch, capsys, save, wh
     monkeypatch.setattr(zcore, "open", lambda path: Wrong(real_open(path)))
     assert main(["demo", save("data.npy", np.arange(100)), "--no-picture"]) == 1
     printed = capsys.readouterr()
-    assert "DIFFERENT" in rows_of(printed.out)[0]
-    places = {"whole": "[0:100]", "window": "[40:61] and 4 other places"}
-    assert printed.err == f"zcore demo: zcore-demo/data.zmeta differs from data.npy at {places[where]}\n"
+    count, places = {"whole": ("1 place", "[0:100]"), "window": ("5 places", "[40:61] and 4 other places")}[where]
+    assert [row[-1] for row in rows_of(printed.out)] == [f"DIFFERENT in {count}"] * len(demo.FORMATS)
+    assert printed.err.splitlines() == [
+        f"zcore demo: {name}: zcore-demo/data{ending} differs from data.npy at {places}"
+        for name, ending, _ in demo.FORMATS]
+
+
+def test_a_difference_in_one_format_ends_in_1_and_names_it(monkeypatch, capsys, save):
+    real_open = zcore.open
+
+    def wrong(path):
+        array = real_open(path)
+        if path.endswith(".v2.zarr"):
+            real_open(path, mode="r+")[5] = 99
+        return array
+
+    monkeypatch.setattr(zcore, "open", wrong)
+    assert main(["demo", save("data.npy", np.arange(10)), "--no-picture"]) == 1
+    printed = capsys.readouterr()
+    assert [row[0] for row in rows_of(printed.out) if "DIFFERENT" in row[-1]] == ["Zarr v2"]
+    (line,) = printed.err.splitlines()
+    assert line.startswith("zcore demo: Zarr v2: zcore-demo/data.v2.zarr differs from data.npy at [0:10]")
 
 
 def test_bits_are_compared_not_values():
@@ -173,15 +222,66 @@ def test_a_negative_length_after_a_blank(save, refused, capsys):
     (np.arange(6).reshape(2, 3), "1,1,1", "--chunks: expected at most 2 lengths, one for each dimension, found 3"),
     (np.arange(6), str(2**63), "2**63"),
     (np.arange(6), str(2**40), "at most 2147483631 bytes"),
-    (np.array(3.0), "auto", "a.npy: the data are 0-d float64, which cannot be written as __zmeta__: "),
     (np.zeros(3, "g"), "auto", "does not know the data type"),
     (np.zeros(3, "V0"), "auto", "items of no bytes"),
-], ids=["too many for a line", "too many", "too long", "too large", "0d", "long double", "no bytes"])
+], ids=["too many for a line", "too many", "too long", "too large", "long double", "no bytes"])
 def test_what_no_format_has_is_refused_before_there_is_a_folder(save, refused, data, chunks, words):
     if data.dtype.kind == "f" and data.dtype.itemsize == 8 and "data type" in words:
         pytest.skip("long double is double here")
     assert words in refused(save("a.npy", data), "--chunks", chunks)
     assert os.listdir() == ["a.npy"]
+
+
+@pytest.mark.parametrize(("data", "refusing", "words"), [
+    (np.array(3.0), [".zmeta"], "at least one dimension"),
+    (np.array(3, ">i4"), [".zmeta"], "at least one dimension"),
+    (np.zeros(3, [("a", "<i2"), ("b", "<f8", (2,))]), [".zarr", ".shard.zarr"], "no fields that are arrays"),
+    (np.ones(3, [("a", "<i2"), ("b", ">f8")]), [".zarr", ".shard.zarr"],
+     "its elements would be [('a', '<i2'), ('b', '<f8')]"),
+    (np.zeros(3, np.dtype({"names": ["a"], "formats": ["<f8"], "itemsize": 16})), [".zarr", ".shard.zarr"],
+     "its elements would be [('a', '<f8')]"),
+], ids=["0d", "0d big-endian", "fields of arrays", "fields of another byte order", "gaps"])
+def test_what_one_format_refuses_is_shown_in_the_others(tmp_path, capsys, save, data, refusing, words):
+    assert main(["demo", save("a.npy", data)]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    rows = rows_of(printed.out)
+    assert [row[0] for row in rows] == [name for name, _, _ in demo.FORMATS]
+    for row, (_, ending, _) in zip(rows, demo.FORMATS, strict=True):
+        path = tmp_path / "zcore-demo" / f"a{ending}"
+        if ending in refusing:
+            assert len(row) == 2 and row[1].startswith("not written: ") and words in row[1]
+            assert f"{os.sep}a{ending}" not in printed.out and not path.exists()
+        else:
+            assert row[-1] == f"equal, whole and {'8 parts' if data.ndim else '1 part'}"
+            assert zcore.open(path)[...].tobytes() == data.tobytes()
+    made = json.loads((tmp_path / "zcore-demo" / LIST).read_text())["made"]
+    assert not {f"a{ending}" for ending in refusing}.intersection(made)
+
+
+def test_no_format_has_one_sentence_with_each_reason_once(monkeypatch, save, refused):
+    def refusing(store, *, zarr_format, **keywords):
+        raise zcore.UnsupportedError("no time" if zarr_format == "zmeta" else "no space")
+
+    monkeypatch.setattr(zcore, "create_array", refusing)
+    assert refused(save("a.npy", np.arange(3.0))) == (
+        "a.npy: the data are 1-d float64, which no format can write: "
+        "no space (Zarr v3, Zarr v3 in shards, Zarr v2); no time (__zmeta__)")
+    assert os.listdir() == ["a.npy"]
+
+
+def test_a_long_reason_goes_on_below_itself():
+    first, *others = table(("format", "files", "bytes"), [("a", "1", "2"), ("bcd", "word " * 60)]).splitlines()[2:]
+    assert first.startswith("bcd     word word") and len(others) > 1
+    assert all(len(line) <= 120 and line.startswith("        word") for line in others)
+    assert " ".join([first, *others]).split() == ["bcd", *["word"] * 60]
+
+
+def test_a_result_of_someone_else_is_not_in_the_way_of_a_format_that_writes_none(tmp_path, save):
+    assert main(["demo", save("a.npy", np.arange(6)), "--no-picture"]) == 0
+    (tmp_path / "zcore-demo" / "b.zmeta").write_text("mine")
+    assert main(["demo", save("b.npy", np.array(6)), "--no-picture"]) == 0
+    assert (tmp_path / "zcore-demo" / "b.zmeta").read_text() == "mine"
 
 
 @pytest.mark.parametrize(("chunks", "expected"), [
@@ -190,7 +290,7 @@ def test_what_no_format_has_is_refused_before_there_is_a_folder(save, refused, d
 def test_chunks_by_lengths_and_size(save, chunks, expected):
     save("a.npy", np.zeros((40, 60)))
     assert main(["demo", "a.npy", "--no-picture", "--chunks", chunks]) == 0
-    assert zcore.open("zcore-demo/a.zmeta").chunks == expected
+    assert {zcore.open(f"zcore-demo/{name}").chunks for name in results_of("a")} == {expected}
 
 
 @pytest.mark.parametrize(("out", "words"), [
@@ -216,8 +316,10 @@ def test_a_folder_that_may_not_be_written(save, refused):
 
 def test_a_folder_with_a_colon_is_no_scheme(save, capsys):
     assert main(["demo", save("a.npy", np.arange(6)), "--no-picture", "--out", "run:1"]) == 0
-    assert f"arrays  : {os.path.join('.', 'run:1', 'a.zmeta')}\n" in capsys.readouterr().out
-    assert zcore.open("./run:1/a.zmeta").shape == (6,)
+    printed = capsys.readouterr().out
+    for name in results_of("a"):
+        assert f" {os.path.join('.', 'run:1', name)}\n" in printed
+        assert zcore.open(f"./run:1/{name}").shape == (6,)
 
 
 def test_other_peoples_files_are_left_alone(tmp_path, save, refused, capsys):
@@ -239,13 +341,16 @@ def test_other_peoples_files_are_left_alone(tmp_path, save, refused, capsys):
 def test_its_own_results_are_replaced_and_nothing_else(tmp_path, save):
     assert main(["demo", save("a.npy", np.arange(6)), "--no-picture"]) == 0
     (tmp_path / "zcore-demo" / "note").write_text("kept")
-    (tmp_path / "zcore-demo" / "a.zmeta" / "note").write_text("kept")
+    for name in results_of("a"):
+        (tmp_path / "zcore-demo" / name / "note").write_text("kept")
     assert main(["demo", save("a.npy", np.arange(9.0)), "--no-picture"]) == 0
     assert main(["demo", save("b.npy", np.arange(2)), "--no-picture"]) == 0
-    assert zcore.open("zcore-demo/a.zmeta").shape == (9,)
     assert (tmp_path / "zcore-demo" / "note").read_text() == "kept"
-    assert (tmp_path / "zcore-demo" / "a.zmeta" / "note").read_text() == "kept"
-    assert json.loads((tmp_path / "zcore-demo" / LIST).read_text())["made"] == ["a.zmeta", "b.zmeta"]
+    for name in results_of("a"):
+        assert zcore.open(f"zcore-demo/{name}").shape == (9,)
+        assert (tmp_path / "zcore-demo" / name / "note").read_text() == "kept"
+    made = json.loads((tmp_path / "zcore-demo" / LIST).read_text())["made"]
+    assert made == sorted([*results_of("a"), *results_of("b")])
 
 
 def test_what_took_the_place_of_a_result_is_not_its_own(tmp_path, save, refused, capsys):

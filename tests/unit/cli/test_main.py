@@ -39,13 +39,21 @@ def test_interruption(monkeypatch, capsys):
     assert capsys.readouterr().err == "zcore demo: interrupted\n"
 
 
+def noted(error, note):
+    """Return an exception with a note."""
+    error.add_note(note)
+    return error
+
+
 @pytest.mark.parametrize(("error", "sentence"), [
     (PermissionError(13, "Permission denied", "a b"), "permission denied: 'a b'"),
     (OSError(28, "No space left on device"), "no space left on device"),
     (zcore.errors.StoreError("cannot write 'c'", errno=13), "cannot write 'c'"),
     (ValueError("two\n  lines"), "two lines"),
     (MemoryError(), "MemoryError"),
-], ids=["file", "no file", "own", "lines", "silent"])
+    (noted(MemoryError(), "Zarr v2"), "Zarr v2: MemoryError"),
+    (noted(PermissionError(13, "Permission denied", "a b"), "Zarr v2"), "Zarr v2: permission denied: 'a b'"),
+], ids=["file", "no file", "own", "lines", "silent", "noted", "noted file"])
 def test_whatever_is_raised_is_one_sentence(monkeypatch, refused, error, sentence):
     def failing(*args, **kwargs):
         raise error

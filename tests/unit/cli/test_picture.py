@@ -235,7 +235,8 @@ def test_grey_images_are_grey(drawn, shape):
     (np.zeros(3, np.dtype({"names": ["a"], "formats": ["f8"], "itemsize": 16})), "are not numbers"),
     (np.zeros((0, 4)), "the array has no elements"),
     (np.zeros(0), "the array has no elements"),
-], ids=["text", "dates", "structured", "padded", "empty", "empty line"])
+    (np.array(3.0), "the array has no dimensions"),
+], ids=["text", "dates", "structured", "padded", "empty", "empty line", "0d"])
 def test_what_cannot_be_drawn_is_checked_all_the_same(save, tmp_path, capsys, data, reason):
     assert picture.obstacle(data).endswith(reason)
     assert main(["demo", save("data.npy", data)]) == 0
