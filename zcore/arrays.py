@@ -6,22 +6,19 @@ import numpy as np
 
 from zcore import lifecycle
 from zcore.assignment import assigned, cast_to
-from zcore.attributes import Attributes
 from zcore.engine import Binding
 from zcore.errors import OutOfMemoryError, ZcoreError
+from zcore.handles import Handle
 from zcore.info import Info
 from zcore.options import Options
 from zcore.selection import basic
 
 
-class Array:
+class Array(Handle):
     """A chunked array in a store.
 
     Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes as a NumPy array does; nothing is kept in
     memory between two calls. The shape is that of the moment the array was opened; `refresh` looks again.
-
-    It is a handle: two are equal when they lead to the same place, the same path of equal stores, and copies and
-    pickles of it lead there, too. Only a `MemoryStore` is copied with its arrays, by `copy.deepcopy` and by pickle.
 
     Ctrl-C takes effect between chunks: a read or write ends when each thread is done with the chunk it is at.
 
@@ -36,17 +33,9 @@ class Array:
     (4, 4)
     """
 
-    __slots__ = ("_binding", "__weakref__")
-
-    def __init__(self, binding):
-        self._binding = binding
+    __slots__ = ()
 
     # what it is
-
-    @property
-    def metadata(self):
-        """The `ArrayMetadata`: all that the document says."""
-        return self._binding.metadata
 
     @property
     def shape(self):
@@ -116,36 +105,6 @@ class Array:
     def codecs(self):
         """The codecs of the chain, from array to bytes."""
         return self._binding.chain.codecs
-
-    @property
-    def attrs(self):
-        """The user's attributes, a mutable mapping on the store."""
-        return Attributes(self._binding)
-
-    @property
-    def store(self):
-        """The store that holds the array."""
-        return self._binding.store
-
-    @property
-    def path(self):
-        """Path in the store, ``""`` at its root."""
-        return self._binding.path
-
-    @property
-    def name(self):
-        """Path with a leading ``/``."""
-        return "/" + self._binding.path
-
-    @property
-    def basename(self):
-        """Last part of the path."""
-        return self._binding.path.rpartition("/")[2]
-
-    @property
-    def read_only(self):
-        """Whether changes are refused."""
-        return self._binding.options.read_only or self._binding.store.read_only
 
     @property
     def lock(self):
@@ -359,37 +318,15 @@ class Array:
             raise ValueError(f"axis is {axis}, the array has {self.ndim} dimensions")
         return lifecycle.append(self._binding, cast_to(_read_whole(data), self.dtype), axis % self.ndim)
 
-    def refresh(self):
-        """Look at the metadata document again: another writer may have changed the shape. Returns the array."""
-        self._binding.reload()
-        return self
-
     # manners
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc_info):
-        """Nothing to close: every call leaves the store as it says."""
 
     def __reduce__(self):
         binding = self._binding
         return _reopen, (binding.store, binding.path, binding.format.name, binding.options.as_keywords())
 
-    def __eq__(self, other):
-        # Whatever the two know of its shape by now, so that a hash holds for as long as the handle does.
-        if not isinstance(other, Array):
-            return NotImplemented
-        return self.path == other.path and self.store == other.store
-
-    def __hash__(self):
-        return hash((self.store, self.path))
-
-    def __repr__(self):
-        metadata = self.metadata
-        place = f"{self.store.label}/{self.path}".rstrip("/") or "/"
-        return (f"<zcore.Array {place!r} {metadata.shape} {_type_name(metadata.dtype)}, chunks "
-                f"{metadata.chunk_shape}, format {metadata.zarr_format}{', read-only' if self.read_only else ''}>")
+    def _described(self):
+        shards = "" if self.shards is None else f", shards {self.shards}"
+        return f" {self.shape} {_type_name(self.dtype)}, chunks {self.chunks}{shards}"
 
     @property
     def info(self):

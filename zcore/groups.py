@@ -1,17 +1,17 @@
 """The group that the user holds: a mapping of names to arrays and groups."""
 from zcore import creation, lifecycle, nodes
 from zcore.arrays import Array
-from zcore.attributes import Attributes
 from zcore.binding import GroupBinding
 from zcore.engine import Binding
 from zcore.errors import NodeExistsError, NodeNotFoundError
 from zcore.formats import format_of
+from zcore.handles import Handle
 from zcore.model.metadata import ArrayMetadata
 from zcore.options import Options
 from zcore.stores.keys import prefix_of
 
 
-class Group:
+class Group(Handle):
     """A node of a hierarchy that holds arrays and other groups.
 
     Made by `zcore.open_group` and `zcore.create_group`. Its members are looked up when they are asked for; nothing is
@@ -26,54 +26,12 @@ class Group:
     (['2016'], True, (4, 6), 'weather')
     """
 
-    __slots__ = ("_binding", "_copy", "__weakref__")
+    __slots__ = ("_copy",)
 
     def __init__(self, binding, copy=None):
-        self._binding = binding
+        super().__init__(binding)
         # The consolidated metadata by which members are listed, or None. The members themselves are read.
         self._copy = copy
-
-    # what it is
-
-    @property
-    def metadata(self):
-        """The `GroupMetadata`: all that the document says."""
-        return self._binding.metadata
-
-    @property
-    def attrs(self):
-        """The user's attributes, a mutable mapping on the store."""
-        return Attributes(self._binding)
-
-    @property
-    def store(self):
-        """The store that holds the group."""
-        return self._binding.store
-
-    @property
-    def path(self):
-        """Path in the store, ``""`` at its root."""
-        return self._binding.path
-
-    @property
-    def name(self):
-        """Path with a leading ``/``."""
-        return "/" + self._binding.path
-
-    @property
-    def basename(self):
-        """Last part of the path."""
-        return self._binding.path.rpartition("/")[2]
-
-    @property
-    def read_only(self):
-        """Whether changes are refused."""
-        return self._binding.options.read_only or self._binding.store.read_only
-
-    @property
-    def zarr_format(self):
-        """Of the group and of the nodes that are created in it."""
-        return self._binding.format.name
 
     # members
 
@@ -249,33 +207,14 @@ class Group:
 
     def refresh(self):
         """Look at the group's document again, and list its members from the store. Returns the group."""
-        self._binding.reload()
         self._copy = None
-        return self
+        return super().refresh()
 
     # Python's protocols
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc_info):
-        pass
 
     def __reduce__(self):
         binding = self._binding
         return _reopen, (binding.store, binding.path, binding.format.name, binding.options.as_keywords())
-
-    def __eq__(self, other):
-        if not isinstance(other, Group):
-            return NotImplemented
-        return self.path == other.path and self.store == other.store
-
-    def __hash__(self):
-        return hash((self.store, self.path))
-
-    def __repr__(self):
-        place = f"{self.store.label}/{self.path}".rstrip("/") or "/"
-        return f"<zcore.Group {place!r}, format {self.zarr_format}{', read-only' if self.read_only else ''}>"
 
 
 def node_of(binding):

@@ -16,6 +16,7 @@ LAYERS = (
     ("tools",),
     ("api",),
     ("arrays", "groups"),
+    ("handles",),
     ("attributes", "creation", "info"),
     ("lifecycle",),
     ("consolidated", "place"),
