@@ -129,16 +129,20 @@ class Array(Handle):
     @property
     def cdata_shape(self):
         """Chunks per dimension."""
-        return self._binding.metadata.grid_shape
+        return tuple([-(-length // chunk) for length, chunk in zip(self.shape, self.chunks, strict=True)])
 
     @property
     def nchunks(self):
         """Chunks of the grid, stored or not."""
-        return self._binding.metadata.n_chunks
+        return math.prod(self.cdata_shape)
 
     @property
     def nchunks_initialized(self):
-        """Chunks of the grid whose object exists; costs a listing."""
+        """Chunks of the grid whose object exists, all chunks of a shard that does; costs a listing."""
+        n_objects = self._n_objects()
+        return n_objects * math.prod(self.shards) // math.prod(self.chunks) if self.shards else n_objects
+
+    def _n_objects(self):
         grid = self._binding.metadata.grid_shape
         return sum(all(i < n for i, n in zip(coords, grid, strict=True))
                    for _, coords in self._binding.stored_chunks())
@@ -341,8 +345,9 @@ class Array(Handle):
             "shape": f"{metadata.shape} = {metadata.size} elements",
             "type": _type_name(metadata.dtype),
             "fill value": metadata.fill_value,
-            "chunks": f"{metadata.chunk_shape}, {metadata.n_chunks} in a grid of {metadata.grid_shape}",
-            "stored chunks": self.nchunks_initialized,
+            "chunks": str(self.chunks),
+            "objects": f"{'shards of ' if self.shards else ''}{metadata.chunk_shape}, {metadata.n_chunks} in a grid of "
+                       f"{metadata.grid_shape}, {self._n_objects()} stored",
             "codecs": ", ".join(map(repr, self.codecs)),
             "bytes": f"{metadata.nbytes} decoded, {stored} stored{ratio}",
         })

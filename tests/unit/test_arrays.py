@@ -94,9 +94,9 @@ def test_repr_and_info(store):
     assert repr(a) == f"<zcore.Array '{name}/p' (10, 10) int32, chunks (4, 4), format zmeta>"
     assert repr(zcore.open(store, path="p")) == repr(a)[:-1] + ", read-only>"
     assert repr(make(store, 3, 3)) == f"<zcore.Array '{name}' (3,) int32, chunks (3,), format zmeta>"
-    for text in ("(10, 10) = 100 elements", "int32", "(3, 3)", "stored chunks : 3", "BloscCodec", "400 decoded", "/p"):
+    for text in ("(10, 10) = 100 elements", "int32", "(3, 3), 3 stored", "BloscCodec", "400 decoded", "/p"):
         assert text in repr(a.info) and text in str(a.info)
-    assert a.info["stored chunks"] == 3 and list(a.info)[:3] == ["path", "store", "format"] and len(a.info) == 10
+    assert a.info["objects"].endswith("3 stored") and list(a.info)[:3] == ["path", "store", "format"] and len(a.info) == 10
     structured = make(store, 2, 2, [("a", "<i4"), ("b", ">f8", (2,))], fill_value=None)
     assert "('b', '>f8', (2,))" in repr(structured) and "None" in repr(structured.info)
 
@@ -573,3 +573,13 @@ def test_order_and_names_of_dimensions(zarr_format):
         assert make_array("n", shape=(3, 4), dtype="i2", dimension_names=("y", None)).dimension_names == ("y", None)
         chain = [{"name": "transpose", "configuration": {"order": [1, 0, 2]}}, {"name": "bytes"}]
         assert make_array("t", shape=values.shape, dtype="i1", codecs=chain).order is None
+
+
+def test_counts_of_chunks_in_shards():
+    """As zarr-python counts them: a shard that is stored counts with all its chunks."""
+    a = zcore.create_array(zcore.MemoryStore(), shape=(100, 95), chunks=(10, 10), shards=(50, 50), dtype="f4")
+    a[:30] = 1
+    assert (a.chunks, a.shards, a.cdata_shape, a.nchunks, a.nchunks_initialized) == (
+        (10, 10), (50, 50), (10, 10), 100, 50)
+    assert "chunks (10, 10), shards (50, 50), format 3" in repr(a)
+    assert "shards of (50, 50), 4 in a grid of (2, 2), 2 stored" in str(a.info)
