@@ -213,7 +213,7 @@ signal.setitimer(signal.ITIMER_REAL, 0.001)
 n = 40_000
 while len(calls) < 3:
     found = array[:n]
-signal.setitimer(signal.ITIMER_REAL, 0)
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
 print(json.dumps([int((found == -1).sum()), n - 3, calls[0]]))
 """,
         environment=environment,
