@@ -1,6 +1,7 @@
 """What stands at a place: from what a caller says to a store and a path, and from there to the node, or to the error
 that says what is there instead."""
 import os
+import warnings
 from collections import namedtuple
 
 import numpy as np
@@ -89,12 +90,23 @@ def find(store, path, zarr_format, options):
             raise UnsupportedError(f"{store.describe(path)} is a {kind.name} node, which this version does not read",
                                    feature=kind.name)
         format = format_of(kind.name)
+        if zarr_format is None:
+            _warn_of_others(store, path, kind)
         view = view_of(format, kind.document, raw, identity, path, options.strict, 0)
     except ZcoreError as error:
         error.locate(store.describe(path))
         raise
     bind = Binding if type(view.metadata) is ArrayMetadata else GroupBinding
     return bind(store, path, format, options, view)
+
+
+def _warn_of_others(store, path, kind):
+    """Warn when documents of another format lie beside the one that counts: whoever reads those sees another node."""
+    prefix = prefix_of(path)
+    for other in _KINDS[_KINDS.index(kind) + 1:]:
+        if other.name != kind.name and other is not _OTHER and store.exists(prefix + other.document):
+            warnings.warn(f"{store.describe(path)} holds {kind.document} and {other.document}: the node is of format "
+                          f"{kind.name!r}, the other document is ignored", stacklevel=4)
 
 
 class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):

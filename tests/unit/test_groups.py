@@ -323,3 +323,15 @@ def test_copies_above_the_store_are_dropped(tmp_path):
         below.resize(5, 5)
         with pytest.raises(ValueError, match="no consolidated metadata"):
             zcore.open_group(place, use_consolidated=True)
+
+
+def test_nodes_of_two_formats_in_one_place(store):
+    zcore.create_array(store, name="a", shape=3, dtype="i4", zarr_format=2)[...] = 2
+    raw = store.get("a/.zarray")
+    zcore.create_array(store, name="a", shape=3, dtype="i4", overwrite=True)[...] = 3
+    store.set("a/.zarray", raw)
+    with pytest.warns(UserWarning, match=r"holds zarr.json and .zarray: the node is of format 3"):
+        assert zcore.open(store, path="a")[...].tolist() == [3] * 3
+    assert zcore.open(store, path="a", zarr_format=2).shape == (3,)
+    zcore.create_array(store, name="a", shape=1, dtype="i4", overwrite=True)
+    assert store.get("a/.zarray") is None, "what is replaced are the nodes of all formats"
