@@ -21,8 +21,8 @@ def read_object(binding, view, plan, task, out):
         elements = _read_shard(binding, view, key, coords, inside)
     else:
         chunk = _load(binding, view, key, coords)
-        elements = None if chunk is None else chunk[inside]
-    _raw(out, view.metadata)[outside] = _fill(view.metadata) if elements is None else elements
+        elements = None if chunk is None else chunk[_as_array(inside)]
+    _raw(out, view.metadata)[_as_array(outside)] = _fill(view.metadata) if elements is None else elements
 
 
 def write_object(binding, view, plan, task, values, old_shape):
@@ -31,7 +31,7 @@ def write_object(binding, view, plan, task, values, old_shape):
     The caller holds the object.
     """
     key, coords, inside, outside, covered = plan.task(task)
-    part = None if values is None else _raw(values, view.metadata)[outside]
+    part = None if values is None else _raw(values, view.metadata)[_as_array(outside)]
     kept = tuple([min(length, max(0, n - i * length)) for i, length, n
                   in zip(coords, view.metadata.chunk_shape, old_shape, strict=True)])
     is_merge = values is None or not covered
@@ -55,7 +55,7 @@ def _changed_chunk(binding, view, key, coords, inside, values, kept, is_merge):
             stays = tuple([slice(n) for n in kept])
             chunk[stays] = old[stays]
         if values is not None:
-            chunk[inside] = values
+            chunk[_as_array(inside)] = values
         if not binding.options.keeps_filled and _is_filled(chunk, metadata):
             return None
         return view.chain.encode(chunk.view(metadata.dtype))
@@ -129,10 +129,18 @@ def _raw(array, metadata):
     return array if _is_varying(metadata) else array.view(_raw_type(metadata))
 
 
+def _as_array(selection):
+    """Return a selection that gives an array, not an item, also of an array without dimensions."""
+    return (*selection, ...)
+
+
 def _fill(metadata):
+    """Return an array without dimensions: by itself a fill value that is a list would be one of many items."""
     if not _is_varying(metadata):
-        return np.frombuffer(metadata.fill_bytes, _raw_type(metadata))[0]
-    return "" if metadata.fill_value is None and metadata.dtype.kind == "T" else metadata.fill_value
+        return np.frombuffer(metadata.fill_bytes, _raw_type(metadata)).reshape(())
+    fill = np.empty((), metadata.dtype)
+    fill[()] = "" if metadata.fill_value is None and metadata.dtype.kind == "T" else metadata.fill_value
+    return fill
 
 
 def _filled_chunk(metadata):
@@ -145,7 +153,7 @@ def _is_filled(chunk, metadata):
     """Whether all elements of a chunk are the fill value, byte for byte."""
     if not _is_varying(metadata):
         return is_filled(chunk.reshape(-1).view(np.uint8), metadata.fill_bytes)
-    fill = _fill(metadata)
+    fill = _fill(metadata).item()
     # Other values may be equal and not the same: numbers, arrays, containers of these.
     return (fill is None or isinstance(fill, (str, bytes))) and all(
         type(item) is type(fill) and item == fill for item in chunk.reshape(-1).tolist())

@@ -1,6 +1,7 @@
 """What the user holds: NumPy's manners, odd shapes and types, and values of every layout."""
 
 import copy
+import json
 import os
 import pickle
 import warnings
@@ -287,6 +288,30 @@ def test_no_dimensions(store):
         a.append([1])
     with pytest.raises(ValueError):
         a.resize(3)
+
+
+@pytest.mark.parametrize("shards", [None, ()])
+@pytest.mark.parametrize(("dtype", "value"), [("string", "äö"), ("bytes", b"\0ab")])
+def test_one_item_of_varying_length_without_dimensions(store, dtype, value, shards):
+    a = zcore.create_array(store, shape=(), chunks=(), shards=shards, dtype=dtype)
+    assert a[()] == type(value)()
+    a[...] = value
+    assert a[()] == value and type(a[()]) is type(value) and a.nchunks_initialized == 1
+    a[()] = type(value)()
+    assert a[()] == type(value)() and a.nchunks_initialized == 0
+
+
+@pytest.mark.parametrize("shape", [(), (2, 2), (3, 5)])
+def test_a_fill_value_that_is_a_list_is_one_item(store, shape):
+    zcore.create_array(store, shape=shape, chunks=(2,) * len(shape), dtype=object, filters=[{"id": "json2"}],
+                       fill_value=0, zarr_format=2)
+    document = json.loads(store.get(".zarray"))
+    store.set(".zarray", json.dumps({**document, "fill_value": [1, 2]}).encode())
+    a = zcore.open(store, mode="r+")
+    assert all(item == [1, 2] for item in a[...].reshape(-1).tolist())
+    if shape:
+        a[0, 0] = "x"
+        assert a[0, 0] == "x" and a[0, 1] == [1, 2]
 
 
 def test_sixty_four_dimensions(store):

@@ -125,7 +125,10 @@ class VlenBytesCodec(_VlenCodec):
     name = "vlen-bytes"
 
     def _to_bytes(self, item):
-        return bytes(memoryview(item))
+        view = memoryview(item)
+        if "O" in view.format:
+            raise TypeError("it holds objects, whose bytes are places in memory")
+        return bytes(view)
 
     def _from_bytes(self, view):
         return bytes(view)

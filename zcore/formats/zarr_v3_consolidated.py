@@ -87,7 +87,7 @@ def render_consolidated(nodes, members_of):
     documents = {}
     for path in sorted(nodes, key=_depth_and_name):
         members = dict(nodes.documents(path) if known else members_of(nodes[path]))
-        if members["node_type"] == "group":
+        if members.get("node_type") == "group":
             members[_MEMBER] = _EMPTY
         documents[path] = members
     return {**_EMPTY, "metadata": documents}

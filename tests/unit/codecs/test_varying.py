@@ -166,6 +166,7 @@ def test_damaged_json(raw, shape):
 @pytest.mark.parametrize(("name", "items"), [
     ("vlen-utf8", ["a", 1]), ("vlen-utf8", [b"a", "b"]), ("vlen-bytes", ["a", b""]), ("vlen-bytes", [1, b""]),
     ("numcodecs.json2", [1, object()]), ("numcodecs.json2", [b"", 1]), ("vlen-utf8", ["\ud800", ""]),
+    ("vlen-bytes", [np.array("a", object), b""]),
 ])
 def test_items_of_another_type(name, items):
     with pytest.raises(ChunkError) as caught:

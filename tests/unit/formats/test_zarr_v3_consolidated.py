@@ -6,6 +6,7 @@ import pytest
 
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.formats import zarr_v3
+from zcore.formats.zarr_v3_consolidated import render_consolidated
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 
 X = json.loads(zarr_v3.render_array(zarr_v3.new_array((4,), "i1", (2,))))
@@ -94,6 +95,11 @@ def test_node_that_cannot_be_read_spoils_no_other():
         nodes["d"]
     with pytest.raises(MetadataError, match="zarr_format"):
         nodes["e"]
+
+
+def test_document_of_no_kind_of_node_is_written_back():
+    nodes = {"a": {name: value for name, value in X.items() if name != "node_type"}}
+    assert render_consolidated(parse(nodes).consolidated, None)["metadata"] == nodes
 
 
 def test_bare_constants():
