@@ -69,14 +69,20 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
         if attributes_document is not None:
             store.set(prefix + format.attributes_document, attributes_document)
         store.set(prefix + name, document)
-    return kind(store, path, format, options)
+        # While it is held: later it might be somebody else's.
+        return kind(store, path, format, options)
 
 
 def delete(store, path, options):
     """Delete the node at `path` and all nodes below it; one that is gone already is no error.
 
-    Files that belong to no node are left alone.
+    Files that belong to no node are left alone. Of a directory that is a link the link goes: what it leads to may be a
+    node of another hierarchy, or one above.
     """
+    if store.is_link(prefix_of(path)):
+        consolidated.drop(store, path)
+        store.erase_prefix(prefix_of(path))
+        return
     standing = nodes.standing(store, path)
     if standing:
         consolidated.drop(store, path, itself=True)
@@ -108,8 +114,11 @@ def move(store, source, destination, options):
     consolidated.drop(store, destination)
     with contextlib.ExitStack() as held:
         if options.lock:
-            for node in found:
-                held.enter_context(store.locks(source, node.document).whole())
+            try:
+                for node in found:
+                    held.enter_context(store.locks(source, node.document).whole())
+            except FileNotFoundError as exc:
+                raise NodeNotFoundError(f"the node at {store.describe(source)} is gone", path=source) from exc
         # Whoever creates a node at the destination meanwhile has made its directory, and the move fails.
         store.move(prefix_of(source), prefix_of(destination))
     store.prune(prefix_of(source))

@@ -159,6 +159,24 @@ def test_files_of_others_stay(tmp_path):
     assert left == ["README", "a/c/00", "a/c/x", "g/notes.txt", "zarr.json"]
 
 
+@pytest.mark.parametrize("delete", [
+    lambda group: group.__delitem__("g"), lambda group: group.__delitem__("g/elsewhere"),
+    lambda group: group.create_group("g", overwrite=True),
+])
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_what_links_lead_to_is_not_deleted(tmp_path, zarr_format, delete):
+    other = fill(zcore.create_group(tmp_path / "other", zarr_format=zarr_format))
+    group = fill(zcore.create_group(tmp_path / "store", zarr_format=zarr_format))
+    os.symlink(tmp_path / "other", tmp_path / "store/g/elsewhere")
+    os.symlink("..", tmp_path / "store/g/up")
+    assert "g/elsewhere/a" in group and "g/up/g" in group
+    zcore.consolidate_metadata(group.store)
+    delete(group)
+    assert not os.path.lexists(tmp_path / "store/g/elsewhere") and "g/elsewhere" not in group
+    assert other["a"][...].tolist() == group["a"][...].tolist() == [0, 1, 2, 3]
+    assert other.nmembers(None) == 5 and "g/elsewhere" not in dict(zcore.open(group.store).members(None))
+
+
 def test_chunks_of_an_array_that_is_gone_do_not_come_back(tmp_path):
     """A kill between the document and the rest leaves chunks that no array has."""
     make = lambda **keywords: zcore.create_array(tmp_path, shape=4, chunks=2, dtype="i4", **keywords)  # noqa: E731

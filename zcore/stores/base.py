@@ -275,6 +275,11 @@ class Store(ABC):
         """Remove what an erased prefix leaves where prefixes are things of their own: empty directories."""
         check_prefix(prefix, self.key_flavour)
 
+    def is_link(self, prefix: str) -> bool:
+        """Whether what lies below `prefix` lies somewhere else, so that erasing the prefix leaves it alone."""
+        check_prefix(prefix, self.key_flavour)
+        return False
+
     def erase_prefix(self, prefix: str) -> None:
         """Remove all keys below `prefix`; the prefix ``""`` empties the store."""
         self._check_writable("erase_prefix", prefix)

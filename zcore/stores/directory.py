@@ -298,6 +298,9 @@ class DirectoryStore(Store):
         if prefix and not (self.confined and not listing.lies_in(directory, self.path)):
             tree.prune(directory, self.path)
 
+    def is_link(self, prefix: str) -> bool:
+        return bool(prefix) and os.path.islink(self._directory_of(prefix))
+
     def erase_prefix(self, prefix: str) -> None:
         self._check_writable("erase_prefix", prefix)
         check_prefix(prefix, self.key_flavour)
