@@ -1,12 +1,15 @@
 """Groups: a hierarchy of nodes as a mapping, in every store and format that has groups."""
+import contextlib
 import copy
 import os
 import pickle
+import shutil
 
 import numpy as np
 import pytest
 
 import zcore
+from zcore import lifecycle
 from zcore.formats import NAMES, format_of
 
 WITH_GROUPS = [name for name in NAMES if format_of(name).group_document is not None]
@@ -252,7 +255,29 @@ def test_a_node_that_is_replaced_by_one_of_another_kind(group):
     assert isinstance(group["a"], zcore.Group) and np.array_equal(group["g/h/c"][...], [7] * 3)
 
 
+def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store, monkeypatch):
+    hold_place = lifecycle.hold_place
+
+    @contextlib.contextmanager
+    def hold_until_another_comes(*arguments):
+        with hold_place(*arguments):
+            yield
+        monkeypatch.setattr(lifecycle, "hold_place", hold_place)
+        group.create_array("a", shape=2, dtype="f8", overwrite=True)
+
+    monkeypatch.setattr(lifecycle, "hold_place", hold_until_another_comes)
+    created = group.create_array("a", shape=4, dtype="i4")
+    assert (created.shape, created.dtype, group["a"].dtype) == ((4,), np.int32, np.float64)
+
+
 # Move
+
+
+def test_a_node_that_goes_while_it_is_moved(tmp_path, monkeypatch):
+    group = fill(zcore.create_group(tmp_path))
+    monkeypatch.setattr(lifecycle.consolidated, "drop", lambda *_, **__: shutil.rmtree(tmp_path / "g", True))
+    with pytest.raises(zcore.NodeNotFoundError, match="gone"):
+        group.move("g", "h")
 
 
 def test_move(group, store):
