@@ -46,7 +46,7 @@ def _resolve(format, document, raw, path, strict):
         return metadata, None, None
     # Only where the format cannot say the item size of blosc chunks, another one in them is a contradiction.
     chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
-                       strict and getattr(format, "implies_typesize", False), _fill_of(metadata))
+                       strict and format.implies_typesize, _fill_of(metadata))
     return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
 
 

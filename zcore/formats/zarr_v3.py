@@ -41,6 +41,7 @@ name = 3
 array_document = group_document = "zarr.json"
 attributes_document = None  # attributes are members of the node's document
 node_documents = ("zarr.json",)
+implies_typesize = False  # what is in blosc chunks may be what a filter made of the elements
 chunk_directory = None  # chunks lie beside the document
 consolidated_document = None  # the copy is a member of the group's document
 

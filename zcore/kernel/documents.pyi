@@ -1,5 +1,5 @@
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 def read_first(
-    paths: Sequence[bytes], limit: int
+    paths: Iterable[bytes], limit: int
 ) -> tuple[int, bytes, tuple[int, int, int, int, int]] | None: ...

@@ -7,12 +7,12 @@ system's calls, not in them.
 import os
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.errno cimport ENOENT, ENOMEM
+from libc.errno cimport ENOMEM
 from libc.stdint cimport int64_t
 from posix.fcntl cimport AT_FDCWD
 
 from zcore.kernel.fileio cimport (
-    ABSENT, FAILED, Buffer, Identity, buffer_free, leads_nowhere, object_close, object_read_start, object_try_open,
+    ABSENT, FAILED, Buffer, Identity, buffer_free, object_close, object_read_start, object_try_open,
 )
 from zcore.kernel.status cimport Status, status_clear
 
@@ -22,7 +22,8 @@ def read_first(paths not None, int64_t limit):
 
     Parameters
     ----------
-    paths : sequence of bytes
+    paths : iterable of bytes
+        Looked at as far as needed.
     limit : int
         Bytes that are read at most.
 
@@ -66,8 +67,4 @@ def read_first(paths not None, int64_t limit):
                 identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns)
         finally:
             buffer_free(&buffer)
-    # Only who finds nothing looks whether something is out of reach.
-    for path in paths:
-        if leads_nowhere(AT_FDCWD, path):
-            raise OSError(ENOENT, "a symbolic link on its way leads nowhere", os.fsdecode(path))
     return None

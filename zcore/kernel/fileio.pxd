@@ -35,9 +35,8 @@ cdef enum:
 
 # Opens an object for reading: a descriptor, ABSENT, or FAILED with `status` filled.
 cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil
-# The same, but ABSENT also when a link leads nowhere: for who asks for several names and then `leads_nowhere`.
+# The same, but ABSENT also when a link leads nowhere: for who asks for several names first.
 cdef int object_try_open(int dirfd, const char *name, Status *status) noexcept nogil
-cdef bint leads_nowhere(int dirfd, const char *name) noexcept nogil
 # Reads it into `buffer`: its size, or FAILED. At most limit + 1 bytes are read and kept.
 cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) noexcept nogil
 # Goes on reading behind the first `n_bytes`; returns the new size or FAILED.

@@ -152,7 +152,7 @@ cdef int identify_name(int dirfd, const char *name, Identity *identity) noexcept
 
 cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil:
     cdef int fd = object_try_open(dirfd, name, status)
-    if fd == ABSENT and leads_nowhere(dirfd, name):
+    if fd == ABSENT and _leads_nowhere(dirfd, name):
         fail_errno(status, IO_OPEN, ENOENT)
         return FAILED
     return fd
@@ -173,7 +173,7 @@ cdef int object_try_open(int dirfd, const char *name, Status *status) noexcept n
         return FAILED
 
 
-cdef bint leads_nowhere(int dirfd, const char *name) noexcept nogil:
+cdef bint _leads_nowhere(int dirfd, const char *name) noexcept nogil:
     """Whether `name`, which could not be found, goes through a symbolic link: something is out of reach.
 
     A disk that is not mounted or content that was dropped is no absent object, which would read as the fill value.

@@ -22,7 +22,7 @@ from zcore.options import as_bool
 from zcore.stores import atomic, listing, spelling, tree
 from zcore.stores.base import ByteRange, Identity, Listing, Store
 from zcore.stores.keys import NATIVE, POSIX, absolute_base, check_prefix, key_to_path, prefix_of
-from zcore.stores.reading import identity_of, read_file, stat_file
+from zcore.stores.reading import check_absent, identity_of, read_file, stat_file
 
 # Devices whose file system was seen to tell upper from lower case. (ext4 lets a single empty directory be switched to
 # ignore case; in one that is switched after this process looked at the device, aliases go unnoticed.)
@@ -147,17 +147,25 @@ class DirectoryStore(Store):
         if self.confined or self._ignores_case is True:
             return super().get_first(keys, limit)
         try:
-            found = read_first([os.fsencode(self._file_of(key)) for key in keys], limit)
+            found = read_first((os.fsencode(self._file_of(key)) for key in keys), limit)
         except OSError as exc:
             raise self._fault(exc, "read", next(key for key in keys if self._file_of(key) == exc.filename)) from exc
         if found is None:
             # What finds nothing has the time to look why.
             self._check_base()
+            for key in keys:
+                self._check_absent(key)
         elif self._ignores_case is None:
             self._look_up_case(keys[found[0]], found[2][0])
             if self._ignores_case:
                 return super().get_first(keys, limit)
         return found
+
+    def _check_absent(self, key):
+        try:
+            check_absent(self._file_of(key))
+        except OSError as exc:
+            raise self._fault(exc, "read", key) from exc
 
     def locks(self, path: str, document: str) -> ObjectLocks:
         directory = os.path.join(self.path, path) if path else self.path

@@ -34,7 +34,7 @@ def read_file(path: str, byte_range: ByteRange | None) -> tuple[bytes, os.stat_r
     try:
         fd = os.open(path, _OPEN)
     except (FileNotFoundError, NotADirectoryError):
-        _check_absent(path)
+        check_absent(path)
         return None
     try:
         status = os.fstat(fd)
@@ -65,7 +65,7 @@ def _read_bytes(fd, start, n_bytes):
     return b"".join(parts)
 
 
-def _check_absent(path: str) -> None:
+def check_absent(path: str) -> None:
     """Raise OSError when `path`, which could not be found, goes through a symbolic link.
 
     Something is there, then, but out of reach: a disk that is not mounted, or content that was dropped.
