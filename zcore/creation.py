@@ -34,7 +34,7 @@ def create_array(store, path, options, *, shape, dtype, chunks="auto", fill_valu
     attributes = _checked(attributes)
     overwrite = as_bool(overwrite, "overwrite")
     nodes.check_replaceable(store, path)
-    if "compressors" in settings:
+    if "compressors" in settings and format.name != 2:  # Zarr v2 also has its own way to name them, and numcodecs'
         settings["compressors"] = _specs_of(settings["compressors"])
     if format.attributes_document is None:
         settings["attributes"], attributes = attributes, None

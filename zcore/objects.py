@@ -10,6 +10,7 @@ import numpy as np
 
 from zcore.errors import ChunkError, ChunkMemoryError, CodecError, UnsupportedError
 from zcore.kernel.copy import is_filled
+from zcore.model.metadata import has_varying_items, viewed
 
 _UNCHANGED = object()  # what an object is that a change leaves as it was
 
@@ -58,7 +59,7 @@ def _changed_chunk(binding, view, key, coords, inside, values, kept, is_merge):
             chunk[_as_array(inside)] = values
         if not binding.options.keeps_filled and _is_filled(chunk, metadata):
             return None
-        return view.chain.encode(chunk.view(metadata.dtype))
+        return view.chain.encode(viewed(chunk, metadata.dtype))
 
 
 def _changed_shard(binding, view, key, coords, inside, values, kept, is_merge):
@@ -97,10 +98,6 @@ def _load(binding, view, key, coords):
         return _raw(chunk, view.metadata)
 
 
-def _is_varying(metadata):
-    return metadata.dtype.kind in ("O", "T")
-
-
 def _get(binding, view, key, coords):
     """Return the bytes of an object, or None when it is absent."""
     limit = view.chain.max_encoded
@@ -121,12 +118,12 @@ def _get(binding, view, key, coords):
 def _raw_type(metadata):
     """Return the type by which Python moves elements: bytes, like the kernel, also those that belong to no field."""
     # Not (np.void, n): for that NumPy calls a function in Python and drops what a signal handler raises in it.
-    return metadata.dtype if _is_varying(metadata) else np.dtype(f"V{metadata.itemsize}")
+    return metadata.dtype if has_varying_items(metadata.dtype) else np.dtype(f"V{metadata.itemsize}")
 
 
 def _raw(array, metadata):
     """Return a view of an array as Python moves its elements."""
-    return array if _is_varying(metadata) else array.view(_raw_type(metadata))
+    return viewed(array, _raw_type(metadata))
 
 
 def _as_array(selection):
@@ -136,7 +133,7 @@ def _as_array(selection):
 
 def _fill(metadata):
     """Return an array without dimensions: by itself a fill value that is a list would be one of many items."""
-    if not _is_varying(metadata):
+    if not has_varying_items(metadata.dtype):
         return np.frombuffer(metadata.fill_bytes, _raw_type(metadata)).reshape(())
     fill = np.empty((), metadata.dtype)
     fill[()] = "" if metadata.fill_value is None and metadata.dtype.kind == "T" else metadata.fill_value
@@ -151,7 +148,7 @@ def _filled_chunk(metadata):
 
 def _is_filled(chunk, metadata):
     """Whether all elements of a chunk are the fill value, byte for byte."""
-    if not _is_varying(metadata):
+    if not has_varying_items(metadata.dtype):
         return is_filled(chunk.reshape(-1).view(np.uint8), metadata.fill_bytes)
     fill = _fill(metadata).item()
     # Other values may be equal and not the same: numbers, arrays, containers of these.

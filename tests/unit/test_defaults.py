@@ -52,6 +52,28 @@ def test_compressors_that_this_format_cannot_do_without(tmp_path, compressors):
         zcore.create_array(tmp_path, shape=3, dtype="i4", zarr_format="zmeta", compressors=compressors)
 
 
+@pytest.mark.parametrize("compressors", [{"id": "zlib", "level": 1}, [{"id": "shuffle", "elementsize": 4},
+                                                                      {"id": "zlib", "level": 1}]])
+def test_compressors_of_zarr_v2_by_their_own_names(tmp_path, compressors):
+    array = zcore.create_array(tmp_path, shape=4, dtype="i4", zarr_format=2, compressors=compressors)
+    array[...] = 7
+    assert '"zlib"' in (tmp_path / ".zarray").read_text()
+    assert zcore.open(tmp_path)[...].tolist() == [7] * 4
+
+
+@pytest.mark.parametrize("shards", [None, (4, 4)])
+def test_text_of_any_length(tmp_path, shards):
+    """NumPy keeps text of more than 15 bytes apart from the items; it must not be looked for in the wrong place."""
+    text = np.array([["", "a" * 15, "b" * 16, "ä" * 300]] * 4)
+    for store in (tmp_path, zcore.MemoryStore()):
+        array = zcore.create_array(store, shape=(4, 4), chunks=(2, 2), shards=shards, dtype=str)
+        array[...] = text
+        array[1:3, 1:3] = "c" * 1000
+        expected = text.astype(object)
+        expected[1:3, 1:3] = "c" * 1000
+        assert zcore.open(store)[...].tolist() == expected.tolist()
+
+
 def test_completion_shows_public_names_alone():
     assert dir(zcore) == sorted(zcore.__all__)
     assert all(hasattr(zcore, name) for name in dir(zcore))

@@ -16,6 +16,7 @@ from zcore.kernel.copy import is_filled
 from zcore.kernel.grid import project
 from zcore.kernel.program import Program
 from zcore.kernel.shard import ShardProgram
+from zcore.model.metadata import has_varying_items, viewed
 
 NO_CHUNK = 2**64 - 1  # both words of an empty chunk's entry
 MAX_END = 2**63 - 1   # of a file
@@ -62,7 +63,7 @@ class Shards:
             raise MetadataError(f"chunk_shape of sharding_indexed is {chunk_shape}, which does not divide the shard's "
                                 f"shape {shard_shape}", member="chunk_shape")
         self.dtype = dtype
-        self._is_varying = dtype.kind in ("O", "T")
+        self._is_varying = has_varying_items(dtype)
         self.raw_type = dtype if self._is_varying else np.dtype((np.void, dtype.itemsize))
         fill = np.zeros(1, dtype) if fill is None else np.ascontiguousarray(fill, dtype).reshape(1)
         self._fill = self._raw(fill)[0]
@@ -95,7 +96,7 @@ class Shards:
 
     def decode(self, raw, dtype, shape):
         """Return all elements of a shard."""
-        return self.read(raw, self._everything()).view(dtype).reshape(shape)
+        return viewed(self.read(raw, self._everything()), dtype).reshape(shape)
 
     def encode(self, shard):
         """Return the object of a shard; one of nothing but the fill value is an index alone."""
@@ -210,7 +211,7 @@ class Shards:
             chunk[inside] = values[outside]
         if not keep_filled and self._is_filled(chunk):
             return None
-        return bytes(self.chain.encode(chunk.view(self.dtype)))
+        return bytes(self.chain.encode(viewed(chunk, self.dtype)))
 
     def _read_index(self, raw):
         """Return the entries of the index, an array of (offset, nbytes)."""
@@ -273,7 +274,7 @@ class Shards:
 
     def _raw(self, array):
         """Return a view of an array as its elements are moved: as bytes, where they have any."""
-        return array if self._is_varying else array.view(self.raw_type)
+        return viewed(array, self.raw_type)
 
     def _is_filled(self, chunk):
         """Whether all elements of a chunk are the fill value, byte for byte."""

@@ -58,6 +58,15 @@ def has_varying_items(dtype):
     return dtype.kind in "TO"
 
 
+def viewed(array, dtype):
+    """Return a view of an array as items of `dtype`; the array itself where items vary.
+
+    Long strings lie in memory that belongs to the very dtype object they were assigned by, not to an equal one: NumPy's
+    `view` would look for them in the wrong place.
+    """
+    return array if has_varying_items(dtype) else array.view(dtype)
+
+
 class CodecSpec(Value):
     """One member of a codec chain in Zarr v3's terms: a name and a configuration (a dict that nobody changes)."""
 
