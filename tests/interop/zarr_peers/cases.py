@@ -1,4 +1,5 @@
 """What is asked of two libraries: arrays of many types, codecs and layouts, and elements for them."""
+import functools
 import itertools
 import random
 from typing import NamedTuple
@@ -127,11 +128,11 @@ def axes(format):
             ("C", "F"), ("/", "."), FILLS, tuple(SHAPES))
 
 
+@functools.cache
 def product(format):
-    """Iterate over all cases of two dimensions."""
-    for values in itertools.product(*axes(format)[:-1], ("2-d",)):
-        if (case := Case(format, *values)).is_possible():
-            yield case
+    """Return all cases of two dimensions."""
+    cases = itertools.starmap(Case, itertools.product((format,), *axes(format)[:-1], ("2-d",)))
+    return tuple([case for case in cases if case.is_possible()])
 
 
 def sample(format, count, seed):

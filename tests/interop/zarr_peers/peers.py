@@ -69,6 +69,8 @@ REFUSALS = [
     ("zarrs", _ALL, _NEVER, lambda case: case.format == 2 and case.dtype in _BIG_ENDIAN,
      "has native byte order alone in Zarr v2"),
     ("zarrs", _ALL, _NEVER, lambda case: case.format == 2 and case.order == "F", "has no order F in Zarr v2"),
+    ("zarrs", _ALL, _NEVER, lambda case: case.format == 2 and case.dtype == "complex64" and case.fill == "undefined",
+     "needs a fill value of complex numbers"),
     ("zarrs", _ALL, _NEVER, lambda case: case.chain in ("delta zlib", "lz4"), "has no delta, and no LZ4 without blosc"),
 ]
 
