@@ -22,13 +22,15 @@ from zcore.model.metadata import ArrayMetadata, check_shape
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import check_path, prefix_of
-from zcore.views import view_of
+from zcore.views import metadata_of, view_of
 
 # Which document makes a directory a node of which format; the first one that is there counts. The last one is of a
 # format that zcore does not read.
 _Kind = namedtuple("_Kind", ("document", "name"))
 _OTHER = _Kind("meta", "Zarr v1")
-_KINDS = (*[_Kind(document, name) for name, documents in NODE_DOCUMENTS.items() for document in documents], _OTHER)
+_NAMES = {document: name for name, documents in NODE_DOCUMENTS.items() for document in documents}
+_DOCUMENTS = tuple(_NAMES)
+_KINDS = (*map(_Kind, _NAMES, _NAMES.values()), _OTHER)
 
 
 def store_of(place, read_only, fsync, check_base=True):
@@ -102,11 +104,11 @@ def find(store, path, zarr_format, options):
 
 def _warn_of_others(store, path, kind):
     """Warn when documents of another format lie beside the one that counts: whoever reads those sees another node."""
-    prefix = prefix_of(path)
-    for other in _KINDS[_KINDS.index(kind) + 1:]:
-        if other.name != kind.name and other is not _OTHER and store.exists(prefix + other.document):
-            warnings.warn(f"{store.describe(path)} holds {kind.document} and {other.document}: the node is of format "
-                          f"{kind.name!r}, the other document is ignored", stacklevel=4)
+    others = [other.document for other in _KINDS[_KINDS.index(kind) + 1:]
+              if other.name != kind.name and other is not _OTHER]
+    for other in store.existing(prefix_of(path), others):
+        warnings.warn(f"{store.describe(path)} holds {kind.document} and {other}: the node is of format "
+                      f"{kind.name!r}, the other document is ignored", stacklevel=4)
 
 
 class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
@@ -116,16 +118,15 @@ class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
         """Return the metadata that it says; None when it is damaged or says more than zcore knows."""
         raw = self.store.get(prefix_of(self.path) + self.document, (0, MAX_NBYTES + 1))
         try:
-            return None if raw is None else self.format.parse_node(self.document, raw, self.path)
+            return None if raw is None else metadata_of(self.format, self.document, raw, self.path)
         except (MetadataError, UnsupportedError):
             return None
 
 
 def standing(store, path):
     """Return a list of all documents that make `path` a node."""
-    prefix = prefix_of(path)
-    return [Standing(store, path, format_of(kind.name), kind.document) for kind in _KINDS
-            if kind is not _OTHER and store.exists(prefix + kind.document)]
+    return [Standing(store, path, format_of(_NAMES[document]), document)
+            for document in store.existing(prefix_of(path), _DOCUMENTS)]
 
 
 def children(store, path):

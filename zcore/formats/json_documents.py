@@ -229,7 +229,7 @@ def render_json_lines(members):
     """
     _check_writable(members, 1)
     try:
-        lines = [f"  {_encode(member)}: {_encode(value)}" for member, value in members.items()]
+        lines = [f"  {_quote(member)}: {_encode(value)}" for member, value in members.items()]
     except ValueError as exc:
         raise ValueError("NaN and infinities are not JSON; as text, such as 'NaN', they can be stored") from exc
     return _readable("{\n" + ",\n".join(lines) + "\n}")
@@ -249,6 +249,7 @@ def _scalar(value):
     raise TypeError(f"{value!r:.60} of type {type(value).__name__} is no JSON value")
 
 
+_quote = json.encoder.encode_basestring_ascii  # what `_encode` does with text
 _encode = json.JSONEncoder(default=_scalar, allow_nan=False, check_circular=False).encode
 
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Metadata documents, read whole for Python.
+"""Metadata documents, looked for and read whole for Python.
 
 Compiled because a handle is opened for every task of a scheduler, and then half of the time is spent between the
 system's calls, not in them.
@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t
 from posix.fcntl cimport AT_FDCWD
 
 from zcore.kernel.fileio cimport (
-    ABSENT, FAILED, Buffer, Identity, buffer_free, object_close, object_read_start, object_try_open,
+    ABSENT, FAILED, Buffer, Identity, buffer_free, object_close, object_read_start, object_stands, object_try_open,
 )
 from zcore.kernel.status cimport Status, status_clear
 
@@ -68,3 +68,34 @@ def read_first(paths not None, int64_t limit):
         finally:
             buffer_free(&buffer)
     return None
+
+
+def existing(paths not None):
+    """Return which of several files exist: a list of their indices.
+
+    Parameters
+    ----------
+    paths : iterable of bytes
+
+    Raises
+    ------
+    OSError
+        Of the first path of which that cannot be told.
+    """
+    cdef const char *name
+    cdef bytes path
+    cdef int code
+    cdef Status status
+    cdef Py_ssize_t i = -1
+    found = []
+    status_clear(&status)
+    for path in paths:
+        i += 1
+        name = path
+        with nogil:
+            code = object_stands(AT_FDCWD, name, &status)
+        if code == FAILED:
+            raise OSError(status.sys_errno, os.strerror(status.sys_errno), os.fsdecode(path))
+        if code != ABSENT:
+            found.append(i)
+    return found

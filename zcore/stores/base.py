@@ -125,6 +125,10 @@ class Store(ABC):
         """Return whether `key` has a value."""
         return self.getsize(key) is not None
 
+    def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
+        """Return those of `names` that are keys with a value when `prefix` stands before them."""
+        return [name for name in names if self.exists(prefix + name)]
+
     def getsize(self, key: str) -> int | None:
         """Return the size of the value in bytes, or None when there is none."""
         value = self.get(key)

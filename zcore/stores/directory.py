@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
-from zcore.kernel.documents import read_first
+from zcore.kernel.documents import existing, read_first
 from zcore.kernel.locks import ObjectLocks, locks_of
 from zcore.options import as_bool
 from zcore.stores import atomic, listing, spelling, tree
 from zcore.stores.base import ByteRange, Identity, Listing, Store
-from zcore.stores.keys import NATIVE, POSIX, absolute_base, check_prefix, key_to_path, prefix_of
+from zcore.stores.keys import NATIVE, POSIX, absolute_base, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.reading import check_absent, identity_of, read_file, stat_file
 
 # Devices whose file system was seen to tell upper from lower case. (ext4 lets a single empty directory be switched to
@@ -177,6 +177,16 @@ class DirectoryStore(Store):
 
     def exists(self, key: str) -> bool:
         return self._stat(key) is not None
+
+    def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
+        if self.confined or self._ignores_case is not False:
+            return super().existing(prefix, names)
+        directory = os.fsencode(self._directory_of(prefix))
+        files = [b"%s/%s" % (directory, os.fsencode(check_key(name))) for name in names]
+        try:
+            return [names[i] for i in existing(files)]
+        except OSError as exc:
+            raise self._fault(exc, "read", prefix + exc.filename[len(os.fsdecode(directory)) + 1:]) from exc
 
     def getsize(self, key: str) -> int | None:
         status = self._stat(key)

@@ -195,6 +195,17 @@ class StoreConformance:
         store.set("b", b"")
         assert store.get_first(["a", "b", "c"], 5)[:2] == (1, b"")
 
+    def test_which_of_several_exist(self, store):
+        for key in ("k", "d/k", "d/e/f", "d/other"):
+            store.set(key, b"v")
+        for _ in range(2):
+            assert store.existing("d/", ["l", "other", "e", "k"]) == ["other", "k"]
+            assert store.existing("", ("k", "d", "l")) == ["k"]
+            assert store.existing("d/e/", ["f"]) == ["f"]
+            assert store.existing("k/", ["f"]) == store.existing("none/", ["f"]) == store.existing("d/", []) == []
+        with pytest.raises(InvalidKeyError):
+            store.existing("d/", [".."])
+
     def test_identity_changes_with_the_value(self, store):
         store.set("k", b"1")
         value, first = store.get_with_identity("k")
