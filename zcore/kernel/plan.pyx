@@ -132,6 +132,7 @@ cdef class Plan:
         self.n_tasks = 1
         self.chunk_items = 1
         self.task_nbytes = self.itemsize
+        self.task_threads = 1
         if shard_shape is not None:
             self.objects = <Axis *>malloc(MAX_NDIM * sizeof(Axis))
             if self.objects == NULL:
