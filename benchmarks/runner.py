@@ -370,5 +370,5 @@ def _write_memory(bench, workload, libraries):
         shutil.rmtree(top)
 
 
-_KINDS = {"read": _read, "parts": _parts, "parts_at_once": _parts_at_once, "open": _open, "write": _write, "create": _create, "list": _list,
-          "import": _import, "memory": _memory, "write_memory": _write_memory}
+_KINDS = {"read": _read, "parts": _parts, "parts_at_once": _parts_at_once, "open": _open, "write": _write,
+          "create": _create, "list": _list, "import": _import, "memory": _memory, "write_memory": _write_memory}

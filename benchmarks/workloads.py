@@ -45,7 +45,8 @@ class Workload:
     title : str
         What is measured, for the report.
     kind : {"read", "parts", "parts_at_once", "write", "open", "create", "list", "import", "memory", "write_memory"}
-        ``parts`` reads `count` chunks, one call each, and each before the next one is asked for; ``create`` and ``list`` make and list `count` arrays in a group.
+        ``parts`` reads `count` chunks, each before the next one is asked for; ``create`` and ``list`` make and list
+        `count` arrays in a group.
     shape, chunks : tuple of int
         Of the float32 array; empty for an import. The chunks divide the shape.
     shards : tuple of int or None
