@@ -10,8 +10,8 @@ from zcore.engine import Binding
 from zcore.errors import OutOfMemoryError, ZcoreError
 from zcore.handles import Handle
 from zcore.info import Info
+from zcore.kernel.selection import basic
 from zcore.options import Options
-from zcore.selection import basic
 
 
 class Array(Handle):

@@ -18,9 +18,9 @@ from zcore.binding import GroupBinding
 from zcore.engine import Binding, stored_chunks
 from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError
 from zcore.formats import MAX_NBYTES
+from zcore.kernel.selection import Box, whole
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.place import hold_place
-from zcore.selection import Box, whole
 from zcore.stores.keys import prefix_of
 
 

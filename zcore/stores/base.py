@@ -86,16 +86,21 @@ class Store(ABC):
         value = self.get(key, byte_range)
         return None if value is None else (value, None)
 
-    def get_first(self, keys: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
-        """Return the first of `keys` that has a value: its index, up to `limit` bytes of the value, and the identity.
+    def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
+        """Return the first of several keys that has a value: its index, up to `limit` bytes of it, and the identity.
 
-        None when no key has one. This finds the document of a node whose format is not known.
+        The keys are `prefix` with each of `names` behind it. None when no key has a value. This finds the document of
+        a node whose format is not known.
         """
-        for i, key in enumerate(keys):
-            found = self.get_with_identity(key, (0, limit))
+        for i, name in enumerate(names):
+            found = self.get_with_identity(prefix + check_key(name, self.key_flavour), (0, limit))
             if found is not None:
                 return i, *found
         return None
+
+    def find_first(self, prefix: str, names: Sequence[str]) -> int:
+        """Return the index of the first of several keys that exists, -1 when none does; see `get_first`."""
+        return next((i for i, name in enumerate(names) if self.exists(prefix + check_key(name, self.key_flavour))), -1)
 
     def identity(self, key: str) -> Identity | None:
         """Return the identity that `key` has now: (device, inode, size, mtime_ns, ctime_ns).
