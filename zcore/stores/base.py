@@ -16,7 +16,7 @@ from operator import index
 
 from zcore.buffers import flat_view
 from zcore.errors import ReadOnlyError
-from zcore.kernel.locks import ObjectLocks, locks_of
+from zcore.kernel.holds import ObjectLocks, locks_of
 from zcore.stores.keys import POSIX, check_key, check_prefix
 
 ByteRange = tuple[int | None, int | None]

@@ -18,7 +18,7 @@ from functools import lru_cache
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
 from zcore.kernel.documents import find_first, read_first
-from zcore.kernel.locks import ObjectLocks, locks_of
+from zcore.kernel.holds import ObjectLocks, locks_of
 from zcore.options import as_bool
 from zcore.stores import atomic, listing, spelling, tree
 from zcore.stores.base import ByteRange, Identity, Listing, Store
