@@ -145,6 +145,13 @@ def standing(store, path):
             if kind is not _OTHER and store.exists(prefix + kind.document)]
 
 
+def members(store, path):
+    """Iterate over the paths of the nodes that `path` lists: its children, but for links to what lies above them."""
+    for child in children(store, path):
+        if not store.leads_up(child + "/"):
+            yield child
+
+
 def children(store, path):
     """Iterate over the paths of the nodes right below `path`, sorted."""
     for prefix in store.list_dir(prefix_of(path))[1]:

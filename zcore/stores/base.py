@@ -285,6 +285,11 @@ class Store(ABC):
         check_prefix(prefix, self.key_flavour)
         return False
 
+    def leads_up(self, prefix: str) -> bool:
+        """Whether what lies below `prefix` is what lies below one of its own prefixes: a walk would never end."""
+        check_prefix(prefix, self.key_flavour)
+        return False
+
     def erase_prefix(self, prefix: str) -> None:
         """Remove all keys below `prefix`; the prefix ``""`` empties the store."""
         self._check_writable("erase_prefix", prefix)

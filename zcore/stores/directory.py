@@ -320,6 +320,15 @@ class DirectoryStore(Store):
     def is_link(self, prefix: str) -> bool:
         return bool(prefix) and os.path.islink(self._directory_of(prefix))
 
+    def leads_up(self, prefix: str) -> bool:
+        try:
+            return bool(prefix) and listing.leads_up(self._directory_of(prefix), self.path)
+        except FileNotFoundError:
+            # Gone meanwhile, with all that lay below.
+            return False
+        except OSError as exc:
+            raise self._fault(exc, "list", prefix) from exc
+
     def erase_prefix(self, prefix: str) -> None:
         self._check_writable("erase_prefix", prefix)
         check_prefix(prefix, self.key_flavour)
