@@ -74,10 +74,12 @@ def _absolute_store(path, read_only, fsync):
 
 
 def path_of(path):
-    """Return a path without the one leading ``/`` that the hierarchy's own spelling has.
+    """Return a path without the one leading ``/`` that the hierarchy's own spelling has; None is the root's.
 
     Raises : InvalidKeyError, if no node can have it; TypeError, if it is not a string.
     """
+    if path is None:
+        return ""
     if not isinstance(path, str):
         raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
     return check_path(path)
