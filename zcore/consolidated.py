@@ -71,10 +71,11 @@ def drop(store, path, *, itself=False):
         The node's own documents change: a copy beside them that repeats them is dropped, too.
     """
     for place, group, is_above in _nodes_at_and_above(store, path):
+        if not (is_above or itself):
+            continue
         for node in nodes.standing(place, group):
             if node.format.consolidated_document is not None:
-                if is_above or itself:
-                    place.erase(prefix_of(group) + node.format.consolidated_document)
+                place.erase(prefix_of(group) + node.format.consolidated_document)
             elif is_above and node.document == node.format.group_document:
                 _drop_inline(node)
 

@@ -74,6 +74,13 @@ class Group(Handle):
         for path in nodes.members(self._binding.store, self._binding.path):
             yield path[n:]
 
+    def _names(self):
+        """Return the names that may be those of members: what is found there tells."""
+        if self._copy is not None:
+            return iter(self)
+        prefix = self._binding.prefix
+        return [below[len(prefix):-1] for below in self._binding.store.list_dir(prefix)[1]]
+
     def __len__(self):
         return sum(1 for _ in self)
 
@@ -97,10 +104,12 @@ class Group(Handle):
         max_depth : int or None
             0 gives the members right below; None all.
         """
-        for name in self:
+        for name in self._names():
             node = self.get(name)
             if node is None:
-                continue     # deleted meanwhile
+                continue     # no node, or deleted meanwhile
+            if type(node) is Group and node.store.leads_up(node._binding.prefix):
+                continue     # as in `nodes.members`
             yield name, node
             if isinstance(node, Group) and (max_depth is None or max_depth > 0):
                 for below, member in node.members(None if max_depth is None else max_depth - 1):

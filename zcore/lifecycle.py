@@ -63,10 +63,11 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
         standing = nodes.standing(store, path)
         if standing and not overwrite:
             raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
-        consolidated.drop(store, path, itself=True)
+        consolidated.drop(store, path, itself=bool(standing))
         for node in standing:
             _delete(node, options)
-        _clear(store, prefix, format, metadata)
+        if any(store.list_dir(prefix)):
+            _clear(store, prefix, format, metadata)
         if kind is Binding:
             store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
         if attributes_document is not None:

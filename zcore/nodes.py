@@ -23,16 +23,18 @@ from zcore.model.metadata import ArrayMetadata, check_shape
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import check_path, prefix_of
-from zcore.views import view_of
+from zcore.views import metadata_of, view_of
 
 # Which document makes a directory a node of which format; the first one that is there counts. The last one is of a
 # format that zcore does not read.
 _Kind = namedtuple("_Kind", ("document", "name"))
 _OTHER = _Kind("meta", "Zarr v1")
-_KINDS = (*[_Kind(document, name) for name, documents in NODE_DOCUMENTS.items() for document in documents], _OTHER)
-_DOCUMENTS = tuple([kind.document for kind in _KINDS])
+_NAMES = {document: name for name, documents in NODE_DOCUMENTS.items() for document in documents}
+_DOCUMENTS = tuple(_NAMES)
+_KINDS = (*map(_Kind, _NAMES, _NAMES.values()), _OTHER)
+_ANY = (*_DOCUMENTS, _OTHER.document)
 # Which documents make it another node for whoever reads only their format.
-_CONTRADICTING = {kind: tuple([other.document for other in _KINDS[i:] if other.name not in (kind.name, _OTHER.name)])
+_CONTRADICTING = {kind: tuple([document for document in _DOCUMENTS[i:] if _NAMES[document] != kind.name])
                   for i, kind in enumerate(_KINDS)}
 
 
@@ -95,7 +97,7 @@ def find(store, path, zarr_format, options):
     UnsupportedError
         It is of a format, or needs something, that zcore does not have.
     """
-    kinds, documents = _KINDS, _DOCUMENTS
+    kinds, documents = _KINDS, _ANY
     if zarr_format is not None:
         kinds = [kind for kind in _KINDS if kind is _OTHER or kind.name == zarr_format]
         documents = tuple([kind.document for kind in kinds])
@@ -122,9 +124,8 @@ def find(store, path, zarr_format, options):
 
 def _warn_of_others(store, path, kind, others):
     """Warn when documents of another format lie beside the one that counts."""
-    i = store.find_first(prefix_of(path), others)
-    if i >= 0:
-        warnings.warn(f"{store.describe(path)} holds {kind.document} and {others[i]}: the node is of format "
+    for other in store.existing(prefix_of(path), others):
+        warnings.warn(f"{store.describe(path)} holds {kind.document} and {other}: the node is of format "
                       f"{kind.name!r}, the other document is ignored", stacklevel=4)
 
 
@@ -135,16 +136,15 @@ class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
         """Return the metadata that it says; None when it is damaged or says more than zcore knows."""
         raw = self.store.get(prefix_of(self.path) + self.document, (0, MAX_NBYTES + 1))
         try:
-            return None if raw is None else self.format.parse_node(self.document, raw, self.path)
+            return None if raw is None else metadata_of(self.format, self.document, raw, self.path)
         except (MetadataError, UnsupportedError):
             return None
 
 
 def standing(store, path):
     """Return a list of all documents that make `path` a node."""
-    prefix = prefix_of(path)
-    return [Standing(store, path, format_of(kind.name), kind.document) for kind in _KINDS
-            if kind is not _OTHER and store.exists(prefix + kind.document)]
+    return [Standing(store, path, format_of(_NAMES[document]), document)
+            for document in store.existing(prefix_of(path), _DOCUMENTS)]
 
 
 def members(store, path):
@@ -157,7 +157,7 @@ def members(store, path):
 def children(store, path):
     """Iterate over the paths of the nodes right below `path`, sorted."""
     for prefix in store.list_dir(prefix_of(path))[1]:
-        if store.get_first(prefix, _DOCUMENTS, 0) is not None:
+        if store.get_first(prefix, _ANY, 0) is not None:
             yield prefix[:-1]
 
 

@@ -49,7 +49,7 @@ def calls_with_key(store):
         "get_with_identity": store.get_with_identity,
         "get part with identity": lambda key: store.get_with_identity(key, (0, 1)),
         "get_first": lambda key: store.get_first("", [key], 1),
-        "find_first": lambda key: store.find_first("", [key]),
+        "existing": lambda key: store.existing("", [key]),
         "identity": store.identity,
         "exists": store.exists,
         "getsize": store.getsize,
@@ -192,13 +192,24 @@ class StoreConformance:
             assert store.get_first("", keys, 10**6) == (n, value, identity)
             assert store.get_first("", keys, 5) == (n, value[:5], identity)
             assert store.get_first("", keys, 0) == (n, b"", identity)
-            assert store.find_first("", keys) == n
+            assert store.existing("", keys)[0] == keys[n]
         assert store.get_first("", [], 5) is None
-        assert store.find_first("", []) == store.find_first("", ["a", "b/c", "d"]) == -1
+        assert store.existing("", []) == store.existing("", ["a", "b/c", "d"]) == []
         store.set("b", b"")
         assert store.get_first("", ["a", "b", "c"], 5)[:2] == (1, b"")
         assert store.get_first("d/", ["a", "k"], 5)[:2] == (1, b"d/kd/")
-        assert store.find_first("d/", ["b", "k"]) == 1 and store.find_first("b/", ["k", "b"]) == -1
+        assert store.existing("d/", ["b", "k"]) == ["k"] and store.existing("b/", ["k", "b"]) == []
+
+    def test_which_of_several_exist(self, store):
+        for key in ("k", "d/k", "d/e/f", "d/other"):
+            store.set(key, b"v")
+        for _ in range(2):
+            assert store.existing("d/", ["l", "other", "e", "k"]) == ["other", "k"]
+            assert store.existing("", ("k", "d", "l")) == ["k"]
+            assert store.existing("d/e/", ["f"]) == ["f"]
+            assert store.existing("k/", ["f"]) == store.existing("none/", ["f"]) == store.existing("d/", []) == []
+        with pytest.raises(InvalidKeyError):
+            store.existing("d/", [".."])
 
     def test_identity_changes_with_the_value(self, store):
         store.set("k", b"1")
