@@ -10,8 +10,8 @@ from zcore.described import DescribedArray
 from zcore.engine import Binding
 from zcore.errors import OutOfMemoryError, ZcoreError
 from zcore.info import type_name
+from zcore.kernel.selection import basic
 from zcore.options import Options
-from zcore.selection import basic
 
 
 class Array(DescribedArray):

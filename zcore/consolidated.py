@@ -26,7 +26,7 @@ def consolidate(binding, attributes_of):
     store, path, format = binding.store, binding.path, binding.format
     drop(store, path)
     below = {}
-    pending = list(nodes.children(store, path))
+    pending = list(nodes.members(store, path))
     while pending:
         child = pending.pop()
         node = nodes.find(store, child, format.name, binding.options)
@@ -34,7 +34,7 @@ def consolidate(binding, attributes_of):
             continue     # of another format
         below[child[len(binding.prefix):]] = _complete(node, attributes_of)
         if isinstance(node, GroupBinding):
-            pending += nodes.children(store, child)
+            pending += nodes.members(store, child)
     below = {name: below[name] for name in sorted(below, key=lambda name: (name.count("/"), name))}
     with binding.exclusive() as exclusive:
         if format.consolidated_document is None:

@@ -11,9 +11,9 @@ from zcore.assignment import cast_to
 from zcore.codecs.chain import codec_of
 from zcore.errors import UnsupportedError, ZcoreError
 from zcore.formats import format_of
+from zcore.kernel.selection import whole
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.options import as_bool
-from zcore.selection import whole
 from zcore.stores.keys import prefix_of
 
 # Keywords of a new array whose default leaves the choice to the format, and is not passed on.

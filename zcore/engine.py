@@ -9,7 +9,7 @@ import os
 from zcore import config, objects, workers
 from zcore.binding import NodeBinding
 from zcore.errors import ChunkError, SelectionError, StoreError
-from zcore.kernel.locks import Stopped
+from zcore.kernel.holds import Stopped
 from zcore.kernel.read import ReadPlan
 from zcore.kernel.write import WritePlan
 from zcore.model.metadata import ArrayMetadata

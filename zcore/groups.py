@@ -71,7 +71,7 @@ class Group(Handle):
             yield from sorted({path.partition("/")[0] for path in self._copy})
             return
         n = len(prefix_of(self._binding.path))
-        for path in nodes.children(self._binding.store, self._binding.path):
+        for path in nodes.members(self._binding.store, self._binding.path):
             yield path[n:]
 
     def __len__(self):

@@ -18,9 +18,10 @@ from zcore.binding import GroupBinding
 from zcore.engine import Binding, stored_chunks
 from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError
 from zcore.formats import MAX_NBYTES
+from zcore.formats.json_documents import check_attributes
+from zcore.kernel.selection import Box, whole
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.place import hold_place
-from zcore.selection import Box, whole
 from zcore.stores.keys import prefix_of
 
 
@@ -53,6 +54,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     name = kind.name_of_document(format)
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: no {kind.what} can be created", key=prefix + name)
+    if format.strict_attributes:
+        check_attributes(metadata.attributes or {}, {})
     document = kind.render(format, metadata)
     attributes_document = format.render_attributes(attributes) if attributes else None
     _create_ancestors(store, path, format)
@@ -258,7 +261,10 @@ def change_attributes(binding, change):
     consolidated.drop(binding.store, binding.path, itself=True)
     with binding.exclusive() as exclusive:
         attributes = read_attributes(binding)
+        old = dict(attributes)
         result = change(attributes)
+        if format.strict_attributes:
+            check_attributes(attributes, old)
         if format.attributes_document is None:
             exclusive.replace_metadata(exclusive.metadata.replace(attributes=attributes))
         else:

@@ -3,6 +3,7 @@ that says what is there instead."""
 import os
 import warnings
 from collections import namedtuple
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,6 +30,10 @@ from zcore.views import view_of
 _Kind = namedtuple("_Kind", ("document", "name"))
 _OTHER = _Kind("meta", "Zarr v1")
 _KINDS = (*[_Kind(document, name) for name, documents in NODE_DOCUMENTS.items() for document in documents], _OTHER)
+_DOCUMENTS = tuple([kind.document for kind in _KINDS])
+# Which documents make it another node for whoever reads only their format.
+_CONTRADICTING = {kind: tuple([other.document for other in _KINDS[i:] if other.name not in (kind.name, _OTHER.name)])
+                  for i, kind in enumerate(_KINDS)}
 
 
 def store_of(place, read_only, fsync, check_base=True):
@@ -50,9 +55,22 @@ def store_of(place, read_only, fsync, check_base=True):
         if not isinstance(place, os.PathLike):
             raise TypeError(f"expected a path, a URI or a store, found {type(place).__name__}")
         place = os.fspath(place)
-    # A colon is either a URI's or part of a name: the URI rules decide.
-    make = DirectoryStore.from_uri if isinstance(place, str) and ":" in place else DirectoryStore
-    return make(place, read_only=read_only, fsync=fsync, check_base=check_base)
+    if isinstance(place, str):
+        if ":" in place:
+            # It is either a URI's or part of a name: the URI rules decide.
+            return DirectoryStore.from_uri(place, read_only=read_only, fsync=fsync, check_base=check_base)
+        if place[:1] == "/" and ".." not in place and not check_base:
+            return _absolute_store(place, read_only, fsync)
+    return DirectoryStore(place, read_only=read_only, fsync=fsync, check_base=check_base)
+
+
+@lru_cache(maxsize=64)
+def _absolute_store(path, read_only, fsync):
+    """Return the store of a path that means the same whatever the current directory and the links on its way are.
+
+    A task scheduler that opens an array for every task finds it here.
+    """
+    return DirectoryStore(path, read_only=read_only, fsync=fsync, check_base=False)
 
 
 def path_of(path):
@@ -77,13 +95,13 @@ def find(store, path, zarr_format, options):
     UnsupportedError
         It is of a format, or needs something, that zcore does not have.
     """
-    kinds = _KINDS
+    kinds, documents = _KINDS, _DOCUMENTS
     if zarr_format is not None:
         kinds = [kind for kind in _KINDS if kind is _OTHER or kind.name == zarr_format]
-    prefix = prefix_of(path)
+        documents = tuple([kind.document for kind in kinds])
     # One byte more than a document may have: the format refuses it, whatever the size of the file.
     try:
-        found = store.get_first([prefix + kind.document for kind in kinds], MAX_NBYTES + 1)
+        found = store.get_first(prefix_of(path), documents, MAX_NBYTES + 1)
         if found is None:
             return None
         i, raw, identity = found
@@ -92,8 +110,8 @@ def find(store, path, zarr_format, options):
             raise UnsupportedError(f"{store.describe(path)} is a {kind.name} node, which this version does not read",
                                    feature=kind.name)
         format = format_of(kind.name)
-        if zarr_format is None:
-            _warn_of_others(store, path, kind)
+        if zarr_format is None and (others := _CONTRADICTING[kind]):
+            _warn_of_others(store, path, kind, others)
         view = view_of(format, kind.document, raw, identity, path, options.strict, 0)
     except ZcoreError as error:
         error.locate(store.describe(path))
@@ -102,13 +120,12 @@ def find(store, path, zarr_format, options):
     return bind(store, path, format, options, view)
 
 
-def _warn_of_others(store, path, kind):
-    """Warn when documents of another format lie beside the one that counts: whoever reads those sees another node."""
-    prefix = prefix_of(path)
-    for other in _KINDS[_KINDS.index(kind) + 1:]:
-        if other.name != kind.name and other is not _OTHER and store.exists(prefix + other.document):
-            warnings.warn(f"{store.describe(path)} holds {kind.document} and {other.document}: the node is of format "
-                          f"{kind.name!r}, the other document is ignored", stacklevel=4)
+def _warn_of_others(store, path, kind, others):
+    """Warn when documents of another format lie beside the one that counts."""
+    i = store.find_first(prefix_of(path), others)
+    if i >= 0:
+        warnings.warn(f"{store.describe(path)} holds {kind.document} and {others[i]}: the node is of format "
+                      f"{kind.name!r}, the other document is ignored", stacklevel=4)
 
 
 class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
@@ -130,10 +147,17 @@ def standing(store, path):
             if kind is not _OTHER and store.exists(prefix + kind.document)]
 
 
+def members(store, path):
+    """Iterate over the paths of the nodes that `path` lists: its children, but for links to what lies above them."""
+    for child in children(store, path):
+        if not store.leads_up(child + "/"):
+            yield child
+
+
 def children(store, path):
     """Iterate over the paths of the nodes right below `path`, sorted."""
     for prefix in store.list_dir(prefix_of(path))[1]:
-        if store.get_first([prefix + kind.document for kind in _KINDS], 0) is not None:
+        if store.get_first(prefix, _DOCUMENTS, 0) is not None:
             yield prefix[:-1]
 
 
@@ -167,6 +191,8 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
         As `zcore.open` takes them. None, for the fill value ``...``, asks for nothing, and neither do chunks that
         are for zcore to choose.
     """
+    if shape is chunks is dtype is None and fill_value is ...:
+        return
     metadata = binding.metadata
     found = {"shape": metadata.shape, "chunks": metadata.chunk_shape, "dtype": metadata.dtype}
     asked = {}

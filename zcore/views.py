@@ -3,9 +3,9 @@
 A `View` is read from the metadata document once and never changes; threads that share a handle take it once a call and
 never mix two. What depends on the document alone is resolved here: the codec chain and the pattern of the chunk keys.
 """
-import time
 from collections import namedtuple
 from functools import lru_cache
+from time import time_ns
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def view_of(format, document, raw, identity, path, strict, ticket):
     MetadataError, UnsupportedError
         The document is damaged, or needs what zcore does not have.
     """
-    trusted = identity is None or time.time_ns() - max(identity[3:]) > TRUSTED_AGE_NS
+    trusted = identity is None or time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
     return View(*_resolve(format, document, raw, path, strict), raw, identity, trusted, ticket)
 
 

@@ -34,6 +34,28 @@ def fill(group):
     return group
 
 
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_links_to_what_lies_above_are_not_listed(tmp_path, zarr_format):
+    """A walk ends, and consolidated metadata hold each node once; two links to one node elsewhere are two members."""
+    group = fill(zcore.create_group(tmp_path / "store", zarr_format=zarr_format))
+    expected = [path for path, _ in group.members(None)]
+    os.symlink(".", tmp_path / "store/g/itself")
+    os.symlink("../..", tmp_path / "store/g/h/root")
+    os.symlink(tmp_path / "store", tmp_path / "store/root")
+    # Beyond the base: from there the way leads back to it.
+    zcore.create_group(tmp_path, zarr_format=zarr_format)
+    os.symlink(tmp_path, tmp_path / "store/g/beyond")
+    found = [path for path, _ in group.members(None)]
+    assert [path for path in found if "beyond" not in path] == expected
+    # What lies above the base is listed once, and each of its own links at most once more.
+    assert "g/beyond/store/a" in found and not any(path.count("beyond") > 1 for path in found)
+    os.unlink(tmp_path / "store/g/beyond")
+    os.symlink("h", tmp_path / "store/g/other")
+    assert list(group["g"]) == ["b", "h", "other"]
+    assert sorted(zcore.consolidate_metadata(tmp_path / "store")._copy) == sorted([*expected, "g/other", "g/other/c"])
+    assert group["g/itself/h/c"][0] == 7
+
+
 def test_a_new_group(group, store):
     assert (group.path, group.name, group.basename, group.read_only) == ("", "/", "", False)
     assert list(group) == [] and len(group) == 0 and group.tree() == "/"

@@ -26,7 +26,7 @@ LAYERS = (
     ("engine",),
     ("objects", "binding"),
     ("views",),
-    ("formats", "codecs", "stores", "selection", "assignment", "workers"),
+    ("formats", "codecs", "stores", "assignment", "workers"),
     ("model", "asdf", "blosc", "options"),
     ("kernel",),
     ("errors", "config", "buffers"),

@@ -50,6 +50,7 @@ array_document = ".zarray"
 group_document = ".zgroup"
 attributes_document = ".zattrs"
 consolidated_document = ".zmetadata"
+strict_attributes = False  # NaN and infinities are bare tokens, as all writers of this format have them
 implies_typesize = False  # what is in blosc chunks may be what a filter made of the elements
 chunk_directory = None  # chunks lie beside the documents
 node_documents = (".zarray", ".zgroup")  # where both lie in one place, the first one counts

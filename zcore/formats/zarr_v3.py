@@ -11,8 +11,10 @@
 Source: Zarr v3 core 3.1, "Metadata". Where it leaves points open, or real documents stray from it:
 
 - A member that the text does not define is an error, unless it says ``"must_understand": false``; then it is kept.
-- The tokens NaN and Infinity, which are not JSON, are accepted in attributes, where zarr-python writes them. They are
-  never written: what holds them is refused until they are stored as text.
+- The tokens NaN and Infinity, which are not JSON, are accepted in attributes, where zarr-python writes them. An
+  attribute that holds them is written again as it was for as long as it is not changed, also into consolidated
+  metadata, so that nothing else is held up by it and nothing is lost. None is written anew: a node that is created, or
+  an attribute that is set, with such a number is refused until that is text.
 - A storage transformer that must be understood is refused: none is registered.
 - `consolidated_metadata` is a copy of other documents and never keeps a group from being opened: where its nodes
   contradict each other, it counts as absent, with a warning.
@@ -41,6 +43,7 @@ name = 3
 array_document = group_document = "zarr.json"
 attributes_document = None  # attributes are members of the node's document
 node_documents = ("zarr.json",)
+strict_attributes = True  # no new one may be NaN or an infinity, which are not JSON
 implies_typesize = False  # what is in blosc chunks may be what a filter made of the elements
 chunk_directory = None  # chunks lie beside the document
 consolidated_document = None  # the copy is a member of the group's document
@@ -191,13 +194,13 @@ def render_array(metadata):
     ------
     ValueError
         If Zarr v3 cannot express it: other chunk keys, fields that differ in byte order, a chain that cannot store the
-        type, attributes that are not JSON.
+        type.
     TypeError
         If a name of an attribute is not a string, or a value is not JSON's.
     UnsupportedError
         If Zarr v3 has no such type.
     """
-    return render_json_lines(_members_of(metadata))
+    return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
 
 
 def render_group(metadata):
@@ -205,7 +208,7 @@ def render_group(metadata):
 
     Raises : TypeError, ValueError as `render_array`.
     """
-    return render_json_lines(_members_of(metadata))
+    return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
 
 
 def _members_of(metadata):

@@ -33,6 +33,7 @@ from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape
 
 name = "zmeta"
+strict_attributes = False  # NaN and infinities are bare tokens, as all writers of this format have them
 implies_typesize = True  # that of blosc chunks is the item size of the array
 array_document = "__zmeta__"
 group_document = None  # an array stands alone

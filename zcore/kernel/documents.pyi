@@ -1,5 +1,4 @@
-from collections.abc import Iterable
-
+def find_first(directory: bytes, names: tuple[bytes, ...]) -> int: ...
 def read_first(
-    paths: Iterable[bytes], limit: int
+    directory: bytes, names: tuple[bytes, ...], limit: int
 ) -> tuple[int, bytes, tuple[int, int, int, int, int]] | None: ...

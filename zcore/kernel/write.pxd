@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.fileio cimport Identity
 from zcore.kernel.grid cimport Span
-from zcore.kernel.locks cimport ObjectLocks
+from zcore.kernel.holds cimport ObjectLocks
 from zcore.kernel.plan cimport Plan, Worker
 
 

@@ -19,9 +19,8 @@ from zcore.kernel.fileio cimport (
     same_identity, staging_init,
 )
 from zcore.kernel.grid cimport Span
-from zcore.kernel.locks cimport (
-    ObjectLocks, holder_close, holder_open, key_hash, lock_object, unlock_object,
-)
+from zcore.kernel.holds cimport ObjectLocks
+from zcore.kernel.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
 from zcore.kernel.plan cimport MAX_KEY, Plan, Worker, poll_worker
 from zcore.kernel.status cimport BLOSC_ENCODE, CHUNK_LONG, MISSING, OK, STALE, STREAM_ENCODE, fail
 

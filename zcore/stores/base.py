@@ -16,7 +16,7 @@ from operator import index
 
 from zcore.buffers import flat_view
 from zcore.errors import ReadOnlyError
-from zcore.kernel.locks import ObjectLocks, locks_of
+from zcore.kernel.holds import ObjectLocks, locks_of
 from zcore.stores.keys import POSIX, check_key, check_prefix
 
 ByteRange = tuple[int | None, int | None]
@@ -86,16 +86,21 @@ class Store(ABC):
         value = self.get(key, byte_range)
         return None if value is None else (value, None)
 
-    def get_first(self, keys: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
-        """Return the first of `keys` that has a value: its index, up to `limit` bytes of the value, and the identity.
+    def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
+        """Return the first of several keys that has a value: its index, up to `limit` bytes of it, and the identity.
 
-        None when no key has one. This finds the document of a node whose format is not known.
+        The keys are `prefix` with each of `names` behind it. None when no key has a value. This finds the document of
+        a node whose format is not known.
         """
-        for i, key in enumerate(keys):
-            found = self.get_with_identity(key, (0, limit))
+        for i, name in enumerate(names):
+            found = self.get_with_identity(prefix + check_key(name, self.key_flavour), (0, limit))
             if found is not None:
                 return i, *found
         return None
+
+    def find_first(self, prefix: str, names: Sequence[str]) -> int:
+        """Return the index of the first of several keys that exists, -1 when none does; see `get_first`."""
+        return next((i for i, name in enumerate(names) if self.exists(prefix + check_key(name, self.key_flavour))), -1)
 
     def identity(self, key: str) -> Identity | None:
         """Return the identity that `key` has now: (device, inode, size, mtime_ns, ctime_ns).
@@ -277,6 +282,11 @@ class Store(ABC):
 
     def is_link(self, prefix: str) -> bool:
         """Whether what lies below `prefix` lies somewhere else, so that erasing the prefix leaves it alone."""
+        check_prefix(prefix, self.key_flavour)
+        return False
+
+    def leads_up(self, prefix: str) -> bool:
+        """Whether what lies below `prefix` is what lies below one of its own prefixes: a walk would never end."""
         check_prefix(prefix, self.key_flavour)
         return False
 

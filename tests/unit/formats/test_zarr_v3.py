@@ -263,17 +263,20 @@ def test_members_are_written_as_json_alone():
     raw = zarr_v3.render_array(parse())
     assert raw.isascii()
     assert raw.startswith(b'{\n  "zarr_format": 3,\n  "node_type": "array",\n  "shape": [10, 200, 3000],\n')
-    for attributes, error in [({"a": float("nan")}, ValueError), ({"a": [float("-inf")]}, ValueError),
-                              ({1: 2}, TypeError), ({"a": {1, 2}}, TypeError), ({"a": b""}, TypeError)]:
-        with pytest.raises(error):
+    for attributes in ({1: 2}, {"a": {1, 2}}, {"a": b""}):
+        with pytest.raises(TypeError):
             zarr_v3.render_array(parse().replace(attributes=attributes))
-        with pytest.raises(error):
+        with pytest.raises(TypeError):
             zarr_v3.render_group(GroupMetadata(3, attributes))
+    with pytest.raises(ValueError, match="not JSON"):
+        zarr_v3.render_group(GroupMetadata(3, {}, extra={"a": {"must_understand": False, "x": float("nan")}}))
 
 
 def test_bare_constants_are_tolerated_in_attributes_alone():
     """V3-DOC-05"""
-    assert np.isnan(parse(attributes={"a": [float("nan")], "Infinity": 1}).attributes["a"][0])
+    array = parse(attributes={"a": [float("nan")], "Infinity": 1})
+    assert np.isnan(array.attributes["a"][0])
+    assert b'\n  "attributes": {"a": [NaN], "Infinity": 1},\n' in zarr_v3.render_array(array)
     for changes in ({"fill_value": float("nan")}, {"more": {"must_understand": False, "x": float("inf")}},
                     {"codecs": [{"name": "x", "configuration": {"a": [float("nan")]}}]}):
         with pytest.raises(MetadataError, match="not JSON") as caught:

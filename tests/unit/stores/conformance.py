@@ -48,7 +48,8 @@ def calls_with_key(store):
         "get_partial_values": lambda key: store.get_partial_values([(key, (0, None))]),
         "get_with_identity": store.get_with_identity,
         "get part with identity": lambda key: store.get_with_identity(key, (0, 1)),
-        "get_first": lambda key: store.get_first([key], 1),
+        "get_first": lambda key: store.get_first("", [key], 1),
+        "find_first": lambda key: store.find_first("", [key]),
         "identity": store.identity,
         "exists": store.exists,
         "getsize": store.getsize,
@@ -112,7 +113,7 @@ class StoreConformance:
         assert [example.get(key) for key in ("x", "a/x", "x/y/z")] == [None, None, None]
         assert example.get("x", (0, 1)) is None
         assert example.get_with_identity("x") is None
-        assert example.get_first(["x", "a/x", "x/y/z"], 9) is None
+        assert example.get_first("", ["x", "a/x", "x/y/z"], 9) is None
         assert example.identity("x") is None
         assert example.getsize("x") is None
         assert example.exists("x") is False
@@ -122,7 +123,7 @@ class StoreConformance:
         for key in ("a", "a/d", "a/b/c", "a/b/c/d"):
             assert example.get(key) is None
             assert example.get_with_identity(key) is None
-            assert example.get_first([key], 9) is None
+            assert example.get_first("", [key], 9) is None
             assert example.getsize(key) is None
             assert example.exists(key) is False
         assert example.exists("a/b") is True
@@ -188,12 +189,16 @@ class StoreConformance:
             store.set(key, key.encode() * 3000)
         for keys, n in ((["a", "b", "c"], 1), (["c", "b"], 0), (("d", "d/k/x", "d/k"), 2), (["b", "b/c"], 0)):
             value, identity = store.get_with_identity(keys[n])
-            assert store.get_first(keys, 10**6) == (n, value, identity)
-            assert store.get_first(keys, 5) == (n, value[:5], identity)
-            assert store.get_first(keys, 0) == (n, b"", identity)
-        assert store.get_first([], 5) is None
+            assert store.get_first("", keys, 10**6) == (n, value, identity)
+            assert store.get_first("", keys, 5) == (n, value[:5], identity)
+            assert store.get_first("", keys, 0) == (n, b"", identity)
+            assert store.find_first("", keys) == n
+        assert store.get_first("", [], 5) is None
+        assert store.find_first("", []) == store.find_first("", ["a", "b/c", "d"]) == -1
         store.set("b", b"")
-        assert store.get_first(["a", "b", "c"], 5)[:2] == (1, b"")
+        assert store.get_first("", ["a", "b", "c"], 5)[:2] == (1, b"")
+        assert store.get_first("d/", ["a", "k"], 5)[:2] == (1, b"d/kd/")
+        assert store.find_first("d/", ["b", "k"]) == 1 and store.find_first("b/", ["k", "b"]) == -1
 
     def test_identity_changes_with_the_value(self, store):
         store.set("k", b"1")

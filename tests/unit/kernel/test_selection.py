@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from zcore.errors import SelectionError, UnsupportedError
-from zcore.selection import Box, basic, whole
+from zcore.kernel.selection import Box, basic, whole
 
 
 def elements(box):
