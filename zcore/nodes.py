@@ -11,6 +11,7 @@ from zcore.binding import GroupBinding
 from zcore.engine import Binding
 from zcore.errors import (
     ArrayMismatchError,
+    InvalidKeyError,
     MetadataError,
     NodeExistsError,
     NodeNotFoundError,
@@ -31,8 +32,8 @@ _Kind = namedtuple("_Kind", ("document", "name"))
 _OTHER = _Kind("meta", "Zarr v1")
 _KINDS = (*[_Kind(document, name) for name, documents in NODE_DOCUMENTS.items() for document in documents], _OTHER)
 _DOCUMENTS = tuple([kind.document for kind in _KINDS])
-# Which documents make it another node for whoever reads only their format.
-_CONTRADICTING = {kind: tuple([other.document for other in _KINDS[i:] if other.name not in (kind.name, _OTHER.name)])
+# Which documents make it another node for whoever reads only their format, or only that document.
+_CONTRADICTING = {kind: tuple([other.document for other in _KINDS[i + 1:] if other is not _OTHER])
                   for i, kind in enumerate(_KINDS)}
 
 
@@ -73,16 +74,48 @@ def _absolute_store(path, read_only, fsync):
     return DirectoryStore(path, read_only=read_only, fsync=fsync, check_base=False)
 
 
-def path_of(path):
+def path_of(path, zarr_format=None):
     """Return a path without the one leading ``/`` that the hierarchy's own spelling has; None is the root's.
 
-    Raises : InvalidKeyError, if no node can have it; TypeError, if it is not a string.
+    Parameters
+    ----------
+    path : str or None
+    zarr_format : {3, 2, "zmeta"}, optional
+        Of the node, if it is known: other spellings of a path and reserved names are the format's.
+
+    Raises
+    ------
+    InvalidKeyError
+        No node can have it; it is a ValueError.
+    TypeError
+        It is not a string.
     """
     if path is None:
         return ""
     if not isinstance(path, str):
         raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
-    return check_path(path)
+    if zarr_format is None:
+        return check_path(path)
+    format = format_of(zarr_format)
+    path = check_path(format.names.spelled(path))
+    check_names(path, format)
+    return path
+
+
+def check_names(path, format):
+    """Raise InvalidKeyError when the format has no node of this path."""
+    if path:
+        for name in path.split("/"):
+            if reason := format.names.fault(name):
+                raise InvalidKeyError(f"{path!r} is not the path of a node: {reason}", key=path)
+
+
+def check_new_names(path, format):
+    """Do the same for a node that is to be created, and warn when it has a name that it could not have everywhere."""
+    check_names(path, format)
+    for name in path.split("/") if path else ():
+        if advice := format.names.advice(name):
+            warnings.warn(f"the name {name!r:.60} is not portable: {advice}", stacklevel=5)
 
 
 def find(store, path, zarr_format, options):
@@ -94,6 +127,8 @@ def find(store, path, zarr_format, options):
         Its document is damaged.
     UnsupportedError
         It is of a format, or needs something, that zcore does not have.
+    InvalidKeyError
+        A name in its path is one that its format reserves.
     """
     kinds, documents = _KINDS, _DOCUMENTS
     if zarr_format is not None:
@@ -110,8 +145,10 @@ def find(store, path, zarr_format, options):
             raise UnsupportedError(f"{store.describe(path)} is a {kind.name} node, which this version does not read",
                                    feature=kind.name)
         format = format_of(kind.name)
-        if zarr_format is None and (others := _CONTRADICTING[kind]):
-            _warn_of_others(store, path, kind, others)
+        if zarr_format is None:
+            check_names(path, format)
+            if others := _CONTRADICTING[kind]:
+                _warn_of_others(store, path, kind, others)
         view = view_of(format, kind.document, raw, identity, path, options.strict, 0)
     except ZcoreError as error:
         error.locate(store.describe(path))
@@ -121,11 +158,12 @@ def find(store, path, zarr_format, options):
 
 
 def _warn_of_others(store, path, kind, others):
-    """Warn when documents of another format lie beside the one that counts."""
+    """Warn when documents of other nodes lie beside the one that counts."""
     i = store.find_first(prefix_of(path), others)
     if i >= 0:
-        warnings.warn(f"{store.describe(path)} holds {kind.document} and {others[i]}: the node is of format "
-                      f"{kind.name!r}, the other document is ignored", stacklevel=4)
+        is_what = f"what {kind.document} says" if others[i] in NODE_DOCUMENTS[kind.name] else f"of format {kind.name!r}"
+        warnings.warn(f"{store.describe(path)} holds {kind.document} and {others[i]}: the node is {is_what}, the other "
+                      "document is ignored", stacklevel=4)
 
 
 class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
@@ -155,10 +193,14 @@ def members(store, path):
 
 
 def children(store, path):
-    """Iterate over the paths of the nodes right below `path`, sorted."""
+    """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out."""
+    n = len(prefix_of(path))
     for prefix in store.list_dir(prefix_of(path))[1]:
-        if store.get_first(prefix, _DOCUMENTS, 0) is not None:
-            yield prefix[:-1]
+        found = store.get_first(prefix, _DOCUMENTS, 0)
+        if found is not None:
+            kind = _KINDS[found[0]]
+            if kind is _OTHER or format_of(kind.name).names.fault(prefix[n:-1]) is None:
+                yield prefix[:-1]
 
 
 def check_replaceable(store, path):
