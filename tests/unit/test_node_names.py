@@ -21,7 +21,7 @@ def test_names_that_zarr_v3_reserves(store, path):
     before = sorted(store.list())
     for call in (
         lambda: zcore.create_array(store, name=path, shape=1, dtype="i1"),
-        lambda: zcore.create_group(store, name=path),
+        lambda: zcore.create_group(store, path=path),
         lambda: zcore.open(store, "w", path=path, shape=1, dtype="i1"),
         lambda: zcore.open(store, "a", path=path),
         lambda: zcore.open(store, path=path, zarr_format=3),
@@ -57,7 +57,7 @@ def test_names_outside_of_ascii_letters_and_digits(name):
     """V3-NAME-02, D3-NAME-01, D3-NAME-02, D3-NAME-03: names like any other, with a warning that can be an error."""
     store = zcore.MemoryStore()
     with pytest.warns(UserWarning, match=UNPORTABLE) as caught:
-        group = zcore.create_group(store, name=f"a/{name}")
+        group = zcore.create_group(store, path=f"a/{name}")
     assert len(caught) == 1 and caught[0].filename == __file__
     with pytest.warns(UserWarning, match=UNPORTABLE):
         group.create_array("b", shape=2, dtype="i1")[...] = 1
@@ -66,7 +66,7 @@ def test_names_outside_of_ascii_letters_and_digits(name):
     with warnings.catch_warnings():
         warnings.filterwarnings("error", UNPORTABLE)
         with pytest.raises(UserWarning):
-            zcore.create_group(store, name=f"{name}/c")
+            zcore.create_group(store, path=f"{name}/c")
     assert not list(store.list_prefix(name + "/"))
 
 
@@ -74,7 +74,7 @@ def test_names_outside_of_ascii_letters_and_digits(name):
 def test_names_that_are_the_same_everywhere(name):
     """V3-NAME-02, D3-NAME-01: no warning, which would be an error here."""
     store = zcore.MemoryStore()
-    assert zcore.create_group(store, name=name).path == name
+    assert zcore.create_group(store, path=name).path == name
 
 
 def test_case_tells_names_apart(store):
@@ -98,7 +98,7 @@ def test_paths_of_v3_have_one_spelling(store, path):
     if path == "/":
         assert zcore.open(store, path=path) == group
         return
-    for call in (lambda: group[path], lambda: zcore.create_group(store, name=path),
+    for call in (lambda: group[path], lambda: zcore.create_group(store, path=path),
                  lambda: zcore.open(store, path=path)):
         with pytest.raises(zcore.InvalidKeyError):
             call()
@@ -123,7 +123,7 @@ def test_paths_of_v2_are_brought_to_one_spelling(store, path):
 def test_paths_of_v2_do_not_climb(store, path):
     """V2-KEY-03: also where `\\` stands for `/`."""
     group = zcore.create_group(store, zarr_format=2)
-    for call in (lambda: zcore.create_group(store, name=path, zarr_format=2), lambda: group[path],
+    for call in (lambda: zcore.create_group(store, path=path, zarr_format=2), lambda: group[path],
                  lambda: zcore.open(store, path=path, zarr_format=2)):
         with pytest.raises(ValueError):
             call()
@@ -139,8 +139,8 @@ def test_names_that_zarr_v2_reserves(store, path):
         with pytest.raises(ValueError, match="names that begin with '.z' are reserved"):
             call()
     assert sorted(store.list()) == before
-    zcore.create_group(store, name="z/.a", zarr_format=2)
-    zcore.create_group(zcore.MemoryStore(), name=".zip")
+    zcore.create_group(store, path="z/.a", zarr_format=2)
+    zcore.create_group(zcore.MemoryStore(), path=".zip")
 
 
 def test_names_of_v2_that_are_not_ascii(store):

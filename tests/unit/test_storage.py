@@ -88,7 +88,7 @@ def test_a_root_may_be_an_array(store, zarr_format):
     assert (a.name, a.path, a.basename) == ("/", "", "")
     assert sorted(store.list()) == sorted([DOCUMENTS[zarr_format][0], key_of(zarr_format, 0)])
     with pytest.raises(zcore.NodeExistsError):
-        zcore.create_group(store, name="below", zarr_format=zarr_format)
+        zcore.create_group(store, path="below", zarr_format=zarr_format)
 
 
 def test_who_deletes_a_node_takes_all_below(store, zarr_format):
