@@ -296,7 +296,34 @@ def test_every_byte_but_zero_is_true(store, zarr_format):
     assert blosc_chunk[...].view("u1").tolist() == [1, 0]
 
 
+@pytest.mark.parametrize(("name", "raw", "values"), [
+    ("int4", b"\xf8\x08\x18\x77", [-8, -8, -8, 7]), ("uint4", b"\xff\x0f\x10\x1f", [15, 15, 0, 15]),
+    ("int2", b"\xfe\x02\x06\xff", [-2, -2, -2, -1]), ("uint2", b"\xff\x03\x04\x07", [3, 3, 0, 3]),
+])
+def test_upper_bits_of_small_integers_mean_nothing(store, name, raw, values):
+    """V3-XDT-08: the sign is that of the bits that count."""
+    pytest.importorskip("ml_dtypes", minversion="0.6")
+    a = zcore.create_array(store, shape=4, dtype=name, **RAW[3])
+    store.set("c/0", raw)
+    assert a[...].astype("i4").tolist() == values and [int(a[i]) for i in range(4)] == values
+    assert (a[...] == np.array(values).astype(a.dtype)).all()
+
+
 # What the draft of 2019 calls by other names.
+
+def test_no_codecs_are_the_bytes_of_the_elements(store):
+    """D3-COD-03, V3-META-08, V3-BYTES-02: which documents call `bytes`; an empty chain is none."""
+    a = raw_array(store, 3, (2, 3), (2, 3))
+    a[...] = values = np.arange(6, dtype="<i2").reshape(2, 3)
+    assert store.get("c/0/0") == values.tobytes()
+    members = members_of(store, "zarr.json")
+    assert members["codecs"] == [{"name": "bytes", "configuration": {"endian": "little"}}]
+    with pytest.raises(ValueError):
+        zcore.create_array(zcore.MemoryStore(), shape=1, dtype="i2", codecs=[])
+    store.set("zarr.json", json.dumps(members | {"codecs": []}).encode())
+    with pytest.raises(zcore.MetadataError, match="codecs"):
+        zcore.open(store)
+
 
 @pytest.mark.parametrize(("order", "position"), [("C", 6), ("F", 2)])
 def test_place_of_an_element_in_a_chunk(store, zarr_format, order, position):

@@ -77,7 +77,7 @@ def test_unknown_codec():
     ("bytes", "zstd", "bytes"), ("crc32c", "bytes"), ("transpose",),
 ])
 def test_kinds_that_do_not_follow_each_other(names):
-    """V3-COD-01"""
+    """D3-COD-02, V3-COD-01"""
     specs = [CodecSpec(name, {"order": [0]} if name == "transpose" else {}) for name in names]
     with pytest.raises(MetadataError, match="expected codecs from array to array, one from array to bytes") as caught:
         CodecChain(specs, np.dtype("i2"), (3,))

@@ -93,6 +93,7 @@ class StoreConformance:
     # The interface
 
     def test_interface(self, store):
+        """D3-CON-14"""
         assert isinstance(store, Store)
         assert store.read_only is False
         assert store.uri is None or store.uri.count(":") >= 1
@@ -217,7 +218,7 @@ class StoreConformance:
     # Writing
 
     def test_set_replaces(self, store):
-        """V3-STORE-02, D3-CON-14, FS-SET-01."""
+        """V3-STORE-02, FS-SET-01."""
         store.set("k", b"a long value")
         store.set("k", b"short")
         assert store.get("k") == b"short"
