@@ -81,7 +81,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     check_format(zarr_format)
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r")
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"))
-    path = nodes.path_of(path)
+    path = nodes.path_of(path, zarr_format)
     described = shape, chunks, dtype, fill_value
     if mode in ("r", "r+", "a"):
         array = _existing(store, path, zarr_format, options, described)
@@ -169,8 +169,8 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
     options = Options(lock, missing, threads, strict, write_empty_chunks)
     store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
     return Array(creation.create_array(
-        store, nodes.path_of(name), options, shape=shape, dtype=dtype, data=data, chunks=chunks, shards=shards,
-        filters=filters, serializer=serializer, compressors=compressors, codecs=codecs, order=order,
+        store, nodes.path_of(name, zarr_format), options, shape=shape, dtype=dtype, data=data, chunks=chunks,
+        shards=shards, filters=filters, serializer=serializer, compressors=compressors, codecs=codecs, order=order,
         fill_value=fill_value, zarr_format=zarr_format, attributes=attributes, chunk_key_encoding=chunk_key_encoding,
         dimension_names=dimension_names, checksum=checksum, overwrite=overwrite))
 
@@ -202,7 +202,7 @@ def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=Fa
     """
     options = Options(lock, missing, threads, strict, write_empty_chunks)
     store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
-    return Group(creation.create_group(store, nodes.path_of(path), options, zarr_format=zarr_format,
+    return Group(creation.create_group(store, nodes.path_of(path, zarr_format), options, zarr_format=zarr_format,
                                        attributes=attributes, overwrite=overwrite))
 
 
@@ -252,7 +252,7 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
     _check_mode(mode)
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r")
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"))
-    path = nodes.path_of(path)
+    path = nodes.path_of(path, zarr_format)
     if mode in ("r", "r+", "a"):
         found = nodes.find(store, path, zarr_format, options)
         if found is None and mode != "a":

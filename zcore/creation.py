@@ -94,10 +94,10 @@ def create_hierarchy(store, path, below, options, *, overwrite=False):
 
     Returns a list of (relative path, binding).
     """
-    below = {nodes.path_of(name): metadata for name, metadata in below.items()}
     for name, metadata in below.items():
         if not isinstance(metadata, (ArrayMetadata, GroupMetadata)):
             raise TypeError(f"{name!r}: expected the metadata of an array or a group, found {type(metadata).__name__}")
+    below = {nodes.path_of(name, metadata.zarr_format): metadata for name, metadata in below.items()}
     made = []
     for name in sorted(below, key=lambda name: (name.count("/"), name)):   # groups before what they hold
         metadata = below[name]
@@ -112,6 +112,7 @@ def create_hierarchy(store, path, below, options, *, overwrite=False):
 
 
 def _put(store, path, format, metadata, attributes, options, overwrite):
+    nodes.check_new_names(path, format)
     try:
         return lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite)
     except ZcoreError as error:

@@ -6,6 +6,8 @@ files and the chain has a C form, in Python otherwise. Both runs take the same t
 """
 import os
 
+import numpy as np
+
 from zcore import config, objects, workers
 from zcore.binding import NodeBinding
 from zcore.errors import ChunkError, SelectionError, StoreError
@@ -86,6 +88,7 @@ class Binding(NodeBinding):
             self._check_unreplaced(view, box, plan)
             raise
         self._check_unreplaced(view, box, plan)
+        _make_true_one(out)
 
     def _is_native(self, view):
         return self.directory is not None and view.chain.program is not None and not config.force_python
@@ -258,6 +261,19 @@ def stored_chunks(store, prefix, metadata):
         coords = keys.decode(key[n:], ndim)
         if coords is not None:
             yield key, coords
+
+
+def _make_true_one(out):
+    """Make 1 of every byte but 0 in the booleans of `out`.
+
+    Zarr v3 data types, "bool": a byte of 0 or 1. Others are stored by programs that took any of them for true, as NumPy
+    does when it looks at one element; but what it computes from an array of them is wrong.
+    """
+    if out.dtype.kind == "b":
+        np.not_equal(out.view(np.uint8), 0, out=out)
+    elif out.dtype.names is not None:
+        for name in out.dtype.names:
+            _make_true_one(out[name])
 
 
 def _shard_plans():

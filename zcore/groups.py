@@ -3,7 +3,7 @@ from zcore import creation, lifecycle, nodes
 from zcore.arrays import Array
 from zcore.binding import GroupBinding
 from zcore.engine import Binding
-from zcore.errors import NodeExistsError, NodeNotFoundError
+from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError
 from zcore.formats import format_of
 from zcore.handles import Handle
 from zcore.info import Info
@@ -37,7 +37,7 @@ class Group(Handle):
     # members
 
     def _path_of(self, name):
-        name = nodes.path_of(name)
+        name = nodes.path_of(name, self._binding.format.name)
         if not name:
             raise KeyError(name)
         return prefix_of(self._binding.path) + name
@@ -50,18 +50,18 @@ class Group(Handle):
         found = self._find(name)
         if found is None:
             raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
-        return self._member(name, found)
+        return self._member(found)
 
-    def _member(self, name, found):
+    def _member(self, found):
         if type(found) is Binding:
             return Array(found)
-        known = None if self._copy is None else self._copy.get(name.strip("/"))
+        known = None if self._copy is None else self._copy.get(found.path[len(prefix_of(self._binding.path)):])
         return Group(found, getattr(known, "consolidated", None))
 
     def get(self, name, default=None):
         """Return a member, or `default` when there is none of this name."""
         found = self._find(name)
-        return default if found is None else self._member(name, found)
+        return default if found is None else self._member(found)
 
     def __contains__(self, name):
         return isinstance(name, str) and self._find(name) is not None
@@ -105,7 +105,10 @@ class Group(Handle):
             0 gives the members right below; None all.
         """
         for name in self._names():
-            node = self.get(name)
+            try:
+                node = self.get(name)
+            except InvalidKeyError:
+                continue     # a name that its format reserves
             if node is None:
                 continue     # no node, or deleted meanwhile
             if type(node) is Group and node.store.leads_up(node._binding.prefix):

@@ -11,6 +11,7 @@ from zcore.binding import GroupBinding
 from zcore.engine import Binding
 from zcore.errors import (
     ArrayMismatchError,
+    InvalidKeyError,
     MetadataError,
     NodeExistsError,
     NodeNotFoundError,
@@ -33,8 +34,8 @@ _NAMES = {document: name for name, documents in NODE_DOCUMENTS.items() for docum
 _DOCUMENTS = tuple(_NAMES)
 _KINDS = (*map(_Kind, _NAMES, _NAMES.values()), _OTHER)
 _ANY = (*_DOCUMENTS, _OTHER.document)
-# Which documents make it another node for whoever reads only their format.
-_CONTRADICTING = {kind: tuple([document for document in _DOCUMENTS[i:] if _NAMES[document] != kind.name])
+# Which documents make it another node for whoever reads only their format, or only that document.
+_CONTRADICTING = {kind: _DOCUMENTS[i + 1:]
                   for i, kind in enumerate(_KINDS)}
 
 
@@ -75,16 +76,48 @@ def _absolute_store(path, read_only, fsync):
     return DirectoryStore(path, read_only=read_only, fsync=fsync, check_base=False)
 
 
-def path_of(path):
+def path_of(path, zarr_format=None):
     """Return a path without the one leading ``/`` that the hierarchy's own spelling has; None is the root's.
 
-    Raises : InvalidKeyError, if no node can have it; TypeError, if it is not a string.
+    Parameters
+    ----------
+    path : str or None
+    zarr_format : {3, 2, "zmeta"}, optional
+        Of the node, if it is known: other spellings of a path and reserved names are the format's.
+
+    Raises
+    ------
+    InvalidKeyError
+        No node can have it; it is a ValueError.
+    TypeError
+        It is not a string.
     """
     if path is None:
         return ""
     if not isinstance(path, str):
         raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
-    return check_path(path)
+    if zarr_format is None:
+        return check_path(path)
+    format = format_of(zarr_format)
+    path = check_path(format.names.spelled(path))
+    check_names(path, format)
+    return path
+
+
+def check_names(path, format):
+    """Raise InvalidKeyError when the format has no node of this path."""
+    if path:
+        for name in path.split("/"):
+            if reason := format.names.fault(name):
+                raise InvalidKeyError(f"{path!r} is not the path of a node: {reason}", key=path)
+
+
+def check_new_names(path, format):
+    """Do the same for a node that is to be created, and warn when it has a name that it could not have everywhere."""
+    check_names(path, format)
+    for name in path.split("/") if path else ():
+        if advice := format.names.advice(name):
+            warnings.warn(f"the name {name!r:.60} is not portable: {advice}", stacklevel=5)
 
 
 def find(store, path, zarr_format, options):
@@ -96,6 +129,8 @@ def find(store, path, zarr_format, options):
         Its document is damaged.
     UnsupportedError
         It is of a format, or needs something, that zcore does not have.
+    InvalidKeyError
+        A name in its path is one that its format reserves.
     """
     kinds, documents = _KINDS, _ANY
     if zarr_format is not None:
@@ -112,8 +147,10 @@ def find(store, path, zarr_format, options):
             raise UnsupportedError(f"{store.describe(path)} is a {kind.name} node, which this version does not read",
                                    feature=kind.name)
         format = format_of(kind.name)
-        if zarr_format is None and (others := _CONTRADICTING[kind]):
-            _warn_of_others(store, path, kind, others)
+        if zarr_format is None:
+            check_names(path, format)
+            if others := _CONTRADICTING[kind]:
+                _warn_of_others(store, path, kind, others)
         view = view_of(format, kind.document, raw, identity, path, options.strict, 0)
     except ZcoreError as error:
         error.locate(store.describe(path))
@@ -123,10 +160,11 @@ def find(store, path, zarr_format, options):
 
 
 def _warn_of_others(store, path, kind, others):
-    """Warn when documents of another format lie beside the one that counts."""
+    """Warn when documents of other nodes lie beside the one that counts."""
     for other in store.existing(prefix_of(path), others):
-        warnings.warn(f"{store.describe(path)} holds {kind.document} and {other}: the node is of format "
-                      f"{kind.name!r}, the other document is ignored", stacklevel=4)
+        is_what = f"what {kind.document} says" if _NAMES[other] == kind.name else f"of format {kind.name!r}"
+        warnings.warn(f"{store.describe(path)} holds {kind.document} and {other}: the node is {is_what}, the other "
+                      "document is ignored", stacklevel=4)
 
 
 class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
@@ -155,10 +193,14 @@ def members(store, path):
 
 
 def children(store, path):
-    """Iterate over the paths of the nodes right below `path`, sorted."""
+    """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out."""
+    n = len(prefix_of(path))
     for prefix in store.list_dir(prefix_of(path))[1]:
-        if store.get_first(prefix, _ANY, 0) is not None:
-            yield prefix[:-1]
+        found = store.get_first(prefix, _ANY, 0)
+        if found is not None:
+            kind = _KINDS[found[0]]
+            if kind is _OTHER or format_of(kind.name).names.fault(prefix[n:-1]) is None:
+                yield prefix[:-1]
 
 
 def check_replaceable(store, path):

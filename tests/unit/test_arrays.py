@@ -550,7 +550,7 @@ def test_bytes_of_no_field_are_zero_on_disk(store):
 
 @pytest.mark.parametrize("value", [float("nan"), -0.0, 0.0])
 def test_zeros_and_nans_are_told_apart(store, value):
-    """By bytes, not by value: -0.0 is not the fill value 0.0, a NaN with a payload is not NaN."""
+    """V3-FV-06: By bytes, not by value: -0.0 is not the fill value 0.0, a NaN with a payload is not NaN."""
     payload = np.array([0x7FF8000000000001], "<u8").view("<f8")
     for fill in (0.0, -0.0, float("nan")):
         a = make(store, 4, 2, "<f8", fill_value=fill)

@@ -31,15 +31,17 @@ from zcore.formats.zarr_v3_extensions import is_optional
 from zcore.formats.zarr_v3_fill import parse_fill, render_fill
 from zcore.formats.zarr_v3_grids import parse_grid, parse_key_encoding, render_grid, render_key_encoding
 from zcore.formats.zarr_v3_new import new_array, new_group
+from zcore.model import node_names
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape
 
 __all__ = [
     "array_document", "attributes_document", "chunk_directory", "consolidated_document", "group_document", "name",
-    "new_array", "new_group", "node_documents", "parse_array", "parse_group", "parse_node", "render_array",
+    "names", "new_array", "new_group", "node_documents", "parse_array", "parse_group", "parse_node", "render_array",
     "render_group",
 ]
 
 name = 3
+names = node_names.V3
 array_document = group_document = "zarr.json"
 attributes_document = None  # attributes are members of the node's document
 node_documents = ("zarr.json",)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from zcore.formats.zarr_v3_chain import check_chain, parse_codec, render_chain, stored_endian
+from zcore.formats.zarr_v3_chain import check_chain, check_configuration, parse_codec, render_chain, stored_endian
 from zcore.formats.zarr_v3_dtypes import as_dtype, packed, render_data_type, stored_order
 from zcore.formats.zarr_v3_fill import parse_fill
 from zcore.formats.zarr_v3_grids import parse_key_encoding, render_key_encoding
@@ -226,7 +226,9 @@ def _spec(codec, dtype, ndim):
         codec = parse_codec(codec, ndim)
     if not isinstance(codec, CodecSpec):
         raise TypeError(f"a codec is a CodecSpec, a name, an object or has a method spec, not {type(codec).__name__}")
-    return _completed(codec, dtype) if codec.name == "blosc" else codec
+    codec = _completed(codec, dtype) if codec.name == "blosc" else codec
+    check_configuration(codec)
+    return codec
 
 
 def _completed(codec, dtype):
