@@ -42,7 +42,8 @@ def open_consolidated(store, mode="r", **keywords):
 def consolidate_metadata(store, *, path="", zarr_format=None):
     """Copy the metadata of all nodes below a group into one document, so that listing them needs only that.
 
-    A later change below drops the copy before it happens.
+    A later change below drops the copy before it happens. One that happens meanwhile is either in the copy, or has
+    dropped it when it is done.
 
     Parameters
     ----------
@@ -55,6 +56,11 @@ def consolidate_metadata(store, *, path="", zarr_format=None):
     Returns
     -------
     Group
+
+    Raises
+    ------
+    StoreError
+        The hierarchy changes faster than it can be copied; there is no copy then.
     """
     group = open_group(store, "r+", path=path, zarr_format=zarr_format, use_consolidated=False)
     consolidated.consolidate(group._binding, read_attributes)

@@ -1,6 +1,8 @@
 """What `info` returns: a node described for people, in lines at a prompt, and row by row for programs."""
 from collections.abc import Mapping
 
+from zcore.model.value import text_of
+
 
 class Info(Mapping):
     """Rows of a description: names and values. Its `repr` and `str` are a line each.
@@ -29,7 +31,7 @@ class Info(Mapping):
         return len(self._rows)
 
     def __repr__(self):
-        return "\n".join(f"{name:14}: {value}" for name, value in self._rows.items())
+        return "\n".join(f"{name:14}: {text_of(value, str)}" for name, value in self._rows.items())
 
 
 def type_name(dtype):

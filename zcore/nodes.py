@@ -21,6 +21,7 @@ from zcore.errors import (
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.metadata import ArrayMetadata, check_shape
+from zcore.model.value import text_of
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import check_path, prefix_of
@@ -261,4 +262,4 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
 def _shown(value):
     if isinstance(value, np.dtype):
         return str(value)
-    return repr(value.item() if isinstance(value, np.generic) else value)
+    return text_of(value, lambda value: repr(value.item() if isinstance(value, np.generic) else value))

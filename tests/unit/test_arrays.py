@@ -88,6 +88,22 @@ def test_counts(store):
     assert a.nchunks_initialized == 0
 
 
+@pytest.mark.parametrize("zarr_format", [2, "zmeta"])
+def test_info_of_arrays_in_arrays_that_numpy_cannot_print(store, zarr_format):
+    """Together they have 80 dimensions; no array may have more than 64, a type may."""
+    dtype = np.dtype("u1")
+    for _ in range(2):
+        dtype = np.dtype([("x", (dtype, (1,) * 40))])
+    a = zcore.create_array(store, shape=2, chunks=1, dtype=dtype, fill_value=0, zarr_format=zarr_format)
+    with pytest.raises(ValueError):
+        repr(a.fill_value)
+    for text in (repr(a.info), str(a.info), repr(a.metadata)):
+        assert "bytes 00" in text
+    assert "(1, 1, 1, " in repr(a)
+    with pytest.raises(zcore.ArrayMismatchError, match="fill_value bytes 01 was asked for, bytes 00 is there"):
+        zcore.open(store, shape=2, dtype=dtype, fill_value=np.frombuffer(b"\1", dtype)[0])
+
+
 def test_repr_and_info(store):
     a = make(store, (10, 10), (4, 4), path="p")
     a[0] = 1
