@@ -128,9 +128,10 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
     data : array_like, optional
         What the array is to hold. It says the shape, and the type unless `dtype` does.
     chunks : tuple of int, int, "auto" or str
-        Elements per chunk; a size such as ``"4 MB"`` lets zcore choose.
+        Elements per chunk; a size such as ``"4 MB"`` lets zcore choose. A dimension may have a list of the lengths of
+        all its chunks, as in ``[[2, 3, 5], 4]``; Zarr v3 only (chunk grid ``rectilinear``).
     shards : tuple of int, "auto" or str, optional
-        Elements per stored object, a multiple of the chunks; Zarr v3 only.
+        Elements per stored object, a multiple of the chunks; lists as in `chunks`. Zarr v3 only.
     filters, serializer
         Codecs before the compressors: array to array, and array to bytes; by default what the type needs.
     compressors : codec, dict, sequence of these, None or "auto"

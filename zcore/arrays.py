@@ -126,9 +126,15 @@ class Array(DescribedArray):
 
     def _slabs(self):
         """Yield the array in rows of chunks: a chunk is decoded once, however many rows of elements it has."""
-        n_rows = self.chunks[0]
-        for start in range(0, self.shape[0], n_rows):
-            yield self[start:start + n_rows]
+        view = self._binding.view
+        shape, shards = view.metadata.shape, view.chain.shards
+        n_rows = (view.metadata.chunk_shape if shards is None else shards.chunk_shape)[0]
+        unequal = view.metadata.edges[0] if shards is None and view.metadata.edges is not None else None
+        start = i = 0
+        while start < shape[0]:
+            stop = start + n_rows if unequal is None else sum(unequal.place(i))
+            yield self[start:stop]
+            start, i = stop, i + 1
 
     def __contains__(self, value):
         """Whether an element equals `value`, as in NumPy; reads a row of chunks at a time until one does."""

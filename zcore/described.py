@@ -4,8 +4,10 @@ Names and meanings are those of zarr-python, but that codecs are always told in 
 """
 import math
 
+from zcore.errors import UnsupportedError
 from zcore.handles import Handle
 from zcore.info import Info, type_name
+from zcore.model.chunk_grid import chunk_sizes, shown_chunks
 
 
 class DescribedArray(Handle):
@@ -45,15 +47,56 @@ class DescribedArray(Handle):
 
     @property
     def chunks(self):
-        """Elements of a chunk per dimension; in an array of shards, of what they are cut into."""
+        """Elements of a chunk per dimension; in an array of shards, of what they are cut into.
+
+        Raises
+        ------
+        UnsupportedError
+            The chunks differ in shape; `read_chunk_sizes` has them all. It is a NotImplementedError, as in zarr-python.
+        """
         view = self._binding.view
-        return view.metadata.chunk_shape if view.chain.shards is None else view.chain.shards.chunk_shape
+        return self._one_shape("chunks") if view.chain.shards is None else view.chain.shards.chunk_shape
 
     @property
     def shards(self):
-        """Elements of a shard per dimension; None for an array without shards."""
+        """Elements of a shard per dimension; None for an array without shards.
+
+        Raises
+        ------
+        UnsupportedError
+            The shards differ in shape; `write_chunk_sizes` has them all. It is a NotImplementedError, as in
+            zarr-python.
+        """
+        return None if self._binding.chain.shards is None else self._one_shape("shards")
+
+    def _one_shape(self, what):
+        metadata = self._binding.metadata
+        if metadata.edges is not None:
+            raise UnsupportedError(f"the {what} of this array differ in shape; read_chunk_sizes and write_chunk_sizes "
+                                   "have them all", feature=f"{what} of a rectilinear grid")
+        return metadata.chunk_shape
+
+    @property
+    def read_chunk_sizes(self):
+        """Elements of each chunk, a tuple for each dimension, as dask has them; border chunks are cut at the border.
+
+        In an array of shards, of what they are cut into.
+
+        Raises : OutOfMemoryError, if there are more than 2**24 chunks along a dimension.
+        """
         view = self._binding.view
-        return None if view.chain.shards is None else view.metadata.chunk_shape
+        if view.chain.shards is None:
+            return self.write_chunk_sizes
+        return chunk_sizes(view.metadata.shape, view.chain.shards.chunk_shape)
+
+    @property
+    def write_chunk_sizes(self):
+        """The same of each stored object: of shards, where the array has these.
+
+        Raises : OutOfMemoryError, if there are more than 2**24 objects along a dimension.
+        """
+        metadata = self._binding.metadata
+        return chunk_sizes(metadata.shape, metadata.chunk_shape, metadata.edges)
 
     @property
     def fill_value(self):
@@ -122,8 +165,12 @@ class DescribedArray(Handle):
 
     @property
     def cdata_shape(self):
-        """Chunks per dimension."""
-        return tuple([-(-length // chunk) for length, chunk in zip(self.shape, self.chunks, strict=True)])
+        """Chunks per dimension; in an array of shards, of what they are cut into."""
+        view = self._binding.view
+        if view.chain.shards is None:
+            return view.metadata.grid_shape
+        return tuple([-(-length // chunk) for length, chunk
+                      in zip(view.metadata.shape, view.chain.shards.chunk_shape, strict=True)])
 
     @property
     def nchunks(self):
@@ -133,13 +180,23 @@ class DescribedArray(Handle):
     @property
     def nchunks_initialized(self):
         """Chunks of the grid whose object exists, all chunks of a shard that does; costs a listing."""
-        n_objects = self._n_objects()
-        return n_objects * math.prod(self.shards) // math.prod(self.chunks) if self.shards else n_objects
+        view = self._binding.view
+        metadata, shards = view.metadata, view.chain.shards
+        if shards is None:
+            return self._n_objects()
+        if metadata.edges is None:
+            return self._n_objects() * shards.n_chunks
+        chunk_nitems = math.prod(shards.chunk_shape)
+        return sum([math.prod(metadata.place_of(coords)[1]) // chunk_nitems for coords in self._stored()])
 
     def _n_objects(self):
+        return sum([1 for _ in self._stored()])
+
+    def _stored(self):
+        """Iterate over the coordinates of the objects that exist and lie in the grid."""
         grid = self._binding.metadata.grid_shape
-        return sum(all(i < n for i, n in zip(coords, grid, strict=True))
-                   for _, coords in self._binding.stored_chunks())
+        return (coords for _, coords in self._binding.stored_chunks()
+                if all([i < n for i, n in zip(coords, grid, strict=True)]))
 
     def nbytes_stored(self):
         """Return the bytes of all objects of the array, documents included; costs a listing."""
@@ -151,6 +208,7 @@ class DescribedArray(Handle):
     def info(self):
         """A description in several lines, an `Info`; reads nothing."""
         metadata = self.metadata
+        chunks, objects = self._shown_shapes()
         return Info({
             "path": self.name,
             "store": repr(self.store),
@@ -158,9 +216,9 @@ class DescribedArray(Handle):
             "shape": f"{metadata.shape} = {metadata.size} elements",
             "type": type_name(metadata.dtype),
             "fill value": metadata.fill_value,
-            "chunks": str(self.chunks),
-            "objects": f"{'shards of ' if self.shards else ''}{metadata.chunk_shape}, {metadata.n_chunks} in a grid of "
-                       f"{metadata.grid_shape}",
+            "chunks": chunks,
+            "objects": f"{'' if self._binding.chain.shards is None else 'shards of '}{objects}, {metadata.n_chunks} in "
+                       f"a grid of {metadata.grid_shape}",
             "codecs": ", ".join(map(repr, self.codecs)),
             "bytes": f"{metadata.nbytes} decoded",
         })
@@ -174,5 +232,12 @@ class DescribedArray(Handle):
         return Info(rows)
 
     def _described(self):
-        shards = "" if self.shards is None else f", shards {self.shards}"
-        return f" {self.shape} {type_name(self.dtype)}, chunks {self.chunks}{shards}"
+        chunks, objects = self._shown_shapes()
+        shards = "" if self._binding.chain.shards is None else f", shards {objects}"
+        return f" {self.shape} {type_name(self.dtype)}, chunks {chunks}{shards}"
+
+    def _shown_shapes(self):
+        """Return the shapes of chunks and of stored objects, for people."""
+        view = self._binding.view
+        objects = shown_chunks(view.metadata.chunk_shape, view.metadata.edges)
+        return (objects if view.chain.shards is None else shown_chunks(view.chain.shards.chunk_shape)), objects

@@ -76,7 +76,7 @@ class Binding(NodeBinding):
             program=view.chain.program if native else None, fill=metadata.fill_bytes,
             array=out if native else None, template=view.template, directory=self.directory if native else None,
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
-            missing_raises=options.missing == "raise")
+            missing_raises=options.missing == "raise", edges=metadata.edges)
 
         def read_task(task):
             objects.read_object(self, view, plan, task, out)
@@ -216,7 +216,8 @@ class Binding(NodeBinding):
             token=int.from_bytes(os.urandom(8)), locks=locks,
             identity=view.identity if locks is not None else None,
             content=None if view.trusted else view.raw, old_shape=old_shape, keep_filled=options.keeps_filled,
-            missing_raises=options.missing == "raise", fsync=self.store.fsync, resume=resume, tasks=tasks)
+            missing_raises=options.missing == "raise", fsync=self.store.fsync, resume=resume, tasks=tasks,
+            edges=metadata.edges)
 
         def write_task(task):
             self._write_task(view, plan, task, values, locks, old_shape or metadata.shape)

@@ -19,7 +19,7 @@ from zcore.errors import (
     ZcoreError,
 )
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
-from zcore.model.auto_chunks import normalize_chunks
+from zcore.model.auto_chunks import normalize_grid
 from zcore.model.metadata import ArrayMetadata, check_shape
 from zcore.model.value import text_of
 from zcore.stores.base import Store
@@ -238,11 +238,15 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
         return
     metadata = binding.metadata
     found = {"shape": metadata.shape, "chunks": metadata.chunk_shape, "dtype": metadata.dtype}
+    if metadata.edges is not None:
+        found["chunks"] = metadata.chunk_shape, metadata.edges
     asked = {}
     if shape is not None:
         asked["shape"] = check_shape(shape if np.iterable(shape) else (shape,))
     if chunks is not None and not isinstance(chunks, str):
-        asked["chunks"] = normalize_chunks(chunks, asked.get("shape", metadata.shape), metadata.itemsize)
+        asked["chunks"], edges = normalize_grid(chunks, asked.get("shape", metadata.shape), metadata.itemsize)
+        if edges is not None:
+            asked["chunks"] = asked["chunks"], edges
     if dtype is not None:
         asked["dtype"] = np.dtype(dtype)
     asked = {name: value for name, value in asked.items() if value != found[name]}

@@ -65,6 +65,8 @@ def _resolve(format, document, raw, strict):
     # Only where the format cannot say the item size of blosc chunks, another one in them is a contradiction.
     chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
                        strict and format.implies_typesize, _fill_of(metadata))
+    if metadata.edges is not None:
+        chain.check_edges(metadata.edges)
     return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
 
 
@@ -79,6 +81,6 @@ def _fill_of(metadata):
 
 
 def same_chunks(a, b):
-    """Whether two metadata describe the same stored objects, whatever the shape."""
-    return (a.chunk_shape == b.chunk_shape and a.dtype == b.dtype and a.codecs == b.codecs
+    """Whether two metadata describe the same stored objects, as far as both arrays reach."""
+    return (a.same_grid(b) and a.dtype == b.dtype and a.codecs == b.codecs
             and a.chunk_keys == b.chunk_keys and a.fill_bytes == b.fill_bytes)

@@ -248,6 +248,49 @@ class CodecChain:
         self.program = Program(steps, itemsize)
         self.step_names = tuple([codec.name for codec in (*filters, *self._compressors)])
 
+    def check_edges(self, edges):
+        """Raise MetadataError unless the chain takes chunks of each of these lengths.
+
+        Parameters
+        ----------
+        edges : tuple of (Edges or None)
+            Of the array, for the dimensions in which its chunks differ.
+
+        Notes
+        -----
+        zarr-extensions, "rectilinear", does not say more of shards than of other chunks: each is cut exactly. What a
+        codec such as `reshape` makes of each shape is not tried here, as there may be any number of them.
+        """
+        if self.shards is None or any([codec.name == "reshape" for codec in self._arrays]):
+            return
+        order = range(len(edges))
+        for codec in self._arrays:
+            if codec.name == "transpose":
+                order = [order[d] for d in codec.order]
+        for d, length in zip(order, self.shards.chunk_shape, strict=True):
+            if edges[d] is not None and not edges[d].are_multiples_of(length):
+                raise MetadataError(f"chunk_shape of sharding_indexed is {self.shards.chunk_shape}, and the length of "
+                                    f"some shards in dimension {d} is no multiple of {length}", member="chunk_shape")
+
+    def max_encoded_of(self, shape):
+        """Return the most bytes that the object of a chunk of `shape` has; None where that has no bound."""
+        return self._stages_of(shape)[1][-1][0]
+
+    def _stages_of(self, shape):
+        """Return what is known of a chunk of `shape` before each codec; see `_types` and `_sizes`.
+
+        Raises : CodecError, if a codec does not take such a chunk.
+        """
+        if shape == self.chunk_shape:
+            return self._stages
+        try:
+            types = self._types(shape)
+            return types, self._sizes(types)
+        except (ValueError, TypeError) as exc:
+            if isinstance(exc, ZcoreError):
+                raise
+            raise CodecError(f"a chunk of shape {shape}: {exc}") from exc
+
     def decode(self, data, shape=None):
         """Return the chunk that an object holds, as an ndarray of `shape`, the chunk's by default.
 
@@ -256,10 +299,7 @@ class CodecChain:
         ChunkError
             The object is damaged.
         """
-        types, sizes = self._stages
-        if shape is not None:
-            types = self._types(shape)
-            sizes = self._sizes(types)
+        types, sizes = self._stages_of(self.chunk_shape if shape is None else shape)
         for codec, (n_bytes, is_exact) in zip(reversed(self._compressors), reversed(sizes[:-1]), strict=True):
             data = codec.decode(data, n_bytes, not is_exact) if n_bytes is not None else _decode_varying(codec, data)
         chunk = self.serializer.decode(data, *types[-1])
@@ -268,7 +308,7 @@ class CodecChain:
         return np.asarray(chunk, self.dtype)
 
     def encode(self, chunk):
-        """Return the object of a chunk, a bytes-like; `chunk` has the chain's type and shape."""
+        """Return the object of a chunk, a bytes-like; `chunk` has the chain's type."""
         for codec in self._arrays:
             chunk = codec.encode(chunk)
         data = self.serializer.encode(chunk)

@@ -134,7 +134,7 @@ def _extra(document, known):
 def _parse_array(document, attributes, extra):
     members = document.members
     shape = document.checked("shape", check_shape, document.integers("shape", 0))
-    chunk_shape = document.checked("chunk_grid", _chunk_shape, document.required("chunk_grid"), shape)
+    chunk_shape, edges = document.checked("chunk_grid", _grid, document.required("chunk_grid"), shape)
     chunk_keys = document.checked("chunk_key_encoding", parse_key_encoding, document.required("chunk_key_encoding"))
     codecs = document.checked("codecs", parse_chain, document.required("codecs"), len(shape))
     order = document.checked("codecs", stored_endian, codecs)
@@ -155,12 +155,13 @@ def _parse_array(document, attributes, extra):
         raise document.unexpected("storage_transformers", "a list")
     return document.checked("chunk_grid", lambda: ArrayMetadata(
         shape, dtype, chunk_shape, chunk_keys, codecs, fill_value, raw_fill, 3, attributes, dimension_names, extra,
-        None if data_type == render_data_type(dtype) else data_type,
+        None if data_type == render_data_type(dtype) else data_type, edges,
     ))
 
 
-def _chunk_shape(value, shape):
-    return check_chunk_shape(parse_grid(value, shape), shape)
+def _grid(value, shape):
+    chunk_shape, edges = parse_grid(value, shape)
+    return check_chunk_shape(chunk_shape, shape), edges
 
 
 def _is_old_structure(data_type):
@@ -235,7 +236,7 @@ def _array_members(metadata):
         "node_type": "array",
         "shape": list(metadata.shape),
         "data_type": data_type,
-        "chunk_grid": render_grid(metadata.chunk_shape),
+        "chunk_grid": render_grid(metadata.chunk_shape, metadata.edges),
         "chunk_key_encoding": render_key_encoding(metadata.chunk_keys),
         "fill_value": render_fill(dtype, metadata.fill_value, metadata.fill_bytes, data_type),
         "codecs": render_chain(metadata.codecs),
