@@ -9,6 +9,9 @@ class Attributes(MutableMapping):
 
     Every access reads what is stored now, and every change is one atomic write under the node's lock, so that two
     writers who set different attributes lose none. `update` with several attributes is one write.
+
+    NaN and infinities are no JSON. The older formats have always had them; in Zarr v3 setting one is a ValueError, and
+    one that another program has written is kept until its attribute is changed.
     """
 
     __slots__ = ("_binding",)

@@ -75,7 +75,7 @@ class NodeBinding:
         ticket = next(self._tickets)
         # One byte more than a document may have: the format refuses it, whatever the size of the file.
         try:
-            found = self.store.get_first((self.document,), MAX_NBYTES + 1)
+            found = self.store.get_first(self.prefix, (self.document_name,), MAX_NBYTES + 1)
         except ZcoreError as error:
             error.locate(self.describe())
             raise

@@ -2,16 +2,27 @@
 
 A copy says what was there when it was made. Who changes a node drops the copies of all groups above it first, the
 ones above the store's own directory as well, so that none is ever silently wrong; a kill in between costs the copy.
+
+Nobody is kept out while a copy is made, so a change may come between what is read for it and its writing. Who makes a
+copy therefore reads all again when it is written, and who changes a node drops the copies again when that is done. One
+of the two sees the other: either the change was there to be read again, or the copy was there to be dropped. (A copy
+that lacks a change is left only if whoever made that change was killed in the moment before the second drop.)
 """
+import contextlib
 import os
 
 from zcore import nodes
 from zcore.binding import GroupBinding
-from zcore.errors import MetadataError, NodeNotFoundError, UnsupportedError
-from zcore.formats import NODE_DOCUMENTS
+from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
+from zcore.formats import NODE_DOCUMENTS, format_of
 from zcore.options import Options
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import prefix_of
+
+# The document of a group -> its format, of those that have copies: the last one that a format has.
+_FORMAT_OF = {NODE_DOCUMENTS[name][-1]: name for name in (3, 2)}
+# A hierarchy that changes while it is copied is copied again, so often.
+_MAX_TRIES = 20
 
 
 def consolidate(binding, attributes_of):
@@ -22,11 +33,47 @@ def consolidate(binding, attributes_of):
     binding : GroupBinding
     attributes_of : callable
         Gives the attributes of a binding whose format keeps them in a document of their own.
+
+    Raises
+    ------
+    StoreError
+        The hierarchy changes faster than it can be copied; there is no copy then.
     """
     store, path, format = binding.store, binding.path, binding.format
-    drop(store, path)
+    for _ in range(_MAX_TRIES):
+        drop(store, path)
+        below = _read_below(binding, attributes_of)
+        with binding.exclusive() as exclusive:
+            metadata = _complete(binding, attributes_of)
+            if format.consolidated_document is None:
+                exclusive.replace_metadata(exclusive.metadata.replace(consolidated=below))
+            else:
+                store.set(binding.prefix + format.consolidated_document,
+                          format.render_consolidated(metadata.replace(consolidated=below)))
+        is_true = False
+        try:
+            # As text, since NaN in attributes does not equal itself.
+            is_true = (_rendered(format, metadata, below)
+                       == _rendered(format, metadata, _read_below(binding, attributes_of)))
+        finally:
+            if not is_true:
+                _drop_at(store, path, is_above=True)
+        if is_true:
+            return
+    raise StoreError(f"{binding.describe()}: what lies below changes faster than it can be copied",
+                     key=binding.document)
+
+
+def _rendered(format, metadata, below):
+    metadata = metadata.replace(consolidated=below)
+    return (format.render_group if format.consolidated_document is None else format.render_consolidated)(metadata)
+
+
+def _read_below(binding, attributes_of):
+    """Return the metadata of all nodes below a group by their path relative to it."""
+    store, path, format = binding.store, binding.path, binding.format
     below = {}
-    pending = list(nodes.children(store, path))
+    pending = list(nodes.members(store, path))
     while pending:
         child = pending.pop()
         node = nodes.find(store, child, format.name, binding.options)
@@ -34,14 +81,8 @@ def consolidate(binding, attributes_of):
             continue     # of another format
         below[child[len(binding.prefix):]] = _complete(node, attributes_of)
         if isinstance(node, GroupBinding):
-            pending += nodes.children(store, child)
-    below = {name: below[name] for name in sorted(below, key=lambda name: (name.count("/"), name))}
-    with binding.exclusive() as exclusive:
-        if format.consolidated_document is None:
-            exclusive.replace_metadata(exclusive.metadata.replace(consolidated=below))
-        else:
-            metadata = _complete(binding, attributes_of).replace(consolidated=below)
-            store.set(binding.prefix + format.consolidated_document, format.render_consolidated(metadata))
+            pending += nodes.members(store, child)
+    return {name: below[name] for name in sorted(below, key=lambda name: (name.count("/"), name))}
 
 
 def _complete(binding, attributes_of):
@@ -60,6 +101,19 @@ def copy_of(binding):
     return None if raw is None else format.parse_consolidated(raw, binding.path).consolidated
 
 
+@contextlib.contextmanager
+def dropped(store, path, *, itself=False):
+    """Return a context manager for a change of the node at `path`: without copies, before it and after it.
+
+    See `drop` for the parameters.
+    """
+    drop(store, path, itself=itself)
+    try:
+        yield
+    finally:
+        drop(store, path, itself=itself)
+
+
 def drop(store, path, *, itself=False):
     """Drop the copies that describe the node at `path`: those of the groups above it.
 
@@ -71,18 +125,26 @@ def drop(store, path, *, itself=False):
         The node's own documents change: a copy beside them that repeats them is dropped, too.
     """
     for place, group, is_above in _nodes_at_and_above(store, path):
-        if not (is_above or itself):
-            continue
-        for node in nodes.standing(place, group):
-            if node.format.consolidated_document is not None:
-                place.erase(prefix_of(group) + node.format.consolidated_document)
-            elif is_above and node.document == node.format.group_document:
-                _drop_inline(node)
+        if is_above or itself:
+            _drop_at(place, group, is_above)
 
 
-def _drop_inline(node):
+def _drop_at(store, path, is_above):
+    """Drop the copy that the group at `path` has, if one stands there; this comes with every change, several times.
+
+    Not `is_above`: only one in a document of its own, as the group's document itself is about to change.
+    """
+    for document in store.existing(prefix_of(path), tuple(_FORMAT_OF)):
+        format = format_of(_FORMAT_OF[document])
+        if format.consolidated_document is not None:
+            store.erase(prefix_of(path) + format.consolidated_document)
+        elif is_above:
+            _drop_inline(store, path, format)
+
+
+def _drop_inline(store, path, format):
     try:
-        binding = GroupBinding(node.store, node.path, node.format, Options())
+        binding = GroupBinding(store, path, format, Options())
         if binding.metadata.consolidated is None:
             return
         with binding.exclusive() as exclusive:

@@ -18,9 +18,10 @@ from zcore.binding import GroupBinding
 from zcore.engine import Binding, stored_chunks
 from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError
 from zcore.formats import MAX_NBYTES
+from zcore.formats.json_documents import check_attributes
+from zcore.kernel.selection import Box, whole
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.place import hold_place
-from zcore.selection import Box, whole
 from zcore.stores.keys import prefix_of
 
 
@@ -53,6 +54,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     name = kind.name_of_document(format)
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: no {kind.what} can be created", key=prefix + name)
+    if format.strict_attributes:
+        check_attributes(metadata.attributes or {}, {})
     document = kind.render(format, metadata)
     attributes_document = format.render_attributes(attributes) if attributes else None
     _create_ancestors(store, path, format)
@@ -60,16 +63,16 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
         standing = nodes.standing(store, path)
         if standing and not overwrite:
             raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
-        consolidated.drop(store, path, itself=bool(standing))
-        for node in standing:
-            _delete(node, options)
-        if any(store.list_dir(prefix)):
-            _clear(store, prefix, format, metadata)
-        if kind is Binding:
-            store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
-        if attributes_document is not None:
-            store.set(prefix + format.attributes_document, attributes_document)
-        store.set(prefix + name, document)
+        with consolidated.dropped(store, path, itself=bool(standing)):
+            for node in standing:
+                _delete(node, options)
+            if any(store.list_dir(prefix)):
+                _clear(store, prefix, format, metadata)
+            if kind is Binding:
+                store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
+            if attributes_document is not None:
+                store.set(prefix + format.attributes_document, attributes_document)
+            store.set(prefix + name, document)
         # While it is held: later it might be somebody else's.
         return kind(store, path, format, options)
 
@@ -81,13 +84,13 @@ def delete(store, path, options):
     node of another hierarchy, or one above.
     """
     if store.is_link(prefix_of(path)):
-        consolidated.drop(store, path)
-        store.erase_prefix(prefix_of(path))
+        with consolidated.dropped(store, path):
+            store.erase_prefix(prefix_of(path))
         return
     standing = nodes.standing(store, path)
     if standing:
-        consolidated.drop(store, path, itself=True)
-        with hold_place(store, path, standing[0].document, options):
+        with (consolidated.dropped(store, path, itself=True),
+              hold_place(store, path, standing[0].document, options)):
             for node in standing:
                 _delete(node, options)
         store.prune(prefix_of(path))
@@ -111,9 +114,9 @@ def move(store, source, destination, options):
     _create_ancestors(store, destination, found[0].format)
     if nodes.standing(store, destination):
         raise NodeExistsError(f"a node stands at {store.describe(destination)} already", path=destination)
-    consolidated.drop(store, source, itself=True)
-    consolidated.drop(store, destination)
     with contextlib.ExitStack() as held:
+        held.enter_context(consolidated.dropped(store, source, itself=True))
+        held.enter_context(consolidated.dropped(store, destination))
         if options.lock:
             try:
                 for node in found:
@@ -181,8 +184,8 @@ def _create_ancestors(store, path, format):
     if missing:
         document = format.render_group(format.new_group({}))
         for path in reversed(missing):
-            consolidated.drop(store, path)
-            store.set_if_not_exists(prefix_of(path) + format.group_document, document)
+            with consolidated.dropped(store, path):
+                store.set_if_not_exists(prefix_of(path) + format.group_document, document)
 
 
 def resize(binding, shape):
@@ -200,16 +203,16 @@ def resize(binding, shape):
         old, shape = metadata.shape, tuple(shape)
         if len(shape) != len(old):
             raise ValueError(f"array has {len(old)} dimensions, the new shape {shape} has {len(shape)}")
-        metadata = metadata.replace(shape=shape)
+        metadata = metadata.resized(shape)
         new = metadata.shape
-        if new != old:
-            consolidated.drop(binding.store, binding.path, itself=True)
-        if any(a > b for a, b in zip(new, old, strict=True)):
-            _reset_outside(binding, exclusive, old)
-        if new != old:
+        if new == old:
+            return
+        with consolidated.dropped(binding.store, binding.path, itself=True):
+            if any(a > b for a, b in zip(new, old, strict=True)):
+                _reset_outside(binding, exclusive, old)
             exclusive.replace_metadata(metadata)
-        if any(a < b for a, b in zip(new, old, strict=True)):
-            _reset_outside(binding, exclusive, new)
+            if any(a < b for a, b in zip(new, old, strict=True)):
+                _reset_outside(binding, exclusive, new)
 
 
 def append(binding, values, axis):
@@ -225,25 +228,26 @@ def append(binding, values, axis):
         old = metadata.shape
         if values.ndim != len(old) or values.shape != old[:axis] + values.shape[axis:axis + 1] + old[axis + 1:]:
             raise ValueError(f"array has shape {old}, cannot append values of shape {values.shape} along axis {axis}")
-        metadata = metadata.replace(shape=old[:axis] + (old[axis] + values.shape[axis],) + old[axis + 1:])
+        metadata = metadata.resized(old[:axis] + (old[axis] + values.shape[axis],) + old[axis + 1:])
         starts = tuple([old[d] if d == axis else 0 for d in range(len(old))])
         box = Box(starts, (1,) * len(old), values.shape)
-        consolidated.drop(binding.store, binding.path, itself=True)
-        # Every object that the new elements touch is replaced or erased, so nothing old shows in them.
-        binding.write_once(exclusive.view, box, values, exclusive=True, metadata=metadata, old_shape=old)
-        exclusive.replace_metadata(metadata)
+        with consolidated.dropped(binding.store, binding.path, itself=True):
+            # Every object that the new elements touch is replaced or erased, so nothing old shows in them.
+            binding.write_once(exclusive.view, box, values, exclusive=True, metadata=metadata, old_shape=old)
+            exclusive.replace_metadata(metadata)
         return metadata.shape
 
 
 def _reset_outside(binding, exclusive, shape):
     """Erase the objects outside of `shape` and give the fill value to what border objects hold beyond it."""
     metadata = exclusive.metadata.replace(shape=shape)
-    chunk_shape, grid = metadata.chunk_shape, metadata.grid_shape
+    grid = metadata.grid_shape
     border = []
     for key, coords in list(binding.stored_chunks()):
         if any(i >= n for i, n in zip(coords, grid, strict=True)):
             binding.store.erase(key)
-        elif any((i + 1) * c > n for i, c, n in zip(coords, chunk_shape, shape, strict=True)):
+            continue
+        if any([first + length > n for first, length, n in zip(*metadata.place_of(coords), shape, strict=True)]):
             task = 0
             for i, n in zip(coords, grid, strict=True):
                 task = task * n + i
@@ -256,10 +260,12 @@ def _reset_outside(binding, exclusive, shape):
 def change_attributes(binding, change):
     """Change the attributes by ``change(attributes)``, a dict, in one write that loses no other; return its result."""
     format = binding.format
-    consolidated.drop(binding.store, binding.path, itself=True)
-    with binding.exclusive() as exclusive:
+    with consolidated.dropped(binding.store, binding.path, itself=True), binding.exclusive() as exclusive:
         attributes = read_attributes(binding)
+        old = dict(attributes)
         result = change(attributes)
+        if format.strict_attributes:
+            check_attributes(attributes, old)
         if format.attributes_document is None:
             exclusive.replace_metadata(exclusive.metadata.replace(attributes=attributes))
         else:

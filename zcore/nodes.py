@@ -3,6 +3,7 @@ that says what is there instead."""
 import os
 import warnings
 from collections import namedtuple
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from zcore.binding import GroupBinding
 from zcore.engine import Binding
 from zcore.errors import (
     ArrayMismatchError,
+    InvalidKeyError,
     MetadataError,
     NodeExistsError,
     NodeNotFoundError,
@@ -17,8 +19,9 @@ from zcore.errors import (
     ZcoreError,
 )
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
-from zcore.model.auto_chunks import normalize_chunks
+from zcore.model.auto_chunks import normalize_grid
 from zcore.model.metadata import ArrayMetadata, check_shape
+from zcore.model.value import text_of
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import check_path, prefix_of
@@ -31,6 +34,10 @@ _OTHER = _Kind("meta", "Zarr v1")
 _NAMES = {document: name for name, documents in NODE_DOCUMENTS.items() for document in documents}
 _DOCUMENTS = tuple(_NAMES)
 _KINDS = (*map(_Kind, _NAMES, _NAMES.values()), _OTHER)
+_ANY = (*_DOCUMENTS, _OTHER.document)
+# Which documents make it another node for whoever reads only their format, or only that document.
+_CONTRADICTING = {kind: _DOCUMENTS[i + 1:]
+                  for i, kind in enumerate(_KINDS)}
 
 
 def store_of(place, read_only, fsync, check_base=True):
@@ -52,19 +59,66 @@ def store_of(place, read_only, fsync, check_base=True):
         if not isinstance(place, os.PathLike):
             raise TypeError(f"expected a path, a URI or a store, found {type(place).__name__}")
         place = os.fspath(place)
-    # A colon is either a URI's or part of a name: the URI rules decide.
-    make = DirectoryStore.from_uri if isinstance(place, str) and ":" in place else DirectoryStore
-    return make(place, read_only=read_only, fsync=fsync, check_base=check_base)
+    if isinstance(place, str):
+        if ":" in place:
+            # It is either a URI's or part of a name: the URI rules decide.
+            return DirectoryStore.from_uri(place, read_only=read_only, fsync=fsync, check_base=check_base)
+        if place[:1] == "/" and ".." not in place and not check_base:
+            return _absolute_store(place, read_only, fsync)
+    return DirectoryStore(place, read_only=read_only, fsync=fsync, check_base=check_base)
 
 
-def path_of(path):
-    """Return a path without the one leading ``/`` that the hierarchy's own spelling has.
+@lru_cache(maxsize=64)
+def _absolute_store(path, read_only, fsync):
+    """Return the store of a path that means the same whatever the current directory and the links on its way are.
 
-    Raises : InvalidKeyError, if no node can have it; TypeError, if it is not a string.
+    A task scheduler that opens an array for every task finds it here.
     """
+    return DirectoryStore(path, read_only=read_only, fsync=fsync, check_base=False)
+
+
+def path_of(path, zarr_format=None):
+    """Return a path without the one leading ``/`` that the hierarchy's own spelling has; None is the root's.
+
+    Parameters
+    ----------
+    path : str or None
+    zarr_format : {3, 2, "zmeta"}, optional
+        Of the node, if it is known: other spellings of a path and reserved names are the format's.
+
+    Raises
+    ------
+    InvalidKeyError
+        No node can have it; it is a ValueError.
+    TypeError
+        It is not a string.
+    """
+    if path is None:
+        return ""
     if not isinstance(path, str):
         raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
-    return check_path(path)
+    if zarr_format is None:
+        return check_path(path)
+    format = format_of(zarr_format)
+    path = check_path(format.names.spelled(path))
+    check_names(path, format)
+    return path
+
+
+def check_names(path, format):
+    """Raise InvalidKeyError when the format has no node of this path."""
+    if path:
+        for name in path.split("/"):
+            if reason := format.names.fault(name):
+                raise InvalidKeyError(f"{path!r} is not the path of a node: {reason}", key=path)
+
+
+def check_new_names(path, format):
+    """Do the same for a node that is to be created, and warn when it has a name that it could not have everywhere."""
+    check_names(path, format)
+    for name in path.split("/") if path else ():
+        if advice := format.names.advice(name):
+            warnings.warn(f"the name {name!r:.60} is not portable: {advice}", stacklevel=5)
 
 
 def find(store, path, zarr_format, options):
@@ -76,14 +130,16 @@ def find(store, path, zarr_format, options):
         Its document is damaged.
     UnsupportedError
         It is of a format, or needs something, that zcore does not have.
+    InvalidKeyError
+        A name in its path is one that its format reserves.
     """
-    kinds = _KINDS
+    kinds, documents = _KINDS, _ANY
     if zarr_format is not None:
         kinds = [kind for kind in _KINDS if kind is _OTHER or kind.name == zarr_format]
-    prefix = prefix_of(path)
+        documents = tuple([kind.document for kind in kinds])
     # One byte more than a document may have: the format refuses it, whatever the size of the file.
     try:
-        found = store.get_first([prefix + kind.document for kind in kinds], MAX_NBYTES + 1)
+        found = store.get_first(prefix_of(path), documents, MAX_NBYTES + 1)
         if found is None:
             return None
         i, raw, identity = found
@@ -93,7 +149,9 @@ def find(store, path, zarr_format, options):
                                    feature=kind.name)
         format = format_of(kind.name)
         if zarr_format is None:
-            _warn_of_others(store, path, kind)
+            check_names(path, format)
+            if others := _CONTRADICTING[kind]:
+                _warn_of_others(store, path, kind, others)
         view = view_of(format, kind.document, raw, identity, path, options.strict, 0)
     except ZcoreError as error:
         error.locate(store.describe(path))
@@ -102,13 +160,12 @@ def find(store, path, zarr_format, options):
     return bind(store, path, format, options, view)
 
 
-def _warn_of_others(store, path, kind):
-    """Warn when documents of another format lie beside the one that counts: whoever reads those sees another node."""
-    others = [other.document for other in _KINDS[_KINDS.index(kind) + 1:]
-              if other.name != kind.name and other is not _OTHER]
+def _warn_of_others(store, path, kind, others):
+    """Warn when documents of other nodes lie beside the one that counts."""
     for other in store.existing(prefix_of(path), others):
-        warnings.warn(f"{store.describe(path)} holds {kind.document} and {other}: the node is of format "
-                      f"{kind.name!r}, the other document is ignored", stacklevel=4)
+        is_what = f"what {kind.document} says" if _NAMES[other] == kind.name else f"of format {kind.name!r}"
+        warnings.warn(f"{store.describe(path)} holds {kind.document} and {other}: the node is {is_what}, the other "
+                      "document is ignored", stacklevel=4)
 
 
 class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
@@ -129,11 +186,22 @@ def standing(store, path):
             for document in store.existing(prefix_of(path), _DOCUMENTS)]
 
 
+def members(store, path):
+    """Iterate over the paths of the nodes that `path` lists: its children, but for links to what lies above them."""
+    for child in children(store, path):
+        if not store.leads_up(child + "/"):
+            yield child
+
+
 def children(store, path):
-    """Iterate over the paths of the nodes right below `path`, sorted."""
+    """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out."""
+    n = len(prefix_of(path))
     for prefix in store.list_dir(prefix_of(path))[1]:
-        if store.get_first([prefix + kind.document for kind in _KINDS], 0) is not None:
-            yield prefix[:-1]
+        found = store.get_first(prefix, _ANY, 0)
+        if found is not None:
+            kind = _KINDS[found[0]]
+            if kind is _OTHER or format_of(kind.name).names.fault(prefix[n:-1]) is None:
+                yield prefix[:-1]
 
 
 def check_replaceable(store, path):
@@ -166,13 +234,19 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
         As `zcore.open` takes them. None, for the fill value ``...``, asks for nothing, and neither do chunks that
         are for zcore to choose.
     """
+    if shape is chunks is dtype is None and fill_value is ...:
+        return
     metadata = binding.metadata
     found = {"shape": metadata.shape, "chunks": metadata.chunk_shape, "dtype": metadata.dtype}
+    if metadata.edges is not None:
+        found["chunks"] = metadata.chunk_shape, metadata.edges
     asked = {}
     if shape is not None:
         asked["shape"] = check_shape(shape if np.iterable(shape) else (shape,))
     if chunks is not None and not isinstance(chunks, str):
-        asked["chunks"] = normalize_chunks(chunks, asked.get("shape", metadata.shape), metadata.itemsize)
+        asked["chunks"], edges = normalize_grid(chunks, asked.get("shape", metadata.shape), metadata.itemsize)
+        if edges is not None:
+            asked["chunks"] = asked["chunks"], edges
     if dtype is not None:
         asked["dtype"] = np.dtype(dtype)
     asked = {name: value for name, value in asked.items() if value != found[name]}
@@ -192,4 +266,4 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
 def _shown(value):
     if isinstance(value, np.dtype):
         return str(value)
-    return repr(value.item() if isinstance(value, np.generic) else value)
+    return text_of(value, lambda value: repr(value.item() if isinstance(value, np.generic) else value))

@@ -6,7 +6,7 @@ import weakref
 
 from zcore.errors import LockError, StoreError
 from zcore.kernel.fileio import TEMP_PREFIX
-from zcore.kernel.locks import locks_of
+from zcore.kernel.holds import locks_of
 from zcore.stores.keys import prefix_of
 
 # A directory that is missing when it has been made was pruned by another process; one after the other, or the file

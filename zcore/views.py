@@ -3,9 +3,9 @@
 A `View` is read from the metadata document once and never changes; threads that share a handle take it once a call and
 never mix two. What depends on the document alone is resolved here: the codec chain and the pattern of the chunk keys.
 """
-import time
 from collections import namedtuple
 from functools import lru_cache
+from time import time_ns
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def view_of(format, document, raw, identity, path, strict, ticket):
     MetadataError, UnsupportedError
         The document is damaged, or needs what zcore does not have.
     """
-    trusted = identity is None or time.time_ns() - max(identity[3:]) > TRUSTED_AGE_NS
+    trusted = identity is None or time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
     return View(*_resolved(format, document, raw, path, strict), raw, identity, trusted, ticket)
 
 
@@ -65,6 +65,8 @@ def _resolve(format, document, raw, strict):
     # Only where the format cannot say the item size of blosc chunks, another one in them is a contradiction.
     chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
                        strict and format.implies_typesize, _fill_of(metadata))
+    if metadata.edges is not None:
+        chain.check_edges(metadata.edges)
     return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
 
 
@@ -79,6 +81,6 @@ def _fill_of(metadata):
 
 
 def same_chunks(a, b):
-    """Whether two metadata describe the same stored objects, whatever the shape."""
-    return (a.chunk_shape == b.chunk_shape and a.dtype == b.dtype and a.codecs == b.codecs
+    """Whether two metadata describe the same stored objects, as far as both arrays reach."""
+    return (a.same_grid(b) and a.dtype == b.dtype and a.codecs == b.codecs
             and a.chunk_keys == b.chunk_keys and a.fill_bytes == b.fill_bytes)

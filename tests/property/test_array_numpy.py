@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import zcore
 from zcore import config, engine
+from zcore.kernel.selection import basic
 
 PLACES = ("native", "python", "memory")
 PADDED = np.dtype([("a", "|i1"), ("b", ">f8"), ("c", [("x", "<u2"), ("y", "|S3")])], align=True)
@@ -427,7 +428,7 @@ def test_every_slice_of_every_small_array(place):
                 selection = slice(start, stop, step)
                 expected = model[selection]
                 # The box is what the engine sees: slices that mean the same elements are read once.
-                box = zcore.selection.basic(selection, (length,))
+                box = basic(selection, (length,))
                 assert box.shape == expected.shape
                 if repr(box) not in seen:
                     seen.add(repr(box))

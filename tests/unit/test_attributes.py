@@ -3,6 +3,7 @@
 import math
 import threading
 
+import numpy as np
 import pytest
 
 import zcore
@@ -103,6 +104,68 @@ def test_numbers_beyond_json(array):
     assert '"inf": Infinity' in document(array)
     back = array.attrs.asdict()
     assert math.isnan(back["nan"]) and back["inf"] == math.inf and back["big"] == 2**70 and back["small"] == 5e-324
+
+
+@pytest.fixture(params=["array", "group"])
+def with_constants(request, tmp_path):
+    """A Zarr v3 node in a group, with attributes that its writer should not have written, and its document."""
+    group = zcore.create_group(tmp_path)
+    if request.param == "array":
+        node = group.create_array("n", shape=(3,), chunks=(2,), dtype="i2", attributes={"range": ["?"], "n": 1})
+        node[...] = 5
+    else:
+        node = group.create_group("n", attributes={"range": ["?"], "n": 1})
+    file = tmp_path / "n" / "zarr.json"
+    file.write_text(file.read_text().replace('["?"]', '[{"low": -Infinity}, NaN]'))
+    return node.refresh(), file
+
+
+def test_constants_of_others_are_kept(with_constants, tmp_path):
+    """V3-DOC-05: nothing is blocked by them, and none is lost."""
+    node, file = with_constants
+    changes = [
+        lambda: node.attrs.update(n=2), lambda: node.attrs.pop("n"), lambda: node.attrs.setdefault("m", [1.5]),
+        lambda: node.attrs.update(node.attrs.asdict()), lambda: node.attrs.put({"o": 1, **node.attrs}),
+        lambda: zcore.consolidate_metadata(tmp_path),
+    ]
+    if isinstance(node, zcore.Array):
+        changes += [lambda: node.resize(5), lambda: node.append([1, 2])]
+    else:
+        changes += [lambda: node.create_group("below"), lambda: zcore.consolidate_metadata(tmp_path, path="n")]
+    for change in changes:
+        change()
+        assert '"range": [{"low": -Infinity}, NaN]' in file.read_text()
+        found = zcore.open(tmp_path, path="n").attrs["range"]
+        assert found[0] == {"low": -math.inf} and math.isnan(found[1])
+    if isinstance(node, zcore.Array):
+        assert node[...].tolist() == [5, 5, 5, 0, 0, 1, 2]
+    zcore.consolidate_metadata(tmp_path)
+    assert '"range": [{"low": -Infinity}, NaN]' in (tmp_path / "zarr.json").read_text()
+    copy = zcore.open_group(tmp_path, use_consolidated=True).metadata.consolidated["n"]
+    assert str(copy.attributes["range"]) == "[{'low': -inf}, nan]"
+    zcore.open_group(tmp_path, "r+").attrs["title"] = "the copy goes on, too"
+    assert '"range": [{"low": -Infinity}, NaN]' in (tmp_path / "zarr.json").read_text()
+
+
+def test_constants_are_not_written_anew(with_constants, tmp_path):
+    """V3-DOC-05"""
+    node, file = with_constants
+    before = file.read_text()
+    for change in (
+        lambda: node.attrs.update(other=math.nan), lambda: node.attrs.update(range=[math.inf]),
+        lambda: node.attrs.update(other=node.attrs["range"]), lambda: node.attrs.put({"a": [np.float32("nan")]}),
+    ):
+        with pytest.raises(ValueError, match="attribute '(other|range|a)': NaN and infinities are not JSON; as text"):
+            change()
+        assert file.read_text() == before
+    root = zcore.open_group(tmp_path, "r+")
+    for create in (root.create_group, lambda *args, **keywords: root.create_array(
+            *args, shape=1, dtype="i1", **keywords)):
+        with pytest.raises(ValueError, match="attribute 'range'"):
+            create("new", attributes=node.attrs.asdict())
+    assert list(root) == ["n"]
+    node.attrs["range"] = ["-Infinity", "NaN"]
+    assert '"range": ["-Infinity", "NaN"]' in file.read_text()
 
 
 def test_unicode_is_escaped(array):

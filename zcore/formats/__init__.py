@@ -2,6 +2,8 @@
 
 The module is imported with the first node of its format: most processes meet only one.
 """
+from functools import cache
+
 # Name, as `zarr_format=` gives it -> the documents that make a directory a node of the format. Where documents of
 # several stand in one place, the first one counts.
 NODE_DOCUMENTS = {3: ("zarr.json",), 2: (".zarray", ".zgroup"), "zmeta": ("__zmeta__",)}
@@ -16,6 +18,11 @@ def format_of(name):
     Raises : ValueError, if `name` is no format's.
     """
     check_format(name)
+    return _module(name)
+
+
+@cache
+def _module(name):
     if name == 3:
         from zcore.formats import zarr_v3 as format
     elif name == 2:

@@ -214,12 +214,13 @@ def render_json(members):
     return _readable(json.dumps(members, indent=4, sort_keys=True, default=_scalar))
 
 
-def render_json_lines(members):
+def render_json_lines(members, bare_constants=()):
     """Return an object as bytes: strict JSON, a line for each member, in the order given, ASCII, no final newline.
 
-    It is easier to read than a line for each number, and several times faster: Python indents in Python.
+    It is easier to read than a line for each number, and several times faster: Python indents in Python. In the
+    members that `bare_constants` names, numbers that JSON does not have are written as by `render_json`.
 
-    Raises : as `render_json`; ValueError too if it holds a NaN or an infinity.
+    Raises : as `render_json`; ValueError too if another member holds a NaN or an infinity.
 
     >>> print(render_json_lines({"shape": [3, 4], "attributes": {}}).decode())
     {
@@ -228,11 +229,36 @@ def render_json_lines(members):
     }
     """
     _check_writable(members, 1)
+    lines = [f"  {_quote(member)}: {(_encode_any if member in bare_constants else _encoded_strictly)(value)}"
+             for member, value in members.items()]
+    return _readable("{\n" + ",\n".join(lines) + "\n}")
+
+
+def check_attributes(attributes, old):
+    """Refuse NaN and infinities in the attributes of a node, two dicts: those to be written, and those there are.
+
+    An attribute that is the same as the old one keeps them, wherever they come from: who changes another one, or the
+    shape of an array, does not answer for it, and must not lose it either.
+
+    Raises : ValueError, which names the attribute; as `render_json` for what is no JSON at all.
+    """
+    _check_writable(attributes, 1)
+    for name, value in attributes.items():
+        if name in old and value is old[name]:
+            continue
+        try:
+            _encoded_strictly(value)
+        except ValueError as exc:
+            # NaN does not equal itself, its text does.
+            if name not in old or repr(value) != repr(old[name]):
+                raise ValueError(f"attribute {name!r:.60}: {exc}") from exc
+
+
+def _encoded_strictly(value):
     try:
-        lines = [f"  {_quote(member)}: {_encode(value)}" for member, value in members.items()]
+        return _encode(value)
     except ValueError as exc:
         raise ValueError("NaN and infinities are not JSON; as text, such as 'NaN', they can be stored") from exc
-    return _readable("{\n" + ",\n".join(lines) + "\n}")
 
 
 def _readable(text):
@@ -251,6 +277,7 @@ def _scalar(value):
 
 _quote = json.encoder.encode_basestring_ascii  # what `_encode` does with text
 _encode = json.JSONEncoder(default=_scalar, allow_nan=False, check_circular=False).encode
+_encode_any = json.JSONEncoder(default=_scalar, check_circular=False).encode
 
 
 def _check_writable(value, depth):

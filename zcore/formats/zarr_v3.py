@@ -11,8 +11,10 @@
 Source: Zarr v3 core 3.1, "Metadata". Where it leaves points open, or real documents stray from it:
 
 - A member that the text does not define is an error, unless it says ``"must_understand": false``; then it is kept.
-- The tokens NaN and Infinity, which are not JSON, are accepted in attributes, where zarr-python writes them. They are
-  never written: what holds them is refused until they are stored as text.
+- The tokens NaN and Infinity, which are not JSON, are accepted in attributes, where zarr-python writes them. An
+  attribute that holds them is written again as it was for as long as it is not changed, also into consolidated
+  metadata, so that nothing else is held up by it and nothing is lost. None is written anew: a node that is created, or
+  an attribute that is set, with such a number is refused until that is text.
 - A storage transformer that must be understood is refused: none is registered.
 - `consolidated_metadata` is a copy of other documents and never keeps a group from being opened: where its nodes
   contradict each other, it counts as absent, with a warning.
@@ -29,18 +31,21 @@ from zcore.formats.zarr_v3_extensions import is_optional
 from zcore.formats.zarr_v3_fill import parse_fill, render_fill
 from zcore.formats.zarr_v3_grids import parse_grid, parse_key_encoding, render_grid, render_key_encoding
 from zcore.formats.zarr_v3_new import new_array, new_group
+from zcore.model import node_names
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape
 
 __all__ = [
     "array_document", "attributes_document", "chunk_directory", "consolidated_document", "group_document", "name",
-    "new_array", "new_group", "node_documents", "parse_array", "parse_group", "parse_node", "render_array",
+    "names", "new_array", "new_group", "node_documents", "parse_array", "parse_group", "parse_node", "render_array",
     "render_group",
 ]
 
 name = 3
+names = node_names.V3
 array_document = group_document = "zarr.json"
 attributes_document = None  # attributes are members of the node's document
 node_documents = ("zarr.json",)
+strict_attributes = True  # no new one may be NaN or an infinity, which are not JSON
 implies_typesize = False  # what is in blosc chunks may be what a filter made of the elements
 chunk_directory = None  # chunks lie beside the document
 consolidated_document = None  # the copy is a member of the group's document
@@ -129,7 +134,7 @@ def _extra(document, known):
 def _parse_array(document, attributes, extra):
     members = document.members
     shape = document.checked("shape", check_shape, document.integers("shape", 0))
-    chunk_shape = document.checked("chunk_grid", _chunk_shape, document.required("chunk_grid"), shape)
+    chunk_shape, edges = document.checked("chunk_grid", _grid, document.required("chunk_grid"), shape)
     chunk_keys = document.checked("chunk_key_encoding", parse_key_encoding, document.required("chunk_key_encoding"))
     codecs = document.checked("codecs", parse_chain, document.required("codecs"), len(shape))
     order = document.checked("codecs", stored_endian, codecs)
@@ -150,12 +155,13 @@ def _parse_array(document, attributes, extra):
         raise document.unexpected("storage_transformers", "a list")
     return document.checked("chunk_grid", lambda: ArrayMetadata(
         shape, dtype, chunk_shape, chunk_keys, codecs, fill_value, raw_fill, 3, attributes, dimension_names, extra,
-        None if data_type == render_data_type(dtype) else data_type,
+        None if data_type == render_data_type(dtype) else data_type, edges,
     ))
 
 
-def _chunk_shape(value, shape):
-    return check_chunk_shape(parse_grid(value, shape), shape)
+def _grid(value, shape):
+    chunk_shape, edges = parse_grid(value, shape)
+    return check_chunk_shape(chunk_shape, shape), edges
 
 
 def _is_old_structure(data_type):
@@ -191,13 +197,13 @@ def render_array(metadata):
     ------
     ValueError
         If Zarr v3 cannot express it: other chunk keys, fields that differ in byte order, a chain that cannot store the
-        type, attributes that are not JSON.
+        type.
     TypeError
         If a name of an attribute is not a string, or a value is not JSON's.
     UnsupportedError
         If Zarr v3 has no such type.
     """
-    return render_json_lines(_members_of(metadata))
+    return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
 
 
 def render_group(metadata):
@@ -205,7 +211,7 @@ def render_group(metadata):
 
     Raises : TypeError, ValueError as `render_array`.
     """
-    return render_json_lines(_members_of(metadata))
+    return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
 
 
 def _members_of(metadata):
@@ -230,7 +236,7 @@ def _array_members(metadata):
         "node_type": "array",
         "shape": list(metadata.shape),
         "data_type": data_type,
-        "chunk_grid": render_grid(metadata.chunk_shape),
+        "chunk_grid": render_grid(metadata.chunk_shape, metadata.edges),
         "chunk_key_encoding": render_key_encoding(metadata.chunk_keys),
         "fill_value": render_fill(dtype, metadata.fill_value, metadata.fill_bytes, data_type),
         "codecs": render_chain(metadata.codecs),

@@ -7,8 +7,9 @@ system's calls, not in them.
 import os
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.errno cimport ENOMEM
+from libc.errno cimport ENAMETOOLONG, ENOMEM
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 from posix.fcntl cimport AT_FDCWD
 
 from zcore.kernel.fileio cimport (
@@ -16,22 +17,42 @@ from zcore.kernel.fileio cimport (
 )
 from zcore.kernel.status cimport Status, status_clear
 
+cdef enum:
+    MAX_PATH_NBYTES = 4096     # with the final zero; more than that the system refuses, too
 
-def read_first(paths not None, int64_t limit):
+
+cdef int _join(char *path, bytes directory, bytes name) except -1:
+    """Write the path of a file; OSError when no system call would take it."""
+    cdef Py_ssize_t n = len(directory)
+    cdef Py_ssize_t n_name = len(name)
+    if n + n_name + 2 > MAX_PATH_NBYTES:
+        raise _fault(ENAMETOOLONG, directory, name)
+    memcpy(path, <const char *>directory, n)
+    path[n] = c'/'
+    memcpy(path + n + 1, <const char *>name, n_name + 1)
+    return 0
+
+
+cdef object _fault(int error, bytes directory, bytes name):
+    return OSError(error, os.strerror(error), os.path.join(os.fsdecode(directory), os.fsdecode(name)))
+
+
+def read_first(bytes directory not None, tuple names not None, int64_t limit):
     """Return the first of several files that exists.
 
     Parameters
     ----------
-    paths : iterable of bytes
-        Looked at as far as needed.
+    directory : bytes
+    names : tuple of bytes
+        Relative to it.
     limit : int
         Bytes that are read at most.
 
     Returns
     -------
     (int, bytes, tuple of int) or None
-        Index of the path, content, and identity ``(device, inode, size, mtime_ns, ctime_ns)`` of what was read; None
-        when no path leads to a regular file.
+        Index of the name, content, and identity ``(device, inode, size, mtime_ns, ctime_ns)`` of what was read; None
+        when no name leads to a regular file.
 
     Raises
     ------
@@ -42,17 +63,15 @@ def read_first(paths not None, int64_t limit):
     cdef Identity identity
     cdef Buffer buffer
     cdef int64_t n = ABSENT
-    cdef const char *name
-    cdef bytes path
+    cdef char path[MAX_PATH_NBYTES]
     cdef int fd
-    cdef Py_ssize_t i = -1
+    cdef Py_ssize_t i
     status_clear(&status)
     buffer.data, buffer.capacity = NULL, 0
-    for path in paths:
-        i += 1
-        name = path
+    for i in range(len(names)):
+        _join(path, directory, names[i])
         with nogil:
-            fd = object_try_open(AT_FDCWD, name, &status)
+            fd = object_try_open(AT_FDCWD, path, &status)
             n = fd
             if fd >= 0:
                 n = object_read_start(fd, limit, &buffer, &identity, &status)
@@ -61,8 +80,7 @@ def read_first(paths not None, int64_t limit):
             continue
         try:
             if n == FAILED:
-                error = status.sys_errno or ENOMEM
-                raise OSError(error, os.strerror(error), os.fsdecode(path))
+                raise _fault(status.sys_errno or ENOMEM, directory, names[i])
             return i, PyBytes_FromStringAndSize(<char *>buffer.data, n), (
                 identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns)
         finally:
@@ -70,32 +88,23 @@ def read_first(paths not None, int64_t limit):
     return None
 
 
-def existing(paths not None):
-    """Return which of several files exist: a list of their indices.
+def existing(bytes directory not None, tuple names not None):
+    """Return which of several files exist: a list of their indices; directory and names as for `read_first`.
 
-    Parameters
-    ----------
-    paths : iterable of bytes
-
-    Raises
-    ------
-    OSError
-        Of the first path of which that cannot be told.
+    Raises : OSError, of the first one of which that cannot be told.
     """
-    cdef const char *name
-    cdef bytes path
+    cdef char path[MAX_PATH_NBYTES]
     cdef int code
     cdef Status status
-    cdef Py_ssize_t i = -1
+    cdef Py_ssize_t i
     found = []
     status_clear(&status)
-    for path in paths:
-        i += 1
-        name = path
+    for i in range(len(names)):
+        _join(path, directory, names[i])
         with nogil:
-            code = object_stands(AT_FDCWD, name, &status)
+            code = object_stands(AT_FDCWD, path, &status)
         if code == FAILED:
-            raise OSError(status.sys_errno, os.strerror(status.sys_errno), os.fsdecode(path))
+            raise _fault(status.sys_errno, directory, names[i])
         if code != ABSENT:
             found.append(i)
     return found

@@ -7,9 +7,9 @@ Inside a process a `LockTable` (atomic integers) decides, so that threads wait w
 processes it is an advisory lock on the node's metadata document, one byte at 2**62 + (hash of the object's key mod
 2**61): past any content and independent of the shape.
 """
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from zcore.kernel.fileio cimport Identity
+from zcore.kernel.fileio cimport Identity, Staging
 from zcore.kernel.status cimport Status
 
 
@@ -47,11 +47,11 @@ cdef void unlock_object(Holder *holder) noexcept nogil
 cdef int lock_whole(Holder *holder, Poll poll, void *context, Status *status) noexcept nogil
 cdef void unlock_whole(Holder *holder) noexcept nogil
 
+# Puts a new document in the place of one that is held whole, and holds that: nobody gets in between.
+cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, Staging *staging,
+                        Status *status) noexcept nogil
 
-cdef class ObjectLocks:
-    cdef LockTable table
-    cdef readonly object directory         # path of the document's directory, None for a store without files
-    cdef readonly object document          # name of the document in it
-    cdef object __weakref__
-
-    cdef void _reset(self) noexcept
+# The child of a fork: closes the copies of all documents that the parent holds, since a lock lives as long as any copy.
+cdef void close_copies() noexcept nogil
+# How often that was done: what was held under another number is a parent's.
+cdef int64_t n_forks() noexcept nogil

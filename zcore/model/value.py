@@ -5,6 +5,19 @@ model, and its generated constructor is slower than these few lines.
 """
 
 
+def text_of(value, form=repr):
+    """Return ``form(value)``; of a structure that NumPy cannot print its bytes.
+
+    Printing one, NumPy makes arrays of its fields. Of arrays in arrays these may have more than 64 dimensions together,
+    which no array of NumPy has, although the type is one.
+    """
+    try:
+        return form(value)
+    except ValueError:
+        raw = value.tobytes().hex()
+        return f"bytes {raw if len(raw) <= 80 else raw[:77] + '...'}"
+
+
 class Value:
     """A value with the fields named in `_fields`, which are also the constructor's parameters, in that order."""
 
@@ -30,7 +43,7 @@ class Value:
         return hash((type(self), self._identity()))
 
     def __repr__(self):
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._fields)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={text_of(getattr(self, name))}' for name in self._fields)})"
 
     def __reduce__(self):
         return type(self), tuple(getattr(self, name) for name in self._fields)

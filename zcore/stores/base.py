@@ -16,7 +16,7 @@ from operator import index
 
 from zcore.buffers import flat_view
 from zcore.errors import ReadOnlyError
-from zcore.kernel.locks import ObjectLocks, locks_of
+from zcore.kernel.holds import ObjectLocks, locks_of
 from zcore.stores.keys import POSIX, check_key, check_prefix
 
 ByteRange = tuple[int | None, int | None]
@@ -86,13 +86,14 @@ class Store(ABC):
         value = self.get(key, byte_range)
         return None if value is None else (value, None)
 
-    def get_first(self, keys: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
-        """Return the first of `keys` that has a value: its index, up to `limit` bytes of the value, and the identity.
+    def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
+        """Return the first of several keys that has a value: its index, up to `limit` bytes of it, and the identity.
 
-        None when no key has one. This finds the document of a node whose format is not known.
+        The keys are `prefix` with each of `names` behind it. None when no key has a value. This finds the document of
+        a node whose format is not known.
         """
-        for i, key in enumerate(keys):
-            found = self.get_with_identity(key, (0, limit))
+        for i, name in enumerate(names):
+            found = self.get_with_identity(prefix + check_key(name, self.key_flavour), (0, limit))
             if found is not None:
                 return i, *found
         return None
@@ -126,8 +127,8 @@ class Store(ABC):
         return self.getsize(key) is not None
 
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
-        """Return those of `names` that are keys with a value when `prefix` stands before them."""
-        return [name for name in names if self.exists(prefix + name)]
+        """Return those of `names` that are keys with a value when `prefix` stands before them; see `get_first`."""
+        return [name for name in names if self.exists(prefix + check_key(name, self.key_flavour))]
 
     def getsize(self, key: str) -> int | None:
         """Return the size of the value in bytes, or None when there is none."""
@@ -281,6 +282,11 @@ class Store(ABC):
 
     def is_link(self, prefix: str) -> bool:
         """Whether what lies below `prefix` lies somewhere else, so that erasing the prefix leaves it alone."""
+        check_prefix(prefix, self.key_flavour)
+        return False
+
+    def leads_up(self, prefix: str) -> bool:
+        """Whether what lies below `prefix` is what lies below one of its own prefixes: a walk would never end."""
         check_prefix(prefix, self.key_flavour)
         return False
 

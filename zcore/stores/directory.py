@@ -13,11 +13,12 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
 from zcore.kernel.documents import existing, read_first
-from zcore.kernel.locks import ObjectLocks, locks_of
+from zcore.kernel.holds import ObjectLocks, locks_of
 from zcore.options import as_bool
 from zcore.stores import atomic, listing, spelling, tree
 from zcore.stores.base import ByteRange, Identity, Listing, Store
@@ -143,22 +144,23 @@ class DirectoryStore(Store):
     def describe(self, path: str) -> str:
         return os.path.join(self.path, path) if path else self.path
 
-    def get_first(self, keys: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
+    def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
         if self.confined or self._ignores_case is True:
-            return super().get_first(keys, limit)
+            return super().get_first(prefix, names, limit)
+        directory, file_names = self._directory_of(prefix), _file_names(tuple(names), self.key_flavour)
         try:
-            found = read_first((os.fsencode(self._file_of(key)) for key in keys), limit)
+            found = read_first(os.fsencode(directory), file_names, limit)
         except OSError as exc:
-            raise self._fault(exc, "read", next(key for key in keys if self._file_of(key) == exc.filename)) from exc
+            raise self._fault(exc, "read", prefix + os.path.relpath(exc.filename, directory)) from exc
         if found is None:
             # What finds nothing has the time to look why.
             self._check_base()
-            for key in keys:
-                self._check_absent(key)
-        elif self._ignores_case is None:
-            self._look_up_case(keys[found[0]], found[2][0])
+            for name in names:
+                self._check_absent(prefix + name)
+        elif not self.allow_aliases:
+            self._look_up_case(prefix + names[found[0]], found[2][0])
             if self._ignores_case:
-                return super().get_first(keys, limit)
+                return super().get_first(prefix, names, limit)
         return found
 
     def _check_absent(self, key):
@@ -181,12 +183,11 @@ class DirectoryStore(Store):
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
         if self.confined or self._ignores_case is not False:
             return super().existing(prefix, names)
-        directory = os.fsencode(self._directory_of(prefix))
-        files = [b"%s/%s" % (directory, os.fsencode(check_key(name))) for name in names]
+        directory, file_names = self._directory_of(prefix), _file_names(tuple(names), self.key_flavour)
         try:
-            return [names[i] for i in existing(files)]
+            return [names[i] for i in existing(os.fsencode(directory), file_names)]
         except OSError as exc:
-            raise self._fault(exc, "read", prefix + exc.filename[len(os.fsdecode(directory)) + 1:]) from exc
+            raise self._fault(exc, "read", prefix + os.path.relpath(exc.filename, directory)) from exc
 
     def getsize(self, key: str) -> int | None:
         status = self._stat(key)
@@ -319,6 +320,15 @@ class DirectoryStore(Store):
     def is_link(self, prefix: str) -> bool:
         return bool(prefix) and os.path.islink(self._directory_of(prefix))
 
+    def leads_up(self, prefix: str) -> bool:
+        try:
+            return bool(prefix) and listing.leads_up(self._directory_of(prefix), self.path)
+        except FileNotFoundError:
+            # Gone meanwhile, with all that lay below.
+            return False
+        except OSError as exc:
+            raise self._fault(exc, "list", prefix) from exc
+
     def erase_prefix(self, prefix: str) -> None:
         self._check_writable("erase_prefix", prefix)
         check_prefix(prefix, self.key_flavour)
@@ -398,6 +408,8 @@ class DirectoryStore(Store):
         if device in _CASE_SENSITIVE:
             self._ignores_case = False
         else:
+            # It may have been mounted since the store was made.
+            self._ignores_case = None
             self._is_alias(key)
             if self._ignores_case is False:
                 _CASE_SENSITIVE.add(device)
@@ -436,6 +448,12 @@ def _current_directory(path):
         return os.getcwd()
     except FileNotFoundError as exc:
         raise StoreError(f"{path!r} is relative to the current directory, which is gone", errno=exc.errno) from exc
+
+
+@lru_cache(maxsize=64)
+def _file_names(names, flavour):
+    """Return the file names of keys that are asked for again and again in ever other directories: of documents."""
+    return tuple([os.fsencode(check_key(name, flavour)) for name in names])
 
 
 def _rebuild(cls, path, options):

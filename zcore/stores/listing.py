@@ -72,18 +72,32 @@ def may_enter(path: str, base: str, entered: set) -> bool:
     if not os.path.islink(path):
         return True
     try:
+        if leads_up(path, base):
+            return False
         status = os.stat(path)
-        above = path
-        while len(above) > len(base):
-            above = os.path.dirname(above)
-            if os.path.samestat(status, os.stat(above)):
-                return False
     except FileNotFoundError:
         return False
     if (status.st_dev, status.st_ino) in entered:
         return False
     entered.add((status.st_dev, status.st_ino))
     return True
+
+
+def leads_up(path: str, base: str) -> bool:
+    """Return whether `path` is a link to one of the directories above it, the `base` of the store included.
+
+    Every circle has such a link, sooner or later: one that leads above the base comes back to a directory on its way.
+
+    Raises : OSError, if it leads nowhere, or a directory above is gone.
+    """
+    if not os.path.islink(path):
+        return False
+    status = os.stat(path)
+    while len(path) > len(base):
+        path = os.path.dirname(path)
+        if os.path.samestat(status, os.stat(path)):
+            return True
+    return False
 
 
 def _is_text(name, directory):

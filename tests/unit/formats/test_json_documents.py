@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from zcore.errors import MetadataError, UnsupportedError
-from zcore.formats.json_documents import MAX_DEPTH, Document, render_json, render_json_lines
+from zcore.formats.json_documents import MAX_DEPTH, Document, check_attributes, render_json, render_json_lines
 
 
 def read(raw, **options):
@@ -191,6 +191,12 @@ def test_written_form_with_a_line_for_each_member():
     for number in (float("nan"), float("inf"), np.float32("-inf")):
         with pytest.raises(ValueError, match="not JSON"):
             render_json_lines({"a": [number]})
+        with pytest.raises(ValueError, match="not JSON"):
+            render_json_lines({"a": [number], "b": number}, ("b",))
+        with pytest.raises(ValueError, match="attribute 'a': NaN and infinities are not JSON"):
+            check_attributes({"a": {"b": [number]}}, {"a": {"b": [0]}, "b": number})
+    assert render_json_lines({"a": 1, "b": [float("nan")]}, ("b",)) == b'{\n  "a": 1,\n  "b": [NaN]\n}'
+    check_attributes({"a": {"b": [float("-inf")]}, "c": 1}, {"a": {"b": [float("-inf")]}})
     for wrong in ({1: 2}, {"a": b""}, {"a": {2: 3}}):
         with pytest.raises(TypeError):
             render_json_lines(wrong)
@@ -198,3 +204,5 @@ def test_written_form_with_a_line_for_each_member():
     endless.append(endless)
     with pytest.raises(ValueError, match="nested"):
         render_json_lines({"a": endless})
+    with pytest.raises(ValueError, match="nested"):
+        check_attributes({"a": endless}, {})

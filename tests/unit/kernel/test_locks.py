@@ -12,7 +12,7 @@ import pytest
 
 from zcore.errors import LockError, StoreError
 from zcore.kernel.fileio import TEMP_PREFIX
-from zcore.kernel.locks import ObjectLocks, Stopped, locks_of
+from zcore.kernel.holds import ObjectLocks, Stopped, locks_of
 
 DOCUMENT = "document"
 

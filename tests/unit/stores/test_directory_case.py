@@ -81,8 +81,8 @@ def test_another_spelling_is_a_missing_key(store, key):
     assert store.get("a/foo") == b"foo"
     assert store.get(key) is None
     assert store.get_with_identity(key) is None
-    assert store.get_first([key], 9) is None
-    assert store.get_first([key, "a/foo"], 9)[:2] == (1, b"foo")
+    assert store.get_first("", [key], 9) is None
+    assert store.get_first("", [key, "a/foo"], 9)[:2] == (1, b"foo")
     assert store.exists(key) is False
     assert store.getsize(key) is None
     assert store.identity(key) is None

@@ -48,7 +48,7 @@ def test_a_confined_store_refuses_links_that_leave_the_base(store, outside):
     confined = DirectoryStore(store.path, confined=True)
     assert confined.native_path is None
     for call in (confined.get, confined.exists, confined.getsize, confined.identity, confined.get_with_identity,
-                 lambda key: confined.get_first([key], 9),
+                 lambda key: confined.get_first("", [key], 9),
                  lambda key: confined.set("d/" + key, b""), lambda key: confined.set_if_not_exists("d/" + key, b""),
                  lambda key: confined.make_directory("d/"), lambda key: confined.make_directory("d/new/"),
                  lambda key: confined.delete("d/" + key), lambda key: confined.erase_prefix("d/d/"),

@@ -133,7 +133,7 @@ def test_base_that_is_a_file_and_was_not_looked_at(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     store = DirectoryStore(tmp_path / "file", check_base=False)
     with pytest.raises(NotADirectoryStoreError, match="expected a directory, found a file"):
-        store.get_first(["a", "b"], 10)
+        store.get_first("", ["a", "b"], 10)
     with pytest.raises(NotADirectoryStoreError, match="expected a directory, found a file"):
         zcore.open(tmp_path / "file")
 
@@ -143,7 +143,7 @@ def test_a_first_value_that_cannot_be_read(store):
     store.set("b", b"v")
     os.symlink("a", f"{store.path}/a")
     with pytest.raises(StoreError, match="'a'") as caught:
-        store.get_first(["x", "a", "b"], 10)
+        store.get_first("", ["x", "a", "b"], 10)
     assert (caught.value.key, caught.value.errno) == ("a", errno.ELOOP)
 
 
@@ -288,9 +288,9 @@ def test_what_is_no_regular_file_has_no_value(store):
         os.chdir(cwd)
         for key in ("fifo", "dangling", "directory", "socket", "k/below"):
             if key in ("directory", "k/below"):
-                assert store.get(key) is None and store.get_first([key], 9) is None
+                assert store.get(key) is None and store.get_first("", [key], 9) is None
             else:
-                for call in (store.get, store.get_with_identity, lambda key: store.get_first([key], 9)):
+                for call in (store.get, store.get_with_identity, lambda key: store.get_first("", [key], 9)):
                     with pytest.raises(StoreError, match=key):
                         call(key)
             assert store.exists(key) is False and store.getsize(key) is None
@@ -305,11 +305,11 @@ def test_a_link_that_leads_nowhere_on_the_way(store):
     os.symlink("nowhere", f"{store.path}/d")
     os.symlink("real", f"{store.path}/linked")
     for key in ("d/k", "d/e/k"):
-        for call in (store.get, lambda key: store.get_first([key], 9)):
+        for call in (store.get, lambda key: store.get_first("", [key], 9)):
             with pytest.raises(StoreError):
                 call(key)
     for key in ("linked/k", "linked/e/k", "real/k", "none/k"):
-        assert store.get(key) is None and store.get_first([key], 9) is None
+        assert store.get(key) is None and store.get_first("", [key], 9) is None
 
 
 def test_forbidden_files_are_not_missing(store):
@@ -406,7 +406,7 @@ def test_descriptors_are_closed(store):
         with pytest.raises(KeyConflictError):
             store.set("d", b"w")
         store.get_with_identity("k")
-        store.get_first(["x", "d", "k"], 10)
+        store.get_first("", ["x", "d", "k"], 10)
         next(store.list())
     assert len(os.listdir("/dev/fd")) == n_open
 

@@ -1,14 +1,18 @@
+# cython: language_level=3, freethreading_compatible=True
 """NumPy's basic indexing, turned into a box: integers, slices with any step and ``...``.
 
-A box is three tuples of one number per dimension, `starts`, `steps` and `counts`, in the order of the result: a slice
-that runs downwards starts at its highest element.
+Compiled because every read and write begins here, however small it is. A box is three tuples of one number per
+dimension, `starts`, `steps` and `counts`, in the order of the result: a slice that runs downwards starts at its highest
+element.
 """
-import operator
+cimport cython
+from operator import index as as_integer
 
 from zcore.errors import SelectionError, UnsupportedError
 
 
-class Box:
+@cython.final
+cdef class Box:
     """The elements a basic selection takes.
 
     Attributes
@@ -23,9 +27,15 @@ class Box:
         Every dimension is indexed by an integer and there is no ellipsis: NumPy gives a scalar.
     """
 
-    __slots__ = ("starts", "steps", "counts", "shape", "expand", "is_element")
+    cdef readonly tuple starts
+    cdef readonly tuple steps
+    cdef readonly tuple counts
+    cdef readonly tuple shape
+    cdef readonly tuple expand
+    cdef readonly bint is_element
 
-    def __init__(self, starts, steps, counts, dropped=(), is_element=False):
+    def __init__(self, tuple starts not None, tuple steps not None, tuple counts not None, dropped=(),
+                 bint is_element=False):
         self.starts = starts
         self.steps = steps
         self.counts = counts
@@ -48,7 +58,7 @@ class Box:
         return True
 
 
-def whole(shape):
+def whole(tuple shape not None):
     """Return the box of all elements.
 
     >>> whole((2, 3))
@@ -58,7 +68,7 @@ def whole(shape):
     return Box((0,) * n, (1,) * n, shape)
 
 
-def basic(selection, shape):
+def basic(selection, tuple shape not None):
     """Return the box of ``a[selection]`` for an array of `shape`.
 
     Raises
@@ -75,25 +85,27 @@ def basic(selection, shape):
     >>> basic(..., ())
     Box((), (), ())
     """
-    if not isinstance(selection, tuple):
-        selection = (selection,)
-    ndim = len(shape)
-    n_given = len(selection)
-    has_ellipsis = False
-    for index in selection:
+    cdef tuple indices = tuple(selection) if isinstance(selection, tuple) else (selection,)
+    cdef Py_ssize_t ndim = len(shape)
+    cdef Py_ssize_t n_given = len(indices)
+    cdef Py_ssize_t d = 0
+    cdef bint has_ellipsis = False
+    cdef list starts = []
+    cdef list steps = []
+    cdef list counts = []
+    cdef list dropped = []
+    for index in indices:
         if index is Ellipsis:
             if has_ellipsis:
                 raise SelectionError("an index can only have a single ellipsis ('...')")
             has_ellipsis = True
             n_given -= 1
     if n_given > ndim:
-        for index in selection:
+        for index in indices:
             _refuse_other_kinds(index)
         raise SelectionError(
             f"too many indices for array: array is {ndim}-dimensional, but {n_given} were indexed", dimension=ndim)
-    starts, steps, counts, dropped = [], [], [], []
-    d = 0
-    for index in selection:
+    for index in indices:
         if type(index) is slice:
             start, stop, step = index.indices(shape[d])
             count = len(range(start, stop, step))
@@ -118,16 +130,15 @@ def basic(selection, shape):
         starts.append(0)
         steps.append(1)
         counts.append(length)
-    return Box(tuple(starts), tuple(steps), tuple(counts), dropped,
-               len(dropped) == ndim and not has_ellipsis)
+    return Box(tuple(starts), tuple(steps), tuple(counts), dropped, len(dropped) == ndim and not has_ellipsis)
 
 
-def _integer(index, dimension, length):
+cdef object _integer(object index, Py_ssize_t dimension, object length):
     """Return an integer index counted from 0."""
     if type(index) is not int:
         _refuse_other_kinds(index)
         try:
-            index = operator.index(index)
+            index = as_integer(index)
         except TypeError:
             raise SelectionError(
                 f"only integers, slices (`:`) and ellipsis (`...`) are valid indices, found {type(index).__name__}",
@@ -138,7 +149,7 @@ def _integer(index, dimension, length):
     return index + length if index < 0 else index
 
 
-def _refuse_other_kinds(index):
+cdef int _refuse_other_kinds(object index) except -1:
     """Raise for what NumPy takes as an index and a box cannot express."""
     kind = None
     if index is None:
@@ -152,3 +163,4 @@ def _refuse_other_kinds(index):
     if kind is not None:
         raise UnsupportedError(f"selection by {kind} is not supported; read a slice and select from that",
                                feature=kind)
+    return 0

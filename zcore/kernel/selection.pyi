@@ -1,0 +1,21 @@
+from typing import Any
+
+class Box:
+    starts: tuple[int, ...]
+    steps: tuple[int, ...]
+    counts: tuple[int, ...]
+    shape: tuple[int, ...]
+    expand: tuple[Any, ...] | None
+    is_element: bool
+    def __init__(
+        self,
+        starts: tuple[int, ...],
+        steps: tuple[int, ...],
+        counts: tuple[int, ...],
+        dropped: list[int] | tuple[int, ...] = (),
+        is_element: bool = False,
+    ) -> None: ...
+    def fits(self, shape: tuple[int, ...]) -> bool: ...
+
+def whole(shape: tuple[int, ...]) -> Box: ...
+def basic(selection: Any, shape: tuple[int, ...]) -> Box: ...
