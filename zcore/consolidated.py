@@ -15,12 +15,14 @@ from zcore import nodes
 from zcore.binding import GroupBinding
 from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
 from zcore.formats import NODE_DOCUMENTS, format_of
+from zcore.kernel.documents import existing
 from zcore.options import Options
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import prefix_of
 
 # The document of a group -> its format, of those that have copies: the last one that a format has.
 _FORMAT_OF = {NODE_DOCUMENTS[name][-1]: name for name in (3, 2)}
+_DOCUMENTS = tuple([os.fsencode(document) for documents in NODE_DOCUMENTS.values() for document in documents])
 # A hierarchy that changes while it is copied is copied again, so often.
 _MAX_TRIES = 20
 
@@ -161,9 +163,12 @@ def _nodes_at_and_above(store, path):
         path = path.rpartition("/")[0]
         yield store, path, True
     base = store.native_path
-    documents = [document for documents in NODE_DOCUMENTS.values() for document in documents]
     while base is not None and os.path.dirname(base) != base:
         base = os.path.dirname(base)
-        if not any(os.path.lexists(os.path.join(base, name)) for name in documents):
+        try:
+            if not existing(os.fsencode(base), _DOCUMENTS):
+                return
+        except OSError:
+            # Out of reach, and so is a copy in it.
             return
         yield DirectoryStore(base, fsync=store.fsync, check_base=False), "", True
