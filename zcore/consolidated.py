@@ -14,11 +14,13 @@ import os
 from zcore import nodes
 from zcore.binding import GroupBinding
 from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
-from zcore.formats import NODE_DOCUMENTS, format_of
+from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
 from zcore.kernel.documents import existing
+from zcore.model.metadata import GroupMetadata
 from zcore.options import Options
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import prefix_of
+from zcore.views import metadata_of
 
 # The document of a group -> its format, of those that have copies: the last one that a format has.
 _FORMAT_OF = {NODE_DOCUMENTS[name][-1]: name for name in (3, 2)}
@@ -146,9 +148,13 @@ def _drop_at(store, path, is_above):
 
 def _drop_inline(store, path, format):
     try:
-        binding = GroupBinding(store, path, format, Options())
-        if binding.metadata.consolidated is None:
+        found = store.get_first(prefix_of(path), (format.group_document,), MAX_NBYTES + 1)
+        if found is None:
             return
+        metadata = metadata_of(format, format.group_document, found[1], path)
+        if not isinstance(metadata, GroupMetadata) or metadata.consolidated is None:
+            return
+        binding = GroupBinding(store, path, format, Options())
         with binding.exclusive() as exclusive:
             exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
     except (NodeNotFoundError, MetadataError, UnsupportedError):

@@ -287,9 +287,8 @@ def _check_writable(value, depth):
             if not isinstance(name, str):
                 raise TypeError(f"names of a JSON object are strings, not {name!r}")
         value = value.values()
-    elif not isinstance(value, (list, tuple)):
-        return
     if depth > MAX_DEPTH:
         raise ValueError(f"more than {MAX_DEPTH} nested lists and objects")
     for part in value:
-        _check_writable(part, depth + 1)
+        if isinstance(part, (dict, list, tuple)):  # most are not, and a call for each would take longer than json
+            _check_writable(part, depth + 1)
