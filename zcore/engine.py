@@ -98,7 +98,7 @@ class Binding(NodeBinding):
         n_tasks = plan.n_left
         if n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
             n_threads = 1
-        n_threads = min(n_threads, n_tasks)
+        n_threads = min(n_threads, n_tasks * plan.task_threads)
         if native:
             workers.run(plan.run, n_threads, plan.cancel)
             plan.raise_failure(view.chain.step_names)

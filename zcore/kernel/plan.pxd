@@ -46,6 +46,7 @@ cdef class Plan:
     cdef readonly int ndim
     cdef readonly int64_t n_tasks
     cdef readonly int64_t task_nbytes      # the most that a task decodes or encodes
+    cdef readonly int64_t task_threads     # that can share a task
     cdef Axis axes[MAX_NDIM]   # of the chunks
     cdef Axis *objects         # of the stored objects: the same axes, or those of shards of many chunks
     # a chunk's decoded bytes

@@ -139,6 +139,7 @@ cdef class Plan:
         self.n_tasks = 1
         self.task_nbytes = self.itemsize
         self.edges = edges
+        self.task_threads = 1
         if shard_shape is not None:
             self.objects = <Axis *>calloc(MAX_NDIM, sizeof(Axis))
             if self.objects == NULL:

@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Writing arrays whose objects are shards: each task replaces one shard, under its lock.
 
-A covered shard is never read. Its chunks are encoded one after the other straight from the caller's elements and go to
-the temporary file in batches, so a writer needs memory for one chunk, not for a shard.
+A covered shard is never read. Its chunks are encoded straight from the caller's elements and go to the temporary file
+in batches, so a writer needs memory for some chunks, not for a shard. Threads without a shard of their own help.
 
 Of a shard that is changed in part only the chunks that the selection touches are encoded anew. The others are carried
 over as they are stored, in the order of the old file, whose runs are copied as a whole: chunks that share bytes go on
@@ -23,8 +23,9 @@ from zcore.kernel.fileio cimport (
 from zcore.kernel.grid cimport Span
 from zcore.kernel.plan cimport Worker
 from zcore.kernel.shard cimport Extent, IndexForm, ShardProgram, sort_extents
+from zcore.kernel.shard_crew cimport SKIPPED, CrewPlan
 from zcore.kernel.status cimport INTERRUPTED, MISSING, OK, fail
-from zcore.kernel.write cimport FILLED, WritePlan
+from zcore.kernel.write cimport FILLED
 
 cdef enum:
     BATCH_NBYTES = 1 << 19     # goes to the file at once
@@ -44,8 +45,16 @@ cdef struct OldShard:          # the one that it replaces
     uint64_t *words
 
 
+cdef struct Job:               # the chunks of a shard that are to be encoded
+    const Span *spans          # of the shard
+    const OldShard *old
+    NewShard *new
+    int64_t first[MAX_NDIM]    # as `chunks_of` gives them, where elements are selected
+    int64_t count[MAX_NDIM]
+
+
 @cython.final
-cdef class ShardWritePlan(WritePlan):
+cdef class ShardWritePlan(CrewPlan):
     """A `WritePlan` of an array whose objects are shards.
 
     Parameters
@@ -62,27 +71,18 @@ cdef class ShardWritePlan(WritePlan):
     cdef ShardProgram shards
 
     def __init__(self, shape, shard_shape, *args, ShardProgram program, **kwargs):
-        WritePlan.__init__(self, shape, None if program is None else program.chunk_shape, *args,
-                           program=None if program is None else program.program, shard_shape=shard_shape, **kwargs)
+        CrewPlan.__init__(self, shape, None if program is None else program.chunk_shape, *args,
+                          program=None if program is None else program.program, shard_shape=shard_shape, **kwargs)
         self.shards = program
+        if program is not None:
+            self.task_threads = max(1, program.n_chunks // 2)
 
     cdef int _prepare(self, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil:
         """Stage a covered shard, or find that it is to be erased."""
-        cdef Span chunk[MAX_NDIM]
-        cdef int64_t first[MAX_NDIM]
-        cdef int64_t count[MAX_NDIM]
         cdef NewShard new
-        cdef int64_t i
-        cdef int64_t position
-        cdef int64_t n = self.chunks_of(spans, first, count)
         cdef int code = self._begin(&new, key, spans, 1, worker)
-        for i in range(n):
-            if code == OK and self.poll(worker):
-                code = INTERRUPTED
-            if code != OK:
-                break
-            position = self.chunk_of(spans, first, count, i, chunk)
-            code = self._add_covered(&new, chunk, position, worker)
+        if code == OK:
+            code = self._add_changed(spans, NULL, &new, worker)
         return self._end(&new, code, worker, erase)
 
     cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
@@ -230,57 +230,67 @@ cdef class ShardWritePlan(WritePlan):
 
     # chunks that are encoded
 
-    cdef int _add_covered(self, NewShard *new, const Span *chunk, int64_t position, Worker *worker) noexcept nogil:
-        cdef const uint8_t *encoded = NULL
-        cdef int64_t n = self.encode_covered(chunk, worker, &encoded)
-        return self._add(new, position, encoded, n, worker)
-
     cdef int _add_changed(self, const Span *spans, const OldShard *old, NewShard *new, Worker *worker) noexcept nogil:
-        """Encode the chunks that are marked."""
-        cdef Span chunk[MAX_NDIM]
-        cdef int64_t first[MAX_NDIM]
-        cdef int64_t count[MAX_NDIM]
-        cdef int64_t i
-        cdef int64_t position
-        cdef int d
-        cdef bint covered
+        """Encode the selected chunks, or those that are marked; `old` is NULL when the shard is covered."""
+        cdef Job job
+        job.spans = spans
+        job.old = old
+        job.new = new
         cdef int64_t n = new.form.n_chunks
-        cdef int code = OK
         if self.data != NULL:
-            n = self.chunks_of(spans, first, count)
-        for i in range(n):
-            position = i
-            covered = False
-            if self.data != NULL:
-                position = self.chunk_of(spans, first, count, i, chunk)
-                covered = True
-                for d in range(self.ndim):
-                    covered = covered and chunk[d].count == chunk[d].valid
-            elif _is_marked(new, i):
-                self._locate(spans, i, chunk)
-            else:
-                continue
-            if self.poll(worker):
-                return INTERRUPTED
-            if covered:
-                code = self._add_covered(new, chunk, position, worker)
-            else:
-                code = self._add_merged(new, old, chunk, position, worker)
-            if code != OK:
-                return code
-        return OK
+            n = self.chunks_of(spans, job.first, job.count)
+        return self.run_parts(&job, n, worker)
 
-    cdef int _add_merged(self, NewShard *new, const OldShard *old, const Span *chunk, int64_t position,
-                         Worker *worker) noexcept nogil:
-        """Decode a chunk of the old shard, change what is selected of it, and encode it."""
-        cdef const uint8_t *encoded = NULL
+    cdef int64_t _place_of_part(self, const Job *job, int64_t i, Span *chunk) noexcept nogil:
+        """Describe the i-th chunk of a job; returns its position in the shard."""
+        if self.data != NULL:
+            return self.chunk_of(job.spans, job.first, job.count, i, chunk)
+        self._locate(job.spans, i, chunk)
+        return i
+
+    cdef int64_t encode_part(self, void *job, int64_t i, Worker *worker, const uint8_t **encoded) noexcept nogil:
+        cdef Job *the = <Job *>job
+        cdef Span chunk[MAX_NDIM]
+        cdef int64_t n
+        cdef int d
+        cdef bint covered = self.data != NULL
+        cdef int64_t position = self._place_of_part(the, i, chunk)
+        if not covered and not _is_marked(the.new, position):
+            return SKIPPED
+        for d in range(self.ndim):
+            covered = covered and (the.old == NULL or chunk[d].count == chunk[d].valid)
+        if covered:
+            n = self.encode_covered(chunk, worker, encoded)
+            if n == FAILED:
+                worker.status.inner = position
+            return n
+        return self._encode_changed(&the.new.form, the.old, chunk, position, worker, encoded)
+
+    cdef int add_part(self, void *job, int64_t i, const uint8_t *encoded, int64_t n_bytes,
+                      Worker *worker) noexcept nogil:
+        cdef Job *the = <Job *>job
+        cdef Span chunk[MAX_NDIM]
+        cdef int64_t position
+        if n_bytes == SKIPPED:
+            return OK
+        position = self._place_of_part(the, i, chunk)
+        if n_bytes == FILLED:
+            _note(the.new, position, -1, -1)
+            return OK
+        _note(the.new, position, the.new.size, n_bytes)
+        return self._append(the.new, encoded, n_bytes, worker)
+
+    cdef int64_t _encode_changed(self, const IndexForm *form, const OldShard *old, const Span *chunk, int64_t position,
+                                 Worker *worker, const uint8_t **encoded) noexcept nogil:
+        """Decode a chunk of the old shard, change what is selected of it, and encode it as `encode_part`."""
         cdef Extent extent
         cdef int64_t n
         cdef bint found = old.fd != ABSENT and not _is_empty(old.words, position)
-        cdef int code = OK
+        cdef int code = buffer_reserve(&worker.decoded, self.layout.n_bytes, &worker.status)
         if found:
-            code = self.shards.extent_of(&new.form, old.words, position, old.size,
-                                         self.program.max_encoded(self.layout.n_bytes), &extent, &worker.status)
+            if code == OK:
+                code = self.shards.extent_of(form, old.words, position, old.size,
+                                             self.program.max_encoded(self.layout.n_bytes), &extent, &worker.status)
             if code == OK:
                 code = buffer_reserve(&worker.encoded, extent.n_bytes, &worker.status)
             if code == OK:
@@ -291,10 +301,12 @@ cdef class ShardWritePlan(WritePlan):
                 if code != OK:
                     worker.status.inner = position
                     worker.status.offset += <int64_t>extent.offset
-            if code != OK:
-                return code
-        n = self.encode_merged(chunk, found, worker, &encoded)
-        return self._add(new, position, encoded, n, worker)
+        if code != OK:
+            return FAILED
+        n = self.encode_merged(chunk, found, worker, encoded)
+        if n == FAILED:
+            worker.status.inner = position
+        return n
 
     cdef void _locate(self, const Span *object, int64_t position, Span *chunk) noexcept nogil:
         """Give `chunk` the place of the chunk at `position` of an object; nothing of it is selected."""
@@ -327,18 +339,6 @@ cdef class ShardWritePlan(WritePlan):
             new.words = <uint64_t *>worker.index.data
             memset(new.words, 0xff, n_words * sizeof(uint64_t))
         return code
-
-    cdef int _add(self, NewShard *new, int64_t position, const uint8_t *encoded, int64_t n_bytes,
-                  Worker *worker) noexcept nogil:
-        """Add what a chunk was encoded to."""
-        if n_bytes == FAILED:
-            worker.status.inner = position
-            return worker.status.code
-        if n_bytes == FILLED:
-            _note(new, position, -1, -1)
-            return OK
-        _note(new, position, new.size, n_bytes)
-        return self._append(new, encoded, n_bytes, worker)
 
     cdef int _append(self, NewShard *new, const uint8_t *data, int64_t n_bytes, Worker *worker) noexcept nogil:
         cdef int code = OK

@@ -1,0 +1,3 @@
+from zcore.kernel.write import WritePlan
+
+class CrewPlan(WritePlan): ...
