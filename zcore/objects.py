@@ -64,20 +64,24 @@ def _changed_chunk(binding, view, key, coords, inside, values, kept, is_merge):
 
 def _changed_shard(binding, view, key, coords, inside, values, kept, is_merge):
     """The same of a shard, of which only those chunks are decoded that change in part."""
-    old = _get(binding, view, key, coords) if is_merge else None
-    if old is None and values is None:
-        return _UNCHANGED
-    with _located(key, coords, "encode" if old is None else "decode"):
-        return view.chain.shards.change(old, inside, values, kept, binding.options.keeps_filled)
+    def change(old):
+        if old is None and values is None:
+            return _UNCHANGED
+        with _located(key, coords, "encode" if old is None else "decode"):
+            return view.chain.shards.change(old, inside, values, kept, binding.options.keeps_filled)
+
+    return _with_shard(binding, view, key, coords, change) if is_merge else change(None)
 
 
 def _read_shard(binding, view, key, coords, inside):
     """Return the selected elements of a shard, of `_raw_type`, or None when its object is absent."""
-    raw = _get(binding, view, key, coords)
-    if raw is None:
-        return None
-    with _located(key, coords, "decode"):
-        return view.chain.shards.read(raw, inside)
+    def read(raw):
+        if raw is None:
+            return None
+        with _located(key, coords, "decode"):
+            return view.chain.shards.read(raw, inside)
+
+    return _with_shard(binding, view, key, coords, read)
 
 
 def _load(binding, view, key, coords):
@@ -101,18 +105,65 @@ def _load(binding, view, key, coords):
 def _get(binding, view, key, coords):
     """Return the bytes of an object, or None when it is absent."""
     limit = view.chain.max_encoded
-    # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
-    raw = binding.store.get(binding.prefix + key, None if limit is None else (0, limit + 1))
-    if raw is None:
-        if binding.options.missing == "raise":
-            raise ChunkError(f"{key}: object is absent and the array was opened with missing='raise'", key=key,
-                             chunk_coords=coords, direction="decode")
-        return None
-    if limit is not None and len(raw) > limit:
+    raw, _ = _get_at_most(binding, key, coords, limit)
+    if raw is not None and limit is not None and len(raw) > limit:
         found = binding.store.getsize(binding.prefix + key)
         raise CodecError(f"{key}: stored object has {found} bytes, its chunk encodes to at most {limit}", key=key,
                          chunk_coords=coords, direction="decode", offset=limit, expected=limit, found=found)
     return raw
+
+
+def _with_shard(binding, view, key, coords, use):
+    """Return ``use(shard)``, of a shard as `Shards.read` takes it, or of None when it is absent."""
+    limit = view.chain.max_encoded
+    while True:
+        raw, identity = _get_at_most(binding, key, coords, limit)
+        if raw is not None and limit is not None and len(raw) > limit:
+            if identity is None:
+                raw = binding.store.get(binding.prefix + key)
+            else:
+                raw = _LongShard(binding.store, binding.prefix + key, identity)
+        try:
+            return use(raw)
+        except _Replaced:
+            continue
+
+
+def _get_at_most(binding, key, coords, limit):
+    """Return the bytes of an object, which may be cut off, and its identity; None for both when it is absent."""
+    # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
+    found = binding.store.get_with_identity(binding.prefix + key, None if limit is None else (0, limit + 1))
+    if found is not None:
+        return found
+    if binding.options.missing == "raise":
+        raise ChunkError(f"{key}: object is absent and the array was opened with missing='raise'", key=key,
+                         chunk_coords=coords, direction="decode")
+    return None, None
+
+
+class _Replaced(Exception):
+    """Of a shard that is read in parts, the next part is another object's."""
+
+
+class _LongShard:
+    """A shard that is longer than its chunks can be, since no entry names all of its bytes: read where it is looked at.
+
+    So gaps of any size cost no memory, as in the kernel.
+    """
+
+    def __init__(self, store, key, identity):
+        self._store = store
+        self._key = key
+        self._identity = identity
+
+    def __len__(self):
+        return self._identity[2]
+
+    def __getitem__(self, part):
+        found = self._store.get_with_identity(self._key, (part.start, part.stop - part.start))
+        if found is None or found[1] != self._identity:
+            raise _Replaced
+        return found[0]
 
 
 def _raw_type(metadata):
