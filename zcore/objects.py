@@ -105,8 +105,11 @@ def _load(binding, view, key, coords):
 def _get(binding, view, key, coords):
     """Return the bytes of an object, or None when it is absent."""
     limit = view.chain.max_encoded
-    raw, _ = _get_at_most(binding, key, coords, limit)
-    if raw is not None and limit is not None and len(raw) > limit:
+    # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
+    raw = binding.store.get(binding.prefix + key, None if limit is None else (0, limit + 1))
+    if raw is None:
+        _check_may_be_absent(binding, key, coords)
+    elif limit is not None and len(raw) > limit:
         found = binding.store.getsize(binding.prefix + key)
         raise CodecError(f"{key}: stored object has {found} bytes, its chunk encodes to at most {limit}", key=key,
                          chunk_coords=coords, direction="decode", offset=limit, expected=limit, found=found)
@@ -117,8 +120,12 @@ def _with_shard(binding, view, key, coords, use):
     """Return ``use(shard)``, of a shard as `Shards.read` takes it, or of None when it is absent."""
     limit = view.chain.max_encoded
     while True:
-        raw, identity = _get_at_most(binding, key, coords, limit)
-        if raw is not None and limit is not None and len(raw) > limit:
+        found = binding.store.get_with_identity(binding.prefix + key, None if limit is None else (0, limit + 1))
+        if found is None:
+            _check_may_be_absent(binding, key, coords)
+            return use(None)
+        raw, identity = found
+        if limit is not None and len(raw) > limit:
             if identity is None:
                 raw = binding.store.get(binding.prefix + key)
             else:
@@ -129,16 +136,10 @@ def _with_shard(binding, view, key, coords, use):
             continue
 
 
-def _get_at_most(binding, key, coords, limit):
-    """Return the bytes of an object, which may be cut off, and its identity; None for both when it is absent."""
-    # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
-    found = binding.store.get_with_identity(binding.prefix + key, None if limit is None else (0, limit + 1))
-    if found is not None:
-        return found
+def _check_may_be_absent(binding, key, coords):
     if binding.options.missing == "raise":
         raise ChunkError(f"{key}: object is absent and the array was opened with missing='raise'", key=key,
                          chunk_coords=coords, direction="decode")
-    return None, None
 
 
 class _Replaced(Exception):
