@@ -7,8 +7,9 @@ The rules of the comparison:
 
 - Workloads are data (`workloads`), libraries are adapters (`adapters`). All of them run in one process, interleaved,
   on the same files, with the page cache warm; which library comes first changes from round to round.
-- Fixtures are written by python-blosc and a JSON writer of their own (`fixtures`), not by a library under test. One set
-  of chunk files is seen as `__zmeta__` and, through hard links, as Zarr v2.
+- Fixtures are written by codecs and a JSON writer of their own (`encodings`, `fixtures`), not by a library under test.
+  All libraries read the same files; where one set of chunk files is seen as `__zmeta__` and, through hard links, as
+  Zarr v2, zcore reads the one and the others the other. Arrays to be written have the same metadata document.
 - Every result is compared with the source data, after the clock has stopped; a library that answers wrongly has no
   time.
 - Every library makes its own result array within the measured time, has the same number of threads, the same codec

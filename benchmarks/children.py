@@ -1,4 +1,4 @@
-"""What is measured in a process of its own: the cost of an import, and the peak memory of a read."""
+"""What is measured in a process of its own: the cost of an import, and the peak memory of a read or a write."""
 import json
 import os
 import subprocess
@@ -26,10 +26,15 @@ def import_cost(module):
     return float(numpy_seconds), float(seconds)
 
 
-def peak_memory(name, threads, path):
+def peak_of_read(name, threads, path, view):
     """Return the peak memory (bytes above that before the read) and the digest of a full read in a new process."""
-    answer = json.loads(_run(["-m", "benchmarks.children", name, str(threads), path]))
+    answer = json.loads(_run(["-m", "benchmarks.children", name, str(threads), path, view]))
     return answer["peak_nbytes"], answer["digest"]
+
+
+def peak_of_write(name, threads, path, view, source):
+    """Return the peak memory (bytes above that before the write) of a full write of a ``.npy`` in a new process."""
+    return json.loads(_run(["-m", "benchmarks.children", name, str(threads), path, view, source]))["peak_nbytes"]
 
 
 def digest(array):
@@ -57,26 +62,33 @@ def _status_nbytes(member):
     raise OSError(f"/proc/self/status has no {member}")
 
 
-def _read_in_this_process(name, threads, path):
-    """Return the answer of a child: Linux resets the high-water mark before the read, elsewhere it only grows."""
-    from benchmarks import adapters
-
-    adapter = adapters.load(name, threads)
-    adapter.activate()
-    handle = adapter.open(path)
+def _peak_of(call):
+    """Return the peak memory of a call, and its result: Linux resets the high-water mark, elsewhere it only grows."""
     if sys.platform == "linux":
         Path("/proc/self/clear_refs").write_text("5", "ascii")  # 5: peak resident size := present one
         before = _status_nbytes("VmRSS:")
-        result = adapter.read(handle)
-        peak = _status_nbytes("VmHWM:")
-    else:
-        import resource
+        result = call()
+        return _status_nbytes("VmHWM:") - before, result
+    import resource
 
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        result = adapter.read(handle)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"peak_nbytes": peak - before, "digest": digest(result)}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    result = call()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, result
+
+
+def _answer(name, threads, path, view, source=None):
+    """Return what the child says: of a read, or of a write of `source`."""
+    from benchmarks import adapters
+
+    adapter = adapters.load(name, int(threads))
+    adapter.activate()
+    if source is None:
+        handle = adapter.open(path, view)
+        peak, result = _peak_of(lambda: adapter.read(handle))
+        return {"peak_nbytes": peak, "digest": digest(result)}
+    handle, values = adapter.open_to_write(path, view), np.load(source)
+    return {"peak_nbytes": _peak_of(lambda: adapter.write(handle, values))[0]}
 
 
 if __name__ == "__main__":
-    print(json.dumps(_read_in_this_process(sys.argv[1], int(sys.argv[2]), sys.argv[3])))
+    print(json.dumps(_answer(*sys.argv[1:])))

@@ -1,9 +1,10 @@
-"""Arrays on disk made, and read back, without any library under test: python-blosc, JSON and hard links.
+"""Arrays on disk made, and read back, without any library under test: independent codecs, JSON and hard links.
 
-One directory a workload::
+One directory a fixture, in it one a view::
 
-    read_tiles/zmeta/__zmeta__  __zattr__  __zdata__/0.0.blosc  0.1.blosc …     what zcore opens
-    read_tiles/v2/.zarray  0.0  0.1 …                                            what the others open
+    fixture-0/zmeta/__zmeta__  __zattr__  __zdata__/0.0.blosc  0.1.blosc …     what zcore opens
+    fixture-0/v2/.zarray  0.0  0.1 …                                            what the others open
+    fixture-1/v3/zarr.json  c/0/0  c/0/1 …                                      what all open
 
 `v2/0.0` is a hard link to `zmeta/__zdata__/0.0.blosc`: the same inode, the same bytes, the same pages in the cache.
 """
@@ -13,34 +14,58 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+from benchmarks import encodings
+from benchmarks.encodings import DOCUMENTS, ENCODINGS, V3, ZMETA
 
-CNAME, CLEVEL, SHUFFLE = "lz4", 5, 1
 
-ZMETA, V2 = "zmeta", "v2"
-_ARRAY_DOCUMENT = {ZMETA: "__zmeta__", V2: ".zarray"}
+@dataclass(frozen=True)
+class Layout:
+    """An array without its elements: float32, fill value 0.
+
+    Attributes
+    ----------
+    shape, chunks : tuple of int
+    shards : tuple of int or None
+        Elements of a stored object that holds many chunks.
+    encoding : str
+        Of `encodings.ENCODINGS`.
+    """
+
+    shape: tuple
+    chunks: tuple
+    shards: tuple | None = None
+    encoding: str = "lz4"
+
+    @property
+    def views(self):
+        """The formats in which its chunk files can be seen."""
+        return ENCODINGS[self.encoding].views
+
+    @property
+    def objects(self):
+        """Elements of a stored object."""
+        return self.shards or self.chunks
 
 
 @dataclass(frozen=True)
 class Fixture:
-    """An array in both views.
+    """An array in all its views.
 
     Attributes
     ----------
     root : str
-        Directory that holds the views ``zmeta`` and ``v2``.
-    shape, chunks : tuple of int
+        Directory that holds a directory for each view.
+    layout : Layout
     stored_nbytes : int
         Bytes of all chunk files.
     """
 
     root: str
-    shape: tuple
-    chunks: tuple
+    layout: Layout
     stored_nbytes: int
 
     def path(self, view):
-        """Return the path of the array's directory in the view ``"zmeta"`` or ``"v2"``."""
+        """Return the path of the array's directory in one of the views."""
         return os.path.join(self.root, view)
 
 
@@ -50,75 +75,126 @@ def grid_coords(shape, chunks):
 
 
 def chunk_path(array_path, view, coords):
-    """Return the path of one chunk file: ``__zdata__/i.j.blosc`` or ``i.j``."""
+    """Return the path of one chunk file: ``__zdata__/i.j.blosc``, ``i.j`` or ``c/i/j``."""
+    if view == V3:
+        return os.path.join(array_path, "c", *map(str, coords))
     name = ".".join(map(str, coords))
     return os.path.join(array_path, "__zdata__", name + ".blosc") if view == ZMETA else os.path.join(array_path, name)
 
 
-def _box(coords, chunks):
+def box(coords, chunks):
+    """Return the slices of one chunk."""
     return tuple(slice(i * c, (i + 1) * c) for i, c in zip(coords, chunks, strict=True))
 
 
-def document(view, shape, chunks):
-    """Return the array's metadata document as the other libraries of its time would have written it."""
-    members = {"shape": list(shape), "chunks": list(chunks), "dtype": "<f4", "fill_value": 0.0}
-    codec = {"cname": CNAME, "clevel": CLEVEL, "shuffle": SHUFFLE}
+def create(path, view, layout):
+    """Make a new directory at `path` into an array without chunks, in one view."""
+    Path(path).mkdir(parents=True)
+    text = encodings.document(view, ENCODINGS[layout.encoding], layout.shape, layout.chunks, layout.shards)
+    Path(path, DOCUMENTS[view]).write_text(text, "utf-8")
     if view == ZMETA:
-        members |= codec
-    else:
-        members |= {"zarr_format": 2, "order": "C", "filters": None, "dimension_separator": ".",
-                    "compressor": {"id": "blosc", "blocksize": 0, **codec}}
-    return json.dumps(members, indent=4, sort_keys=True)
+        Path(path, "__zattr__").write_text("{}", "utf-8")
+        Path(path, "__zdata__").mkdir()
 
 
-def write(root, data, chunks):
-    """Write `data` below the new directory `root` in both views.
+def write(root, data, layout):
+    """Write `data` below the new directory `root` in all views of the layout.
 
-    Raises : ValueError, if the chunks do not divide the shape.
+    Raises : ValueError, if the chunks do not divide the shards, or these the shape.
     """
     import blosc
 
-    if any(n % c for n, c in zip(data.shape, chunks, strict=True)):
-        raise ValueError(f"chunks {chunks} do not divide the shape {data.shape}")
-    for view in (ZMETA, V2):
-        Path(root, view).mkdir(parents=True)
-        Path(root, view, _ARRAY_DOCUMENT[view]).write_text(document(view, data.shape, chunks), "utf-8")
-    Path(root, ZMETA, "__zattr__").write_text("{}", "utf-8")
-    Path(root, ZMETA, "__zdata__").mkdir()
+    for outer, inner in ((data.shape, layout.objects), (layout.objects, layout.chunks)):
+        if any(n % c for n, c in zip(outer, inner, strict=True)):
+            raise ValueError(f"chunks {inner} do not divide the shape {outer}")
+    first, *others = layout.views
+    for view in layout.views:
+        create(os.path.join(root, view), view, layout)
     blosc.set_nthreads(1)
     stored_nbytes = 0
-    for coords in grid_coords(data.shape, chunks):
-        chunk = np.ascontiguousarray(data[_box(coords, chunks)]).tobytes()
-        encoded = blosc.compress(chunk, data.itemsize, CLEVEL, SHUFFLE, CNAME)
+    for coords in grid_coords(data.shape, layout.objects):
+        encoded = _encode_object(data[box(coords, layout.objects)], layout)
         stored_nbytes += len(encoded)
-        path = chunk_path(os.path.join(root, ZMETA), ZMETA, coords)
-        Path(path).write_bytes(encoded)
-        os.link(path, chunk_path(os.path.join(root, V2), V2, coords))
-    return Fixture(str(root), tuple(data.shape), tuple(chunks), stored_nbytes)
+        path = Path(chunk_path(os.path.join(root, first), first, coords))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encoded)
+        for view in others:
+            os.link(path, chunk_path(os.path.join(root, view), view, coords))
+    return Fixture(str(root), layout, stored_nbytes)
 
 
-def written_correctly(array_path, view, data, chunks):
-    """Return whether the chunk files below `array_path` hold `data`, each as one blosc chunk of lz4 and shuffle.
+def _encode_object(values, layout):
+    encoding = ENCODINGS[layout.encoding]
+    if layout.shards is None:
+        return encodings.encode(encoding, values)
+    return encodings.pack_shard([encodings.encode(encoding, values[box(coords, layout.chunks)])
+                                 for coords in grid_coords(layout.shards, layout.chunks)])
+
+
+def written_correctly(array_path, view, data, layout):
+    """Return whether the files below `array_path` hold `data`, in the encoding and layout that was asked for.
 
     A chunk that is absent holds the fill value, 0.
     """
     import blosc
 
     blosc.set_nthreads(1)
-    for coords in grid_coords(data.shape, chunks):
-        expected = np.ascontiguousarray(data[_box(coords, chunks)])
+    for coords in grid_coords(data.shape, layout.objects):
+        expected = data[box(coords, layout.objects)]
         try:
-            encoded = Path(chunk_path(array_path, view, coords)).read_bytes()
+            stored = Path(chunk_path(array_path, view, coords)).read_bytes()
         except FileNotFoundError:
             if expected.any():
                 return False
             continue
-        if not _is_codec(encoded) or blosc.decompress(encoded) != expected.tobytes():
+        if not _object_holds(stored, expected, layout):
             return False
     return True
 
 
-def _is_codec(encoded):
-    # Byte 2 of a blosc header: the compressor's format in the bits 5-7 (1 is lz4), bit 0 byte shuffle, bit 1 a plain
-    # copy, which the library itself chooses for what does not compress.
-    return len(encoded) >= 16 and encoded[2] >> 5 == 1 and bool(encoded[2] & 0b11)
+def _object_holds(stored, expected, layout):
+    encoding = ENCODINGS[layout.encoding]
+    coords = list(grid_coords(layout.objects, layout.chunks))
+    try:
+        parts = [stored] if layout.shards is None else encodings.unpack_shard(stored, len(coords))
+    except ValueError:
+        return False
+    for part, at in zip(parts, coords, strict=True):
+        chunk = expected[box(at, layout.chunks)]
+        if part is None:
+            if chunk.any():
+                return False
+            continue
+        found = encodings.decode(encoding, part, layout.chunks)
+        if found is None or found.tobytes() != chunk.tobytes():
+            return False
+    return True
+
+
+def array_name(i):
+    """Return the name of the array number `i` of a group of many."""
+    return f"array-{i:04}"
+
+
+def write_group(root, n_arrays, layout):
+    """Make a Zarr v3 group of arrays without chunks at the new directory `root`."""
+    Path(root).mkdir(parents=True)
+    text = json.dumps({"zarr_format": 3, "node_type": "group", "attributes": {}})
+    Path(root, DOCUMENTS[V3]).write_text(text, "utf-8")
+    for i in range(n_arrays):
+        create(os.path.join(root, array_name(i)), V3, layout)
+
+
+def group_holds(root, n_arrays, layout):
+    """Return whether a Zarr v3 group of exactly these arrays stands at `root`."""
+    names = {array_name(i) for i in range(n_arrays)}
+    if {entry.name for entry in os.scandir(root) if entry.is_dir()} != names:
+        return False
+    expected = encodings.document(V3, ENCODINGS[layout.encoding], layout.shape, layout.chunks)
+    wanted = {name: value for name, value in json.loads(expected).items() if name in (
+        "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "fill_value")}
+    for name in names:
+        members = json.loads(Path(root, name, DOCUMENTS[V3]).read_text("utf-8"))
+        if any(members.get(key) != value for key, value in wanted.items()):
+            return False
+    return True

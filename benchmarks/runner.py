@@ -9,11 +9,14 @@ import dataclasses
 import functools
 import gc
 import os
+import random
 import shutil
 import statistics
 import sys
 import tempfile
 import time
+
+import numpy as np
 
 from benchmarks import adapters, children, data, fixtures, machine, workloads
 
@@ -62,12 +65,12 @@ class Bench:
 
     def fixture(self, workload):
         """Return the files of a workload, written at first use."""
-        key = workload.shape, workload.chunks
-        if key not in self._fixtures:
+        layout = workload.layout
+        if layout not in self._fixtures:
             self.say(f"{workload.name}: writing {len(self._fixtures) + 1}. fixture")
             root = os.path.join(self.places["disk"], f"fixture-{len(self._fixtures)}")
-            self._fixtures[key] = fixtures.write(root, self.array(workload.shape), workload.chunks)
-        return self._fixtures[key]
+            self._fixtures[layout] = fixtures.write(root, self.array(workload.shape), layout)
+        return self._fixtures[layout]
 
 
 def run(selected, names, options, report=None):
@@ -89,7 +92,7 @@ def run(selected, names, options, report=None):
         measured = []
         for workload in selected:
             workload = workloads.quick(workload) if options.quick else workload
-            able = {name: library for name, library in libraries.items() if workload.kind in library.kinds}
+            able = {name: library for name, library in libraries.items() if library.takes_part(workload)}
             measured.append(measure(bench, workload, able))
         return {
             "threads": options.threads,
@@ -108,13 +111,13 @@ def measure(bench, workload, libraries):
         nbytes *= length
     out = {field.name: getattr(workload, field.name) for field in dataclasses.fields(workload)}
     out["targets"] = [dataclasses.asdict(target) for target in workload.targets]
-    out["unit"] = "bytes" if workload.kind == "memory" else "seconds"
+    out["unit"] = "bytes" if workload.kind in ("memory", "write_memory") else "seconds"
     if workload.shape:
         chunk_nbytes = 4
         for length in workload.chunks:
             chunk_nbytes *= length
         out |= {"nbytes": nbytes, "chunk_nbytes": chunk_nbytes}
-    if workload.kind in ("read", "open", "memory"):
+    if workload.kind in ("read", "parts", "open", "memory"):
         out["stored_nbytes"] = bench.fixture(workload).stored_nbytes
     out["load"] = round(os.getloadavg()[0], 2)
     out["samples"] = samples
@@ -165,18 +168,42 @@ def _no_collection():
         gc.enable()
 
 
+def _handle(library, fixture):
+    library.activate()
+    view = library.view_of(fixture.layout)
+    return library.open(fixture.path(view), view)
+
+
 def _read(bench, workload, libraries):
     expected, fixture = bench.array(workload.shape), bench.fixture(workload)
 
     def operation(name, library, i):
-        library.activate()
-        handle = library.open(fixture.path(library.view))
+        handle = _handle(library, fixture)
         with _no_collection():
             start = time.perf_counter()
             result = library.read(handle)
             elapsed = time.perf_counter() - start
         if not data.same(result, expected):
             raise WrongResult("the array read differs from the one written")
+        return elapsed
+
+    return _take(bench, workload, libraries, operation)
+
+
+def _parts(bench, workload, libraries):
+    source, fixture = bench.array(workload.shape), bench.fixture(workload)
+    coords = list(fixtures.grid_coords(workload.shape, workload.chunks))
+    chosen = random.Random(bench.options.seed).sample(coords, workload.count)
+    boxes = [fixtures.box(at, workload.chunks) for at in chosen]
+
+    def operation(name, library, i):
+        handle = _handle(library, fixture)
+        with _no_collection():
+            start = time.perf_counter()
+            results = library.read_parts(handle, boxes)
+            elapsed = time.perf_counter() - start
+        if not all(data.same(result, source[box]) for result, box in zip(results, boxes, strict=True)):
+            raise WrongResult("a part read differs from the one written")
         return elapsed
 
     return _take(bench, workload, libraries, operation)
@@ -189,13 +216,14 @@ def _open(bench, workload, libraries):
 
     def operation(name, library, i):
         library.activate()
-        path = fixture.path(library.view)
+        view = library.view_of(fixture.layout)
+        path = fixture.path(view)
         # No collection before each sample, as elsewhere: it would empty the CPU's caches of what an open runs.
         gc.disable()
         try:
             start = time.perf_counter()
             for _ in range(n_opens):
-                result = library.read_first(library.open(path), _FIRST)
+                result = library.read_first(library.open(path, view), _FIRST)
             elapsed = (time.perf_counter() - start) / n_opens
         finally:
             gc.enable()
@@ -217,14 +245,16 @@ def _write(bench, workload, libraries):
         path = os.path.join(top, f"{name}-{i}")
         os.makedirs(top, exist_ok=True)
         library.activate()
-        handle = library.create(path, workload.shape, workload.chunks)
+        view = library.view_of(workload.layout)
+        fixtures.create(path, view, workload.layout)
+        handle = library.open_to_write(path, view)
         if on_disk:
             os.sync()  # so that nobody pays for the dirty pages of another
         with _no_collection():
             start = time.perf_counter()
             library.write(handle, source)
             elapsed = time.perf_counter() - start
-        if not fixtures.written_correctly(path, library.view, source, workload.chunks):
+        if not fixtures.written_correctly(path, view, source, workload.layout):
             raise WrongResult("the chunk files do not hold the array written")
         if not on_disk:
             shutil.rmtree(path)
@@ -234,6 +264,50 @@ def _write(bench, workload, libraries):
         return _take(bench, workload, libraries, operation)
     finally:
         shutil.rmtree(top, ignore_errors=True)
+
+
+def _create(bench, workload, libraries):
+    names = [fixtures.array_name(i) for i in range(workload.count)]
+    top = os.path.join(bench.places[workload.place], workload.name)
+    os.makedirs(top)
+
+    def operation(name, library, i):
+        path = os.path.join(top, f"{name}-{i}")
+        library.activate()
+        with _no_collection():
+            start = time.perf_counter()
+            library.create_group(path, names, workload.shape, workload.chunks)
+            elapsed = time.perf_counter() - start
+        if not fixtures.group_holds(path, workload.count, workload.layout):
+            raise WrongResult("the documents are not those of the arrays asked for")
+        shutil.rmtree(path)
+        return elapsed
+
+    try:
+        return _take(bench, workload, libraries, operation)
+    finally:
+        shutil.rmtree(top)
+
+
+def _list(bench, workload, libraries):
+    path = os.path.join(bench.places[workload.place], workload.name)
+    fixtures.write_group(path, workload.count, workload.layout)
+    expected = [(fixtures.array_name(i), workload.shape, "float32") for i in range(workload.count)]
+
+    def operation(name, library, i):
+        library.activate()
+        with _no_collection():
+            start = time.perf_counter()
+            found = library.list_group(path)
+            elapsed = time.perf_counter() - start
+        if sorted(found) != expected:
+            raise WrongResult("the arrays listed are not those of the group")
+        return elapsed
+
+    try:
+        return _take(bench, workload, libraries, operation)
+    finally:
+        shutil.rmtree(path)
 
 
 def _import(bench, workload, libraries):
@@ -256,7 +330,8 @@ def _memory(bench, workload, libraries):
     def operation(name, library, i):
         if i < 0:
             return None  # a new process each time: nothing to warm but the page cache, which the fixture's writing did
-        peak, found = children.peak_memory(name, library.threads, fixture.path(library.view))
+        view = library.view_of(workload.layout)
+        peak, found = children.peak_of_read(name, library.threads, fixture.path(view), view)
         if found != expected:
             raise WrongResult("the array read differs from the one written")
         return peak
@@ -264,4 +339,28 @@ def _memory(bench, workload, libraries):
     return _take(bench, workload, libraries, operation)
 
 
-_KINDS = {"read": _read, "open": _open, "write": _write, "import": _import, "memory": _memory}
+def _write_memory(bench, workload, libraries):
+    source = bench.array(workload.shape)
+    top = os.path.join(bench.places[workload.place], workload.name)
+    os.makedirs(top)
+    np.save(os.path.join(top, "source.npy"), source)
+
+    def operation(name, library, i):
+        if i < 0:
+            return None
+        path, view = os.path.join(top, name), library.view_of(workload.layout)
+        fixtures.create(path, view, workload.layout)
+        peak = children.peak_of_write(name, library.threads, path, view, os.path.join(top, "source.npy"))
+        if not fixtures.written_correctly(path, view, source, workload.layout):
+            raise WrongResult("the chunk files do not hold the array written")
+        shutil.rmtree(path)
+        return peak
+
+    try:
+        return _take(bench, workload, libraries, operation)
+    finally:
+        shutil.rmtree(top)
+
+
+_KINDS = {"read": _read, "parts": _parts, "open": _open, "write": _write, "create": _create, "list": _list,
+          "import": _import, "memory": _memory, "write_memory": _write_memory}

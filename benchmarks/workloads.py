@@ -1,6 +1,8 @@
 """What is measured, as data: one `Workload` a row, with the targets that zcore has to meet on it."""
 from dataclasses import dataclass, replace
 
+from benchmarks.fixtures import Layout
+
 ZCORE = "zcore"
 BARE_LOOP = "bare_loop"
 FASTEST = "fastest peer"
@@ -42,9 +44,15 @@ class Workload:
     name : str
     title : str
         What is measured, for the report.
-    kind : {"read", "write", "open", "import", "memory"}
+    kind : {"read", "parts", "write", "open", "create", "list", "import", "memory", "write_memory"}
+        ``parts`` reads `count` chunks, one call each; ``create`` and ``list`` make and list `count` arrays in a group.
     shape, chunks : tuple of int
         Of the float32 array; empty for an import. The chunks divide the shape.
+    shards : tuple of int or None
+        Elements of a stored object of many chunks.
+    encoding : str
+        Of `encodings.ENCODINGS`.
+    count : int
     place : {"disk", "tmpfs"}
         Where the files lie: below the directory for temporary files, or in memory.
     blocked : bool
@@ -61,15 +69,34 @@ class Workload:
     kind: str
     shape: tuple = ()
     chunks: tuple = ()
+    shards: tuple | None = None
+    encoding: str = "lz4"
+    count: int = 0
     place: str = "disk"
     blocked: bool = False
     samples_per_repeat: int = 1
     max_repeats: int | None = None
     targets: tuple = ()
 
+    @property
+    def layout(self):
+        """The array as `fixtures` makes it."""
+        return Layout(self.shape, self.chunks, self.shards, self.encoding)
+
 
 _FULL_READ = (Target(FASTEST, at_least=1.1), Target(BARE_LOOP, at_most=1.15))
 _OPEN = (Target("tensorstore", at_least=4), Target("zarr", at_least=25))
+_AHEAD = (Target(FASTEST, at_least=1.0),)
+_MANY_ARRAYS = (Target("zarr", at_least=5),)
+
+
+def _both_ways(name, title, encoding, targets=_AHEAD):
+    """Return a workload that reads 64 MB of 1 MB chunks, and one that writes them to memory."""
+    sizes = {"shape": (4096, 4096), "chunks": (512, 512), "encoding": encoding, "targets": targets}
+    return (Workload(f"read_{name}", f"read 64 MB, 1 MB square chunks, {title}", "read", **sizes),
+            Workload(f"write_{name}", f"write 64 MB, 1 MB square chunks, {title}, on tmpfs", "write", place="tmpfs",
+                     **sizes))
+
 
 WORKLOADS = (
     Workload("read_frames", "read 256 MB, 4 MB chunks, each contiguous in the result", "read",
@@ -77,39 +104,70 @@ WORKLOADS = (
     Workload("read_tiles", "read 256 MB, 4 MB square chunks", "read",
              (8192, 8192), (1024, 1024), targets=_FULL_READ),
     Workload("read_small_tiles", "read 4096 square chunks of 16 KB", "read",
-             (4096, 4096), (64, 64), samples_per_repeat=2, targets=(Target(FASTEST, at_least=2),)),
+             (4096, 4096), (64, 64), targets=(Target(FASTEST, at_least=2),)),
     Workload("read_small_rows", "read 4096 chunks of 16 KB of one dimension", "read",
-             (4096 * 4096,), (4096,), samples_per_repeat=2, targets=(Target(FASTEST, at_least=2),)),
+             (4096 * 4096,), (4096,), targets=(Target(FASTEST, at_least=2),)),
     Workload("write_disk", "write 256 MB, 4 MB chunks, on disk", "write",
              (8192, 8192), (1024, 1024), targets=(Target(FASTEST, at_least=1.1),)),
     Workload("write_tmpfs", "write 256 MB, 4 MB chunks, on tmpfs", "write",
              (8192, 8192), (1024, 1024), place="tmpfs", targets=(Target(FASTEST, at_least=1.1),)),
     Workload("write_small_tmpfs", "write 4096 square chunks of 16 KB, on tmpfs", "write",
-             (4096, 4096), (64, 64), place="tmpfs", targets=(Target(FASTEST, at_least=1.3),)),
+             (4096, 4096), (64, 64), place="tmpfs", max_repeats=5, targets=(Target(FASTEST, at_least=1.3),)),
+    *_both_ways("v2", "Zarr v2", "v2"),
+    *_both_ways("v2_order_f", "Zarr v2 in order F", "v2_order_f"),
+    *_both_ways("v3", "Zarr v3", "v3"),
+    *_both_ways("transpose", "Zarr v3, transposed", "transpose"),
+    *_both_ways("raw", "uncompressed", "raw"),
+    *_both_ways("zstd", "zstd", "zstd"),
+    *_both_ways("blosc_zstd", "blosc-zstd", "blosc_zstd"),
+    *_both_ways("gzip", "gzip", "gzip"),
+    Workload("read_shards", "read 256 MB, shards of 16 MB, their chunks of 256 KB", "read",
+             (8192, 8192), (256, 256), (2048, 2048), "v3", targets=_AHEAD),
+    Workload("read_one_shard", "read a shard of 64 MB, its chunks of 16 KB", "read",
+             (4096, 4096), (64, 64), (4096, 4096), "v3", targets=_AHEAD),
+    Workload("read_shard_parts", "read 1000 random chunks of a shard of 4096 chunks, one call each", "parts",
+             (4096, 4096), (64, 64), (4096, 4096), "v3", count=1000, targets=(Target(FASTEST, at_least=3),)),
+    Workload("write_shards", "write 256 MB, shards of 16 MB, their chunks of 256 KB, on tmpfs", "write",
+             (8192, 8192), (256, 256), (2048, 2048), "v3", place="tmpfs", max_repeats=5, targets=_AHEAD),
+    Workload("write_one_shard", "write a shard of 64 MB, its chunks of 64 KB, on tmpfs", "write",
+             (4096, 4096), (128, 128), (4096, 4096), "v3", place="tmpfs", max_repeats=5, targets=_AHEAD),
+    Workload("create_arrays", "create 1000 arrays in a group, on tmpfs", "create",
+             (1000, 1000), (100, 100), encoding="v3", count=1000, place="tmpfs", max_repeats=5, targets=_MANY_ARRAYS),
+    Workload("list_arrays", "list a group of 1000 arrays: name, shape and type", "list",
+             (1000, 1000), (100, 100), encoding="v3", count=1000, max_repeats=5, targets=_MANY_ARRAYS),
     Workload("open_interleaved", "open and read 10 elements, libraries interleaved (cold CPU caches)", "open",
              (4096 * 64,), (4096,), samples_per_repeat=10, targets=_OPEN),
     Workload("open_blocked", "open and read 10 elements, 20 times in a row", "open",
              (4096 * 64,), (4096,), blocked=True, samples_per_repeat=10, targets=_OPEN),
     Workload("import_cost", "import, above numpy", "import",
-             samples_per_repeat=2, targets=(Target(NUMPY, at_most=0.25),)),
+             samples_per_repeat=2, max_repeats=5, targets=(Target(NUMPY, at_most=0.25),)),
     Workload("peak_memory", "peak memory of a full read of 256 MB", "memory",
              (8192, 8192), (1024, 1024), max_repeats=3, targets=(Target(RESULT, at_most=1.05, chunks_per_thread=2),)),
+    Workload("peak_memory_write", "peak memory of writing a shard of 64 MB, beside the source", "write_memory",
+             (4096, 4096), (128, 128), (4096, 4096), "v3", place="tmpfs", max_repeats=3,
+             targets=(Target(RESULT, at_most=1.0),)),
 )
 
 _QUICK = {
-    (64, 1024, 1024): ((4, 64, 64), (1, 64, 64)),
-    (8192, 8192): ((256, 256), (64, 64)),
-    (4096, 4096): ((64, 64), (16, 16)),
-    (4096 * 4096,): ((4096,), (256,)),
-    (4096 * 64,): ((4096,), (256,)),
-    (): ((), ()),
+    (64, 1024, 1024): 16,
+    (8192, 8192): 32,
+    (4096, 4096): 16,
+    (4096 * 4096,): 16,
+    (4096 * 64,): 16,
+    (1000, 1000): 10,
 }
 
 
 def quick(workload):
     """Return the same workload at a size for checks of the harness itself; its times mean nothing."""
-    shape, chunks = _QUICK[workload.shape]
-    return replace(workload, shape=shape, chunks=chunks, samples_per_repeat=1, max_repeats=1)
+    divisor = _QUICK.get(workload.shape, 1)
+
+    def small(lengths):
+        return lengths and tuple(max(1, n // divisor) for n in lengths)
+
+    shape, chunks, shards = small(workload.shape), small(workload.chunks), small(workload.shards)
+    return replace(workload, shape=shape, chunks=chunks, shards=shards, count=min(workload.count, 5),
+                   samples_per_repeat=1, max_repeats=1)
 
 
 def select(names=None):

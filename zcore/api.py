@@ -5,7 +5,6 @@ from zcore.binding import GroupBinding
 from zcore.errors import NodeExistsError, NodeNotFoundError
 from zcore.formats import check_format
 from zcore.groups import Group, node_of
-from zcore.lifecycle import read_attributes
 from zcore.options import Options, as_bool
 
 MODES = ("r", "r+", "a", "w", "w-", "x")
@@ -22,8 +21,8 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         A directory, a ``file:`` URI, or a store.
     mode : {"r", "r+", "a", "w", "w-", "x"}
         Read; read and write; open or create; create and replace; create where nothing is, by two names.
-    path : str
-        Of the array in the store.
+    path : str, optional
+        Of the node in the store; its root by default.
     shape, chunks, dtype, fill_value
         Of an array that is created; see `create_array`. One that exists must have what is given of these, since a
         caller who is wrong about it would read or write something else than he means.
@@ -82,7 +81,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     check_format(zarr_format)
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r")
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"))
-    path = nodes.path_of(path)
+    path = nodes.path_of(path, zarr_format)
     described = shape, chunks, dtype, fill_value
     if mode in ("r", "r+", "a"):
         array = _existing(store, path, zarr_format, options, described)
@@ -112,10 +111,10 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         return array
 
 
-def create_array(store, *, name=None, shape, dtype, chunks="auto", shards=None, filters=None, serializer="auto",
-                 compressors="auto", codecs=None, order="C", fill_value=..., zarr_format=3, attributes=None,
-                 chunk_key_encoding=None, dimension_names=None, checksum=True, overwrite=False, lock=True,
-                 missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False):
+def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks="auto", shards=None, filters=None,
+                 serializer="auto", compressors="auto", codecs=None, order="C", fill_value=..., zarr_format=3,
+                 attributes=None, chunk_key_encoding=None, dimension_names=None, checksum=True, overwrite=False,
+                 lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False):
     """Create an array, and the groups above it that are missing.
 
     Parameters
@@ -126,10 +125,13 @@ def create_array(store, *, name=None, shape, dtype, chunks="auto", shards=None, 
     shape : int or tuple of int
     dtype : object
         What `numpy.dtype` takes; in Zarr v3 also the name of a type that NumPy has not, such as ``"string"``.
+    data : array_like, optional
+        What the array is to hold. It says the shape, and the type unless `dtype` does.
     chunks : tuple of int, int, "auto" or str
-        Elements per chunk; a size such as ``"4 MB"`` lets zcore choose.
+        Elements per chunk; a size such as ``"4 MB"`` lets zcore choose. A dimension may have a list of the lengths of
+        all its chunks, as in ``[[2, 3, 5], 4]``; Zarr v3 only (chunk grid ``rectilinear``).
     shards : tuple of int, "auto" or str, optional
-        Elements per stored object, a multiple of the chunks; Zarr v3 only.
+        Elements per stored object, a multiple of the chunks; lists as in `chunks`. Zarr v3 only.
     filters, serializer
         Codecs before the compressors: array to array, and array to bytes; by default what the type needs.
     compressors : codec, dict, sequence of these, None or "auto"
@@ -168,21 +170,21 @@ def create_array(store, *, name=None, shape, dtype, chunks="auto", shards=None, 
     options = Options(lock, missing, threads, strict, write_empty_chunks)
     store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
     return Array(creation.create_array(
-        store, nodes.path_of("" if name is None else name), options, shape=shape, dtype=dtype, chunks=chunks,
+        store, nodes.path_of(name, zarr_format), options, shape=shape, dtype=dtype, data=data, chunks=chunks,
         shards=shards, filters=filters, serializer=serializer, compressors=compressors, codecs=codecs, order=order,
         fill_value=fill_value, zarr_format=zarr_format, attributes=attributes, chunk_key_encoding=chunk_key_encoding,
         dimension_names=dimension_names, checksum=checksum, overwrite=overwrite))
 
 
-def create_group(store, *, name=None, zarr_format=3, attributes=None, overwrite=False, lock=True, missing="fill",
+def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=False, lock=True, missing="fill",
                  threads=None, strict=True, write_empty_chunks=False, fsync=False):
     """Create a group, and the groups above it that are missing.
 
     Parameters
     ----------
     store : str, os.PathLike or Store
-    name : str, optional
-        Path of the group in the store; its root by default.
+    path : str, optional
+        Of the group in the store; its root by default.
     zarr_format : {3, 2}
     attributes : dict, optional
     overwrite : bool
@@ -201,8 +203,8 @@ def create_group(store, *, name=None, zarr_format=3, attributes=None, overwrite=
     """
     options = Options(lock, missing, threads, strict, write_empty_chunks)
     store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
-    return Group(creation.create_group(store, nodes.path_of("" if name is None else name), options,
-                                       zarr_format=zarr_format, attributes=attributes, overwrite=overwrite))
+    return Group(creation.create_group(store, nodes.path_of(path, zarr_format), options, zarr_format=zarr_format,
+                                       attributes=attributes, overwrite=overwrite))
 
 
 def open_array(store, mode="r", **keywords):
@@ -251,7 +253,7 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
     _check_mode(mode)
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r")
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"))
-    path = nodes.path_of(path)
+    path = nodes.path_of(path, zarr_format)
     if mode in ("r", "r+", "a"):
         found = nodes.find(store, path, zarr_format, options)
         if found is None and mode != "a":
@@ -265,34 +267,6 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
             return Group(found, copy)
     return Group(creation.create_group(store, path, options, zarr_format=zarr_format or 3, attributes=attributes,
                                        overwrite=mode == "w"))
-
-
-def consolidate_metadata(store, *, path="", zarr_format=None):
-    """Copy the metadata of all nodes below a group into one document, so that listing them needs only that.
-
-    A later change below drops the copy before it happens. One that happens meanwhile is either in the copy, or has
-    dropped it when it is done.
-
-    Parameters
-    ----------
-    store : str, os.PathLike or Store
-    path : str
-        Of the group in the store.
-    zarr_format : {3, 2}, optional
-        Which must be there.
-
-    Returns
-    -------
-    Group
-
-    Raises
-    ------
-    StoreError
-        The hierarchy changes faster than it can be copied; there is no copy then.
-    """
-    group = open_group(store, "r+", path=path, zarr_format=zarr_format, use_consolidated=False)
-    consolidated.consolidate(group._binding, read_attributes)
-    return Group(group._binding, consolidated.copy_of(group._binding))
 
 
 def _existing(store, path, zarr_format, options, described):

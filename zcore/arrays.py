@@ -6,15 +6,15 @@ import numpy as np
 
 from zcore import lifecycle
 from zcore.assignment import assigned, cast_to
+from zcore.described import DescribedArray
 from zcore.engine import Binding
 from zcore.errors import OutOfMemoryError, ZcoreError
-from zcore.handles import Handle
-from zcore.info import Info
+from zcore.info import type_name
 from zcore.kernel.selection import basic
 from zcore.options import Options
 
 
-class Array(Handle):
+class Array(DescribedArray):
     """A chunked array in a store.
 
     Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes as a NumPy array does; nothing is kept in
@@ -35,122 +35,9 @@ class Array(Handle):
 
     __slots__ = ()
 
-    # what it is
-
-    @property
-    def shape(self):
-        """Elements per dimension, a tuple of int; assigning resizes the array."""
-        return self._binding.metadata.shape
-
-    @shape.setter
+    @DescribedArray.shape.setter
     def shape(self, shape):
         self.resize(shape)
-
-    @property
-    def dtype(self):
-        """Type of the elements, a numpy.dtype, byte order included."""
-        return self._binding.metadata.dtype
-
-    @property
-    def ndim(self):
-        """Number of dimensions."""
-        return len(self._binding.metadata.shape)
-
-    @property
-    def size(self):
-        """Number of elements."""
-        return self._binding.metadata.size
-
-    @property
-    def itemsize(self):
-        """Bytes of an element."""
-        return self._binding.metadata.itemsize
-
-    @property
-    def nbytes(self):
-        """Bytes of all elements, decoded."""
-        return self._binding.metadata.nbytes
-
-    @property
-    def chunks(self):
-        """Elements of a chunk per dimension; in an array of shards, of what they are cut into."""
-        view = self._binding.view
-        return view.metadata.chunk_shape if view.chain.shards is None else view.chain.shards.chunk_shape
-
-    @property
-    def shards(self):
-        """Elements of a shard per dimension; None for an array without shards."""
-        view = self._binding.view
-        return None if view.chain.shards is None else view.metadata.chunk_shape
-
-    @property
-    def fill_value(self):
-        """Value of elements never written; None when the document leaves it undefined (they read as zero)."""
-        return self._binding.metadata.fill_value
-
-    @property
-    def order(self):
-        """Order of the elements in a chunk: ``"C"``, ``"F"`` where the dimensions are reversed, None for any other."""
-        order = self._binding.chain.order
-        if order is None:
-            return "C"
-        return "F" if tuple(order) == tuple(range(self.ndim))[::-1] else None
-
-    @property
-    def dimension_names(self):
-        """A str or None for each dimension; None for an array without names."""
-        return self._binding.metadata.dimension_names
-
-    @property
-    def codecs(self):
-        """The codecs of the chain, from array to bytes."""
-        return self._binding.chain.codecs
-
-    @property
-    def lock(self):
-        """Whether objects are locked while they are replaced."""
-        return self._binding.options.lock
-
-    @property
-    def missing(self):
-        """What an absent object is: ``"fill"`` or ``"raise"``."""
-        return self._binding.options.missing
-
-    @property
-    def threads(self):
-        """Threads of a read or write; None for `zcore.config.threads`."""
-        return self._binding.options.threads
-
-    @property
-    def strict(self):
-        """Whether what the formats forbid is refused where it could be read."""
-        return self._binding.options.strict
-
-    @property
-    def cdata_shape(self):
-        """Chunks per dimension."""
-        return tuple([-(-length // chunk) for length, chunk in zip(self.shape, self.chunks, strict=True)])
-
-    @property
-    def nchunks(self):
-        """Chunks of the grid, stored or not."""
-        return math.prod(self.cdata_shape)
-
-    @property
-    def nchunks_initialized(self):
-        """Chunks of the grid whose object exists, all chunks of a shard that does; costs a listing."""
-        n_objects = self._n_objects()
-        return n_objects * math.prod(self.shards) // math.prod(self.chunks) if self.shards else n_objects
-
-    def _n_objects(self):
-        grid = self._binding.metadata.grid_shape
-        return sum(all(i < n for i, n in zip(coords, grid, strict=True))
-                   for _, coords in self._binding.stored_chunks())
-
-    @property
-    def nbytes_stored(self):
-        """Bytes of all objects of the array, documents included; costs a listing."""
-        return self._binding.store.getsize_prefix(self._binding.prefix)
 
     # reading
 
@@ -239,9 +126,15 @@ class Array(Handle):
 
     def _slabs(self):
         """Yield the array in rows of chunks: a chunk is decoded once, however many rows of elements it has."""
-        n_rows = self.chunks[0]
-        for start in range(0, self.shape[0], n_rows):
-            yield self[start:start + n_rows]
+        view = self._binding.view
+        shape, shards = view.metadata.shape, view.chain.shards
+        n_rows = (view.metadata.chunk_shape if shards is None else shards.chunk_shape)[0]
+        unequal = view.metadata.edges[0] if shards is None and view.metadata.edges is not None else None
+        start = i = 0
+        while start < shape[0]:
+            stop = start + n_rows if unequal is None else sum(unequal.place(i))
+            yield self[start:stop]
+            start, i = stop, i + 1
 
     def __contains__(self, value):
         """Whether an element equals `value`, as in NumPy; reads a row of chunks at a time until one does."""
@@ -328,34 +221,6 @@ class Array(Handle):
         binding = self._binding
         return _reopen, (binding.store, binding.path, binding.format.name, binding.options.as_keywords())
 
-    def _described(self):
-        shards = "" if self.shards is None else f", shards {self.shards}"
-        return f" {self.shape} {_type_name(self.dtype)}, chunks {self.chunks}{shards}"
-
-    @property
-    def info(self):
-        """A description in several lines, an `Info`, objects counted; costs a listing."""
-        metadata = self.metadata
-        stored = self.nbytes_stored
-        ratio = f" (ratio {metadata.nbytes / stored:.1f})" if stored else ""
-        return Info({
-            "path": self.name,
-            "store": repr(self.store),
-            "format": metadata.zarr_format,
-            "shape": f"{metadata.shape} = {metadata.size} elements",
-            "type": _type_name(metadata.dtype),
-            "fill value": metadata.fill_value,
-            "chunks": str(self.chunks),
-            "objects": f"{'shards of ' if self.shards else ''}{metadata.chunk_shape}, {metadata.n_chunks} in a grid of "
-                       f"{metadata.grid_shape}, {self._n_objects()} stored",
-            "codecs": ", ".join(map(repr, self.codecs)),
-            "bytes": f"{metadata.nbytes} decoded, {stored} stored{ratio}",
-        })
-
-
-def _type_name(dtype):
-    return str(dtype) if dtype.names is None else str(dtype.descr)
-
 
 def _allocated(shape, dtype):
     """Return an array for a result; its size may come from a document that nobody has to believe."""
@@ -364,7 +229,7 @@ def _allocated(shape, dtype):
     except (MemoryError, ValueError) as exc:
         nbytes = math.prod(shape) * dtype.itemsize
         raise OutOfMemoryError(f"no memory for the {nbytes} bytes of a result of shape {shape} and type "
-                               f"{_type_name(dtype)}", nbytes=nbytes) from exc
+                               f"{type_name(dtype)}", nbytes=nbytes) from exc
 
 
 def _read_whole(values):

@@ -19,8 +19,8 @@ from zcore.options import Options
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import prefix_of
 
-# Formats with copies; a group's own document is the last one that such a format has.
-_FORMATS = (3, 2)
+# The document of a group -> its format, of those that have copies: the last one that a format has.
+_FORMAT_OF = {NODE_DOCUMENTS[name][-1]: name for name in (3, 2)}
 # A hierarchy that changes while it is copied is copied again, so often.
 _MAX_TRIES = 20
 
@@ -57,7 +57,7 @@ def consolidate(binding, attributes_of):
                        == _rendered(format, metadata, _read_below(binding, attributes_of)))
         finally:
             if not is_true:
-                _drop_at(store, path, is_above=True, itself=True)
+                _drop_at(store, path, is_above=True)
         if is_true:
             return
     raise StoreError(f"{binding.describe()}: what lies below changes faster than it can be copied",
@@ -125,20 +125,21 @@ def drop(store, path, *, itself=False):
         The node's own documents change: a copy beside them that repeats them is dropped, too.
     """
     for place, group, is_above in _nodes_at_and_above(store, path):
-        _drop_at(place, group, is_above, itself)
+        if is_above or itself:
+            _drop_at(place, group, is_above)
 
 
-def _drop_at(store, path, is_above, itself):
-    """Drop the copy that the group at `path` has, if one stands there; this comes with every change, several times."""
-    for name in _FORMATS:
-        if not store.exists(prefix_of(path) + NODE_DOCUMENTS[name][-1]):
-            continue
-        format = format_of(name)
-        if format.consolidated_document is None:
-            if is_above:
-                _drop_inline(store, path, format)
-        elif is_above or itself:
+def _drop_at(store, path, is_above):
+    """Drop the copy that the group at `path` has, if one stands there; this comes with every change, several times.
+
+    Not `is_above`: only one in a document of its own, as the group's document itself is about to change.
+    """
+    for document in store.existing(prefix_of(path), tuple(_FORMAT_OF)):
+        format = format_of(_FORMAT_OF[document])
+        if format.consolidated_document is not None:
             store.erase(prefix_of(path) + format.consolidated_document)
+        elif is_above:
+            _drop_inline(store, path, format)
 
 
 def _drop_inline(store, path, format):

@@ -4,11 +4,17 @@ The functions return bindings; `zcore.api` and `zcore.groups` make of them what 
 """
 from collections.abc import Mapping
 
+import numpy as np
+
 from zcore import blosc, lifecycle, nodes
+from zcore.assignment import cast_to
 from zcore.codecs.chain import codec_of
 from zcore.errors import UnsupportedError, ZcoreError
 from zcore.formats import format_of
+from zcore.kernel.selection import whole
+from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.options import as_bool
+from zcore.stores.keys import prefix_of
 
 # Keywords of a new array whose default leaves the choice to the format, and is not passed on.
 _LEFT_OPEN = {
@@ -18,11 +24,18 @@ _LEFT_OPEN = {
 }
 
 
-def create_array(store, path, options, *, shape, dtype, chunks="auto", fill_value=..., zarr_format=3, attributes=None,
-                 overwrite=False, **settings):
+def create_array(store, path, options, *, shape=None, dtype=None, data=None, chunks="auto", fill_value=...,
+                 zarr_format=3, attributes=None, overwrite=False, **settings):
     """Create an array and return its `Binding`; see `zcore.create_array`."""
-    if dtype is None:
-        raise TypeError("creating an array needs dtype=")
+    if data is not None:
+        if shape is not None:
+            raise TypeError("shape= and data= exclude each other: the array has the shape of its data")
+        found = np.asarray(data)
+        shape, dtype = found.shape, found.dtype if dtype is None else dtype
+        # Of lists and numbers NumPy says whether a type holds them; of an array it takes the lowest bits.
+        data = found if hasattr(data, "dtype") else data
+    if shape is None or dtype is None:
+        raise TypeError("creating an array needs shape= and dtype=, or data=")
     unknown = settings.keys() - _LEFT_OPEN.keys()
     if unknown:
         raise TypeError(f"create_array() got an unexpected keyword argument {min(unknown)!r}")
@@ -40,7 +53,16 @@ def create_array(store, path, options, *, shape, dtype, chunks="auto", fill_valu
         settings["attributes"], attributes = attributes, None
     metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
     _check_can_compress(metadata.codecs)
-    return _put(store, path, format, metadata, attributes, options, overwrite)
+    if data is not None:
+        data = cast_to(data, metadata.dtype)     # what the type does not hold leaves no array behind
+    binding = _put(store, path, format, metadata, attributes, options, overwrite)
+    if data is not None:
+        try:
+            binding.write(whole(metadata.shape), data)
+        except ZcoreError as error:
+            error.locate(binding.describe())
+            raise
+    return binding
 
 
 def create_group(store, path, options, *, zarr_format=3, attributes=None, overwrite=False):
@@ -56,7 +78,41 @@ def create_group(store, path, options, *, zarr_format=3, attributes=None, overwr
     return _put(store, path, format, metadata, None if inline else attributes, options, overwrite)
 
 
+def zero_of(dtype):
+    """Return the fill value of an array of zeros of a type, as a caller names it.
+
+    Of dates and durations it is 0, as in NumPy; of all others what is not said: zero, or empty text.
+    """
+    try:
+        return 0 if np.dtype(dtype).kind in "mM" else ...
+    except (TypeError, ValueError):
+        return ...     # a type that only Zarr v3 knows
+
+
+def create_hierarchy(store, path, below, options, *, overwrite=False):
+    """Create the nodes of a mapping of paths relative to `path` to metadata; see `zcore.create_hierarchy`.
+
+    Returns a list of (relative path, binding).
+    """
+    for name, metadata in below.items():
+        if not isinstance(metadata, (ArrayMetadata, GroupMetadata)):
+            raise TypeError(f"{name!r}: expected the metadata of an array or a group, found {type(metadata).__name__}")
+    below = {nodes.path_of(name, metadata.zarr_format): metadata for name, metadata in below.items()}
+    made = []
+    for name in sorted(below, key=lambda name: (name.count("/"), name)):   # groups before what they hold
+        metadata = below[name]
+        if isinstance(metadata, GroupMetadata):
+            metadata = metadata.replace(consolidated=None)
+        format = format_of(metadata.zarr_format)
+        attributes = None if format.attributes_document is None else metadata.attributes
+        at = f"{prefix_of(path)}{name}" if name else path
+        nodes.check_replaceable(store, at)
+        made.append((name, _put(store, at, format, metadata, attributes, options, overwrite)))
+    return made
+
+
 def _put(store, path, format, metadata, attributes, options, overwrite):
+    nodes.check_new_names(path, format)
     try:
         return lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite)
     except ZcoreError as error:

@@ -6,6 +6,8 @@ files and the chain has a C form, in Python otherwise. Both runs take the same t
 """
 import os
 
+import numpy as np
+
 from zcore import config, objects, workers
 from zcore.binding import NodeBinding
 from zcore.errors import ChunkError, SelectionError, StoreError
@@ -74,7 +76,7 @@ class Binding(NodeBinding):
             program=view.chain.program if native else None, fill=metadata.fill_bytes,
             array=out if native else None, template=view.template, directory=self.directory if native else None,
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
-            missing_raises=options.missing == "raise")
+            missing_raises=options.missing == "raise", edges=metadata.edges)
 
         def read_task(task):
             objects.read_object(self, view, plan, task, out)
@@ -86,6 +88,7 @@ class Binding(NodeBinding):
             self._check_unreplaced(view, box, plan)
             raise
         self._check_unreplaced(view, box, plan)
+        _make_true_one(out)
 
     def _is_native(self, view):
         return self.directory is not None and view.chain.program is not None and not config.force_python
@@ -213,7 +216,8 @@ class Binding(NodeBinding):
             token=int.from_bytes(os.urandom(8)), locks=locks,
             identity=view.identity if locks is not None else None,
             content=None if view.trusted else view.raw, old_shape=old_shape, keep_filled=options.keeps_filled,
-            missing_raises=options.missing == "raise", fsync=self.store.fsync, resume=resume, tasks=tasks)
+            missing_raises=options.missing == "raise", fsync=self.store.fsync, resume=resume, tasks=tasks,
+            edges=metadata.edges)
 
         def write_task(task):
             self._write_task(view, plan, task, values, locks, old_shape or metadata.shape)
@@ -258,6 +262,19 @@ def stored_chunks(store, prefix, metadata):
         coords = keys.decode(key[n:], ndim)
         if coords is not None:
             yield key, coords
+
+
+def _make_true_one(out):
+    """Make 1 of every byte but 0 in the booleans of `out`.
+
+    Zarr v3 data types, "bool": a byte of 0 or 1. Others are stored by programs that took any of them for true, as NumPy
+    does when it looks at one element; but what it computes from an array of them is wrong.
+    """
+    if out.dtype.kind == "b":
+        np.not_equal(out.view(np.uint8), 0, out=out)
+    elif out.dtype.names is not None:
+        for name in out.dtype.names:
+            _make_true_one(out[name])
 
 
 def _shard_plans():

@@ -3,11 +3,12 @@ from zcore import creation, lifecycle, nodes
 from zcore.arrays import Array
 from zcore.binding import GroupBinding
 from zcore.engine import Binding
-from zcore.errors import NodeExistsError, NodeNotFoundError
+from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError
 from zcore.formats import format_of
 from zcore.handles import Handle
+from zcore.info import Info
 from zcore.model.metadata import ArrayMetadata
-from zcore.options import Options
+from zcore.options import Options, as_bool
 from zcore.stores.keys import prefix_of
 
 
@@ -36,7 +37,7 @@ class Group(Handle):
     # members
 
     def _path_of(self, name):
-        name = nodes.path_of(name)
+        name = nodes.path_of(name, self._binding.format.name)
         if not name:
             raise KeyError(name)
         return prefix_of(self._binding.path) + name
@@ -49,18 +50,18 @@ class Group(Handle):
         found = self._find(name)
         if found is None:
             raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
-        return self._member(name, found)
+        return self._member(found)
 
-    def _member(self, name, found):
+    def _member(self, found):
         if type(found) is Binding:
             return Array(found)
-        known = None if self._copy is None else self._copy.get(name.strip("/"))
+        known = None if self._copy is None else self._copy.get(found.path[len(prefix_of(self._binding.path)):])
         return Group(found, getattr(known, "consolidated", None))
 
     def get(self, name, default=None):
         """Return a member, or `default` when there is none of this name."""
         found = self._find(name)
-        return default if found is None else self._member(name, found)
+        return default if found is None else self._member(found)
 
     def __contains__(self, name):
         return isinstance(name, str) and self._find(name) is not None
@@ -72,6 +73,13 @@ class Group(Handle):
         n = len(prefix_of(self._binding.path))
         for path in nodes.members(self._binding.store, self._binding.path):
             yield path[n:]
+
+    def _names(self):
+        """Return the names that may be those of members: what is found there tells."""
+        if self._copy is not None:
+            return iter(self)
+        prefix = self._binding.prefix
+        return [below[len(prefix):-1] for below in self._binding.store.list_dir(prefix)[1]]
 
     def __len__(self):
         return sum(1 for _ in self)
@@ -96,10 +104,15 @@ class Group(Handle):
         max_depth : int or None
             0 gives the members right below; None all.
         """
-        for name in self:
-            node = self.get(name)
+        for name in self._names():
+            try:
+                node = self.get(name)
+            except InvalidKeyError:
+                continue     # a name that its format reserves
             if node is None:
-                continue     # deleted meanwhile
+                continue     # no node, or deleted meanwhile
+            if type(node) is Group and node.store.leads_up(node._binding.prefix):
+                continue     # as in `nodes.members`
             yield name, node
             if isinstance(node, Group) and (max_depth is None or max_depth > 0):
                 for below, member in node.members(None if max_depth is None else max_depth - 1):
@@ -121,9 +134,17 @@ class Group(Handle):
         """Iterate over the names of the arrays right below."""
         return (name for name, _ in self.arrays())
 
+    def array_values(self):
+        """Iterate over the arrays right below."""
+        return (node for _, node in self.arrays())
+
     def group_keys(self):
         """Iterate over the names of the groups right below."""
         return (name for name, _ in self.groups())
+
+    def group_values(self):
+        """Iterate over the groups right below."""
+        return (node for _, node in self.groups())
 
     def visititems(self, function):
         """Call ``function(path, node)`` for all members below; stop at the first result that is not None, return it."""
@@ -133,19 +154,65 @@ class Group(Handle):
                 return result
         return None
 
+    @property
+    def info(self):
+        """A description in several lines, an `Info`; reads nothing."""
+        return Info({"path": self.name, "store": repr(self.store), "format": self.zarr_format,
+                     "read-only": self.read_only})
+
+    def info_complete(self):
+        """Return `info` with the number of members; costs a listing of all of them."""
+        are_arrays = [isinstance(node, Array) for _, node in self.members(None)]
+        n_arrays = sum(are_arrays)
+        return Info({**self.info, "members": f"{n_arrays} arrays, {len(are_arrays) - n_arrays} groups below"})
+
     def tree(self, max_depth=None):
         """Return the hierarchy below as text, a node a line."""
         return "\n".join([self.name, *_branches(self, max_depth)])
 
     # changes
 
-    def create_array(self, name, *, shape, dtype, **keywords):
+    def create_array(self, name, **keywords):
         """Create an array below; the keywords are those of `zcore.create_array`."""
-        return Array(self._create(creation.create_array, name, shape=shape, dtype=dtype, **keywords))
+        return Array(self._create(creation.create_array, name, **keywords))
+
+    def __setitem__(self, name, data):
+        """Create an array that holds `data`, in the place of an array that is there.
+
+        Raises : NodeExistsError, if it is a group: all below it would be lost.
+        """
+        if isinstance(self.get(name), Group):
+            raise NodeExistsError(f"a group stands at {self._path_of(name)}; del it first", path=self._path_of(name))
+        self.create_array(name, data=data, overwrite=True)
+
+    def empty(self, name, shape, *, dtype="f8", **keywords):
+        """Create an array of which nothing is written."""
+        return self.create_array(name, shape=shape, dtype=dtype, **keywords)
+
+    def full(self, name, shape, fill_value, *, dtype="f8", **keywords):
+        """Create an array of one value."""
+        return self.empty(name, shape, dtype=dtype, fill_value=fill_value, **keywords)
+
+    def zeros(self, name, shape, *, dtype="f8", **keywords):
+        """Create an array of zeros."""
+        return self.full(name, shape, creation.zero_of(dtype), dtype=dtype, **keywords)
+
+    def ones(self, name, shape, **keywords):
+        """Create an array of ones."""
+        return self.full(name, shape, 1, **keywords)
 
     def create_group(self, name, **keywords):
         """Create a group below; the keywords are those of `zcore.create_group`."""
         return Group(self._create(creation.create_group, name, **keywords))
+
+    def create_hierarchy(self, nodes, *, overwrite=False):
+        """Create arrays and groups below from their metadata by path; see `zcore.create_hierarchy`."""
+        binding = self._binding
+        binding.check_writable()
+        self._copy = None
+        made = creation.create_hierarchy(binding.store, binding.path, nodes, binding.options,
+                                         overwrite=as_bool(overwrite, "overwrite"))
+        return iter([(path, node_of(made_binding)) for path, made_binding in made])
 
     def _create(self, create, name, **keywords):
         binding = self._binding

@@ -24,6 +24,11 @@ class Handle:
         """The user's attributes, a mutable mapping on the store."""
         return Attributes(self._binding)
 
+    def update_attributes(self, attributes):
+        """Set several attributes in one write; returns the handle."""
+        self.attrs.update(attributes)
+        return self
+
     @property
     def store(self):
         """The store that holds the node."""

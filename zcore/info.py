@@ -1,4 +1,4 @@
-"""What `Array.info` returns: an array described for people, in lines at a prompt, and row by row for programs."""
+"""What `info` returns: a node described for people, in lines at a prompt, and row by row for programs."""
 from collections.abc import Mapping
 
 from zcore.model.value import text_of
@@ -32,3 +32,8 @@ class Info(Mapping):
 
     def __repr__(self):
         return "\n".join(f"{name:14}: {text_of(value, str)}" for name, value in self._rows.items())
+
+
+def type_name(dtype):
+    """Return how people write a type: structures by their fields."""
+    return str(dtype) if dtype.names is None else str(dtype.descr)

@@ -64,10 +64,11 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
             standing = nodes.standing(store, path)
             if standing and not overwrite:
                 raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
-            with consolidated.dropped(store, path, itself=True):
+            with consolidated.dropped(store, path, itself=bool(standing)):
                 for node in standing:
                     _delete(node, options)
-                _clear(store, prefix, format, metadata)
+                if any(store.list_dir(prefix)):
+                    _clear(store, prefix, format, metadata)
                 if kind is Binding:
                     store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
                 if attributes_document is not None:
@@ -207,7 +208,7 @@ def resize(binding, shape):
         old, shape = metadata.shape, tuple(shape)
         if len(shape) != len(old):
             raise ValueError(f"array has {len(old)} dimensions, the new shape {shape} has {len(shape)}")
-        metadata = metadata.replace(shape=shape)
+        metadata = metadata.resized(shape)
         new = metadata.shape
         if new == old:
             return
@@ -232,7 +233,7 @@ def append(binding, values, axis):
         old = metadata.shape
         if values.ndim != len(old) or values.shape != old[:axis] + values.shape[axis:axis + 1] + old[axis + 1:]:
             raise ValueError(f"array has shape {old}, cannot append values of shape {values.shape} along axis {axis}")
-        metadata = metadata.replace(shape=old[:axis] + (old[axis] + values.shape[axis],) + old[axis + 1:])
+        metadata = metadata.resized(old[:axis] + (old[axis] + values.shape[axis],) + old[axis + 1:])
         starts = tuple([old[d] if d == axis else 0 for d in range(len(old))])
         box = Box(starts, (1,) * len(old), values.shape)
         with consolidated.dropped(binding.store, binding.path, itself=True):
@@ -245,12 +246,13 @@ def append(binding, values, axis):
 def _reset_outside(binding, exclusive, shape):
     """Erase the objects outside of `shape` and give the fill value to what border objects hold beyond it."""
     metadata = exclusive.metadata.replace(shape=shape)
-    chunk_shape, grid = metadata.chunk_shape, metadata.grid_shape
+    grid = metadata.grid_shape
     border = []
     for key, coords in list(binding.stored_chunks()):
         if any(i >= n for i, n in zip(coords, grid, strict=True)):
             binding.store.erase(key)
-        elif any((i + 1) * c > n for i, c, n in zip(coords, chunk_shape, shape, strict=True)):
+            continue
+        if any([first + length > n for first, length, n in zip(*metadata.place_of(coords), shape, strict=True)]):
             task = 0
             for i, n in zip(coords, grid, strict=True):
                 task = task * n + i

@@ -11,6 +11,7 @@ from zcore.binding import GroupBinding
 from zcore.engine import Binding
 from zcore.errors import (
     ArrayMismatchError,
+    InvalidKeyError,
     MetadataError,
     NodeExistsError,
     NodeNotFoundError,
@@ -18,22 +19,24 @@ from zcore.errors import (
     ZcoreError,
 )
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
-from zcore.model.auto_chunks import normalize_chunks
+from zcore.model.auto_chunks import normalize_grid
 from zcore.model.metadata import ArrayMetadata, check_shape
 from zcore.model.value import text_of
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import check_path, prefix_of
-from zcore.views import view_of
+from zcore.views import metadata_of, view_of
 
 # Which document makes a directory a node of which format; the first one that is there counts. The last one is of a
 # format that zcore does not read.
 _Kind = namedtuple("_Kind", ("document", "name"))
 _OTHER = _Kind("meta", "Zarr v1")
-_KINDS = (*[_Kind(document, name) for name, documents in NODE_DOCUMENTS.items() for document in documents], _OTHER)
-_DOCUMENTS = tuple([kind.document for kind in _KINDS])
-# Which documents make it another node for whoever reads only their format.
-_CONTRADICTING = {kind: tuple([other.document for other in _KINDS[i:] if other.name not in (kind.name, _OTHER.name)])
+_NAMES = {document: name for name, documents in NODE_DOCUMENTS.items() for document in documents}
+_DOCUMENTS = tuple(_NAMES)
+_KINDS = (*map(_Kind, _NAMES, _NAMES.values()), _OTHER)
+_ANY = (*_DOCUMENTS, _OTHER.document)
+# Which documents make it another node for whoever reads only their format, or only that document.
+_CONTRADICTING = {kind: _DOCUMENTS[i + 1:]
                   for i, kind in enumerate(_KINDS)}
 
 
@@ -74,14 +77,48 @@ def _absolute_store(path, read_only, fsync):
     return DirectoryStore(path, read_only=read_only, fsync=fsync, check_base=False)
 
 
-def path_of(path):
-    """Return a path without the one leading ``/`` that the hierarchy's own spelling has.
+def path_of(path, zarr_format=None):
+    """Return a path without the one leading ``/`` that the hierarchy's own spelling has; None is the root's.
 
-    Raises : InvalidKeyError, if no node can have it; TypeError, if it is not a string.
+    Parameters
+    ----------
+    path : str or None
+    zarr_format : {3, 2, "zmeta"}, optional
+        Of the node, if it is known: other spellings of a path and reserved names are the format's.
+
+    Raises
+    ------
+    InvalidKeyError
+        No node can have it; it is a ValueError.
+    TypeError
+        It is not a string.
     """
+    if path is None:
+        return ""
     if not isinstance(path, str):
         raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
-    return check_path(path)
+    if zarr_format is None:
+        return check_path(path)
+    format = format_of(zarr_format)
+    path = check_path(format.names.spelled(path))
+    check_names(path, format)
+    return path
+
+
+def check_names(path, format):
+    """Raise InvalidKeyError when the format has no node of this path."""
+    if path:
+        for name in path.split("/"):
+            if reason := format.names.fault(name):
+                raise InvalidKeyError(f"{path!r} is not the path of a node: {reason}", key=path)
+
+
+def check_new_names(path, format):
+    """Do the same for a node that is to be created, and warn when it has a name that it could not have everywhere."""
+    check_names(path, format)
+    for name in path.split("/") if path else ():
+        if advice := format.names.advice(name):
+            warnings.warn(f"the name {name!r:.60} is not portable: {advice}", stacklevel=5)
 
 
 def find(store, path, zarr_format, options):
@@ -93,8 +130,10 @@ def find(store, path, zarr_format, options):
         Its document is damaged.
     UnsupportedError
         It is of a format, or needs something, that zcore does not have.
+    InvalidKeyError
+        A name in its path is one that its format reserves.
     """
-    kinds, documents = _KINDS, _DOCUMENTS
+    kinds, documents = _KINDS, _ANY
     if zarr_format is not None:
         kinds = [kind for kind in _KINDS if kind is _OTHER or kind.name == zarr_format]
         documents = tuple([kind.document for kind in kinds])
@@ -109,8 +148,10 @@ def find(store, path, zarr_format, options):
             raise UnsupportedError(f"{store.describe(path)} is a {kind.name} node, which this version does not read",
                                    feature=kind.name)
         format = format_of(kind.name)
-        if zarr_format is None and (others := _CONTRADICTING[kind]):
-            _warn_of_others(store, path, kind, others)
+        if zarr_format is None:
+            check_names(path, format)
+            if others := _CONTRADICTING[kind]:
+                _warn_of_others(store, path, kind, others)
         view = view_of(format, kind.document, raw, identity, path, options.strict, 0)
     except ZcoreError as error:
         error.locate(store.describe(path))
@@ -120,11 +161,11 @@ def find(store, path, zarr_format, options):
 
 
 def _warn_of_others(store, path, kind, others):
-    """Warn when documents of another format lie beside the one that counts."""
-    i = store.find_first(prefix_of(path), others)
-    if i >= 0:
-        warnings.warn(f"{store.describe(path)} holds {kind.document} and {others[i]}: the node is of format "
-                      f"{kind.name!r}, the other document is ignored", stacklevel=4)
+    """Warn when documents of other nodes lie beside the one that counts."""
+    for other in store.existing(prefix_of(path), others):
+        is_what = f"what {kind.document} says" if _NAMES[other] == kind.name else f"of format {kind.name!r}"
+        warnings.warn(f"{store.describe(path)} holds {kind.document} and {other}: the node is {is_what}, the other "
+                      "document is ignored", stacklevel=4)
 
 
 class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
@@ -134,16 +175,15 @@ class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
         """Return the metadata that it says; None when it is damaged or says more than zcore knows."""
         raw = self.store.get(prefix_of(self.path) + self.document, (0, MAX_NBYTES + 1))
         try:
-            return None if raw is None else self.format.parse_node(self.document, raw, self.path)
+            return None if raw is None else metadata_of(self.format, self.document, raw, self.path)
         except (MetadataError, UnsupportedError):
             return None
 
 
 def standing(store, path):
     """Return a list of all documents that make `path` a node."""
-    prefix = prefix_of(path)
-    return [Standing(store, path, format_of(kind.name), kind.document) for kind in _KINDS
-            if kind is not _OTHER and store.exists(prefix + kind.document)]
+    return [Standing(store, path, format_of(_NAMES[document]), document)
+            for document in store.existing(prefix_of(path), _DOCUMENTS)]
 
 
 def members(store, path):
@@ -154,10 +194,14 @@ def members(store, path):
 
 
 def children(store, path):
-    """Iterate over the paths of the nodes right below `path`, sorted."""
+    """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out."""
+    n = len(prefix_of(path))
     for prefix in store.list_dir(prefix_of(path))[1]:
-        if store.get_first(prefix, _DOCUMENTS, 0) is not None:
-            yield prefix[:-1]
+        found = store.get_first(prefix, _ANY, 0)
+        if found is not None:
+            kind = _KINDS[found[0]]
+            if kind is _OTHER or format_of(kind.name).names.fault(prefix[n:-1]) is None:
+                yield prefix[:-1]
 
 
 def check_replaceable(store, path):
@@ -194,11 +238,15 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
         return
     metadata = binding.metadata
     found = {"shape": metadata.shape, "chunks": metadata.chunk_shape, "dtype": metadata.dtype}
+    if metadata.edges is not None:
+        found["chunks"] = metadata.chunk_shape, metadata.edges
     asked = {}
     if shape is not None:
         asked["shape"] = check_shape(shape if np.iterable(shape) else (shape,))
     if chunks is not None and not isinstance(chunks, str):
-        asked["chunks"] = normalize_chunks(chunks, asked.get("shape", metadata.shape), metadata.itemsize)
+        asked["chunks"], edges = normalize_grid(chunks, asked.get("shape", metadata.shape), metadata.itemsize)
+        if edges is not None:
+            asked["chunks"] = asked["chunks"], edges
     if dtype is not None:
         asked["dtype"] = np.dtype(dtype)
     asked = {name: value for name, value in asked.items() if value != found[name]}

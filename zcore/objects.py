@@ -18,10 +18,11 @@ _UNCHANGED = object()  # what an object is that a change leaves as it was
 def read_object(binding, view, plan, task, out):
     """Bring the elements of a task's object to their places in `out`; those of an absent object are the fill value."""
     key, coords, inside, outside, _ = plan.task(task)
+    origin, shape = plan.place(task)
     if view.chain.is_partial:
-        elements = _read_shard(binding, view, key, coords, inside)
+        elements = _read_shard(binding, view, key, coords, shape, inside)
     else:
-        chunk = _load(binding, view, key, coords)
+        chunk = _load(binding, view, key, coords, origin, shape)
         elements = None if chunk is None else chunk[_as_array(inside)]
     _raw(out, view.metadata)[_as_array(outside)] = _fill(view.metadata) if elements is None else elements
 
@@ -33,25 +34,25 @@ def write_object(binding, view, plan, task, values, old_shape):
     """
     key, coords, inside, outside, covered = plan.task(task)
     part = None if values is None else _raw(values, view.metadata)[_as_array(outside)]
-    kept = tuple([min(length, max(0, n - i * length)) for i, length, n
-                  in zip(coords, view.metadata.chunk_shape, old_shape, strict=True)])
+    origin, shape = plan.place(task)
+    kept = tuple([min(length, max(0, n - first)) for first, length, n in zip(origin, shape, old_shape, strict=True)])
     is_merge = values is None or not covered
     change = _changed_shard if view.chain.is_partial else _changed_chunk
-    encoded = change(binding, view, key, coords, inside, part, kept, is_merge)
+    encoded = change(binding, view, key, coords, (origin, shape), inside, part, kept, is_merge)
     if encoded is None:
         binding.store.erase(binding.prefix + key)
     elif encoded is not _UNCHANGED:
         binding.store.set(binding.prefix + key, encoded)
 
 
-def _changed_chunk(binding, view, key, coords, inside, values, kept, is_merge):
+def _changed_chunk(binding, view, key, coords, place, inside, values, kept, is_merge):
     """Return the object of a chunk after a change: None for one that is erased, `_UNCHANGED` for none at all."""
     metadata = view.metadata
-    old = _load(binding, view, key, coords) if is_merge else None
+    old = _load(binding, view, key, coords, *place) if is_merge else None
     if old is None and values is None:
         return _UNCHANGED
     with _located(key, coords, "encode"):
-        chunk = _filled_chunk(metadata)
+        chunk = _filled_chunk(metadata, place[1])
         if old is not None:
             stays = tuple([slice(n) for n in kept])
             chunk[stays] = old[stays]
@@ -62,49 +63,54 @@ def _changed_chunk(binding, view, key, coords, inside, values, kept, is_merge):
         return view.chain.encode(viewed(chunk, metadata.dtype))
 
 
-def _changed_shard(binding, view, key, coords, inside, values, kept, is_merge):
+def _changed_shard(binding, view, key, coords, place, inside, values, kept, is_merge):
     """The same of a shard, of which only those chunks are decoded that change in part."""
+    shards = view.chain.shards.of_shape(place[1])
+
     def change(old):
         if old is None and values is None:
             return _UNCHANGED
         with _located(key, coords, "encode" if old is None else "decode"):
-            return view.chain.shards.change(old, inside, values, kept, binding.options.keeps_filled)
+            return shards.change(old, inside, values, kept, binding.options.keeps_filled)
 
-    return _with_shard(binding, view, key, coords, change) if is_merge else change(None)
+    return _with_shard(binding, shards, key, coords, change) if is_merge else change(None)
 
 
-def _read_shard(binding, view, key, coords, inside):
+def _read_shard(binding, view, key, coords, shape, inside):
     """Return the selected elements of a shard, of `_raw_type`, or None when its object is absent."""
+    shards = view.chain.shards.of_shape(shape)
+
     def read(raw):
         if raw is None:
             return None
         with _located(key, coords, "decode"):
-            return view.chain.shards.read(raw, inside)
+            return shards.read(raw, inside)
 
-    return _with_shard(binding, view, key, coords, read)
+    return _with_shard(binding, shards, key, coords, read)
 
 
-def _load(binding, view, key, coords):
+def _load(binding, view, key, coords, origin, shape):
     """Return one decoded chunk, of `_raw_type`, or None when its object is absent."""
-    raw = _get(binding, view, key, coords)
+    metadata, chain = view.metadata, view.chain
+    raw = _get(binding, key, coords, chain.max_encoded_of(shape))
     if raw is None:
         return None
     with _located(key, coords, "decode"):
         try:
-            chunk = view.chain.decode(raw)
+            chunk = chain.decode(raw, shape)
         except ChunkError as error:
-            shape = _trimmed_shape(view.metadata, coords)
-            if binding.options.strict or error.found != view.metadata.itemsize * math.prod(shape):
+            inside = tuple([min(length, n - first) for first, length, n in zip(origin, shape, metadata.shape,
+                                                                               strict=True)])
+            if binding.options.strict or error.found != metadata.itemsize * math.prod(inside):
                 raise
             # A border chunk that was stored without its overhang, as early 2016 code did.
-            chunk = _filled_chunk(view.metadata)
-            chunk[tuple([slice(n) for n in shape])] = _raw(view.chain.decode(raw, shape), view.metadata)
-        return _raw(chunk, view.metadata)
+            chunk = _filled_chunk(metadata, shape)
+            chunk[tuple([slice(n) for n in inside])] = _raw(chain.decode(raw, inside), metadata)
+        return _raw(chunk, metadata)
 
 
-def _get(binding, view, key, coords):
-    """Return the bytes of an object, or None when it is absent."""
-    limit = view.chain.max_encoded
+def _get(binding, key, coords, limit):
+    """Return the bytes of an object, at most `limit` where that is known, or None when it is absent."""
     # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
     raw = binding.store.get(binding.prefix + key, None if limit is None else (0, limit + 1))
     if raw is None:
@@ -116,9 +122,9 @@ def _get(binding, view, key, coords):
     return raw
 
 
-def _with_shard(binding, view, key, coords, use):
+def _with_shard(binding, shards, key, coords, use):
     """Return ``use(shard)``, of a shard as `Shards.read` takes it, or of None when it is absent."""
-    limit = view.chain.max_encoded
+    limit = shards.max_encoded
     while True:
         found = binding.store.get_with_identity(binding.prefix + key, None if limit is None else (0, limit + 1))
         if found is None:
@@ -192,8 +198,8 @@ def _fill(metadata):
     return fill
 
 
-def _filled_chunk(metadata):
-    chunk = np.empty(metadata.chunk_shape, _raw_type(metadata))
+def _filled_chunk(metadata, shape):
+    chunk = np.empty(shape, _raw_type(metadata))
     chunk[...] = _fill(metadata)
     return chunk
 
@@ -206,12 +212,6 @@ def _is_filled(chunk, metadata):
     # Other values may be equal and not the same: numbers, arrays, containers of these.
     return (fill is None or isinstance(fill, (str, bytes))) and all(
         type(item) is type(fill) and item == fill for item in chunk.reshape(-1).tolist())
-
-
-def _trimmed_shape(metadata, coords):
-    """Return the shape of the part of a chunk that lies inside the array."""
-    return tuple([min(chunk, length - i * chunk) for i, chunk, length
-                  in zip(coords, metadata.chunk_shape, metadata.shape, strict=True)])
 
 
 @contextlib.contextmanager

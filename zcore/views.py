@@ -10,6 +10,7 @@ from time import time_ns
 import numpy as np
 
 from zcore.codecs.chain import CodecChain
+from zcore.errors import ZcoreError
 from zcore.model.metadata import ArrayMetadata
 
 # A document younger than this when it was read may be replaced by one of the same inode, size and times.
@@ -31,22 +32,41 @@ def view_of(format, document, raw, identity, path, strict, ticket):
         The document is damaged, or needs what zcore does not have.
     """
     trusted = identity is None or time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
-    return View(*_resolve(format, document, raw, path, strict), raw, identity, trusted, ticket)
+    return View(*_resolved(format, document, raw, path, strict), raw, identity, trusted, ticket)
+
+
+def metadata_of(format, document, raw, path):
+    """Return what the document `raw` of the node at `path` says; see `view_of`. It is not the caller's to change."""
+    try:
+        return _parse(format, document, raw)
+    except ZcoreError:
+        # Again, for a message that names the path.
+        return format.parse_node(document, raw, path)
+
+
+def _resolved(format, document, raw, path, strict):
+    metadata = metadata_of(format, document, raw, path)
+    return _resolve(format, document, raw, strict) if type(metadata) is ArrayMetadata else (metadata, None, None)
 
 
 @lru_cache(maxsize=64)
-def _resolve(format, document, raw, path, strict):
-    """Return (metadata, codec chain, key template) of a document: what depends on nothing else.
+def _parse(format, document, raw):
+    return format.parse_node(document, raw, "")
+
+
+@lru_cache(maxsize=64)
+def _resolve(format, document, raw, strict):
+    """Return (metadata, codec chain, key template) of an array's document: what depends on nothing else.
 
     All three are immutable and shared by the handles of equal documents. A task scheduler that opens an array for
-    every task finds it here.
+    every task finds it here, and so does who lists a group of arrays of one kind.
     """
-    metadata = format.parse_node(document, raw, path)
-    if type(metadata) is not ArrayMetadata:
-        return metadata, None, None
+    metadata = _parse(format, document, raw)
     # Only where the format cannot say the item size of blosc chunks, another one in them is a contradiction.
     chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
                        strict and format.implies_typesize, _fill_of(metadata))
+    if metadata.edges is not None:
+        chain.check_edges(metadata.edges)
     return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
 
 
@@ -61,6 +81,6 @@ def _fill_of(metadata):
 
 
 def same_chunks(a, b):
-    """Whether two metadata describe the same stored objects, whatever the shape."""
-    return (a.chunk_shape == b.chunk_shape and a.dtype == b.dtype and a.codecs == b.codecs
+    """Whether two metadata describe the same stored objects, as far as both arrays reach."""
+    return (a.same_grid(b) and a.dtype == b.dtype and a.codecs == b.codecs
             and a.chunk_keys == b.chunk_keys and a.fill_bytes == b.fill_bytes)

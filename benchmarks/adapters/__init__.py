@@ -6,6 +6,8 @@ library (pipelines, durability) are rows of their own.
 import importlib
 import importlib.metadata
 
+from benchmarks.encodings import V2, V3
+
 LIBRARIES = {
     "zcore": ("zcore", {}),
     "zarr": ("zarr_python", {"pipeline": "batched"}),
@@ -13,6 +15,7 @@ LIBRARIES = {
     "zarrs": ("zarrs", {}),
     "tensorstore": ("tensorstore", {}),
     "tensorstore_mmap": ("tensorstore", {"variant": "mmap"}),
+    "tensorstore_cache": ("tensorstore", {"variant": "cache"}),
     "tensorstore_sync": ("tensorstore", {"variant": "sync"}),
     "bare_loop": ("bare_loop", {}),
 }
@@ -21,12 +24,14 @@ LIBRARIES = {
 class Base:
     """What the runner asks of a library; an adapter says in `kinds` what it can do.
 
-    `view` names the view of a fixture that the library opens, `kinds` the kinds of workload it takes part in,
-    `module` what a child process imports to learn its cost (None: nothing).
+    `views` names the formats that the library opens, the preferred one first, `kinds` the kinds of workload it takes
+    part in, `encodings` those it knows (None: all), `module` what a child process imports to learn its cost (None:
+    nothing).
     """
 
-    view = "v2"
-    kinds = frozenset({"read", "write", "open", "memory"})
+    views = (V2, V3)
+    kinds = frozenset({"read", "parts", "write", "open", "memory", "write_memory"})
+    encodings = None
     distributions = ()
     module = None
 
@@ -37,27 +42,47 @@ class Base:
         """Return name → version of the distributions behind this adapter."""
         return {name: importlib.metadata.version(name) for name in self.distributions}
 
+    def takes_part(self, workload):
+        """Return whether the library is measured on a workload."""
+        return workload.kind in self.kinds and (self.encodings is None or workload.encoding in self.encodings)
+
+    def view_of(self, layout):
+        """Return the format in which the library sees an array, of those that its chunk files have."""
+        return next(view for view in self.views if view in layout.views)
+
     def activate(self):
         """Make the library's global settings those of this adapter; called before the clock starts."""
 
-    def open(self, path):
+    def open(self, path, view):
         """Return a handle of the array for reading."""
+        raise NotImplementedError
+
+    def open_to_write(self, path, view):
+        """Return a handle of an array without chunks for writing."""
         raise NotImplementedError
 
     def read(self, handle):
         """Return the whole array in new memory."""
-        raise NotImplementedError
+        return handle[...]
+
+    def read_parts(self, handle, boxes):
+        """Return the selections, one array each."""
+        return [handle[box] for box in boxes]
 
     def read_first(self, handle, count):
         """Return the first `count` elements of an array of one dimension."""
-        raise NotImplementedError
-
-    def create(self, path, shape, chunks):
-        """Create a float32 array with fill value 0 and blosc lz4 level 5 shuffle at a new path, return its handle."""
-        raise NotImplementedError
+        return handle[:count]
 
     def write(self, handle, data):
         """Write `data` over the whole array and return when readers see it."""
+        handle[...] = data
+
+    def create_group(self, path, names, shape, chunks):
+        """Create a Zarr v3 group with float32 arrays of these names, with the library's own defaults."""
+        raise NotImplementedError
+
+    def list_group(self, path):
+        """Return (name, shape, dtype as text) of all arrays of a Zarr v3 group."""
         raise NotImplementedError
 
 

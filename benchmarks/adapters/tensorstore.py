@@ -1,20 +1,26 @@
-"""tensorstore's `zarr` driver over its `file` store.
+"""tensorstore's `zarr` and `zarr3` drivers over its `file` store.
 
 One context for all calls, so that an open pays for no thread pool; the chunk cache is off, as it is by default.
 `data_copy_concurrency` (decoding, encoding) is the number of threads; `file_io_concurrency`, the number of files at
 once, is not below the library's own default of 4. The library syncs every file that it writes, which no other here
-does: `file_io_sync` is off, and its default is the variant ``sync``. The variant ``mmap`` maps files to read them.
-Locking of files stays at its default. A write may refer to the source, which spares the library a copy of it.
+does: `file_io_sync` is off, and its default is the variant ``sync``. The variant ``mmap`` maps files to read them, and
+``cache`` has a cache of 64 MiB, new with every handle, which keeps the indices of shards.
+Locking of files stays at its default. A write may refer to the source, which spares the library a copy of it. Many
+selections, and many new arrays, are asked for at once and waited for then.
 """
+import os
+
 import tensorstore
 
-from benchmarks import fixtures
 from benchmarks.adapters import Base
+from benchmarks.encodings import V2
 
+_CACHE_NBYTES = 2**26
 _VARIANTS = {  # settings of the context beside the common ones, kinds of workload on which they matter
-    None: ({}, Base.kinds | {"import"}),
+    None: ({}, Base.kinds | {"import", "create"}),
     "mmap": ({"file_io_mode": {"mode": "memmap"}}, frozenset({"read", "memory"})),
     "sync": ({"file_io_sync": True}, frozenset({"write"})),
+    "cache": ({}, frozenset({"parts"})),
 }
 
 
@@ -25,31 +31,46 @@ class Adapter(Base):
     def __init__(self, threads, variant=None):
         super().__init__(threads)
         settings, self.kinds = _VARIANTS[variant]
+        self.cached = variant == "cache"
         self.context = tensorstore.Context({
             "data_copy_concurrency": {"limit": threads},
             "file_io_concurrency": {"limit": max(4, threads)},
             "file_io_sync": False,
         } | settings)
 
-    def open(self, path):
-        return tensorstore.open({"driver": "zarr", "kvstore": {"driver": "file", "path": path}},
-                                read=True, context=self.context).result()
+    def _spec(self, path, view):
+        spec = {"driver": "zarr" if view == V2 else "zarr3", "kvstore": {"driver": "file", "path": path}}
+        if self.cached:
+            # Named here it is nobody else's: what one handle has read, the next one reads again.
+            spec["cache_pool"] = {"total_bytes_limit": _CACHE_NBYTES}
+        return spec
+
+    def open(self, path, view):
+        return tensorstore.open(self._spec(path, view), read=True, context=self.context).result()
+
+    def open_to_write(self, path, view):
+        return tensorstore.open(self._spec(path, view), write=True, context=self.context).result()
 
     def read(self, handle):
         return handle.read().result()
 
+    def read_parts(self, handle, boxes):
+        return [reading.result() for reading in [handle[box].read() for box in boxes]]
+
     def read_first(self, handle, count):
         return handle[:count].read().result()
 
-    def create(self, path, shape, chunks):
-        compressor = {"id": "blosc", "cname": fixtures.CNAME, "clevel": fixtures.CLEVEL, "shuffle": fixtures.SHUFFLE}
-        return tensorstore.open({
-            "driver": "zarr",
-            "kvstore": {"driver": "file", "path": path},
-            "metadata": {"shape": shape, "chunks": chunks, "dtype": "<f4", "fill_value": 0.0, "order": "C",
-                         "filters": None, "dimension_separator": ".", "compressor": compressor},
-            "create": True,
-        }, context=self.context).result()
-
     def write(self, handle, data):
         handle.write(data, can_reference_source_data_indefinitely=True).result()
+
+    def create_group(self, path, names, shape, chunks):
+        # The library has no groups: only the arrays are made by it, and an empty group's document is written here.
+        os.mkdir(path)
+        with open(os.path.join(path, "zarr.json"), "w") as file:
+            file.write('{"zarr_format": 3, "node_type": "group"}')
+        metadata = {"shape": shape, "data_type": "float32", "fill_value": 0.0,
+                    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}}}
+        making = [tensorstore.open(self._spec(os.path.join(path, name), "v3") | {"metadata": metadata, "create": True},
+                                   context=self.context) for name in names]
+        for one in making:
+            one.result()

@@ -1,14 +1,13 @@
 """zarr-python with its own codec pipelines: the default one and the fused one that its configuration offers.
 
-`zarr_format=2` is passed on opening, which spares the library the search for a `zarr.json`. The executor of the event
-loop and the fused pipeline's pool are made once a process, with the number of threads of the first use.
+`zarr_format` is passed on opening, which spares the library the search for documents of the other format. The executor
+of the event loop and the fused pipeline's pool are made once a process, with the number of threads of the first use.
 """
-import numcodecs
 import zarr
 import zarr.core.codec_pipeline
 
-from benchmarks import fixtures
 from benchmarks.adapters import Base
+from benchmarks.encodings import V2
 
 _PIPELINES = {"batched": "BatchedCodecPipeline", "fused": "FusedCodecPipeline"}
 
@@ -26,27 +25,24 @@ class Adapter(Base):
             "codec_pipeline.max_workers": threads,
             "threading.max_workers": threads,
         }
-        if pipeline == "batched":  # the import is the same for both
-            self.kinds = self.kinds | {"import"}
+        if pipeline == "batched":  # what no pipeline takes part in is the same for both
+            self.kinds = self.kinds | {"import", "create", "list"}
             self.module = "zarr"
 
     def activate(self):
         zarr.config.set(self.settings)
 
-    def open(self, path):
-        return zarr.open_array(path, mode="r", zarr_format=2)
+    def open(self, path, view):
+        return zarr.open_array(path, mode="r", zarr_format=2 if view == V2 else 3)
 
-    def read(self, handle):
-        return handle[...]
+    def open_to_write(self, path, view):
+        return zarr.open_array(path, mode="r+", zarr_format=2 if view == V2 else 3)
 
-    def read_first(self, handle, count):
-        return handle[:count]
+    def create_group(self, path, names, shape, chunks):
+        group = zarr.create_group(path, zarr_format=3)
+        for name in names:
+            group.create_array(name, shape=shape, chunks=chunks, dtype="f4")
 
-    def create(self, path, shape, chunks):
-        blosc = numcodecs.Blosc(cname=fixtures.CNAME, clevel=fixtures.CLEVEL, shuffle=fixtures.SHUFFLE)
-        return zarr.create_array(path, shape=shape, chunks=chunks, dtype="<f4", fill_value=0.0, zarr_format=2,
-                                 filters=None, compressors=blosc,
-                                 chunk_key_encoding={"name": "v2", "separator": "."})
-
-    def write(self, handle, data):
-        handle[...] = data
+    def list_group(self, path):
+        group = zarr.open_group(path, mode="r", zarr_format=3)
+        return [(name, array.shape, str(array.dtype)) for name, array in group.arrays()]

@@ -1,14 +1,14 @@
-"""zcore itself: the `__zmeta__` view, locks on, as a user gets it."""
+"""zcore itself: the `__zmeta__` view where there is one, locks on, as a user gets it."""
 import zcore
-from benchmarks import fixtures
 from benchmarks.adapters import Base
-from zcore import codecs, config, create_array
+from benchmarks.encodings import V2, V3, ZMETA
+from zcore import config, create_group, open_group
 from zcore import open as open_array
 
 
 class Adapter(Base):
-    view = fixtures.ZMETA
-    kinds = Base.kinds | {"import"}
+    views = (ZMETA, V2, V3)
+    kinds = Base.kinds | {"import", "create", "list"}
     module = "zcore"
 
     def versions(self):
@@ -17,19 +17,16 @@ class Adapter(Base):
     def activate(self):
         config.threads = self.threads
 
-    def open(self, path):
+    def open(self, path, view):
         return open_array(path)
 
-    def read(self, handle):
-        return handle[...]
+    def open_to_write(self, path, view):
+        return open_array(path, mode="r+")
 
-    def read_first(self, handle, count):
-        return handle[:count]
+    def create_group(self, path, names, shape, chunks):
+        group = create_group(path)
+        for name in names:
+            group.create_array(name, shape=shape, chunks=chunks, dtype="f4")
 
-    def create(self, path, shape, chunks):
-        blosc = codecs.BloscCodec(cname=fixtures.CNAME, clevel=fixtures.CLEVEL, shuffle="shuffle")
-        return create_array(path, shape=shape, chunks=chunks, dtype="<f4", fill_value=0.0, zarr_format="zmeta",
-                            compressors=blosc)
-
-    def write(self, handle, data):
-        handle[...] = data
+    def list_group(self, path):
+        return [(name, array.shape, str(array.dtype)) for name, array in open_group(path).arrays()]

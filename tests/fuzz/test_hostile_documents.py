@@ -83,7 +83,7 @@ documents = st.builds(
 def look_at(store):
     """Everything that costs no more than a few objects, and an element at each end."""
     a = zcore.open(store)
-    str((a, a.info, a.metadata, a.codecs, a.nbytes, a.nchunks, a.cdata_shape, a.fill_value))
+    str((a, a.info_complete(), a.metadata, a.codecs, a.nbytes, a.nchunks, a.cdata_shape, a.fill_value))
     assert a.nchunks_initialized == 0
     if a.size:
         for index in ((0,) * a.ndim, (-1,) * a.ndim):

@@ -56,7 +56,7 @@ def test_what_zcore_writes_python_blosc_decodes(path, dtype):
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_what_python_blosc_writes_zcore_reads(path, dtype):
-    """In arrays whose document names another compressor: ZM-CHK-08."""
+    """BL-BLK-08, BL-BLK-09: In arrays whose document names another compressor: ZM-CHK-08."""
     model = model_of(dtype, (37, 29), np.random.default_rng(6))
     itemsize = np.dtype(dtype).itemsize
     a = zcore.open(str(path), mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname="lz4", fill_value=None)

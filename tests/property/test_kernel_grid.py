@@ -21,6 +21,7 @@ def boxes(draw):
 
 @given(boxes())
 def test_parts_hold_every_selected_element_once_and_in_order(box):
+    """D3-GRID-10"""
     length, chunk, start, step, count = box
     chosen = range(start, start + step * (count - 1) + (1 if step > 0 else -1), step)
     found = {}
@@ -37,11 +38,13 @@ def test_parts_hold_every_selected_element_once_and_in_order(box):
 
 @given(st.integers(0, LARGE), st.integers(1, LARGE))
 def test_grid_shape_is_the_exact_ceiling(length, chunk):
+    """D3-GRID-05"""
     assert grid.grid_shape((length,), (chunk,)) == (-(-length // chunk),)
 
 
 @given(st.integers(0, LARGE), st.integers(1, LARGE))
 def test_location_and_origin_are_inverse(index, chunk):
+    """D3-GRID-01, D3-GRID-07"""
     coords, offset = grid.locate((index,), (chunk,))
     assert grid.chunk_origin(coords, (chunk,))[0] + offset[0] == index
     assert 0 <= offset[0] < chunk

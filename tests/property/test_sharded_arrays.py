@@ -27,6 +27,7 @@ def slices(draw, length):
 @settings(max_examples=150)
 @given(data=st.data())
 def test_like_numpy(sharded, data):
+    """V3-COD-06"""
     ndim = data.draw(st.integers(0, 3))
     shape = tuple(data.draw(st.lists(st.integers(0, 13), min_size=ndim, max_size=ndim)))
     chunks = tuple(data.draw(st.lists(st.integers(1, 4), min_size=ndim, max_size=ndim)))

@@ -66,11 +66,11 @@ def test_properties(store):
 def test_counts(store):
     a = make(store, (10, 10), (4, 4))
     assert (a.nchunks, a.nchunks_initialized) == (9, 0)
-    empty = a.nbytes_stored
+    empty = a.nbytes_stored()
     a[0, 0] = 1
     a[9, 9] = 1
     assert a.nchunks_initialized == 2
-    assert a.nbytes_stored == empty + sum(store.getsize(f"__zdata__/{name}.blosc") for name in ("0.0", "2.2"))
+    assert a.nbytes_stored() == empty + sum(store.getsize(f"__zdata__/{name}.blosc") for name in ("0.0", "2.2"))
     for other in (
         "__zdata__/0.0.blosc.lock",
         "__zdata__/00.1.blosc",
@@ -112,8 +112,9 @@ def test_repr_and_info(store):
     assert repr(zcore.open(store, path="p")) == repr(a)[:-1] + ", read-only>"
     assert repr(make(store, 3, 3)) == f"<zcore.Array '{name}' (3,) int32, chunks (3,), format zmeta>"
     for text in ("(10, 10) = 100 elements", "int32", "(3, 3), 3 stored", "BloscCodec", "400 decoded", "/p"):
-        assert text in repr(a.info) and text in str(a.info)
-    assert a.info["objects"].endswith("3 stored") and len(a.info) == 10
+        assert text in repr(a.info_complete()) and text in str(a.info_complete())
+    assert a.info_complete()["objects"] == f"{a.info['objects']}, 3 stored" and len(a.info) == 10
+    assert a.info_complete()["bytes"].startswith("400 decoded, ") and a.info["bytes"] == "400 decoded"
     assert list(a.info)[:3] == ["path", "store", "format"]
     structured = make(store, 2, 2, [("a", "<i4"), ("b", ">f8", (2,))], fill_value=None)
     assert "('b', '>f8', (2,))" in repr(structured) and "None" in repr(structured.info)
@@ -565,7 +566,7 @@ def test_bytes_of_no_field_are_zero_on_disk(store):
 
 @pytest.mark.parametrize("value", [float("nan"), -0.0, 0.0])
 def test_zeros_and_nans_are_told_apart(store, value):
-    """By bytes, not by value: -0.0 is not the fill value 0.0, a NaN with a payload is not NaN."""
+    """V3-FV-06: By bytes, not by value: -0.0 is not the fill value 0.0, a NaN with a payload is not NaN."""
     payload = np.array([0x7FF8000000000001], "<u8").view("<f8")
     for fill in (0.0, -0.0, float("nan")):
         a = make(store, 4, 2, "<f8", fill_value=fill)
@@ -624,4 +625,4 @@ def test_counts_of_chunks_in_shards():
     assert (a.chunks, a.shards, a.cdata_shape, a.nchunks, a.nchunks_initialized) == (
         (10, 10), (50, 50), (10, 10), 100, 50)
     assert "chunks (10, 10), shards (50, 50), format 3" in repr(a)
-    assert "shards of (50, 50), 4 in a grid of (2, 2), 2 stored" in str(a.info)
+    assert "shards of (50, 50), 4 in a grid of (2, 2), 2 stored" in str(a.info_complete())

@@ -3,6 +3,7 @@
 No test looks at a time. The libraries that are not installed are skipped.
 """
 import json
+import os
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 pytest.importorskip("blosc")
 
 from benchmarks import __main__ as command
-from benchmarks import adapters, data, fixtures, kernels, machine, report, runner, workloads
+from benchmarks import adapters, data, encodings, fixtures, kernels, machine, report, runner, workloads
+from benchmarks.fixtures import Layout
 
 SHAPES = [((64,), (16,)), ((12, 20), (4, 5)), ((4, 6, 8), (1, 6, 8)), ((4, 6, 8), (2, 3, 8)), ((8, 1, 4), (2, 1, 4))]
 
@@ -28,22 +30,30 @@ def library(request):
 
 
 class Wrong(adapters.Base):
-    """Opens and writes nothing, and reads zeros."""
+    """Opens, writes and creates nothing, and reads zeros."""
 
-    def open(self, path):
+    def open(self, path, view):
         return path
+
+    open_to_write = open
 
     def read(self, handle):
         return np.zeros((256, 256), np.float32)
 
+    def read_parts(self, handle, boxes):
+        return [np.zeros((4, 4), np.float32) for _ in boxes]
+
     def read_first(self, handle, count):
         return np.zeros(count, np.float32)
 
-    def create(self, path, shape, chunks):
-        return path
-
     def write(self, handle, data):
         pass
+
+    def create_group(self, path, names, shape, chunks):
+        os.mkdir(path)
+
+    def list_group(self, path):
+        return []
 
 
 class TestWorkloads:
@@ -55,7 +65,10 @@ class TestWorkloads:
     def test_chunks_divide_shape_and_targets_are_bounds(self, workload):
         for one in (workload, workloads.quick(workload)):
             assert len(one.shape) == len(one.chunks)
-            assert not any(n % c for n, c in zip(one.shape, one.chunks, strict=True))
+            objects = one.shards or one.chunks
+            assert not any(n % c for n, c in zip(one.shape, objects, strict=True))
+            assert not any(n % c for n, c in zip(objects, one.chunks, strict=True))
+            assert one.encoding in encodings.ENCODINGS
             assert one.kind in runner._KINDS
             assert one.place in ("disk", "tmpfs")
         assert workload.targets
@@ -105,7 +118,7 @@ class TestData:
 class TestFixtures:
     def test_both_views_are_the_same_inodes(self, tmp_path):
         array = data.make("smooth", (12, 20))
-        fixture = fixtures.write(tmp_path / "f", array, (4, 5))
+        fixture = fixtures.write(tmp_path / "f", array, Layout((12, 20), (4, 5)))
         names = {path.name for path in (tmp_path / "f" / "zmeta" / "__zdata__").iterdir()}
         assert names == {f"{i}.{j}.blosc" for i in range(3) for j in range(4)}
         for i, j in fixtures.grid_coords((12, 20), (4, 5)):
@@ -113,65 +126,138 @@ class TestFixtures:
             other = fixtures.chunk_path(fixture.path("v2"), "v2", (i, j))
             assert (tmp_path / one).samefile(other)
         for view in ("zmeta", "v2"):
-            assert fixtures.written_correctly(fixture.path(view), view, array, (4, 5))
+            assert fixtures.written_correctly(fixture.path(view), view, array, fixture.layout)
 
     def test_zmeta_document_has_the_seven_members_in_order(self):
-        text = fixtures.document("zmeta", (12, 20), (4, 5))
+        text = encodings.document("zmeta", encodings.ENCODINGS["lz4"], (12, 20), (4, 5))
         assert list(json.loads(text)) == ["chunks", "clevel", "cname", "dtype", "fill_value", "shape", "shuffle"]
 
     def test_a_wrong_missing_or_differently_coded_chunk_is_found(self, tmp_path):
         import blosc
 
-        array = data.make("smooth", (12, 20))
-        path = fixtures.write(tmp_path / "f", array, (4, 5)).path("v2")
+        array, layout = data.make("smooth", (12, 20)), Layout((12, 20), (4, 5))
+        path = fixtures.write(tmp_path / "f", array, layout).path("v2")
         chunk = tmp_path / "f" / "v2" / "1.2"
         good = chunk.read_bytes()
         chunk.unlink()
-        assert not fixtures.written_correctly(path, "v2", array, (4, 5))
+        assert not fixtures.written_correctly(path, "v2", array, layout)
         chunk.write_bytes(blosc.compress(bytes(80), 4, 5, 1, "lz4"))
-        assert not fixtures.written_correctly(path, "v2", array, (4, 5))
+        assert not fixtures.written_correctly(path, "v2", array, layout)
         chunk.write_bytes(good)
-        assert fixtures.written_correctly(path, "v2", array, (4, 5))
-        wide = data.make("smooth", (64, 64))
-        path = fixtures.write(tmp_path / "g", wide, (64, 64)).path("v2")
+        assert fixtures.written_correctly(path, "v2", array, layout)
+        wide, layout = data.make("smooth", (64, 64)), Layout((64, 64), (64, 64))
+        path = fixtures.write(tmp_path / "g", wide, layout).path("v2")
         (tmp_path / "g" / "v2" / "0.0").write_bytes(blosc.compress(wide.tobytes(), 4, 5, 1, "zstd"))
-        assert not fixtures.written_correctly(path, "v2", wide, (64, 64))
+        assert not fixtures.written_correctly(path, "v2", wide, layout)
+
+    @pytest.mark.parametrize(("name", "other"), [("raw", "transpose"), ("zstd", "gzip"), ("gzip", "raw")])
+    def test_a_chunk_of_another_codec_or_order_is_found(self, tmp_path, name, other):
+        array = data.make("smooth", (8, 8))
+        layout = Layout((8, 8), (8, 8), None, name)
+        path = fixtures.write(tmp_path / "f", array, layout).path("v3")
+        assert fixtures.written_correctly(path, "v3", array, layout)
+        (tmp_path / "f" / "v3" / "c" / "0" / "0").write_bytes(encodings.encode(encodings.ENCODINGS[other], array))
+        assert not fixtures.written_correctly(path, "v3", array, layout)
+
+    def test_a_wrong_missing_or_damaged_part_of_a_shard_is_found(self, tmp_path):
+        array, layout = data.make("smooth", (8, 8)), Layout((8, 8), (4, 4), (8, 8), "raw")
+        path = fixtures.write(tmp_path / "f", array, layout).path("v3")
+        assert fixtures.written_correctly(path, "v3", array, layout)
+        shard = tmp_path / "f" / "v3" / "c" / "0" / "0"
+        good = shard.read_bytes()
+        for at in (5, len(good) - 20, len(good) - 1):
+            shard.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
+            assert not fixtures.written_correctly(path, "v3", array, layout)
+        absent = [array[:4, :4].tobytes(), None, None, None]
+        assert encodings.unpack_shard(encodings.pack_shard([b"ab", b""]), 2) == [b"ab", b""]
+        index = np.array([0, 64, *[encodings.NO_CHUNK] * 6], "<u8").tobytes()
+        shard.write_bytes(absent[0] + index + encodings.crc32c(index).to_bytes(4, "little"))
+        assert encodings.unpack_shard(shard.read_bytes(), 4) == absent
+        assert not fixtures.written_correctly(path, "v3", array, layout)
+        array[4:] = array[:, 4:] = 0
+        assert fixtures.written_correctly(path, "v3", array, layout)
+
+    def test_crc32c_of_the_rfc(self):
+        """RFC 3720, B.4: 32 bytes of zeros, of ones, and rising."""
+        assert [encodings.crc32c(data) for data in (bytes(32), b"\xff" * 32, bytes(range(32)))] == [
+            0x8A9136AA, 0x62A8AB43, 0x46DD794E]
 
     def test_an_absent_chunk_of_fill_values_is_right(self, tmp_path):
-        assert fixtures.written_correctly(tmp_path, "v2", np.zeros((4, 4), np.float32), (2, 2))
+        assert fixtures.written_correctly(tmp_path, "v2", np.zeros((4, 4), np.float32), Layout((4, 4), (2, 2)))
 
-    def test_chunks_that_do_not_divide_are_refused(self, tmp_path):
+    @pytest.mark.parametrize("layout", [Layout((10,), (4,)), Layout((10,), (3,), (5,), "v3")])
+    def test_chunks_that_do_not_divide_are_refused(self, tmp_path, layout):
         with pytest.raises(ValueError, match="do not divide"):
-            fixtures.write(tmp_path / "f", data.make("constant", (10,)), (4,))
+            fixtures.write(tmp_path / "f", data.make("constant", (10,)), layout)
+
+    def test_a_group_that_lacks_an_array_or_has_another_is_found(self, tmp_path):
+        layout = Layout((4, 4), (2, 2), None, "v3")
+        fixtures.write_group(tmp_path / "g", 2, layout)
+        assert fixtures.group_holds(tmp_path / "g", 2, layout)
+        assert not fixtures.group_holds(tmp_path / "g", 3, layout)
+        fixtures.create(tmp_path / "g" / fixtures.array_name(2), "v3", Layout((4, 6), (2, 2), None, "v3"))
+        assert not fixtures.group_holds(tmp_path / "g", 3, layout)
 
 
 class TestAdapters:
     @pytest.mark.parametrize(("shape", "chunks"), SHAPES)
     def test_library_reads_and_writes_what_the_fixture_says(self, library, tmp_path, shape, chunks):
-        array = data.make("smooth", shape)
-        fixture = fixtures.write(tmp_path / "f", array, chunks)
+        self.check(library, tmp_path, Layout(shape, chunks))
+
+    @pytest.mark.parametrize("shards", [None, (8, 20)])
+    @pytest.mark.parametrize("encoding", [name for name in encodings.ENCODINGS if name != "lz4"])
+    def test_library_knows_the_encodings_that_it_says(self, library, tmp_path, encoding, shards):
+        layout = Layout((16, 20), (4, 5), shards, encoding)
+        if library.encodings is not None and encoding not in library.encodings:
+            pytest.skip("not measured")
+        if shards and "v3" not in layout.views:
+            pytest.skip("Zarr v2 has no shards")
+        self.check(library, tmp_path, layout)
+
+    def check(self, library, tmp_path, layout):
+        array = data.make("smooth", layout.shape)
+        fixture = fixtures.write(tmp_path / "f", array, layout)
+        view = library.view_of(layout)
         library.activate()
         if "read" in library.kinds:
-            assert data.same(library.read(library.open(fixture.path(library.view))), array)
+            assert data.same(library.read(library.open(fixture.path(view), view)), array)
+        if "parts" in library.kinds:
+            boxes = [fixtures.box(at, layout.chunks) for at in fixtures.grid_coords(layout.shape, layout.chunks)][::-1]
+            parts = library.read_parts(library.open(fixture.path(view), view), boxes)
+            assert all(data.same(part, array[box]) for part, box in zip(parts, boxes, strict=True))
         if "write" in library.kinds:
-            library.write(library.create(str(tmp_path / "new"), shape, chunks), array)
-            assert fixtures.written_correctly(tmp_path / "new", library.view, array, chunks)
-        if "open" in library.kinds and len(shape) == 1:
-            assert data.same(library.read_first(library.open(fixture.path(library.view)), 10), array[:10])
+            fixtures.create(tmp_path / "new", view, layout)
+            library.write(library.open_to_write(str(tmp_path / "new"), view), array)
+            assert fixtures.written_correctly(tmp_path / "new", view, array, layout)
+        if "open" in library.kinds and len(layout.shape) == 1:
+            assert data.same(library.read_first(library.open(fixture.path(view), view), 10), array[:10])
         assert all(library.versions().values())
+
+    def test_library_creates_and_lists_groups(self, library, tmp_path):
+        layout = Layout((4, 6), (2, 3), None, "v3")
+        names = [fixtures.array_name(i) for i in range(3)]
+        path = str(tmp_path / "g")
+        library.activate()
+        if "create" in library.kinds:
+            library.create_group(path, names, layout.shape, layout.chunks)
+        else:
+            fixtures.write_group(path, 3, layout)
+        assert fixtures.group_holds(path, 3, layout)
+        if "list" in library.kinds:
+            assert sorted(library.list_group(path)) == [(name, (4, 6), "float32") for name in names]
 
     def test_bare_loop_reports_what_is_wrong(self, tmp_path):
         loop = adapter("bare_loop")
         array = data.make("smooth", (12, 20))
-        path = fixtures.write(tmp_path / "f", array, (4, 5)).path("v2")
+        path = fixtures.write(tmp_path / "f", array, Layout((12, 20), (4, 5))).path("v2")
         chunk = tmp_path / "f" / "v2" / "1.2"
         good = chunk.read_bytes()
         chunk.write_bytes(good[:-1])
         with pytest.raises(OSError, match="a chunk header"):
-            loop.read(loop.open(path))
+            loop.read(loop.open(path, "v2"))
         chunk.unlink()
         with pytest.raises(OSError, match="open"):
-            loop.read(loop.open(path))
+            loop.read(loop.open(path, "v2"))
 
     def test_a_library_that_is_not_installed_is_skipped_with_the_reason(self, monkeypatch):
         monkeypatch.setitem(adapters.LIBRARIES, "absent", ("no_such_module", {}))
@@ -181,7 +267,8 @@ class TestAdapters:
 
 
 class TestRunner:
-    @pytest.mark.parametrize("name", ["read_tiles", "open_blocked", "write_tmpfs"])
+    @pytest.mark.parametrize("name", ["read_tiles", "open_blocked", "write_tmpfs", "read_shard_parts", "create_arrays",
+                                      "list_arrays"])
     def test_a_wrong_answer_has_no_time(self, name, tmp_path):
         workload = workloads.quick(workloads.select([name])[0])
         options = runner.Options(repeats=2, quick=True, directory=str(tmp_path))
@@ -280,16 +367,18 @@ class TestCommand:
             pytest.skip("no C compiler")
         out, files = tmp_path / "result.json", tmp_path / "files"
         files.mkdir()
+        chosen = ["read_frames", "read_tiles", "write_disk", "peak_memory", "peak_memory_write"]
         status = command.main(["run", "--quick", "--libraries", ",".join(names), "--out", str(out), "--directory",
-                               str(files), "--workloads", "read_frames,read_tiles,write_disk,peak_memory"])
+                               str(files), "--workloads", ",".join(chosen)])
         assert status == 0
         result = json.loads(out.read_text("utf-8"))
         run, = result["runs"]
-        assert [workload["name"] for workload in run["workloads"]] == [
-            "read_frames", "read_tiles", "write_disk", "peak_memory"]
+        assert [workload["name"] for workload in run["workloads"]] == chosen
         for workload in run["workloads"]:
             assert workload["failed"] == {}
-            assert {name: len(taken) for name, taken in workload["samples"].items()} == dict.fromkeys(names, 1)
+            able = [name for name in names if adapters.load(name, 2).takes_part(
+                workloads.select([workload["name"]])[0])]
+            assert {name: len(taken) for name, taken in workload["samples"].items()} == dict.fromkeys(able, 1)
         assert result["machine"]["cores"] >= 1
         assert list(files.iterdir()) == []
         printed = capsys.readouterr().out

@@ -199,6 +199,7 @@ def test_blosc_2(version):
 
 
 def test_a_damaged_payload():
+    """BL-BLK-07"""
     chunk = bytearray(blosc.compress(content(2000), cname="zlib", typesize=1))
     chunk[30] ^= 0xFF
     with pytest.raises(zcore.CodecError, match="payload is damaged") as caught:

@@ -182,7 +182,7 @@ def test_missing_raise_on_writing(store):
 
 
 def test_write_empty_chunks(store):
-    """ZM-CHK-14"""
+    """V3-OP-07, ZM-CHK-14"""
     a = make(store, write_empty_chunks=True, fill_value=7)
     a[:3] = 7
     assert a.nchunks_initialized == 3
@@ -250,7 +250,7 @@ def test_other_compressors_and_shuffles_in_one_array(store):
 
 
 def test_what_lies_beyond_the_array_is_not_believed(store):
-    """Whoever left it there: a merge resets it, so that no growth shows it."""
+    """V3-GRID-04: Whoever left it there: a merge resets it, so that no growth shows it."""
     a = make(store, 5, 4)
     store.set("__zdata__/1.blosc", blosc.compress(np.array([1, 99, 99, 99], "<i4").tobytes(), typesize=4))
     assert a[4] == 1
@@ -333,7 +333,7 @@ def test_partly_covered_chunks_are_read_once():
 
 
 def test_what_becomes_fill_value_is_erased():
-    """ZM-CHK-14"""
+    """V3-OP-07, V3-PY-07, ZM-CHK-14"""
     store = CountingStore()
     a = make(store, 4, 4)
     a[...] = [0, 0, 0, 1]
@@ -403,7 +403,9 @@ def test_a_deleted_array_is_gone(tmp_path):
 
 
 def test_what_is_no_file_is_no_absent_object(tmp_path):
-    """A FIFO, a link to nowhere, a chunk directory that is not mounted: errors, for both paths, without hanging."""
+    """V3-COD-05: A FIFO, a link to nowhere, a chunk directory that is not mounted: errors, for both paths, without
+    hanging.
+    """
     for kind, path in itertools.product(("directory", "fifo", "broken link", "not mounted"), PATHS):
         before, config.force_python = config.force_python, path == "python"
         try:

@@ -66,6 +66,7 @@ def test_a_new_group(group, store):
 
 
 def test_members(group):
+    """V3-OP-03, V2-GRP-03, D3-STO-02"""
     fill(group)
     assert sorted(group) == ["a", "g"] == sorted(group.keys()) and len(group) == 2
     assert [name for name, _ in group.arrays()] == ["a"] == list(group.array_keys())
@@ -91,8 +92,9 @@ def test_a_member_that_is_not_there(group, name):
         del group[name]
 
 
-@pytest.mark.parametrize("name", ["../a", "g//b", "g/", "./a", "g/../a", "a\0"])
+@pytest.mark.parametrize("name", ["../a", "./a", "g/../a", "a\0", "\ud800"])
 def test_names_that_are_none(group, name):
+    """V3-NAME-04, V3-NAME-05, V2-KEY-03"""
     for call in (lambda: group[name], lambda: group.create_array(name, shape=1, dtype="i1"),
                  lambda: group.create_group(name)):
         with pytest.raises(zcore.InvalidKeyError):
@@ -114,6 +116,7 @@ def test_visititems(group):
 
 
 def test_groups_above_are_created(store):
+    """V3-OP-01, D3-GRP-01"""
     a = zcore.create_array(store, name="x/y/a", shape=2, dtype="i1")
     assert isinstance(zcore.open(store), zcore.Group)
     assert [path for path, _ in zcore.open_group(store).members(None)] == ["x", "x/y", "x/y/a"]
@@ -121,6 +124,7 @@ def test_groups_above_are_created(store):
 
 
 def test_nothing_lies_below_an_array(group):
+    """V3-OP-02, D3-CON-01, V2-GRP-02"""
     fill(group)
     for name in ("a/b", "g/b/x/y"):
         with pytest.raises(zcore.NodeExistsError, match="an array stands at"):
@@ -131,6 +135,7 @@ def test_nothing_lies_below_an_array(group):
 
 
 def test_what_is_there_is_not_replaced_unless_asked(group):
+    """D3-CON-02"""
     fill(group)
     for name in ("a", "g"):
         with pytest.raises(zcore.NodeExistsError, match="stands at"):
@@ -160,6 +165,7 @@ def test_require(group):
 
 
 def test_deletion(group, store):
+    """V3-OP-04, D3-STO-02"""
     fill(group)
     kept = group["g/h"].create_array("d", shape=2, dtype="i1")
     del group["g/h/c"]
@@ -438,6 +444,7 @@ def test_copies_above_the_store_are_dropped(tmp_path):
 
 
 def test_nodes_of_two_formats_in_one_place(store):
+    """V3-VER-01"""
     zcore.create_array(store, name="a", shape=3, dtype="i4", zarr_format=2)[...] = 2
     raw = store.get("a/.zarray")
     zcore.create_array(store, name="a", shape=3, dtype="i4", overwrite=True)[...] = 3

@@ -14,8 +14,10 @@ LAYERS = (
     ("cli", "__main__"),
     ("__init__",),             # the public names: what a user imports, and the command line as well
     ("tools",),
+    ("filled", "hierarchy", "saved", "storage"),
     ("api",),
     ("arrays", "groups"),
+    ("described",),
     ("handles",),
     ("attributes", "creation", "info"),
     ("lifecycle",),

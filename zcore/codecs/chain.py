@@ -100,6 +100,8 @@ class CodecChain:
         All but `bytes`.
     program : Program, ShardProgram or None
         The chain in C, if it has such a form.
+    serializer : Codec
+        The one from array to bytes, `bytes` as well; with `sharding_indexed` it is `shards`.
     shards : Shards or None
         What makes bytes of elements, where that is `sharding_indexed`.
     is_partial : bool
@@ -132,7 +134,7 @@ class CodecChain:
     """
 
     __slots__ = ("dtype", "chunk_shape", "codecs", "program", "order", "swap", "step_names", "max_encoded",
-                 "shards", "is_partial", "_arrays", "_serializer", "_compressors", "_stages")
+                 "shards", "is_partial", "_arrays", "serializer", "_compressors", "_stages")
 
     def __init__(self, specs, dtype, chunk_shape, strict=True, fill=None):
         self.dtype = dtype
@@ -162,20 +164,20 @@ class CodecChain:
             raise ValueError("expected codecs from array to array, one from array to bytes, and codecs from bytes to "
                              f"bytes, found {', '.join([codec.name for codec in codecs]) or 'none'}")
         at = kinds.index(1)
-        self._arrays, self._serializer, self._compressors = tuple(codecs[:at]), codecs[at], tuple(codecs[at + 1:])
+        self._arrays, self.serializer, self._compressors = tuple(codecs[:at]), codecs[at], tuple(codecs[at + 1:])
 
     def _cut_shards(self, stage, strict, fill):
         """Let the shards of the array take the place of the codec that describes them."""
         self.shards = None
         self.is_partial = False
-        if isinstance(self._serializer, ShardingCodec):
+        if isinstance(self.serializer, ShardingCodec):
             from zcore.codecs.shards import Shards
 
             if fill is not None:
                 fill = fill.reshape((1,) * len(self.chunk_shape))
                 for codec in self._arrays:
                     fill = codec.encode(fill)
-            self._serializer = self.shards = Shards(self._serializer, CodecChain, *stage, fill, strict)
+            self.serializer = self.shards = Shards(self.serializer, CodecChain, *stage, fill, strict)
             self.is_partial = not self._arrays and not self._compressors
 
     def _types(self, shape):
@@ -190,7 +192,7 @@ class CodecChain:
 
         Returns the item size that the headers have to name, 0 for any.
         """
-        itemsize = dtype.itemsize if isinstance(self._serializer, BytesCodec) else 1
+        itemsize = dtype.itemsize if isinstance(self.serializer, BytesCodec) else 1
         chosen = set()
         compressors = list(self._compressors)
         for i, codec in enumerate(compressors):
@@ -206,7 +208,7 @@ class CodecChain:
 
         It is the most bytes that there may be, None without bound, and whether there are always as many.
         """
-        n_bytes = self._serializer.encoded_nbytes(*types[-1])
+        n_bytes = self.serializer.encoded_nbytes(*types[-1])
         sizes = [(n_bytes, n_bytes is not None and self.shards is None)]
         for codec in self._compressors:
             n_bytes = None if n_bytes is None else codec.max_encoded(n_bytes)
@@ -226,25 +228,68 @@ class CodecChain:
             n_transposes += 1
         if order != tuple(range(len(order))):
             self.order = order
-            if getattr(self._serializer, "is_bound_to_order", False):
-                raise UnsupportedError(f"{self._serializer.name!r} behind 'transpose'",
-                                       feature=f"{self._serializer.name} of transposed chunks")
+            if getattr(self.serializer, "is_bound_to_order", False):
+                raise UnsupportedError(f"{self.serializer.name!r} behind 'transpose'",
+                                       feature=f"{self.serializer.name} of transposed chunks")
         if self.is_partial:
             chunks = self.shards.chain
             self.program = self.shards.program
             self.order, self.swap, self.step_names = chunks.order, chunks.swap, chunks.step_names
-        if not isinstance(self._serializer, BytesCodec):
+        if not isinstance(self.serializer, BytesCodec):
             return
         filters = self._arrays[n_transposes:]
         steps = [codec.step(dtype) for codec, (dtype, _) in zip(filters, types[n_transposes:], strict=False)]
         steps += [codec.step() for codec in self._compressors]
-        stored = self._serializer.stored_dtype(types[-1][0])
+        stored = self.serializer.stored_dtype(types[-1][0])
         if None in steps or len(steps) > MAX_STEPS or (filters and not (self.dtype.isnative and stored.isnative)):
             return
         if not filters and stored != self.dtype:
             self.swap = _swapped_unit(self.dtype)
         self.program = Program(steps, itemsize)
         self.step_names = tuple([codec.name for codec in (*filters, *self._compressors)])
+
+    def check_edges(self, edges):
+        """Raise MetadataError unless the chain takes chunks of each of these lengths.
+
+        Parameters
+        ----------
+        edges : tuple of (Edges or None)
+            Of the array, for the dimensions in which its chunks differ.
+
+        Notes
+        -----
+        zarr-extensions, "rectilinear", does not say more of shards than of other chunks: each is cut exactly. What a
+        codec such as `reshape` makes of each shape is not tried here, as there may be any number of them.
+        """
+        if self.shards is None or any([codec.name == "reshape" for codec in self._arrays]):
+            return
+        order = range(len(edges))
+        for codec in self._arrays:
+            if codec.name == "transpose":
+                order = [order[d] for d in codec.order]
+        for d, length in zip(order, self.shards.chunk_shape, strict=True):
+            if edges[d] is not None and not edges[d].are_multiples_of(length):
+                raise MetadataError(f"chunk_shape of sharding_indexed is {self.shards.chunk_shape}, and the length of "
+                                    f"some shards in dimension {d} is no multiple of {length}", member="chunk_shape")
+
+    def max_encoded_of(self, shape):
+        """Return the most bytes that the object of a chunk of `shape` has; None where that has no bound."""
+        return self._stages_of(shape)[1][-1][0]
+
+    def _stages_of(self, shape):
+        """Return what is known of a chunk of `shape` before each codec; see `_types` and `_sizes`.
+
+        Raises : CodecError, if a codec does not take such a chunk.
+        """
+        if shape == self.chunk_shape:
+            return self._stages
+        try:
+            types = self._types(shape)
+            return types, self._sizes(types)
+        except (ValueError, TypeError) as exc:
+            if isinstance(exc, ZcoreError):
+                raise
+            raise CodecError(f"a chunk of shape {shape}: {exc}") from exc
 
     def decode(self, data, shape=None):
         """Return the chunk that an object holds, as an ndarray of `shape`, the chunk's by default.
@@ -254,22 +299,19 @@ class CodecChain:
         ChunkError
             The object is damaged.
         """
-        types, sizes = self._stages
-        if shape is not None:
-            types = self._types(shape)
-            sizes = self._sizes(types)
+        types, sizes = self._stages_of(self.chunk_shape if shape is None else shape)
         for codec, (n_bytes, is_exact) in zip(reversed(self._compressors), reversed(sizes[:-1]), strict=True):
             data = codec.decode(data, n_bytes, not is_exact) if n_bytes is not None else _decode_varying(codec, data)
-        chunk = self._serializer.decode(data, *types[-1])
+        chunk = self.serializer.decode(data, *types[-1])
         for codec, (dtype, inner) in zip(reversed(self._arrays), reversed(types[:-1]), strict=True):
             chunk = codec.decode(chunk, dtype, inner)
         return np.asarray(chunk, self.dtype)
 
     def encode(self, chunk):
-        """Return the object of a chunk, a bytes-like; `chunk` has the chain's type and shape."""
+        """Return the object of a chunk, a bytes-like; `chunk` has the chain's type."""
         for codec in self._arrays:
             chunk = codec.encode(chunk)
-        data = self._serializer.encode(chunk)
+        data = self.serializer.encode(chunk)
         for codec in self._compressors:
             data = codec.encode(data)
         return data

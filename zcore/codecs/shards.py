@@ -22,6 +22,7 @@ NO_CHUNK = 2**64 - 1  # both words of an empty chunk's entry
 MAX_END = 2**63 - 1   # of a file
 MAX_CHUNKS = 2**26    # of a shard; the index has 16 bytes for each
 MIN_GAPS_NBYTES = 1 << 16
+MAX_KEPT_SHAPES = 64  # of shards that differ from the largest
 
 
 class Shards:
@@ -58,6 +59,8 @@ class Shards:
     """
 
     def __init__(self, codec, make_chain, dtype, shard_shape, fill=None, strict=True):
+        self._made_of = codec, make_chain, dtype, fill, strict
+        self._others = {}
         chunk_shape = codec.chunk_shape
         if len(chunk_shape) != len(shard_shape) or any(
                 [length % chunk for length, chunk in zip(shard_shape, chunk_shape, strict=True)]):
@@ -89,18 +92,36 @@ class Shards:
                                         [step.step() for step in index.codecs], turned=index.swap != 0,
                                         at_start=self.at_start)
 
+    def of_shape(self, shard_shape):
+        """Return the same of shards of another shape, where they differ.
+
+        Raises : ValueError, if these are not cut into chunks exactly.
+        """
+        if shard_shape == self.shard_shape:
+            return self
+        other = self._others.get(shard_shape)
+        if other is None:
+            if len(self._others) >= MAX_KEPT_SHAPES:
+                self._others = {}
+            codec, make_chain, dtype, fill, strict = self._made_of
+            other = self._others[shard_shape] = Shards(codec, make_chain, dtype, shard_shape, fill, strict)
+        return other
+
     # whole shards: what a chain asks of the codec that makes bytes of elements
 
     def encoded_nbytes(self, dtype, shape):
         """Return the most bytes that a shard may have; None where that has no bound."""
-        return self.max_encoded
+        return self.of_shape(shape).max_encoded
 
     def decode(self, raw, dtype, shape):
         """Return all elements of a shard."""
-        return viewed(self.read(raw, self._everything()), dtype).reshape(shape)
+        shards = self.of_shape(shape)
+        return viewed(shards.read(raw, shards._everything()), dtype).reshape(shape)
 
     def encode(self, shard):
         """Return the object of a shard; one of nothing but the fill value is an index alone."""
+        if shard.shape != self.shard_shape:
+            return self.of_shape(shard.shape).encode(shard)
         encoded = self.change(None, self._everything(), self._raw(shard), self.shard_shape)
         if encoded is None:
             return self._encode_index(np.full((self.n_chunks, 2), NO_CHUNK, np.uint64))

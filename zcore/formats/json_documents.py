@@ -229,7 +229,7 @@ def render_json_lines(members, bare_constants=()):
     }
     """
     _check_writable(members, 1)
-    lines = [f"  {_encode(member)}: {(_encode_any if member in bare_constants else _encoded_strictly)(value)}"
+    lines = [f"  {_quote(member)}: {(_encode_any if member in bare_constants else _encoded_strictly)(value)}"
              for member, value in members.items()]
     return _readable("{\n" + ",\n".join(lines) + "\n}")
 
@@ -275,6 +275,7 @@ def _scalar(value):
     raise TypeError(f"{value!r:.60} of type {type(value).__name__} is no JSON value")
 
 
+_quote = json.encoder.encode_basestring_ascii  # what `_encode` does with text
 _encode = json.JSONEncoder(default=_scalar, allow_nan=False, check_circular=False).encode
 _encode_any = json.JSONEncoder(default=_scalar, check_circular=False).encode
 

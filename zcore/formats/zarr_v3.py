@@ -31,15 +31,17 @@ from zcore.formats.zarr_v3_extensions import is_optional
 from zcore.formats.zarr_v3_fill import parse_fill, render_fill
 from zcore.formats.zarr_v3_grids import parse_grid, parse_key_encoding, render_grid, render_key_encoding
 from zcore.formats.zarr_v3_new import new_array, new_group
+from zcore.model import node_names
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape
 
 __all__ = [
     "array_document", "attributes_document", "chunk_directory", "consolidated_document", "group_document", "name",
-    "new_array", "new_group", "node_documents", "parse_array", "parse_group", "parse_node", "render_array",
+    "names", "new_array", "new_group", "node_documents", "parse_array", "parse_group", "parse_node", "render_array",
     "render_group",
 ]
 
 name = 3
+names = node_names.V3
 array_document = group_document = "zarr.json"
 attributes_document = None  # attributes are members of the node's document
 node_documents = ("zarr.json",)
@@ -132,7 +134,7 @@ def _extra(document, known):
 def _parse_array(document, attributes, extra):
     members = document.members
     shape = document.checked("shape", check_shape, document.integers("shape", 0))
-    chunk_shape = document.checked("chunk_grid", _chunk_shape, document.required("chunk_grid"), shape)
+    chunk_shape, edges = document.checked("chunk_grid", _grid, document.required("chunk_grid"), shape)
     chunk_keys = document.checked("chunk_key_encoding", parse_key_encoding, document.required("chunk_key_encoding"))
     codecs = document.checked("codecs", parse_chain, document.required("codecs"), len(shape))
     order = document.checked("codecs", stored_endian, codecs)
@@ -153,12 +155,13 @@ def _parse_array(document, attributes, extra):
         raise document.unexpected("storage_transformers", "a list")
     return document.checked("chunk_grid", lambda: ArrayMetadata(
         shape, dtype, chunk_shape, chunk_keys, codecs, fill_value, raw_fill, 3, attributes, dimension_names, extra,
-        None if data_type == render_data_type(dtype) else data_type,
+        None if data_type == render_data_type(dtype) else data_type, edges,
     ))
 
 
-def _chunk_shape(value, shape):
-    return check_chunk_shape(parse_grid(value, shape), shape)
+def _grid(value, shape):
+    chunk_shape, edges = parse_grid(value, shape)
+    return check_chunk_shape(chunk_shape, shape), edges
 
 
 def _is_old_structure(data_type):
@@ -233,7 +236,7 @@ def _array_members(metadata):
         "node_type": "array",
         "shape": list(metadata.shape),
         "data_type": data_type,
-        "chunk_grid": render_grid(metadata.chunk_shape),
+        "chunk_grid": render_grid(metadata.chunk_shape, metadata.edges),
         "chunk_key_encoding": render_key_encoding(metadata.chunk_keys),
         "fill_value": render_fill(dtype, metadata.fill_value, metadata.fill_bytes, data_type),
         "codecs": render_chain(metadata.codecs),

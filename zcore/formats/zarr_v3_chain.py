@@ -12,6 +12,10 @@ _NESTED = ("codecs", "index_codecs")
 _OLD_NAMES = {"endian": "bytes"}  # drafts before August 2023
 _VARYING = {"T": "vlen-utf8", "O": "vlen-bytes"}
 _FIXED = ("bytes", "packbits")  # array-to-bytes codecs that need items of one size
+# What the texts of codecs ask of every document, though it says nothing about chunks that are there already.
+_NEEDED = {"blosc": ("cname", "clevel", "shuffle", "blocksize"), "gzip": ("level",), "transpose": ("order",),
+           "zstd": ("level",)}
+_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 # Array-to-array codecs behind which items still have the array's type; behind others (`delta`, `cast_value`, …) only
 # the codecs themselves can tell.
 _KEEP_TYPE = frozenset(("transpose", "reshape", "bitround", "scale_offset", "numcodecs.bitround"))
@@ -26,7 +30,27 @@ def parse_chain(value, ndim):
     """
     if type(value) is not list or not value:
         raise ValueError(f"expected a list of at least one codec, found {shown(value)}")
-    return tuple([parse_codec(codec, ndim) for codec in value])
+    codecs = tuple([parse_codec(codec, ndim) for codec in value])
+    for codec in codecs:
+        check_configuration(codec)
+    return codecs
+
+
+def check_configuration(codec):
+    """Check that the configuration of a `CodecSpec` is one for documents: complete, and shuffles by their names.
+
+    What values mean is left to the codecs, which may be made of less.
+    """
+    name, configuration = codec.name, codec.configuration
+    for member in _NEEDED.get(name, ()):
+        if member not in configuration:
+            raise ValueError(f"{name!r} needs the member {member!r} in its configuration")
+    if name == "blosc":
+        shuffle = configuration["shuffle"]
+        if shuffle not in _SHUFFLES:
+            raise ValueError(f"'blosc': expected one of {', '.join(_SHUFFLES)} as 'shuffle', found {shown(shuffle)}")
+        if shuffle != "noshuffle" and "typesize" not in configuration:
+            raise ValueError(f"'blosc' needs the member 'typesize' in its configuration for the shuffle {shuffle!r}")
 
 
 def parse_codec(value, ndim):

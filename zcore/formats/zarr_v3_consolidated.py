@@ -13,6 +13,7 @@ from functools import partial
 
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import Document
+from zcore.model.node_names import V3 as names
 
 _MEMBER = "consolidated_metadata"
 _EMPTY = {"kind": "inline", "must_understand": False, "metadata": {}}
@@ -62,7 +63,7 @@ def _node(document, nodes, parse, path):
 
 def _mistake(path, members, nodes):
     """Return what makes a node of a list impossible, or None."""
-    if any([not part.strip(".") or part.startswith("__") for part in path.split("/")]):
+    if any([names.fault(part) for part in path.split("/")]):
         return f"{path!r:.60} is not the path of a node"
     if type(members) is not dict:
         return f"{path!r:.60} is no document"

@@ -1,13 +1,14 @@
 """Where chunks lie in the array and what they are called: `chunk_grid` and `chunk_key_encoding` of Zarr v3 documents.
 
 Zarr v3, "Regular grid", "Default chunk key encoding", "V2 chunk key encoding"; zarr-extensions, "rectilinear". A
-rectilinear grid whose chunks are all of one shape is read as the regular one that it is; others are refused.
+rectilinear grid whose chunks are all of one shape is read, and written from then on, as the regular one that it is.
 """
 from functools import lru_cache
 
 from zcore.errors import UnsupportedError
 from zcore.formats.json_documents import shown
 from zcore.formats.zarr_v3_extensions import check_members, parse_extension
+from zcore.kernel.edges import Edges
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.metadata import MAX_LENGTH
 
@@ -15,11 +16,11 @@ _SEPARATORS = {"default": "/", "v2": "."}
 
 
 def parse_grid(value, shape):
-    """Return the chunk shape that a `chunk_grid` gives to an array of `shape`.
+    """Return `(chunk_shape, edges)` as `ArrayMetadata` has them, of the `chunk_grid` of an array of `shape`.
 
     A length of 0 counts as 1 in a dimension of length 0, where other writers have left it.
 
-    Raises : ValueError, if a rule is broken; UnsupportedError, if chunks differ in shape, or the grid is not known.
+    Raises : ValueError, if a rule is broken; UnsupportedError, if the grid is not known.
     """
     name, configuration = parse_extension(value)
     if name == "rectilinear":
@@ -40,28 +41,31 @@ def parse_grid(value, shape):
     if len(lengths) != len(shape):
         raise ValueError(f"expected {len(shape)} lengths in 'chunk_shape', one for each dimension, found "
                          f"{len(lengths)}")
-    return tuple([1 if chunk == length == 0 else chunk for chunk, length in zip(lengths, shape, strict=True)])
+    return tuple([1 if chunk == length == 0 else chunk for chunk, length in zip(lengths, shape, strict=True)]), None
 
 
-def render_grid(chunk_shape):
-    """Return the `chunk_grid` of a chunk shape."""
-    return {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}}
+def render_grid(chunk_shape, edges=None):
+    """Return the `chunk_grid` of `ArrayMetadata`."""
+    if edges is None:
+        return {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}}
+    return {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [
+        chunk if unequal is None else [edge if count == 1 else [edge, count] for edge, count in unequal.runs]
+        for chunk, unequal in zip(chunk_shape, edges, strict=True)]}}
 
 
 def _parse_rectilinear(dimensions, shape):
     if type(dimensions) is not list or len(dimensions) != len(shape):
         raise ValueError(f"expected {len(shape)} lists in 'chunk_shapes', one for each dimension, found "
                          f"{shown(dimensions)}")
-    chunk_shape = []
+    chunk_shape, unequal = [], []
     for edges, length in zip(dimensions, shape, strict=True):
-        runs = [(edges, -(-length // edges))] if _is_length(edges) else _runs(edges)
+        runs = [(edges, max(1, -(-length // edges)))] if _is_length(edges) else _runs(edges)
         if sum([edge * count for edge, count in runs]) < length:
             raise ValueError(f"expected chunks that cover the {length} elements of a dimension, found {shown(edges)}")
-        if len({edge for edge, _ in runs}) > 1:
-            raise UnsupportedError("a rectilinear chunk grid, whose chunks differ in shape",
-                                   feature="chunk grid rectilinear")
-        chunk_shape.append(runs[0][0])
-    return tuple(chunk_shape)
+        differ = len({edge for edge, _ in runs}) > 1
+        unequal.append(Edges(runs) if differ else None)
+        chunk_shape.append(max([edge for edge, _ in runs]))
+    return tuple(chunk_shape), tuple(unequal) if any(unequal) else None
 
 
 def _runs(edges):

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from zcore.formats.zarr_v3_chain import check_chain, parse_codec, render_chain, stored_endian
+from zcore.formats.zarr_v3_chain import check_chain, check_configuration, parse_codec, render_chain, stored_endian
 from zcore.formats.zarr_v3_dtypes import as_dtype, packed, render_data_type, stored_order
 from zcore.formats.zarr_v3_fill import parse_fill
 from zcore.formats.zarr_v3_grids import parse_key_encoding, render_key_encoding
-from zcore.model.auto_chunks import normalize_chunks
+from zcore.model.auto_chunks import normalize_chunks, normalize_grid
+from zcore.model.chunk_grid import dimensions_of, shown_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.foreign_dtypes import is_foreign
@@ -43,8 +44,9 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
         A name or object of Zarr v3 (``"string"``, ``"bfloat16"``, ``{"name": "struct", …}``), or what `numpy.dtype`
         takes; `str` is text and `bytes` are bytes of varying length. Byte order is kept, except that structures are
         packed, and little-endian where their fields differ.
-    chunks : None, "auto", str, int or sequence of int
-        See `zcore.model.auto_chunks.normalize_chunks`. In a sharded array, of the inner chunks.
+    chunks : None, "auto", str, int or sequence of (int or sequence of int)
+        See `zcore.model.auto_chunks.normalize_grid`: a sequence of lengths in a dimension makes the grid rectilinear.
+        In a sharded array, of the inner chunks, which have one shape.
     fill_value : object
         As `numpy.ndarray.fill` takes it; of a structure also a mapping of fields. By default, and for None: zero, empty
         text, NaT.
@@ -62,9 +64,10 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
         Array to bytes; by default `bytes`, `vlen-utf8` or `vlen-bytes`, as the type needs.
     compressors : "auto", None, codec or sequence of codec
         Bytes to bytes; ``"auto"`` is `DEFAULT_BLOSC`.
-    shards : None, "auto", str, int, sequence of int, or dict
-        Shape of the stored objects, in elements and a multiple of the inner chunks', or their target size. A dict has
-        it as ``"shape"``, beside ``"index_location"``, ``"start"`` or ``"end"``.
+    shards : None, "auto", str, int, sequence of (int or sequence of int), or dict
+        Shape of the stored objects, in elements and a multiple of the inner chunks', or their target size; a sequence
+        of lengths in a dimension makes the grid rectilinear. A dict has it as ``"shape"``, beside
+        ``"index_location"``, ``"start"`` or ``"end"``.
     checksum : bool
         Put `crc32c` last, behind every chunk (inside a shard, behind every inner chunk).
 
@@ -90,7 +93,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     if codecs is None:
         serializer = None if serializer is None or serializer == "auto" else _spec(serializer, dtype, len(shape))
         dtype = _in_order_of((serializer,) if serializer is not None else (), dtype)
-        chunk_shape, shard_shape, index_location = _chunks_and_shards(chunks, shards, shape, dtype.itemsize)
+        chunk_shape, shard_shape, edges, index_location = _chunks_and_shards(chunks, shards, shape, dtype.itemsize)
         chain = _chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum)
         if shard_shape is not None:
             chain = (_sharding(chunk_shape, chain, index_location),)
@@ -100,14 +103,14 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
             raise ValueError("codecs= is the whole chain; it excludes order, filters, serializer, compressors, shards")
         chain = _specs(codecs, dtype, len(shape))
         dtype = _in_order_of(chain, dtype)
-        chunk_shape = normalize_chunks(chunks, shape, dtype.itemsize)
+        chunk_shape, edges = normalize_grid(chunks, shape, dtype.itemsize)
     name = render_data_type(dtype)
     check_chain(chain, dtype, stored_order(dtype), name)
     value, raw = _fill(dtype, fill_value)
     return ArrayMetadata(
         shape, dtype, chunk_shape, _chunk_keys(chunk_key_encoding), chain, value, raw, 3,
         {} if attributes is None else dict(attributes), dimension_names,
-        data_type=None if data_type == name else data_type,
+        data_type=None if data_type == name else data_type, edges=edges,
     )
 
 
@@ -121,7 +124,10 @@ def _in_order_of(chain, dtype):
 
 
 def _chunks_and_shards(chunks, shards, shape, itemsize):
-    """Return `(chunk_shape, shard_shape, index_location)`; the shard's shape is None in an array without shards."""
+    """Return `(chunk_shape, shard_shape, edges, index_location)`; the shard's shape is None where there are none.
+
+    `edges` are those of the stored objects.
+    """
     index_location = "end"
     if isinstance(shards, Mapping):
         if not {"shape"} <= shards.keys() <= {"shape", "index_location"}:
@@ -132,25 +138,31 @@ def _chunks_and_shards(chunks, shards, shape, itemsize):
         shards = shards["shape"]
     by_size = isinstance(shards, str)
     if shards is None or by_size:
-        chunk_shape = normalize_chunks(chunks, shape, itemsize, MAX_BLOSC_NBYTES)
         if shards is None:
-            return chunk_shape, None, index_location
+            chunk_shape, edges = normalize_grid(chunks, shape, itemsize, MAX_BLOSC_NBYTES)
+            return chunk_shape, None, edges, index_location
+        chunk_shape = normalize_chunks(chunks, shape, itemsize, MAX_BLOSC_NBYTES)
         grid_shape = [-(-length // chunk) for length, chunk in zip(shape, chunk_shape, strict=True)]
         counts = normalize_chunks(AUTO_SHARD if shards == "auto" else shards, grid_shape,
                                   math.prod(chunk_shape) * itemsize)
         shard_shape = tuple([chunk * count for chunk, count in zip(chunk_shape, counts, strict=True)])
-        return chunk_shape, shard_shape, index_location
-    shard_shape = normalize_chunks(shards, shape, itemsize)
+        return chunk_shape, shard_shape, None, index_location
+    shard_shape, edges = normalize_grid(shards, shape, itemsize)
     if chunks is None or isinstance(chunks, str):
         target = normalize_chunks(chunks, shard_shape, itemsize, MAX_BLOSC_NBYTES)
-        return tuple(map(_divisor, shard_shape, target)), shard_shape, index_location
+        if edges is not None:
+            raise ValueError("shards that differ in length need chunks of a given shape")
+        return tuple(map(_divisor, shard_shape, target)), shard_shape, None, index_location
     chunk_shape = normalize_chunks(chunks, shape, itemsize)
     # A shard that was to be as long as its dimension ends with a whole chunk.
-    shard_shape = tuple([-(-shard // chunk) * chunk if shard == max(length, 1) else shard for shard, chunk, length
-                         in zip(shard_shape, chunk_shape, shape, strict=True)])
-    if any([shard % chunk for shard, chunk in zip(shard_shape, chunk_shape, strict=True)]):
-        raise ValueError(f"shards: expected multiples of the chunk shape {chunk_shape}, found {shard_shape}")
-    return chunk_shape, shard_shape, index_location
+    shard_shape = tuple([-(-shard // chunk) * chunk if shard == max(length, 1) and unequal is None else shard
+                         for chunk, (length, shard, unequal)
+                         in zip(chunk_shape, dimensions_of(shape, shard_shape, edges), strict=True)])
+    if any([shard % chunk if unequal is None else not unequal.are_multiples_of(chunk) for chunk, (_, shard, unequal)
+            in zip(chunk_shape, dimensions_of(shape, shard_shape, edges), strict=True)]):
+        raise ValueError(f"shards: expected multiples of the chunk shape {chunk_shape}, found "
+                         f"{shown_chunks(shard_shape, edges)}")
+    return chunk_shape, shard_shape, edges, index_location
 
 
 def _divisor(length, target):
@@ -226,7 +238,9 @@ def _spec(codec, dtype, ndim):
         codec = parse_codec(codec, ndim)
     if not isinstance(codec, CodecSpec):
         raise TypeError(f"a codec is a CodecSpec, a name, an object or has a method spec, not {type(codec).__name__}")
-    return _completed(codec, dtype) if codec.name == "blosc" else codec
+    codec = _completed(codec, dtype) if codec.name == "blosc" else codec
+    check_configuration(codec)
+    return codec
 
 
 def _completed(codec, dtype):

@@ -26,6 +26,7 @@ import numpy as np
 from zcore.errors import UnsupportedError
 from zcore.formats.json_documents import Document, render_json
 from zcore.formats.zmeta_fill import parse_fill, render_fill
+from zcore.model import node_names
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import byte_order, from_descr, to_descr
@@ -33,6 +34,7 @@ from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape
 
 name = "zmeta"
+names = node_names.ANY
 strict_attributes = False  # NaN and infinities are bare tokens, as all writers of this format have them
 implies_typesize = True  # that of blosc chunks is the item size of the array
 array_document = "__zmeta__"

@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Metadata documents, read whole for Python.
+"""Metadata documents, looked for and read whole for Python.
 
 Compiled because a handle is opened for every task of a scheduler, and then half of the time is spent between the
 system's calls, not in them.
@@ -7,19 +7,15 @@ system's calls, not in them.
 import os
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.errno cimport EINTR, ENAMETOOLONG, ENOENT, ENOMEM, ENOTDIR, errno
+from libc.errno cimport ENAMETOOLONG, ENOMEM
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 from posix.fcntl cimport AT_FDCWD
-from posix.stat cimport S_ISREG, struct_stat
 
 from zcore.kernel.fileio cimport (
-    ABSENT, FAILED, Buffer, Identity, buffer_free, object_close, object_read_start, object_try_open,
+    ABSENT, FAILED, Buffer, Identity, buffer_free, object_close, object_read_start, object_stands, object_try_open,
 )
 from zcore.kernel.status cimport Status, status_clear
-
-cdef extern from "<sys/stat.h>" nogil:
-    int c_stat "stat"(const char *path, struct_stat *found)
 
 cdef enum:
     MAX_PATH_NBYTES = 4096     # with the final zero; more than that the system refuses, too
@@ -39,29 +35,6 @@ cdef int _join(char *path, bytes directory, bytes name) except -1:
 
 cdef object _fault(int error, bytes directory, bytes name):
     return OSError(error, os.strerror(error), os.path.join(os.fsdecode(directory), os.fsdecode(name)))
-
-
-def find_first(bytes directory not None, tuple names not None):
-    """Return the index of the first of several names in a directory that leads to a regular file, or -1.
-
-    Raises : OSError, of the first one that may be there and cannot be looked at.
-    """
-    cdef char path[MAX_PATH_NBYTES]
-    cdef struct_stat found
-    cdef Py_ssize_t i
-    cdef int error
-    for i in range(len(names)):
-        _join(path, directory, names[i])
-        with nogil:
-            error = EINTR
-            while error == EINTR:
-                error = errno if c_stat(path, &found) != 0 else 0
-        if error == 0:
-            if S_ISREG(found.st_mode):
-                return i
-        elif error != ENOENT and error != ENOTDIR:
-            raise _fault(error, directory, names[i])
-    return -1
 
 
 def read_first(bytes directory not None, tuple names not None, int64_t limit):
@@ -113,3 +86,25 @@ def read_first(bytes directory not None, tuple names not None, int64_t limit):
         finally:
             buffer_free(&buffer)
     return None
+
+
+def existing(bytes directory not None, tuple names not None):
+    """Return which of several files exist: a list of their indices; directory and names as for `read_first`.
+
+    Raises : OSError, of the first one of which that cannot be told.
+    """
+    cdef char path[MAX_PATH_NBYTES]
+    cdef int code
+    cdef Status status
+    cdef Py_ssize_t i
+    found = []
+    status_clear(&status)
+    for i in range(len(names)):
+        _join(path, directory, names[i])
+        with nogil:
+            code = object_stands(AT_FDCWD, path, &status)
+        if code == FAILED:
+            raise _fault(status.sys_errno, directory, names[i])
+        if code != ABSENT:
+            found.append(i)
+    return found

@@ -37,6 +37,8 @@ cdef enum:
 cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil
 # The same, but ABSENT also when a link leads nowhere: for who asks for several names first.
 cdef int object_try_open(int dirfd, const char *name, Status *status) noexcept nogil
+# Whether there is one: 0, ABSENT, or FAILED.
+cdef int object_stands(int dirfd, const char *name, Status *status) noexcept nogil
 # Reads it into `buffer`: its size, or FAILED. At most limit + 1 bytes are read and kept.
 cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) noexcept nogil
 # Goes on reading behind the first `n_bytes`; returns the new size or FAILED.

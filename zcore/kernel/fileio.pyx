@@ -173,6 +173,17 @@ cdef int object_try_open(int dirfd, const char *name, Status *status) noexcept n
         return FAILED
 
 
+cdef int object_stands(int dirfd, const char *name, Status *status) noexcept nogil:
+    cdef c_stat found
+    while fstatat(dirfd, name, &found, 0) != 0:
+        if errno == ENOENT or errno == ENOTDIR:
+            return ABSENT
+        if errno != EINTR:
+            fail_errno(status, IO_OPEN, errno)
+            return FAILED
+    return 0 if S_ISREG(found.st_mode) else ABSENT
+
+
 cdef bint _leads_nowhere(int dirfd, const char *name) noexcept nogil:
     """Whether `name`, which could not be found, goes through a symbolic link: something is out of reach.
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Regular chunk grid arithmetic: which chunks an array has, and which part of each a selection touches.
+"""Chunk grid arithmetic: which chunks an array has, and which part of each a selection touches.
 
 Rules of the early Zarr v3 core protocol draft (2019), "Regular grids", unchanged in Zarr v3 core, "Regular grids".
 Dimensions are independent, so every rule is one of a single dimension of `length` elements cut into chunks of `chunk`::
@@ -11,12 +11,18 @@ Dimensions are independent, so every rule is one of a single dimension of `lengt
 A selection is a box: `start`, `step` and `count` in every dimension. What it touches in the k-th chunk follows from k
 by a closed formula (`axis_span`), so a plan over millions of chunks keeps one `Axis` per dimension and no lists.
 
+Where chunks differ in length (zarr-extensions, "rectilinear"), a dimension is a row of regular ones, the runs of equal
+chunks (`zcore.kernel.edges`). Then k is first looked up among the runs that the selection touches, by bisection.
+
 Compiled, because it runs once per dimension for every chunk of every read and write. All numbers are exact 64-bit
 integers; no floating point, and no intermediate result is larger than `length`.
 """
-from libc.stdint cimport INT64_MAX, int64_t, uint64_t
-
 from zcore.errors import SelectionError
+
+from libc.stdint cimport INT64_MAX, int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+from zcore.kernel.edges cimport Run, run_of_element
 
 
 cdef int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
@@ -26,11 +32,50 @@ cdef int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
 
 cdef int axis_init(Axis *axis, int64_t length, int64_t chunk, int64_t start, int64_t step,
                    int64_t count) noexcept nogil:
+    if chunk < 1 or _select(axis, length, start, step, count) != 0:
+        return 1
+    axis.chunk = chunk
+    if count:
+        axis.first_chunk = axis.start // chunk
+        axis.n_chunks = _n_touched(axis)
+    return 0
+
+
+cdef int axis_init_runs(Axis *axis, const Run *runs, int64_t n, int64_t length, int64_t chunk, int64_t start,
+                        int64_t step, int64_t count) noexcept nogil:
+    cdef int64_t first, r
+    cdef Axis part
+    if _select(axis, length, start, step, count) != 0:
+        return 1
+    axis.chunk = chunk
+    if count == 0:
+        return 0
+    first = run_of_element(runs, n, axis.start)
+    axis.first_chunk = runs[first].first + (axis.start - runs[first].origin) // runs[first].edge
+    axis.n_runs = run_of_element(runs, n, axis.start + (count - 1) * axis.step) - first + 1
+    axis.before = <int64_t *>malloc((axis.n_runs + 1) * sizeof(int64_t))
+    if axis.before == NULL:
+        return -1
+    axis.runs = runs + first
+    axis.before[0] = 0
+    for r in range(axis.n_runs):
+        _part_of(axis, r, &part)
+        axis.before[r + 1] = axis.before[r] + part.n_chunks
+    axis.n_chunks = axis.before[axis.n_runs]
+    return 0
+
+
+cdef void axis_free(Axis *axis) noexcept nogil:
+    free(axis.before)
+    axis.before = NULL
+
+
+cdef int _select(Axis *axis, int64_t length, int64_t start, int64_t step, int64_t count) noexcept nogil:
+    """Note what is selected of a dimension; returns whether it does not fit."""
     cdef uint64_t stride, room
-    if length < 0 or chunk < 1 or step == 0 or count < 0:
+    if length < 0 or step == 0 or count < 0:
         return 1
     axis.length = length
-    axis.chunk = chunk
     axis.start = 0
     axis.step = 1
     axis.count = count
@@ -38,6 +83,9 @@ cdef int axis_init(Axis *axis, int64_t length, int64_t chunk, int64_t start, int
     axis.out_step = 1
     axis.first_chunk = 0
     axis.n_chunks = 0
+    axis.runs = NULL
+    axis.n_runs = 0
+    axis.before = NULL
     if count == 0:
         return 0
     if start < 0 or start >= length:
@@ -54,34 +102,75 @@ cdef int axis_init(Axis *axis, int64_t length, int64_t chunk, int64_t start, int
             axis.start = start - (count - 1) * axis.step
             axis.out_start = count - 1
             axis.out_step = -1
-    axis.first_chunk = axis.start // chunk
-    if axis.step >= chunk:
-        axis.n_chunks = count
-    else:
-        axis.n_chunks = (axis.start + (count - 1) * axis.step) // chunk - axis.first_chunk + 1
     return 0
 
 
+cdef int64_t _n_touched(const Axis *axis) noexcept nogil:
+    """How many chunks of one length hold the selected elements, of which there is one at least."""
+    if axis.step >= axis.chunk:
+        return axis.count
+    return (axis.start + (axis.count - 1) * axis.step) // axis.chunk - axis.start // axis.chunk + 1
+
+
+cdef void _part_of(const Axis *axis, int64_t r, Axis *part) noexcept nogil:
+    """What is selected of the r-th run, as an axis of its own: it begins at the origin of the run."""
+    cdef const Run *run = &axis.runs[r]
+    cdef int64_t end = min(run[1].origin, axis.length)
+    cdef int64_t first = 0 if run.origin <= axis.start else ceil_div(run.origin - axis.start, axis.step)
+    part.length = end - run.origin
+    part.chunk = run.edge
+    part.count = min(ceil_div(end - axis.start, axis.step), axis.count) - first
+    part.start = axis.start + first * axis.step - run.origin
+    part.step = axis.step
+    part.out_start = axis.out_start + first * axis.out_step
+    part.out_step = axis.out_step
+    part.first_chunk = part.start // part.chunk
+    part.n_chunks = _n_touched(part) if part.count > 0 else 0
+    part.runs = NULL
+
+
 cdef void axis_span(const Axis *axis, int64_t k, Span *span) noexcept nogil:
-    cdef int64_t first, position, origin, in_chunk
+    cdef int64_t first, position, in_chunk
+    if axis.runs != NULL:
+        _span_in_runs(axis, k, span)
+        return
+    span.length = axis.chunk
     if axis.step >= axis.chunk:
         # Every selected element has a chunk of its own, and chunks between them may be skipped.
         first = k
         position = axis.start + k * axis.step
         span.chunk = position // axis.chunk
-        origin = span.chunk * axis.chunk
-        span.valid = min(axis.chunk, axis.length - origin)
+        span.origin = span.chunk * axis.chunk
+        span.valid = min(axis.chunk, axis.length - span.origin)
         in_chunk = 1
     else:
         span.chunk = axis.first_chunk + k
-        origin = span.chunk * axis.chunk
-        span.valid = min(axis.chunk, axis.length - origin)
-        first = 0 if k == 0 else ceil_div(origin - axis.start, axis.step)
+        span.origin = span.chunk * axis.chunk
+        span.valid = min(axis.chunk, axis.length - span.origin)
+        first = 0 if k == 0 else ceil_div(span.origin - axis.start, axis.step)
         position = axis.start + first * axis.step
-        in_chunk = min((span.valid - 1 - (position - origin)) // axis.step + 1, axis.count - first)
-    span.start = position - origin
+        in_chunk = min((span.valid - 1 - (position - span.origin)) // axis.step + 1, axis.count - first)
+    span.start = position - span.origin
     span.count = in_chunk
     span.out = axis.out_start + first * axis.out_step
+
+
+cdef void _span_in_runs(const Axis *axis, int64_t k, Span *span) noexcept nogil:
+    cdef int64_t low = 0
+    cdef int64_t high = axis.n_runs
+    cdef int64_t middle
+    cdef Axis part
+    # The last run with no more than k touched chunks before it: runs that a step skips have none, and are passed over.
+    while high - low > 1:
+        middle = (low + high) // 2
+        if axis.before[middle] <= k:
+            low = middle
+        else:
+            high = middle
+    _part_of(axis, low, &part)
+    axis_span(&part, k - axis.before[low], span)
+    span.chunk += axis.runs[low].first
+    span.origin += axis.runs[low].origin
 
 
 def grid_shape(shape, chunk_shape):

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.blosc_blocks cimport Runs
 from zcore.kernel.copy cimport MAX_NDIM, Copy
+from zcore.kernel.edges cimport Edges
 from zcore.kernel.fileio cimport Buffer, Staging
 from zcore.kernel.grid cimport Axis, Span
 from zcore.kernel.locks cimport Holder
@@ -18,10 +19,17 @@ cdef enum:
     MIN_RUN_NBYTES = 64        # shorter runs move faster by a blocked copy of the whole chunk
     MAX_KEY = 4400             # bytes of a key with its directory, and the final zero
 
+cdef struct Layout:            # how the elements of a chunk lie in its decoded bytes
+    int64_t n_items
+    int64_t n_bytes
+    int64_t strides[MAX_NDIM]
+    bint in_place              # those of a whole chunk lie in the caller's array in the same way
+
 cdef struct Worker:            # what one thread owns while it runs a plan
     void *plan                 # the Plan it runs, which outlives it
     bint main                  # it looks for signals
     int64_t last_poll_ns
+    Layout layout              # of the chunk that it is at
     Status status
     Buffer encoded
     Buffer decoded
@@ -48,9 +56,10 @@ cdef class Plan:
     cdef const char *shown_fill_value
     cdef int64_t itemsize
     cdef int64_t swap
-    cdef int64_t chunk_items
-    cdef int64_t chunk_nbytes
-    cdef int64_t chunk_strides[MAX_NDIM]
+    cdef Layout layout         # the only one there is, or of the longest edges
+    cdef bint is_irregular     # chunks differ in shape: each is measured when its turn comes
+    cdef int order[MAX_NDIM]   # dimensions of a chunk, the slowest first
+    cdef tuple edges           # keeps what `axes` and `objects` point to
     cdef int n_inner_threads   # threads inside one chunk
     # the caller's elements
     cdef object array
@@ -59,7 +68,6 @@ cdef class Plan:
     cdef bint lenient
     cdef bint missing_raises
     cdef bint is_c_order       # elements lie in a chunk in C order and the caller's byte order
-    cdef bint in_place         # the elements of a whole chunk lie in `array` as they lie in the chunk
     # the objects
     cdef int dirfd
     cdef bytes head            # of every key, before the first index
@@ -85,19 +93,24 @@ cdef class Plan:
     cdef int64_t max_deferred
     cdef int64_t *deferred_tasks
 
+    cdef int _set_axis(self, Axis *axis, Edges edges, int64_t length, int64_t chunk, int64_t start, int64_t step,
+                       int64_t count) except? -1
     cdef int _set_array(self, object array) except -1
+    cdef void measure(self, const int64_t *lengths, Layout *layout) noexcept nogil
     cdef int _resume(self, Plan before) except -1
     cdef int _select(self, object tasks) except -1
     cdef void spans_of(self, int64_t task, Span *spans) noexcept nogil
+    cdef void begin_chunk(self, const Span *spans, Worker *worker) noexcept nogil
     cdef int64_t chunks_of(self, const Span *object, int64_t *first, int64_t *count) noexcept nogil
+    cdef int64_t n_chunks_of(self, const Span *object) noexcept nogil
     cdef int64_t chunk_of(self, const Span *object, const int64_t *first, const int64_t *count, int64_t i,
                           Span *spans) noexcept nogil
     cdef int key_of(self, const Span *spans, char *key) noexcept nogil
     cdef bint is_whole(self, const Span *spans) noexcept nogil
     cdef int64_t data_offset(self, const Span *spans) noexcept nogil
-    cdef void copy_spec(self, const Span *spans, bint to_chunk, Copy *spec) noexcept nogil
-    cdef bint runs_of(self, Runs *runs) noexcept nogil
-    cdef int64_t chunk_offset(self, const Span *spans) noexcept nogil
+    cdef void copy_spec(self, const Span *spans, const Layout *layout, bint to_chunk, Copy *spec) noexcept nogil
+    cdef bint runs_of(self, const Span *spans, Runs *runs) noexcept nogil
+    cdef int64_t chunk_offset(self, const Span *spans, const Layout *layout) noexcept nogil
     cdef int open_worker(self, Worker *worker) noexcept nogil
     cdef void close_worker(self, Worker *worker) noexcept nogil
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil

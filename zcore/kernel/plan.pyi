@@ -3,6 +3,7 @@ from typing import Any
 
 import numpy as np
 
+from zcore.kernel.edges import Edges
 from zcore.kernel.program import Program
 
 class Plan:
@@ -12,6 +13,7 @@ class Plan:
         template: tuple[bytes, bytes, bytes], directory: bytes | None = None, swap: int = 0,
         order: Sequence[int] | None = None, n_threads: int = 1, lenient: bool = False, missing_raises: bool = False,
         resume: Plan | None = None, tasks: Sequence[int] | None = None, shard_shape: tuple[int, ...] | None = None,
+        edges: tuple[Edges | None, ...] | None = None,
     ) -> None: ...
     @property
     def ndim(self) -> int: ...
@@ -40,3 +42,4 @@ class Plan:
     def task(
         self, task: int
     ) -> tuple[str, tuple[int, ...], tuple[slice, ...], tuple[slice, ...], bool]: ...
+    def place(self, task: int) -> tuple[tuple[int, ...], tuple[int, ...]]: ...

@@ -11,7 +11,7 @@ from zcore import errors
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EINTR, ENOENT, ENOTDIR, errno
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 from posix.fcntl cimport AT_FDCWD, openat
 from posix.unistd cimport close
@@ -19,11 +19,12 @@ from posix.unistd cimport close
 from zcore.kernel.atomics cimport zc_load, zc_now_ns, zc_store, zc_swap_if
 from zcore.kernel.blosc_blocks cimport Runs, runs_init
 from zcore.kernel.copy cimport MAX_NDIM, Copy
+from zcore.kernel.edges cimport Edges
 from zcore.kernel.fileio cimport (
     ABSENT, FAILED, Identity, buffer_free, buffer_reserve, identify_fd, identify_name, object_close, object_open,
     object_read, object_read_rest,
 )
-from zcore.kernel.grid cimport Span, axis_init, axis_span
+from zcore.kernel.grid cimport Span, axis_free, axis_init, axis_init_runs, axis_span
 from zcore.kernel.program cimport Program, workspace_free
 from zcore.kernel.status cimport (
     BLOSC_NBYTES, BLOSC_SNAPPY, CHUNK_LONG, INTERRUPTED, MISSING, NO_MEMORY, OK, STALE, Status, fail,
@@ -70,7 +71,7 @@ cdef class Plan:
     Parameters
     ----------
     shape, chunk_shape : tuple of int
-        Of the array and of what is encoded as one, elements.
+        Of the array and of what is encoded as one, elements; where chunks differ, of the longest in each dimension.
     starts, steps, counts : sequence of int
         The box, one number per dimension; steps may be negative.
     program : Program
@@ -99,6 +100,8 @@ cdef class Plan:
         Only these tasks.
     shard_shape : tuple of int or None
         Of the stored objects, where they hold many chunks; a multiple of `chunk_shape`.
+    edges : tuple of (Edges or None) or None
+        Of the stored objects, for the dimensions in which they differ in length.
 
     Raises
     ------
@@ -115,13 +118,17 @@ cdef class Plan:
 
     def __init__(self, shape, chunk_shape, starts, steps, counts, *, Program program, bytes fill not None,
                  cnp.ndarray array, template, bytes directory=None, int64_t swap=0, order=None, int n_threads=1,
-                 bint lenient=False, bint missing_raises=False, Plan resume=None, tasks=None, shard_shape=None):
+                 bint lenient=False, bint missing_raises=False, Plan resume=None, tasks=None, shard_shape=None,
+                 tuple edges=None):
         cdef int d
-        cdef int64_t stride
+        cdef int i
+        cdef int64_t length, chunk, start, step, count
+        cdef Edges unequal
+        cdef int64_t lengths[MAX_NDIM]
         cdef int64_t n_chunks = 1
+        if len(shape) > MAX_NDIM:
+            raise ValueError(f"array has {len(shape)} dimensions, at most {MAX_NDIM} are supported")
         self.ndim = len(shape)
-        if self.ndim > MAX_NDIM:
-            raise ValueError(f"array has {self.ndim} dimensions, at most {MAX_NDIM} are supported")
         self.program = program
         self.shown_fill = fill
         self.shown_fill_value = self.shown_fill
@@ -130,29 +137,32 @@ cdef class Plan:
         self.itemsize = len(fill)
         self.swap = swap
         self.n_tasks = 1
-        self.chunk_items = 1
         self.task_nbytes = self.itemsize
+        self.edges = edges
         if shard_shape is not None:
-            self.objects = <Axis *>malloc(MAX_NDIM * sizeof(Axis))
+            self.objects = <Axis *>calloc(MAX_NDIM, sizeof(Axis))
             if self.objects == NULL:
                 raise MemoryError
+        else:
+            self.is_irregular = edges is not None
         for d in range(self.ndim):
-            if axis_init(&self.axes[d], shape[d], chunk_shape[d], starts[d], steps[d], counts[d]) != 0:
+            length, chunk, start, step, count = shape[d], chunk_shape[d], starts[d], steps[d], counts[d]
+            unequal = None if edges is None or shard_shape is not None else edges[d]
+            if self._set_axis(&self.axes[d], unequal, length, chunk, start, step, count):
                 raise errors.SelectionError(
-                    f"selection {starts[d]}:{steps[d]}:{counts[d]} does not fit dimension {d} of {shape}", dimension=d)
+                    f"selection {start}:{step}:{count} does not fit dimension {d} of {shape}", dimension=d)
             if shard_shape is not None:
-                assert shard_shape[d] % chunk_shape[d] == 0
-                axis_init(&self.objects[d], shape[d], shard_shape[d], starts[d], steps[d], counts[d])
+                assert shard_shape[d] % chunk == 0
+                chunk = shard_shape[d]
+                unequal = None if edges is None else edges[d]
+                self._set_axis(&self.objects[d], unequal, length, chunk, start, step, count)
             # None overflows: the metadata have bounded all these products.
             n_chunks *= self.axes[d].n_chunks
             self.n_tasks *= self.objects[d].n_chunks
             self.task_nbytes *= self.objects[d].chunk
-            self.chunk_items *= self.axes[d].chunk
-        self.chunk_nbytes = self.chunk_items * self.itemsize
-        stride = self.itemsize
-        for d in reversed(range(self.ndim) if order is None else order):
-            self.chunk_strides[d] = stride
-            stride *= self.axes[d].chunk
+            lengths[d] = self.axes[d].chunk
+        for i, d in enumerate(range(self.ndim) if order is None else order):
+            self.order[i] = d
         self.lenient = lenient
         self.missing_raises = missing_raises
         self.is_c_order = swap == 0 and order is None
@@ -160,6 +170,7 @@ cdef class Plan:
         if 0 < n_chunks < n_threads:
             self.n_inner_threads = <int>(n_threads // n_chunks)
         self._set_array(array)
+        self.measure(lengths, &self.layout)
         self.head, self.separator, self.tail = template
         self.head_text, self.n_head = self.head, <int>len(self.head)
         self.separator_text, self.n_separator = self.separator, <int>len(self.separator)
@@ -176,12 +187,29 @@ cdef class Plan:
             self._select(tasks)
 
     def __dealloc__(self):
+        cdef int d
         if self.dirfd >= 0:
             close(self.dirfd)
+        for d in range(self.ndim):
+            axis_free(&self.axes[d])
+            if self.objects != self.axes:
+                axis_free(&self.objects[d])
         if self.objects != self.axes:
             free(self.objects)
         free(self.again)
         free(self.deferred_tasks)
+
+    cdef int _set_axis(self, Axis *axis, Edges edges, int64_t length, int64_t chunk, int64_t start, int64_t step,
+                       int64_t count) except? -1:
+        """Project one dimension; returns whether the selection does not fit it."""
+        cdef int code
+        if edges is None:
+            return axis_init(axis, length, chunk, start, step, count)
+        assert edges.total >= length and edges.longest == chunk
+        code = axis_init_runs(axis, edges.table, edges.n_runs, length, chunk, start, step, count)
+        if code < 0:
+            raise MemoryError
+        return code
 
     cdef int _set_array(self, object elements) except -1:
         cdef cnp.ndarray array = elements
@@ -191,13 +219,25 @@ cdef class Plan:
             return 0
         assert cnp.PyArray_NDIM(array) == self.ndim and cnp.PyArray_ITEMSIZE(array) == self.itemsize
         self.data = <char *>cnp.PyArray_DATA(array)
-        self.in_place = self.swap == 0
         for d in range(self.ndim):
             assert cnp.PyArray_DIM(array, d) == self.axes[d].count
             self.data_strides[d] = cnp.PyArray_STRIDE(array, d)
-            if self.axes[d].chunk > 1 and self.data_strides[d] != self.chunk_strides[d]:
-                self.in_place = False
         return 0
+
+    cdef void measure(self, const int64_t *lengths, Layout *layout) noexcept nogil:
+        """Find how elements lie in a chunk of these lengths."""
+        cdef int i = self.ndim - 1
+        cdef int d
+        layout.n_items = 1
+        layout.in_place = self.swap == 0
+        while i >= 0:
+            d = self.order[i]
+            layout.strides[d] = layout.n_items * self.itemsize
+            if lengths[d] > 1 and self.data_strides[d] != layout.strides[d]:
+                layout.in_place = False
+            layout.n_items *= lengths[d]
+            i -= 1
+        layout.n_bytes = layout.n_items * self.itemsize
 
     cdef int _resume(self, Plan before) except -1:
         """Take over what `before` did not do. Its `n_taken` counts its own list first, then new tasks."""
@@ -239,6 +279,15 @@ cdef class Plan:
             task = rest
             d -= 1
 
+    cdef void begin_chunk(self, const Span *spans, Worker *worker) noexcept nogil:
+        """Let the worker know the shape of the chunk of a task."""
+        cdef int64_t lengths[MAX_NDIM]
+        cdef int d
+        if self.is_irregular:
+            for d in range(self.ndim):
+                lengths[d] = spans[d].length
+            self.measure(lengths, &worker.layout)
+
     cdef int64_t chunks_of(self, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
         """The chunks of an object that are touched, as positions on `axes`; returns how many there are."""
         cdef Axis *axis
@@ -247,7 +296,7 @@ cdef class Plan:
         cdef int d
         for d in range(self.ndim):
             axis = &self.axes[d]
-            low = object[d].chunk * self.objects[d].chunk + object[d].start
+            low = object[d].origin + object[d].start
             if axis.step >= axis.chunk:
                 first[d] = (low - axis.start) // axis.step
                 count[d] = object[d].count
@@ -255,6 +304,14 @@ cdef class Plan:
                 first[d] = low // axis.chunk - axis.first_chunk
                 count[d] = (low + (object[d].count - 1) * axis.step) // axis.chunk - low // axis.chunk + 1
             n *= count[d]
+        return n
+
+    cdef int64_t n_chunks_of(self, const Span *object) noexcept nogil:
+        """How many chunks an object is cut into."""
+        cdef int64_t n = 1
+        cdef int d
+        for d in range(self.ndim):
+            n *= object[d].length // self.axes[d].chunk
         return n
 
     cdef int64_t chunk_of(self, const Span *object, const int64_t *first, const int64_t *count, int64_t i,
@@ -269,8 +326,8 @@ cdef class Plan:
             rest = i // count[d]
             axis_span(&self.axes[d], first[d] + i - rest * count[d], &spans[d])
             i = rest
-            ratio = self.objects[d].chunk // self.axes[d].chunk
-            position += (spans[d].chunk - object[d].chunk * ratio) * stride
+            ratio = object[d].length // self.axes[d].chunk
+            position += (spans[d].chunk - object[d].origin // self.axes[d].chunk) * stride
             stride *= ratio
             d -= 1
         return position
@@ -306,7 +363,7 @@ cdef class Plan:
         """Whether the task takes every element of its chunk, in order."""
         cdef int d
         for d in range(self.ndim):
-            if spans[d].count != self.axes[d].chunk or (spans[d].count > 1 and self.axes[d].out_step != 1):
+            if spans[d].count != spans[d].length or (spans[d].count > 1 and self.axes[d].out_step != 1):
                 return False
         return True
 
@@ -317,25 +374,25 @@ cdef class Plan:
             offset += spans[d].out * self.data_strides[d]
         return offset
 
-    cdef bint runs_of(self, Runs *runs) noexcept nogil:
+    cdef bint runs_of(self, const Span *spans, Runs *runs) noexcept nogil:
         """Describe where the elements of a whole chunk lie in the caller's array; whether to go block by block."""
         cdef int64_t shape[MAX_NDIM]
         cdef int d
         if not self.is_c_order or self.n_inner_threads > 1:
             return False
         for d in range(self.ndim):
-            shape[d] = self.axes[d].chunk
+            shape[d] = spans[d].length
         runs_init(runs, self.ndim, shape, self.data_strides, self.itemsize)
         return runs.n_items * runs.itemsize >= MIN_RUN_NBYTES
 
-    cdef int64_t chunk_offset(self, const Span *spans) noexcept nogil:
+    cdef int64_t chunk_offset(self, const Span *spans, const Layout *layout) noexcept nogil:
         cdef int64_t offset = 0
         cdef int d
         for d in range(self.ndim):
-            offset += spans[d].start * self.chunk_strides[d]
+            offset += spans[d].start * layout.strides[d]
         return offset
 
-    cdef void copy_spec(self, const Span *spans, bint to_chunk, Copy *spec) noexcept nogil:
+    cdef void copy_spec(self, const Span *spans, const Layout *layout, bint to_chunk, Copy *spec) noexcept nogil:
         """Describe the copy between the selected elements of a chunk and their place in the caller's array."""
         cdef int64_t *chunk_side = &spec.dst_strides[0] if to_chunk else &spec.src_strides[0]
         cdef int64_t *data_side = &spec.src_strides[0] if to_chunk else &spec.dst_strides[0]
@@ -346,7 +403,7 @@ cdef class Plan:
         for d in range(self.ndim):
             spec.shape[d] = spans[d].count
             # A step beyond the chunk is never taken, and its bytes may be no 64-bit number.
-            chunk_side[d] = self.chunk_strides[d] * self.axes[d].step if spans[d].count > 1 else 0
+            chunk_side[d] = layout.strides[d] * self.axes[d].step if spans[d].count > 1 else 0
             data_side[d] = self.data_strides[d] * self.axes[d].out_step
 
     # the loop
@@ -462,6 +519,7 @@ cdef class Plan:
         memset(&worker, 0, sizeof(Worker))
         worker.main = main
         worker.plan = <void *>self
+        worker.layout = self.layout
         worker.holder.fd = -1
         status_clear(&worker.status)
         with nogil:
@@ -531,19 +589,20 @@ cdef class Plan:
     cdef object _error(self, object codecs):
         if self.status.code == OK or self.status.code == STALE:
             return None
-        key, coords = None, None
+        key, coords, inner = None, None, None
         if self.status.task >= 0:
             key, coords, _, _, _ = self.task(self.status.task)
+            inner = self._inner_coords(self.status.inner, self.place(self.status.task)[1])
         codec = codecs[self.status.step] if 0 <= self.status.step < len(codecs) else None
-        return make_error(&self.status, key, coords, codec, self._direction(), self._inner_coords(self.status.inner))
+        return make_error(&self.status, key, coords, codec, self._direction(), inner)
 
-    def _inner_coords(self, int64_t position):
+    def _inner_coords(self, int64_t position, shard_shape):
         """Return the coordinates in its shard of the chunk at `position` in C order, None when that is negative."""
         if position < 0:
             return None
         coords = []
         for d in reversed(range(self.ndim)):
-            ratio = self.objects[d].chunk // self.axes[d].chunk
+            ratio = shard_shape[d] // self.axes[d].chunk
             coords.append(position % ratio)
             position //= ratio
         return tuple(reversed(coords))
@@ -575,9 +634,15 @@ cdef class Plan:
             covered = covered and spans[d].count == spans[d].valid
         return key[:n].decode(), tuple(coords), tuple(inside), tuple(outside), covered
 
+    def place(self, int64_t task):
+        """Return the first element and the shape of a task's object, in elements: two tuples of int."""
+        cdef Span spans[MAX_NDIM]
+        self.spans_of(task, spans)
+        return (tuple([spans[d].origin for d in range(self.ndim)]), tuple([spans[d].length for d in range(self.ndim)]))
+
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
         """Read an object that is one chunk and take it in: OK, MISSING, or another code with the worker's status."""
-        cdef int64_t limit = self.program.max_encoded(self.chunk_nbytes)
+        cdef int64_t limit = self.program.max_encoded(worker.layout.n_bytes)
         cdef int64_t n
         cdef int64_t n_all
         cdef Identity identity
@@ -612,9 +677,9 @@ cdef class Plan:
 
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
         """Decode a chunk to the worker's scratch, which is reserved only now: an absent chunk needs no memory."""
-        if buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status) != OK:
+        if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
             return worker.status.code
-        return self.program.decode(encoded, n_bytes, worker.decoded.data, self.chunk_nbytes, self.n_inner_threads,
+        return self.program.decode(encoded, n_bytes, worker.decoded.data, worker.layout.n_bytes, self.n_inner_threads,
                                    &worker.work, &worker.status)
 
 

@@ -25,6 +25,7 @@ cdef class ReadPlan(Plan):
         cdef char key[MAX_KEY]
         cdef int code
         self.spans_of(task, spans)
+        self.begin_chunk(spans, worker)
         self.key_of(spans, key)
         code = self.load(key, spans, worker)
         if code != MISSING:
@@ -41,26 +42,27 @@ cdef class ReadPlan(Plan):
         cdef Copy spec
         cdef Runs runs
         cdef int code
-        if whole and self.in_place:
-            return self.program.decode(encoded, n_bytes, <uint8_t *>out, self.chunk_nbytes, self.n_inner_threads,
+        if whole and worker.layout.in_place:
+            return self.program.decode(encoded, n_bytes, <uint8_t *>out, worker.layout.n_bytes, self.n_inner_threads,
                                        &worker.work, &worker.status)
-        if whole and self.runs_of(&runs):
-            code = buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status)
+        if whole and self.runs_of(spans, &runs):
+            code = buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status)
             if code == OK:
-                code = self.program.scatter(encoded, n_bytes, self.chunk_nbytes, &runs, <uint8_t *>out,
+                code = self.program.scatter(encoded, n_bytes, worker.layout.n_bytes, &runs, <uint8_t *>out,
                                             worker.decoded.data, &worker.status)
             if code != NOT_BLOCKWISE:
                 return code
         code = Plan.take_in(self, encoded, n_bytes, spans, worker)
         if code == OK:
-            self.copy_spec(spans, False, &spec)
+            self.copy_spec(spans, &worker.layout, False, &spec)
             copy_simplify(&spec)
-            copy_run(&spec, <const char *>worker.decoded.data + self.chunk_offset(spans), out)
+            copy_run(&spec, <const char *>worker.decoded.data + self.chunk_offset(spans, &worker.layout), out)
         return code
 
     cdef void fill_in(self, const Span *spans) noexcept nogil:
         """Give selected elements the fill value."""
         cdef Copy spec
-        self.copy_spec(spans, False, &spec)
+        # Whose strides they are does not matter, as nothing is taken from a chunk.
+        self.copy_spec(spans, &self.layout, False, &spec)
         copy_simplify(&spec)
         fill_run(&spec, self.shown_fill_value, self.data + self.data_offset(spans))

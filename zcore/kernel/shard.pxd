@@ -22,6 +22,11 @@ cdef struct Extent:            # where the encoded bytes of a chunk lie in its s
     int64_t n_bytes
     int64_t i                  # which chunk
 
+cdef struct IndexForm:         # how an index is stored; where shards differ in shape, each has its own
+    int64_t n_chunks           # of the shard
+    int64_t n_bytes
+    int64_t number             # tells indices of the same shard apart that are not to be mixed up
+
 cdef struct ShardIndex:        # an index that was read; whoever holds it releases it
     Identity identity          # of the shard
     int64_t form               # how it is stored there
@@ -43,21 +48,22 @@ cdef void sort_extents(Extent *extents, int64_t n) noexcept nogil
 cdef class ShardProgram:
     cdef readonly Program program          # of a chunk
     cdef readonly tuple chunk_shape
-    cdef readonly int64_t n_chunks         # of a shard
+    cdef readonly int64_t n_chunks         # of a shard, of the largest where they differ
     cdef readonly int64_t index_nbytes     # as stored
     cdef readonly bint at_start
-    cdef readonly int64_t form             # tells indices of the same shard apart that are not to be mixed up
     cdef Program index_program
     cdef bint turned           # the words are stored in the other byte order than the machine's
+    # Finds the form of the index of a shard of so many chunks.
+    cdef void form_of(self, int64_t n_chunks, IndexForm *form) noexcept nogil
     # Reads the index of a shard of `size` bytes into 2 * n_chunks words.
-    cdef int read_index(self, int fd, int64_t size, uint64_t *words, Buffer *scratch, Workspace *work,
-                        Status *status) noexcept nogil
+    cdef int read_index(self, const IndexForm *form, int fd, int64_t size, uint64_t *words, Buffer *scratch,
+                        Workspace *work, Status *status) noexcept nogil
     # Encodes an index, whose words may be turned on the way: its size, or -1.
-    cdef int64_t encode_index(self, uint64_t *words, Buffer *buffer, const uint8_t **encoded, Workspace *work,
-                              Status *status) noexcept nogil
+    cdef int64_t encode_index(self, const IndexForm *form, uint64_t *words, Buffer *buffer, const uint8_t **encoded,
+                              Workspace *work, Status *status) noexcept nogil
     # Takes the extent of a chunk from the index, checked against the shard's size and the longest encoding.
-    cdef int extent_of(self, const uint64_t *words, int64_t position, int64_t size, int64_t limit, Extent *extent,
-                       Status *status) noexcept nogil
+    cdef int extent_of(self, const IndexForm *form, const uint64_t *words, int64_t position, int64_t size,
+                       int64_t limit, Extent *extent, Status *status) noexcept nogil
 
 
 cdef class IndexCache:

@@ -76,7 +76,7 @@ cdef class ShardProgram:
     Parameters
     ----------
     shard_shape, chunk_shape : tuple of int
-        Elements of a shard, and of the chunks in it.
+        Elements of a shard, and of the chunks in it; of the longest, where shards differ in shape.
     program : Program
         How a chunk becomes bytes.
     index_steps : sequence of tuple
@@ -106,11 +106,15 @@ cdef class ShardProgram:
         self.index_nbytes = self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)
         self.at_start = at_start
         self.turned = turned
-        self.form = self.index_nbytes * 4 + at_start * 2 + turned
 
-    cdef int read_index(self, int fd, int64_t size, uint64_t *words, Buffer *scratch, Workspace *work,
-                        Status *status) noexcept nogil:
-        cdef int64_t n_bytes = self.index_nbytes
+    cdef void form_of(self, int64_t n_chunks, IndexForm *form) noexcept nogil:
+        form.n_chunks = n_chunks
+        form.n_bytes = self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)
+        form.number = form.n_bytes * 4 + self.at_start * 2 + self.turned
+
+    cdef int read_index(self, const IndexForm *form, int fd, int64_t size, uint64_t *words, Buffer *scratch,
+                        Workspace *work, Status *status) noexcept nogil:
+        cdef int64_t n_bytes = form.n_bytes
         cdef int64_t offset = 0 if self.at_start else size - n_bytes
         cdef int code
         # Whatever is wrong now is wrong with the index as a whole.
@@ -121,7 +125,7 @@ cdef class ShardProgram:
         if code == OK:
             code = object_read_at(fd, offset, n_bytes, scratch.data, status)
         if code == OK:
-            code = self.index_program.decode(scratch.data, n_bytes, <uint8_t *>words, self.n_chunks * ENTRY_NBYTES, 1,
+            code = self.index_program.decode(scratch.data, n_bytes, <uint8_t *>words, form.n_chunks * ENTRY_NBYTES, 1,
                                              work, status)
             if code != OK:
                 status.offset += offset
@@ -130,23 +134,23 @@ cdef class ShardProgram:
             return code
         status.inner = INNER_NONE
         if self.turned:
-            _turn(words, 2 * self.n_chunks)
+            _turn(words, 2 * form.n_chunks)
         return OK
 
-    cdef int64_t encode_index(self, uint64_t *words, Buffer *buffer, const uint8_t **encoded, Workspace *work,
-                              Status *status) noexcept nogil:
+    cdef int64_t encode_index(self, const IndexForm *form, uint64_t *words, Buffer *buffer, const uint8_t **encoded,
+                              Workspace *work, Status *status) noexcept nogil:
         if self.turned:
-            _turn(words, 2 * self.n_chunks)
-        return self.index_program.encode(<const uint8_t *>words, self.n_chunks * ENTRY_NBYTES, buffer, encoded, 1,
+            _turn(words, 2 * form.n_chunks)
+        return self.index_program.encode(<const uint8_t *>words, form.n_chunks * ENTRY_NBYTES, buffer, encoded, 1,
                                          work, status)
 
-    cdef int extent_of(self, const uint64_t *words, int64_t position, int64_t size, int64_t limit, Extent *extent,
-                       Status *status) noexcept nogil:
+    cdef int extent_of(self, const IndexForm *form, const uint64_t *words, int64_t position, int64_t size,
+                       int64_t limit, Extent *extent, Status *status) noexcept nogil:
         cdef uint64_t offset = words[2 * position]
         cdef uint64_t n_bytes = words[2 * position + 1]
-        cdef uint64_t low = self.index_nbytes if self.at_start else 0
-        cdef uint64_t high = size if self.at_start else size - self.index_nbytes
-        cdef int64_t entry = (0 if self.at_start else size - self.index_nbytes) + position * ENTRY_NBYTES
+        cdef uint64_t low = form.n_bytes if self.at_start else 0
+        cdef uint64_t high = size if self.at_start else size - form.n_bytes
+        cdef int64_t entry = (0 if self.at_start else size - form.n_bytes) + position * ENTRY_NBYTES
         cdef int64_t found
         cdef int code = OK
         extent.offset = offset

@@ -23,7 +23,7 @@ from zcore.kernel.read cimport ReadPlan
 from zcore.kernel.shard import INDICES
 
 from zcore.kernel.shard cimport (
-    Extent, IndexCache, ShardIndex, ShardProgram, index_new, index_release, sort_extents,
+    Extent, IndexCache, IndexForm, ShardIndex, ShardProgram, index_new, index_release, sort_extents,
 )
 from zcore.kernel.status cimport INTERRUPTED, MISSING, NO_MEMORY, OK, fail
 
@@ -44,6 +44,7 @@ cdef struct OpenShard:
     int64_t state
     int64_t n_left             # groups of it that are not done
     int fd
+    IndexForm form
     int64_t n                  # chunks that are selected
     int64_t capacity
     Extent *extents            # of these, in the order of the file
@@ -87,7 +88,7 @@ cdef class ShardReadPlan(ReadPlan):
         self.shards = program
         self.cache = cache
         # No shard has more of the selection than this.
-        self.task_nbytes = self.chunk_nbytes
+        self.task_nbytes = self.layout.n_bytes
         for d in range(self.ndim):
             self.task_nbytes *= min(self.axes[d].n_chunks, self.objects[d].chunk // self.axes[d].chunk)
         self.n_groups = 1
@@ -223,6 +224,7 @@ cdef class ShardReadPlan(ReadPlan):
         cdef ShardIndex *index = NULL
         cdef int code
         self.key_of(object, key)
+        self.shards.form_of(self.n_chunks_of(object), &shard.form)
         shard.fd = object_open(self.dirfd, key, &worker.status)
         if shard.fd < 0:
             return GONE if shard.fd == ABSENT else UNREADABLE
@@ -230,28 +232,30 @@ cdef class ShardReadPlan(ReadPlan):
         if code != OK:
             return GONE if code == ABSENT else UNREADABLE
         if self.cache is not None:
-            index = self.cache.find(&identity, self.shards.form)
+            index = self.cache.find(&identity, shard.form.number)
         if index == NULL:
-            index = self._read_index(shard.fd, &identity, worker)
+            index = self._read_index(shard, &identity, worker)
             if index == NULL:
                 return UNREADABLE
         code = self._find_chunks(shard, object, index.words, identity.size, worker)
         index_release(index)
         return READY if code == OK else UNREADABLE
 
-    cdef ShardIndex *_read_index(self, int fd, const Identity *identity, Worker *worker) noexcept nogil:
+    cdef ShardIndex *_read_index(self, const OpenShard *shard, const Identity *identity, Worker *worker) noexcept nogil:
         cdef ShardIndex *index
         # A file that is too short for its index is refused before any memory is taken for it.
-        if identity.size < self.shards.index_nbytes:
-            self.shards.read_index(fd, identity.size, NULL, &worker.encoded, &worker.work, &worker.status)
+        if identity.size < shard.form.n_bytes:
+            self.shards.read_index(&shard.form, shard.fd, identity.size, NULL, &worker.encoded, &worker.work,
+                                   &worker.status)
             return NULL
-        index = index_new(2 * self.shards.n_chunks)
+        index = index_new(2 * shard.form.n_chunks)
         if index == NULL:
-            fail(&worker.status, NO_MEMORY, 0, self.shards.index_nbytes, 0)
+            fail(&worker.status, NO_MEMORY, 0, shard.form.n_bytes, 0)
             return NULL
         index.identity = identity[0]
-        index.form = self.shards.form
-        if self.shards.read_index(fd, identity.size, index.words, &worker.encoded, &worker.work, &worker.status) != OK:
+        index.form = shard.form.number
+        if self.shards.read_index(&shard.form, shard.fd, identity.size, index.words, &worker.encoded, &worker.work,
+                                  &worker.status) != OK:
             index_release(index)
             return NULL
         if self.cache is not None:
@@ -264,7 +268,7 @@ cdef class ShardReadPlan(ReadPlan):
         cdef Span spans[MAX_NDIM]
         cdef int64_t first[MAX_NDIM]
         cdef int64_t count[MAX_NDIM]
-        cdef int64_t limit = self.program.max_encoded(self.chunk_nbytes)
+        cdef int64_t limit = self.program.max_encoded(self.layout.n_bytes)
         cdef int64_t n = self.chunks_of(object, first, count)
         cdef int64_t i
         cdef int64_t position
@@ -278,7 +282,8 @@ cdef class ShardReadPlan(ReadPlan):
         for i in range(n):
             position = self.chunk_of(object, first, count, i, spans)
             shard.extents[i].i = i
-            if self.shards.extent_of(words, position, size, limit, &shard.extents[i], &worker.status) != OK:
+            if self.shards.extent_of(&shard.form, words, position, size, limit, &shard.extents[i],
+                                     &worker.status) != OK:
                 return worker.status.code
         sort_extents(shard.extents, n)
         return OK

@@ -22,7 +22,7 @@ from zcore.kernel.fileio cimport (
 )
 from zcore.kernel.grid cimport Span
 from zcore.kernel.plan cimport Worker
-from zcore.kernel.shard cimport Extent, ShardProgram, sort_extents
+from zcore.kernel.shard cimport Extent, IndexForm, ShardProgram, sort_extents
 from zcore.kernel.status cimport INTERRUPTED, MISSING, OK, fail
 from zcore.kernel.write cimport FILLED, WritePlan
 
@@ -32,6 +32,7 @@ cdef enum:
 
 cdef struct NewShard:          # the shard that is being written
     const char *key
+    IndexForm form
     int fd                     # -1 until there is something to write
     int64_t size               # bytes that it has, those in the batch included
     int64_t n_batch
@@ -74,7 +75,7 @@ cdef class ShardWritePlan(WritePlan):
         cdef int64_t i
         cdef int64_t position
         cdef int64_t n = self.chunks_of(spans, first, count)
-        cdef int code = self._begin(&new, key, self.shards.n_chunks, worker)
+        cdef int code = self._begin(&new, key, spans, 1, worker)
         for i in range(n):
             if code == OK and self.poll(worker):
                 code = INTERRUPTED
@@ -116,13 +117,12 @@ cdef class ShardWritePlan(WritePlan):
         cdef NewShard new
         cdef bint erase = False
         cdef bint changed = self.data != NULL
-        cdef int64_t n = self.shards.n_chunks
-        cdef int code = self._begin(&new, key, 2 * n, worker)
+        cdef int code = self._begin(&new, key, spans, 2, worker)
         if code == OK:
-            old.words = new.words + 2 * n
+            old.words = new.words + 2 * new.form.n_chunks
             if old.fd != ABSENT:
-                code = self.shards.read_index(old.fd, old.size, old.words, &worker.encoded, &worker.work,
-                                              &worker.status)
+                code = self.shards.read_index(&new.form, old.fd, old.size, old.words, &worker.encoded,
+                                              &worker.work, &worker.status)
         if code == OK:
             code = self._carry_over(spans, old, &new, &changed, worker)
         if code == OK and not changed:
@@ -145,7 +145,7 @@ cdef class ShardWritePlan(WritePlan):
         cdef int64_t first[MAX_NDIM]
         cdef int64_t count[MAX_NDIM]
         cdef Extent *extents
-        cdef int64_t limit = self.program.max_encoded(self.chunk_nbytes)
+        cdef int64_t limit = self.program.max_encoded(self.layout.n_bytes)
         cdef int64_t n = 0
         cdef int64_t position
         cdef int inside
@@ -154,10 +154,10 @@ cdef class ShardWritePlan(WritePlan):
                 _mark(new, self.chunk_of(spans, first, count, position, chunk))
         if old.fd == ABSENT:
             return OK
-        if buffer_reserve(&worker.extents, self.shards.n_chunks * <int64_t>sizeof(Extent), &worker.status) != OK:
+        if buffer_reserve(&worker.extents, new.form.n_chunks * <int64_t>sizeof(Extent), &worker.status) != OK:
             return worker.status.code
         extents = <Extent *>worker.extents.data
-        for position in range(self.shards.n_chunks):
+        for position in range(new.form.n_chunks):
             if _is_marked(new, position) or _is_empty(old.words, position):
                 continue
             inside = self._is_inside(spans, position)
@@ -169,7 +169,8 @@ cdef class ShardWritePlan(WritePlan):
                 _mark(new, position)
             else:
                 extents[n].i = position
-                if self.shards.extent_of(old.words, position, old.size, limit, &extents[n], &worker.status) != OK:
+                if self.shards.extent_of(&new.form, old.words, position, old.size, limit, &extents[n],
+                                         &worker.status) != OK:
                     return worker.status.code
                 n += 1
         if not changed[0]:
@@ -184,8 +185,8 @@ cdef class ShardWritePlan(WritePlan):
         cdef int64_t origin
         cdef int inside = 1
         while d >= 0:
-            ratio = self.objects[d].chunk // self.axes[d].chunk
-            origin = object[d].chunk * self.objects[d].chunk + position % ratio * self.axes[d].chunk
+            ratio = object[d].length // self.axes[d].chunk
+            origin = object[d].origin + position % ratio * self.axes[d].chunk
             if origin >= self.old_shape[d]:
                 return 0
             if origin > self.old_shape[d] - self.axes[d].chunk:
@@ -243,7 +244,7 @@ cdef class ShardWritePlan(WritePlan):
         cdef int64_t position
         cdef int d
         cdef bint covered
-        cdef int64_t n = self.shards.n_chunks
+        cdef int64_t n = new.form.n_chunks
         cdef int code = OK
         if self.data != NULL:
             n = self.chunks_of(spans, first, count)
@@ -278,8 +279,8 @@ cdef class ShardWritePlan(WritePlan):
         cdef bint found = old.fd != ABSENT and not _is_empty(old.words, position)
         cdef int code = OK
         if found:
-            code = self.shards.extent_of(old.words, position, old.size, self.program.max_encoded(self.chunk_nbytes),
-                                         &extent, &worker.status)
+            code = self.shards.extent_of(&new.form, old.words, position, old.size,
+                                         self.program.max_encoded(self.layout.n_bytes), &extent, &worker.status)
             if code == OK:
                 code = buffer_reserve(&worker.encoded, extent.n_bytes, &worker.status)
             if code == OK:
@@ -296,30 +297,35 @@ cdef class ShardWritePlan(WritePlan):
         return self._add(new, position, encoded, n, worker)
 
     cdef void _locate(self, const Span *object, int64_t position, Span *chunk) noexcept nogil:
-        """Give `chunk` the coordinates of the chunk at `position` of an object; nothing of it is selected."""
+        """Give `chunk` the place of the chunk at `position` of an object; nothing of it is selected."""
         cdef int d = self.ndim - 1
         cdef int64_t ratio
         while d >= 0:
-            ratio = self.objects[d].chunk // self.axes[d].chunk
-            chunk[d].chunk = object[d].chunk * ratio + position % ratio
+            ratio = object[d].length // self.axes[d].chunk
+            chunk[d].length = self.axes[d].chunk
+            chunk[d].origin = object[d].origin + position % ratio * self.axes[d].chunk
+            chunk[d].chunk = chunk[d].origin // self.axes[d].chunk
             position //= ratio
             d -= 1
 
     # the file
 
-    cdef int _begin(self, NewShard *new, const char *key, int64_t n_entries, Worker *worker) noexcept nogil:
-        """Start a shard without chunks; `n_entries` of an index are reserved and empty."""
+    cdef int _begin(self, NewShard *new, const char *key, const Span *spans, int n_indices,
+                    Worker *worker) noexcept nogil:
+        """Start a shard without chunks; room for so many indices is reserved, and empty."""
+        cdef int64_t n_words = 2 * self.n_chunks_of(spans) * n_indices
         cdef int code
+        self.shards.form_of(self.n_chunks_of(spans), &new.form)
         new.key = key
         new.fd = -1
-        new.size = self.shards.index_nbytes if self.shards.at_start else 0
+        new.size = new.form.n_bytes if self.shards.at_start else 0
         new.n_batch = 0
-        code = buffer_reserve(&worker.index, 2 * n_entries * <int64_t>sizeof(uint64_t), &worker.status)
+        code = buffer_reserve(&worker.index, n_words * <int64_t>sizeof(uint64_t), &worker.status)
         if code == OK:
             code = buffer_reserve(&worker.batch, BATCH_NBYTES, &worker.status)
         if code == OK:
             new.words = <uint64_t *>worker.index.data
-            memset(new.words, 0xff, 2 * n_entries * sizeof(uint64_t))
+            memset(new.words, 0xff, n_words * sizeof(uint64_t))
         return code
 
     cdef int _add(self, NewShard *new, int64_t position, const uint8_t *encoded, int64_t n_bytes,
@@ -368,7 +374,8 @@ cdef class ShardWritePlan(WritePlan):
         if code == OK:
             code = self._flush(new, worker)
         if code == OK:
-            n = self.shards.encode_index(new.words, &worker.encoded, &encoded, &worker.work, &worker.status)
+            n = self.shards.encode_index(&new.form, new.words, &worker.encoded, &encoded, &worker.work,
+                                         &worker.status)
             code = worker.status.code if n < 0 else stage_write(new.fd, encoded, n, 0 if self.shards.at_start else
                                                                 new.size, &worker.status)
         if new.fd < 0:

@@ -5,7 +5,7 @@ from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.fileio cimport Identity
 from zcore.kernel.grid cimport Span
 from zcore.kernel.holds cimport ObjectLocks
-from zcore.kernel.plan cimport Plan, Worker
+from zcore.kernel.plan cimport Layout, Plan, Worker
 
 
 cdef enum:
@@ -35,8 +35,8 @@ cdef class WritePlan(Plan):
     cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil
     cdef int64_t encode_merged(self, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept nogil
-    cdef void _put(self, const Span *spans, char *chunk) noexcept nogil
-    cdef void _reset_outside(self, const Span *spans, char *chunk) noexcept nogil
+    cdef void _put(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil
+    cdef void _reset_outside(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil
     cdef int64_t _encode(self, const uint8_t *chunk, Worker *worker, const uint8_t **encoded) noexcept nogil
     cdef int _lock(self, const char *key, Worker *worker) noexcept nogil
     cdef void _unlock(self, Worker *worker) noexcept nogil

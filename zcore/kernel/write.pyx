@@ -21,7 +21,7 @@ from zcore.kernel.fileio cimport (
 from zcore.kernel.grid cimport Span
 from zcore.kernel.holds cimport ObjectLocks
 from zcore.kernel.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
-from zcore.kernel.plan cimport MAX_KEY, Plan, Worker, poll_worker
+from zcore.kernel.plan cimport MAX_KEY, Layout, Plan, Worker, poll_worker
 from zcore.kernel.status cimport BLOSC_ENCODE, CHUNK_LONG, MISSING, OK, STALE, STREAM_ENCODE, fail
 
 
@@ -114,6 +114,7 @@ cdef class WritePlan(Plan):
         cdef int d
         cdef bint covered = self.data != NULL
         self.spans_of(task, spans)
+        self.begin_chunk(spans, worker)
         self.key_of(spans, key)
         for d in range(self.ndim):
             covered = covered and spans[d].count == spans[d].valid
@@ -153,27 +154,27 @@ cdef class WritePlan(Plan):
         cdef bint whole = self.is_whole(spans)
         cdef Runs runs
         cdef int64_t n
-        if not (whole and self.in_place):
-            if buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status) != OK:
+        if not (whole and worker.layout.in_place):
+            if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
                 return FAILED
-            if whole and self.runs_of(&runs):
-                if not self.keep_filled and runs_are_filled(chunk, &runs, self.chunk_items, self.fill_value):
+            if whole and self.runs_of(spans, &runs):
+                if not self.keep_filled and runs_are_filled(chunk, &runs, worker.layout.n_items, self.fill_value):
                     return FILLED
-                n = self.program.gather(chunk, &runs, self.chunk_nbytes, &worker.encoded, worker.decoded.data,
+                n = self.program.gather(chunk, &runs, worker.layout.n_bytes, &worker.encoded, worker.decoded.data,
                                         &worker.status)
                 if n != NOT_BLOCKWISE:
                     encoded[0] = worker.encoded.data
                     return n
             chunk = worker.decoded.data
             if not whole:
-                fill_bytes(<char *>chunk, self.chunk_items, self.fill_value, self.itemsize)
-            self._put(spans, <char *>chunk)
+                fill_bytes(<char *>chunk, worker.layout.n_items, self.fill_value, self.itemsize)
+            self._put(spans, &worker.layout, <char *>chunk)
         return self._encode(chunk, worker, encoded)
 
     cdef int _merge(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
         """Read an object, change some of its elements, and write it back."""
         cdef int code
-        if buffer_reserve(&worker.decoded, self.chunk_nbytes, &worker.status) != OK:
+        if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
             return worker.status.code
         code = self._lock(key, worker)
         if code != OK:
@@ -208,47 +209,47 @@ cdef class WritePlan(Plan):
         """Change the chunk that was `found`, decoded in the worker's scratch, and encode it as `encode_covered`."""
         cdef char *chunk = <char *>worker.decoded.data
         if found:
-            self._reset_outside(spans, chunk)
+            self._reset_outside(spans, &worker.layout, chunk)
         else:
-            fill_bytes(chunk, self.chunk_items, self.fill_value, self.itemsize)
+            fill_bytes(chunk, worker.layout.n_items, self.fill_value, self.itemsize)
         if self.data != NULL:
-            self._put(spans, chunk)
+            self._put(spans, &worker.layout, chunk)
         return self._encode(<const uint8_t *>chunk, worker, encoded)
 
-    cdef void _put(self, const Span *spans, char *chunk) noexcept nogil:
+    cdef void _put(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil:
         cdef Copy spec
-        self.copy_spec(spans, True, &spec)
+        self.copy_spec(spans, layout, True, &spec)
         copy_simplify(&spec)
-        copy_run(&spec, self.data + self.data_offset(spans), chunk + self.chunk_offset(spans))
+        copy_run(&spec, self.data + self.data_offset(spans), chunk + self.chunk_offset(spans, layout))
 
-    cdef void _reset_outside(self, const Span *spans, char *chunk) noexcept nogil:
+    cdef void _reset_outside(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil:
         """Give the elements of a chunk that lie outside `old_shape` the fill value."""
         cdef Copy spec
         cdef int64_t kept
         cdef int d
         cdef int e
         for d in range(self.ndim):
-            kept = self.old_shape[d] - spans[d].chunk * self.axes[d].chunk
-            kept = max(0, min(kept, self.axes[d].chunk))
-            if kept == self.axes[d].chunk:
+            kept = max(0, min(self.old_shape[d] - spans[d].origin, spans[d].length))
+            if kept == spans[d].length:
                 continue
             spec.ndim = self.ndim
             spec.itemsize = self.itemsize
             spec.swap = 0
             for e in range(self.ndim):
-                spec.shape[e] = self.axes[e].chunk
+                spec.shape[e] = spans[e].length
                 spec.src_strides[e] = 0
-                spec.dst_strides[e] = self.chunk_strides[e]
-            spec.shape[d] = self.axes[d].chunk - kept
+                spec.dst_strides[e] = layout.strides[e]
+            spec.shape[d] = spans[d].length - kept
             copy_simplify(&spec)
-            fill_run(&spec, self.fill_value, chunk + kept * self.chunk_strides[d])
+            fill_run(&spec, self.fill_value, chunk + kept * layout.strides[d])
 
     cdef int64_t _encode(self, const uint8_t *chunk, Worker *worker, const uint8_t **encoded) noexcept nogil:
         """Encode a chunk that lies in order: its size, FILLED or FAILED."""
         cdef int64_t n
-        if not self.keep_filled and is_filled(<const char *>chunk, self.chunk_items, self.fill_value, self.itemsize):
+        if not self.keep_filled and is_filled(<const char *>chunk, worker.layout.n_items, self.fill_value,
+                                              self.itemsize):
             return FILLED
-        n = self.program.encode(chunk, self.chunk_nbytes, &worker.encoded, encoded, self.n_inner_threads,
+        n = self.program.encode(chunk, worker.layout.n_bytes, &worker.encoded, encoded, self.n_inner_threads,
                                 &worker.work, &worker.status)
         return FAILED if n < 0 else n
 

@@ -7,7 +7,11 @@ half the target and the target, and the last chunk of a dimension is hardly smal
 import itertools
 import math
 import re
+from collections.abc import Iterable
 from operator import index as exact_index
+
+from zcore.errors import UnsupportedError
+from zcore.kernel.edges import Edges
 
 TARGET_NBYTES = 2**20  # fits an L2 cache with its encoded form, and is large enough to hide the cost of a file
 
@@ -66,6 +70,8 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None):
     ------
     ValueError, TypeError
         If there are more lengths than dimensions, or one is neither an integer >= 1 nor -1.
+    UnsupportedError
+        If a length is a list of them: few formats have chunks that differ, and `normalize_grid` is for these.
 
     Examples
     --------
@@ -85,8 +91,50 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None):
         raise ValueError(f"chunks: expected at most {len(shape)} lengths, one for each dimension, found {len(asked)}")
     chunk_shape = []
     for length, chunk in itertools.zip_longest(shape, asked):
+        if is_listed(chunk):
+            raise UnsupportedError(f"chunks that differ in length, {chunk!r:.60}", feature="rectilinear chunk grid")
         chunk = -1 if chunk is None else exact_index(chunk)
         if chunk < 1 and chunk != -1:
             raise ValueError(f"chunks: expected integers >= 1, or -1 for the whole dimension, found {chunk}")
         chunk_shape.append(max(length, 1) if chunk == -1 else chunk)
     return tuple(chunk_shape)
+
+
+def is_listed(lengths):
+    """Return whether what a caller says of chunks is a sequence; an array without dimensions is a number."""
+    return isinstance(lengths, Iterable) and not isinstance(lengths, str) and getattr(lengths, "ndim", 1) > 0
+
+
+def normalize_grid(chunks, shape, itemsize, max_nbytes=None):
+    """Return `(chunk_shape, edges)` as `ArrayMetadata` has them, of what `chunks` asks for.
+
+    Parameters
+    ----------
+    chunks, shape, itemsize, max_nbytes
+        As `normalize_chunks` takes them; besides, a dimension may have a list of the lengths of all its chunks, which
+        end where the dimension does. Chunks of one length are a regular grid, however they were listed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `normalize_chunks`; or the listed chunks do not end where their dimension does. One of no elements takes any.
+
+    Examples
+    --------
+    >>> normalize_grid([[2, 3, 5], -1], (10, 4), itemsize=4)
+    ((5, 4), (Edges(((2, 1), (3, 1), (5, 1))), None))
+    """
+    if is_listed(chunks):
+        chunks = list(chunks)
+    if type(chunks) is not list or not any(map(is_listed, chunks)):
+        return normalize_chunks(chunks, shape, itemsize, max_nbytes), None
+    edges = [None] * len(shape)
+    for d, (length, chunk) in enumerate(zip(shape, chunks, strict=False)):
+        if is_listed(chunk):
+            unequal = Edges([(exact_index(edge), 1) for edge in chunk])
+            if length and unequal.total != length:
+                raise ValueError(f"chunks: expected lengths of dimension {d} that sum up to {length}, found "
+                                 f"{unequal.total}")
+            chunks[d] = unequal.longest
+            edges[d] = unequal if unequal.n_runs > 1 else None
+    return normalize_chunks(chunks, shape, itemsize), tuple(edges) if any(edges) else None

@@ -10,6 +10,7 @@ from operator import index as exact_index
 import numpy as np
 
 from zcore.errors import UnsupportedError
+from zcore.model.chunk_grid import check_edges, dimensions_of
 from zcore.model.fill_value import fill_bytes as bytes_of_fill
 from zcore.model.fill_value import fill_scalar
 from zcore.model.value import Value
@@ -86,7 +87,8 @@ class ArrayMetadata(Value):
     Parameters
     ----------
     shape, chunk_shape : tuple of int
-        Elements per dimension, of the array (>= 0) and of each chunk (>= 1; border chunks are stored in full).
+        Elements per dimension, of the array (>= 0) and of each chunk (>= 1; border chunks are stored in full). Where
+        chunks differ in length, of the longest.
     dtype : numpy.dtype
         As stored, byte order included; items have at least one byte. `numpy.dtypes.StringDType` and objects stand for
         items of varying length.
@@ -106,6 +108,9 @@ class ArrayMetadata(Value):
         Members of the document that the format does not define, kept when it is rewritten.
     data_type : object, optional
         How the document spells the type, where a format has several spellings for `dtype` and this one must be kept.
+    edges : tuple of (Edges or None), optional
+        Lengths of the chunks in the dimensions where these differ; they cover the dimension and may reach past it. None
+        where all chunks of the array have one shape.
 
     Raises
     ------
@@ -117,13 +122,15 @@ class ArrayMetadata(Value):
 
     __slots__ = _fields = (
         "shape", "dtype", "chunk_shape", "chunk_keys", "codecs", "fill_value", "fill_bytes", "zarr_format",
-        "attributes", "dimension_names", "extra", "data_type",
+        "attributes", "dimension_names", "extra", "data_type", "edges",
     )
 
     def __init__(self, shape, dtype, chunk_shape, chunk_keys, codecs, fill_value=None, fill_bytes=None, zarr_format=3,
-                 attributes=None, dimension_names=None, extra=None, data_type=None):
+                 attributes=None, dimension_names=None, extra=None, data_type=None, edges=None):
         shape = check_shape(shape)
         chunk_shape = check_chunk_shape(chunk_shape, shape)
+        if edges is not None:
+            edges = check_edges(edges, chunk_shape, shape)
         dtype = np.dtype(dtype)
         itemsize = dtype.itemsize
         if itemsize < 1:
@@ -155,13 +162,14 @@ class ArrayMetadata(Value):
         store(self, "dimension_names", dimension_names)
         store(self, "extra", {} if extra is None else extra)
         store(self, "data_type", data_type)
+        store(self, "edges", edges)
 
     def _compared(self):
         """Return the fields that make equality: the fill value by its bytes, so that NaN equals itself."""
         fill_value = self.fill_value if has_varying_items(self.dtype) else self.fill_value is None
         return (
             self.shape, self.dtype, self.chunk_shape, self.chunk_keys, self.codecs, fill_value, self.fill_bytes,
-            self.zarr_format, self.attributes, self.dimension_names, self.extra, self.data_type,
+            self.zarr_format, self.attributes, self.dimension_names, self.extra, self.data_type, self.edges,
         )
 
     def __eq__(self, other):
@@ -209,16 +217,58 @@ class ArrayMetadata(Value):
     @property
     def grid_shape(self):
         """Number of chunks in each dimension, the overhanging last one included."""
-        return tuple(-(-length // chunk) for length, chunk in zip(self.shape, self.chunk_shape, strict=True))
+        return tuple([-(-length // chunk) if unequal is None else unequal.count(length)
+                      for length, chunk, unequal in dimensions_of(self.shape, self.chunk_shape, self.edges)])
 
     @property
     def n_chunks(self):
         """Number of chunks of the grid, stored or not."""
         return math.prod(self.grid_shape)
 
+    def place_of(self, chunk_coords):
+        """Return the first element and the shape of a chunk of the grid, two tuples of int.
+
+        >>> from zcore.kernel.edges import Edges
+        >>> from zcore.model.chunk_keys import ChunkKeyEncoding
+        >>> array = ArrayMetadata((5, 9), "<i2", (2, 6), ChunkKeyEncoding.v3(), (CodecSpec("bytes"),), fill_value=0,
+        ...                       edges=(None, Edges([(4, 1), (6, 1)])))
+        >>> array.grid_shape, array.place_of((1, 1))
+        ((3, 2), ((2, 4), (2, 6)))
+        """
+        places = [(i * chunk, chunk) if unequal is None else unequal.place(i)
+                  for i, chunk, unequal in dimensions_of(chunk_coords, self.chunk_shape, self.edges)]
+        return tuple([origin for origin, _ in places]), tuple([length for _, length in places])
+
+    def resized(self, shape):
+        """Return the metadata of the array after it has got another shape.
+
+        Chunks stay where they are. Where they differ in length and do not reach to the new end, as many as needed
+        follow that are as long as the last one; what is shortened keeps them.
+        """
+        shape = check_shape(shape)
+        if self.edges is None or len(shape) != len(self.shape):
+            return self.replace(shape=shape)
+        return self.replace(shape=shape, edges=tuple([
+            None if unequal is None else unequal.covering(length)
+            for unequal, length in zip(self.edges, shape, strict=True)]))
+
+    def same_grid(self, other):
+        """Return whether the elements that both arrays have lie in the same chunks."""
+        if len(self.shape) != len(other.shape):
+            return False
+        for (length, chunk, edges), (other_length, other_chunk, other_edges) in zip(
+                dimensions_of(self.shape, self.chunk_shape, self.edges),
+                dimensions_of(other.shape, other.chunk_shape, other.edges), strict=True):
+            if edges is None or other_edges is None:
+                if edges is not other_edges or chunk != other_chunk:
+                    return False
+            elif not edges.agrees(other_edges, min(length, other_length)):
+                return False
+        return True
+
     @property
     def chunk_nbytes(self):
-        """Bytes of one chunk, decoded, in full shape."""
+        """Bytes of one chunk, decoded, in full shape; of one of the longest, where they differ."""
         return math.prod(self.chunk_shape) * self.dtype.itemsize
 
 

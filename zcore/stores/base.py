@@ -98,10 +98,6 @@ class Store(ABC):
                 return i, *found
         return None
 
-    def find_first(self, prefix: str, names: Sequence[str]) -> int:
-        """Return the index of the first of several keys that exists, -1 when none does; see `get_first`."""
-        return next((i for i, name in enumerate(names) if self.exists(prefix + check_key(name, self.key_flavour))), -1)
-
     def identity(self, key: str) -> Identity | None:
         """Return the identity that `key` has now: (device, inode, size, mtime_ns, ctime_ns).
 
@@ -129,6 +125,10 @@ class Store(ABC):
     def exists(self, key: str) -> bool:
         """Return whether `key` has a value."""
         return self.getsize(key) is not None
+
+    def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
+        """Return those of `names` that are keys with a value when `prefix` stands before them; see `get_first`."""
+        return [name for name in names if self.exists(prefix + check_key(name, self.key_flavour))]
 
     def getsize(self, key: str) -> int | None:
         """Return the size of the value in bytes, or None when there is none."""

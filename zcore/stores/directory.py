@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
-from zcore.kernel.documents import find_first, read_first
+from zcore.kernel.documents import existing, read_first
 from zcore.kernel.holds import ObjectLocks, locks_of
 from zcore.options import as_bool
 from zcore.stores import atomic, listing, spelling, tree
@@ -163,15 +163,6 @@ class DirectoryStore(Store):
                 return super().get_first(prefix, names, limit)
         return found
 
-    def find_first(self, prefix: str, names: Sequence[str]) -> int:
-        if self.confined or self._ignores_case is not False:
-            return super().find_first(prefix, names)
-        directory, file_names = self._directory_of(prefix), _file_names(tuple(names), self.key_flavour)
-        try:
-            return find_first(os.fsencode(directory), file_names)
-        except OSError as exc:
-            raise self._fault(exc, "read", prefix + os.path.relpath(exc.filename, directory)) from exc
-
     def _check_absent(self, key):
         try:
             check_absent(self._file_of(key))
@@ -188,6 +179,15 @@ class DirectoryStore(Store):
 
     def exists(self, key: str) -> bool:
         return self._stat(key) is not None
+
+    def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
+        if self.confined or self._ignores_case is not False:
+            return super().existing(prefix, names)
+        directory, file_names = self._directory_of(prefix), _file_names(tuple(names), self.key_flavour)
+        try:
+            return [names[i] for i in existing(os.fsencode(directory), file_names)]
+        except OSError as exc:
+            raise self._fault(exc, "read", prefix + os.path.relpath(exc.filename, directory)) from exc
 
     def getsize(self, key: str) -> int | None:
         status = self._stat(key)

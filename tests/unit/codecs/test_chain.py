@@ -16,6 +16,7 @@ CRC = CodecSpec("crc32c")
 @pytest.mark.parametrize("specs", [(BYTES,), (BYTES, BLOSC), (BYTES, CRC), (BYTES, BLOSC, CRC), (BYTES, CRC, CRC)])
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 5), (1, 2, 3, 4)])
 def test_kernel_and_python_agree(specs, shape):
+    """V3-BYTES-02, D3-CON-12, D3-COD-04"""
     chunk = (np.arange(np.prod(shape, dtype=int), dtype="<i2") // 3).reshape(shape)
     chain = CodecChain(specs, chunk.dtype, shape)
     by_python, by_kernel = bytes(chain.encode(chunk)), chain.program.encode_bytes(chunk.tobytes())
@@ -32,6 +33,7 @@ def test_kernel_and_python_agree(specs, shape):
     "layout", [np.asfortranarray, lambda a: a[::-1, ::-1].copy()[::-1, ::-1], lambda a: np.repeat(a, 2, 1)[:, ::2]]
 )
 def test_chunks_of_any_layout_are_encoded_in_c_order(layout):
+    """V3-BYTES-02, D3-COD-03"""
     chunk = np.arange(12, dtype="<i2").reshape(3, 4)
     chain = CodecChain((BYTES,), chunk.dtype, chunk.shape)
     assert chain.encode(layout(chunk)) == chunk.tobytes()
@@ -46,6 +48,7 @@ def test_big_endian_stays_big_endian():
 
 @pytest.mark.parametrize("n", [0, 1, 11, 13, 1000])
 def test_a_chunk_of_another_size(n):
+    """V3-COD-03, V3-COD-04"""
     chain = CodecChain((BYTES,), np.dtype("<i2"), (2, 3))
     with pytest.raises(CodecError) as caught:
         chain.decode(bytes(n))
@@ -74,7 +77,7 @@ def test_unknown_codec():
     ("bytes", "zstd", "bytes"), ("crc32c", "bytes"), ("transpose",),
 ])
 def test_kinds_that_do_not_follow_each_other(names):
-    """V3-COD-01"""
+    """D3-COD-02, V3-COD-01"""
     specs = [CodecSpec(name, {"order": [0]} if name == "transpose" else {}) for name in names]
     with pytest.raises(MetadataError, match="expected codecs from array to array, one from array to bytes") as caught:
         CodecChain(specs, np.dtype("i2"), (3,))

@@ -9,17 +9,20 @@ from zcore.model.metadata import CodecSpec
 
 
 def test_value_is_little_endian_at_the_end():
+    """V3-CRC-01"""
     assert Crc32cCodec().encode(b"123456789") == b"123456789" + 0xE3069283.to_bytes(4, "little")
 
 
 @pytest.mark.parametrize("n", range(4))
 def test_too_short(n):
+    """V3-CRC-01"""
     with pytest.raises(CodecError) as caught:
         Crc32cCodec().decode(bytes(n), 0)
     assert (caught.value.expected, caught.value.found, caught.value.offset) == (4, n, 0)
 
 
 def test_every_flipped_bit_is_found_wherever_the_checksum_stands():
+    """V3-CRC-01, V3-CRC-02, D3-COD-04"""
     chunk = np.arange(64, dtype="<u4").reshape(8, 8) // 3
     blosc = CodecSpec("blosc", {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0})
     for codecs in ((CodecSpec("crc32c"),), (blosc, CodecSpec("crc32c")), (CodecSpec("crc32c"), CodecSpec("crc32c"))):
@@ -38,5 +41,6 @@ def test_every_flipped_bit_is_found_wherever_the_checksum_stands():
 
 
 def test_no_configuration():
+    """V3-CRC-01"""
     with pytest.raises(TypeError):
         Crc32cCodec.from_configuration({"level": 1})

@@ -54,6 +54,7 @@ def test_what_is_left_open_is_chosen_by_the_item_size(given, itemsize, typesize,
     ],
 )
 def test_parameters_out_of_range(keywords):
+    """V3-BLOSC-01"""
     with pytest.raises(ValueError, match=next(iter(keywords))):
         BloscCodec(**keywords)
 
@@ -81,7 +82,7 @@ def test_foreign_item_sizes(strict):
 
 
 def test_the_chunk_names_its_compressor():
-    """ZM-CHK-08"""
+    """V3-BLOSC-02, ZM-CHK-08"""
     reader = BloscCodec(cname="lz4", typesize=4, shuffle=1)
     for cname in ("blosclz", "lz4hc", "zlib", "zstd"):
         encoded = BloscCodec(cname=cname, typesize=4, shuffle=2).encode(content(1000))

@@ -34,6 +34,7 @@ class CodecConformance:
 
     @pytest.mark.parametrize("n", SIZES)
     def test_decode_is_the_inverse_of_encode(self, n):
+        """D3-CON-12, D3-COD-02"""
         codec = self.make()
         for buffer in (content(n), bytearray(content(n)), memoryview(content(n))):
             encoded = codec.encode(buffer)

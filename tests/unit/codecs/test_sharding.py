@@ -166,7 +166,7 @@ GZIP = {"name": "gzip", "configuration": {"level": 1}}
                                     [TRANSPOSE, BIG, BLOSC, CRC]])
 @pytest.mark.parametrize("index_codecs", [[LITTLE, CRC], [BIG, {"name": "numcodecs.adler32"}, CRC]])
 def test_any_chain_of_the_chunks(sharded, tmp_path, codecs, index_codecs):
-    """V3-SHARD-03, -04: what has a C form alone has one in a shard."""
+    """V3-SHARD-03, V3-SHARD-04: what has a C form alone has one in a shard."""
     array = sharded.create(tmp_path, (9, 12), ">u2" if BIG in codecs else "<u2", (4, 8), (2, 4), codecs=codecs,
                            index_codecs=index_codecs, fill_value=258)
     assert type(array._binding.chain.program) is ShardProgram

@@ -161,6 +161,7 @@ def test_without_strict(store):
 
 @pytest.mark.parametrize("damage", ["longer", "shorter", "empty", "endless", "junk"])
 def test_damaged_streams(damage):
+    """BL-BLK-07"""
     stream = bytes(cramjam.snappy.compress_raw(bytes(1000)))
     streams = {
         "longer": b"\xe9\x07" + stream[2:],

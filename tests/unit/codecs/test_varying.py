@@ -144,6 +144,20 @@ def test_damaged_text(damaged, dtype):
     assert caught.value.codec == "vlen-utf8" and caught.value.offset is not None
 
 
+@pytest.mark.parametrize("name", ["vlen-bytes", "numcodecs.vlen-array"])
+@pytest.mark.parametrize("damaged", [
+    *[ENCODED[:n] for n in range(len(ENCODED))], ENCODED + b"\0", b"\3" + ENCODED[1:], b"\1" + ENCODED[1:],
+    ENCODED[:4] + b"\xff\xff\xff\xff" + ENCODED[8:], ENCODED[:4] + b"\2" + ENCODED[5:],
+], ids=lambda raw: raw.hex() or "empty")
+def test_damaged_bytes_and_arrays(name, damaged):
+    """V3-XC-02, V2-OBJ-05, V2-OBJ-07: the same, but that any bytes are an item."""
+    chain = chain_of(name, OBJECT, (2,), {"dtype": "|u1"} if name == "numcodecs.vlen-array" else None)
+    assert [bytes(item) for item in chain.decode(ENCODED[:-1] + b"\xff")] == [b"a", b"b\xc3\xff"]
+    with pytest.raises(CodecError) as caught:
+        chain.decode(damaged)
+    assert caught.value.codec == name and caught.value.offset is not None
+
+
 def test_a_huge_chunk_of_nothing():
     """As many items as metadata want, and none there: no memory is taken for them."""
     chain = chain_of("vlen-bytes", OBJECT, (2**32 - 1,))

@@ -17,6 +17,8 @@ ARRAY = {
                {"name": "gzip", "configuration": {"level": 1}}],
     "attributes": {"foo": 42, "bar": [1.5, None, "é"]}, "dimension_names": ["rows", "columns", None],
 }
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+BLOSC = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 8, "blocksize": 0}
 GROUP = {"zarr_format": 3, "node_type": "group", "attributes": {"spam": "ham"}}
 MANDATORY = (
     "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs",
@@ -139,10 +141,20 @@ def test_names_of_dimensions_may_repeat_and_be_empty():
     ("codecs", [{"name": "sharding_indexed", "configuration": {"codecs": 1}}]),
     ("codecs", [{"name": "sharding_indexed", "configuration": {"codecs": []}}]),
     ("codecs", [{"name": "sharding_indexed", "configuration": {"codecs": ["bytes"]}}]),
+    # V3-TRANS-01, V3-GZIP-01, V3-ZSTD-01, V3-BLOSC-01
+    *[("codecs", [LITTLE, {"name": name, "configuration": configuration}]) for name, configuration in (
+        ("gzip", {}), ("zstd", {"checksum": True}), ("blosc", {}), ("blosc", BLOSC | {"shuffle": 1}),
+        ("blosc", BLOSC | {"shuffle": "bits"}), ("blosc", BLOSC | {"shuffle": None}),
+        *[("blosc", {name: value for name, value in BLOSC.items() if name != missing}) for missing in BLOSC],
+    )],
+    ("codecs", ["transpose", LITTLE]),
+    ("codecs", [{"name": "sharding_indexed", "configuration": {"codecs": [LITTLE, "zstd"]}}]),
 ])
 def test_broken_rule_names_the_member(member, value):
-    """V3-META-01, V3-META-02, V3-META-03, V3-META-04, V3-META-05, V3-META-06, V3-META-08, V3-META-20, V3-META-21,
-    V3-META-22, V3-DOC-06, V3-EXT-01, V3-EXT-05, V3-BYTES-01"""
+    """D3-META-02, V3-META-01, V3-META-02, V3-META-03, V3-META-04, V3-META-05, V3-META-06, V3-META-08, V3-META-20,
+    V3-META-21, V3-META-22, V3-DOC-06, V3-EXT-01, V3-EXT-05, V3-BYTES-01, V3-TRANS-01, V3-GZIP-01, V3-ZSTD-01,
+    V3-BLOSC-01
+    """
     with pytest.raises(MetadataError) as caught:
         parse(**{member: value})
     named = "chunk_grid" if member == "shape" and value == [1, 1] else member
@@ -168,7 +180,9 @@ def test_broken_rule_names_the_member(member, value):
     ({"data_type": {"extension": "https://x", "type": "<M8[ns]", "fallback": None}}, "drafts of Zarr v3"),
 ])
 def test_what_zcore_lacks_is_named(changes, feature):
-    """V3-META-21, V3-META-24, V3-GRP-02, V3-EXT-02, V3-EXT-03, V3-EXT-08, V3-DT-06, V3-VER-03, D3-META-03, D3-DT-03"""
+    """D3-DT-02, D3-META-02, V3-META-21, V3-META-24, V3-GRP-02, V3-EXT-02, V3-EXT-03, V3-EXT-08, V3-DT-06, V3-VER-03,
+    D3-META-03, D3-DT-03
+    """
     with pytest.raises(UnsupportedError) as caught:
         parse(**changes)
     assert caught.value.feature == feature and str(caught.value).startswith("x/zarr.json: ")
@@ -213,17 +227,29 @@ def test_short_hand_names_are_read_and_objects_written():
     assert written["chunk_key_encoding"] == {"name": "default", "configuration": {"separator": "/"}}
 
 
+def test_codecs_of_numcodecs_have_their_own_parameters():
+    """V3-XC-12: `numcodecs.blosc` names its shuffle by a number, and nothing has to be there."""
+    for name, configuration in (("blosc", {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}), ("zstd", {}),
+                                ("gzip", {})):
+        with pytest.raises(MetadataError):
+            parse(codecs=[LITTLE, {"name": name, "configuration": configuration}])
+        array = parse(codecs=[LITTLE, {"name": f"numcodecs.{name}", "configuration": configuration}])
+        assert array.codecs[1] == CodecSpec(f"numcodecs.{name}", configuration)
+        written = json.loads(zarr_v3.render_array(array))["codecs"][1]
+        assert written["name"] == f"numcodecs.{name}" and written.get("configuration", {}) == configuration
+
+
 def test_names_in_a_shard_are_brought_to_one_form():
     """V3-SHARD-03, V3-SHARD-04, V3-EXT-01"""
     codecs = [{"name": "sharding_indexed", "configuration": {
-        "chunk_shape": [5, 20, 400], "codecs": ["transpose", {"name": "endian", "configuration": {"endian": "big"}}],
+        "chunk_shape": [5, 20, 400], "codecs": ["bitround", {"name": "endian", "configuration": {"endian": "big"}}],
         "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, "crc32c"],
     }}]
     array = parse(codecs=codecs)
     assert array.dtype == np.dtype(">f8") and array.fill_bytes == b"\x7f\xf8" + b"\0" * 6
     assert array.codecs[0].configuration == {
         "chunk_shape": [5, 20, 400],
-        "codecs": [{"name": "transpose"}, {"name": "bytes", "configuration": {"endian": "big"}}],
+        "codecs": [{"name": "bitround"}, {"name": "bytes", "configuration": {"endian": "big"}}],
         "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
     }
 
@@ -259,7 +285,7 @@ def test_transpose_of_drafts_is_read(order, axes):
 
 
 def test_members_are_written_as_json_alone():
-    """V3-DOC-03, V3-DOC-05, V3-META-23"""
+    """V3-VER-02, V3-DOC-03, V3-DOC-05, V3-META-23"""
     raw = zarr_v3.render_array(parse())
     assert raw.isascii()
     assert raw.startswith(b'{\n  "zarr_format": 3,\n  "node_type": "array",\n  "shape": [10, 200, 3000],\n')

@@ -17,15 +17,15 @@ def rectilinear(*chunk_shapes, **configuration):
 
 def test_regular_grid():
     """V3-GRID-01, V3-GRID-02"""
-    assert parse_grid(regular([5, 20]), (10, 200)) == (5, 20)
-    assert parse_grid(regular([]), ()) == ()
+    assert parse_grid(regular([5, 20]), (10, 200)) == ((5, 20), None)
+    assert parse_grid(regular([]), ()) == ((), None)
     assert render_grid((5, 20)) == regular([5, 20])
 
 
 def test_length_of_zero_counts_as_one_where_there_are_no_elements():
     """V3-GRID-01"""
-    assert parse_grid(regular([0, 3]), (0, 5)) == (1, 3)
-    assert parse_grid(regular([0]), (5,)) == (0,)  # refused by the model
+    assert parse_grid(regular([0, 3]), (0, 5)) == ((1, 3), None)
+    assert parse_grid(regular([0]), (5,)) == ((0,), None)  # refused by the model
 
 
 @pytest.mark.parametrize("grid", [
@@ -44,16 +44,29 @@ def test_regular_grid_that_is_none(grid):
 ])
 def test_rectilinear_grid_of_equal_chunks_is_regular(edges, length):
     """V3-RGRID-01, V3-RGRID-02, V3-RGRID-03: a run is never spelled out."""
-    assert parse_grid(rectilinear(edges), (length,)) == (4,)
+    assert parse_grid(rectilinear(edges), (length,)) == ((4,), None)
+
+
+@pytest.mark.parametrize(("edges", "length", "runs", "rendered"), [
+    ([[1, 3], 3], 6, ((1, 3), (3, 1)), [[1, 3], 3]), ([4, 4, 2], 10, ((4, 2), (2, 1)), [[4, 2], 2]),
+    ([1, [2, 1], 3], 6, ((1, 1), (2, 1), (3, 1)), [1, 2, 3]), ([1, [1, 2], 2], 0, ((1, 3), (2, 1)), [[1, 3], 2]),
+    ([1, [2, 2**61]], 2**62, ((1, 1), (2, 2**61)), [1, [2, 2**61]]), ([5, 4, 9, 9], 6, ((5, 1), (4, 1), (9, 2)),
+                                                                       [5, 4, [9, 2]]),
+])
+def test_rectilinear_grid(edges, length, runs, rendered):
+    """V3-RGRID-01, V3-RGRID-02, V3-RGRID-03: chunks beyond the end are kept, and a run is never spelled out."""
+    chunk_shape, (first, second) = parse_grid(rectilinear(edges, 7), (length, 10))
+    assert chunk_shape == (max(edge for edge, _ in runs), 7) and first.runs == runs and second is None
+    assert render_grid(chunk_shape, (first, second)) == rectilinear(rendered, 7)
+    assert parse_grid(rectilinear(rendered, 7), (length, 10)) == (chunk_shape, (first, second))
 
 
 @pytest.mark.parametrize(("grid", "feature"), [
-    (rectilinear([[1, 3], 3]), "chunk grid rectilinear"), (rectilinear([4, 4, 2]), "chunk grid rectilinear"),
     (rectilinear(4, kind="external"), "chunk grid rectilinear"),
     ({"name": "rectangular", "configuration": {"chunk_shape": [[4, 2]]}}, "chunk grid rectangular"),
-    ("Regular", "chunk grid Regular"),
+    (rectilinear([1, 2], 5, kind="file"), "chunk grid rectilinear"), ("Regular", "chunk grid Regular"),
 ])
-def test_grid_of_unequal_chunks_is_named(grid, feature):
+def test_grid_that_is_not_known_is_named(grid, feature):
     """V3-RGRID-01, V3-RGRID-06, V3-EXT-08"""
     with pytest.raises(UnsupportedError) as caught:
         parse_grid(grid, (6,))
@@ -64,6 +77,8 @@ def test_grid_of_unequal_chunks_is_named(grid, feature):
     rectilinear(), rectilinear(4, 4), rectilinear([]), rectilinear([4]), rectilinear([4, 4]), rectilinear([[4, 2]]),
     rectilinear(0), rectilinear([0, 10]), rectilinear([[4, 0], 10]), rectilinear([[4], 10]), rectilinear([[4, 2, 3]]),
     rectilinear([[[4, 2], 3]]), rectilinear("4"), rectilinear([4.0, 10]), rectilinear([True, 10]), rectilinear(None),
+    rectilinear([1, 2, 3]), rectilinear([[1, 2], [3, 2]]), rectilinear([3, [4, 2**62]]), rectilinear([20, 2**63 - 10]),
+    rectilinear([3, [1, 2**63 - 1]]), rectilinear([-1, 12]), rectilinear([12, [1, -1]]), rectilinear([2**70, 1]),
     rectilinear(["44"]), rectilinear([{"a": 1, "b": 2}]), rectilinear(2**63), rectilinear(4, more=1),
     {"name": "rectilinear", "configuration": {"kind": "inline"}}, {"name": "rectilinear"},
     {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": 4}},

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zcore.blosc import decompress
 from zcore.errors import CodecError, UnsupportedError
 from zcore.kernel import blosc_header
 
@@ -70,6 +71,7 @@ def test_docstrings_hold():
 @pytest.mark.parametrize("cname", COMPRESSORS)
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 def test_real_chunks_pass_and_are_described(cname, shuffle):
+    """BL-BLK-01, BL-HDR-11"""
     for typesize, n_items, clevel in itertools.product(
             (1, 2, 3, 4, 7, 8, 16, 17, 255), (0, 1, 7, 8, 100, 1000, 33_333), (0, 1, 9)):
         n_items = min(n_items, 70_000 // typesize)
@@ -98,7 +100,9 @@ def test_item_sizes_above_255_are_stored_as_one():
 
 
 def test_blocks_are_split_by_the_rule(split):
-    """One stream per byte of an item for full blocks, unless the flag, the item or the block size say otherwise."""
+    """BL-BLK-03, BL-BLK-06, BL-ENC-03: One stream per byte of an item for full blocks, unless the flag, the item or
+    the block size say otherwise.
+    """
     info = blosc_header.parse(split)
     assert info.is_split
     assert not blosc_header.parse(edited(split, 2, bytes([info.flags | 0x10]))).is_split
@@ -134,6 +138,7 @@ def test_info_compares_by_value(split):
 
 @pytest.mark.parametrize("length", range(16))
 def test_fewer_bytes_than_a_header(split, length):
+    """BL-HDR-01"""
     refused(split[:length], "its header alone needs 16", length, 16)
     with pytest.raises(CodecError, match="its header alone needs 16"):
         blosc_header.parse(split[:length])
@@ -141,65 +146,78 @@ def test_fewer_bytes_than_a_header(split, length):
 
 @pytest.mark.parametrize("version", [0, 1, 6, 130, 255])
 def test_version(split, version):
+    """BL-HDR-01"""
     assert refused(edited(split, 0, bytes([version])), "format version", version, 2).offset == 0
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
 def test_blosc2_by_its_version(split, version):
+    """BL-HDR-01"""
     with pytest.raises(UnsupportedError, match="Blosc 2") as caught:
         blosc_header.validate(edited(split, 0, bytes([version])))
     assert caught.value.feature == "blosc2"
 
 
 def test_blosc2_by_both_shuffle_flags(split):
+    """BL-HDR-03"""
     with pytest.raises(UnsupportedError, match="Blosc 2"):
         blosc_header.validate(edited(split, 2, bytes([split[2] | 5])))
 
 
 def test_reserved_flag(split):
+    """BL-HDR-02"""
     refused(edited(split, 2, bytes([split[2] | 8])), "reserved flag")
 
 
 @pytest.mark.parametrize("change", [-1, 1, 8])
 def test_stored_size_is_exactly_the_length(split, change):
+    """BL-HDR-04"""
     n = len(split)
     refused(edited(split, 12, n + change), f"{n + change} bytes stored", n + change, n)
     refused(split[:change] if change < 0 else split + b"x" * change, f"{n} bytes stored", n, n + change)
 
 
 def test_stored_size_of_more_than_31_bits(split):
+    """BL-HDR-04"""
     refused(edited(split, 12, -1), "4294967295 bytes stored")
 
 
 @pytest.mark.parametrize("nbytes", [2**31 - 16, 2**31 - 1, -1, -2**31])
 def test_decoded_size_limit(split, nbytes):
+    """BL-HDR-05"""
     refused(edited(split, 4, nbytes), "bytes decoded", nbytes % 2**32, 2**31 - 17)
 
 
 @pytest.mark.parametrize("change", [-1, 1, 65536])
 def test_decoded_size_is_the_one_demanded(split, change):
+    """BL-HDR-05"""
     n = blosc_header.parse(split).nbytes
     refused(edited(split, 4, n + change), "bytes decoded, chunk needs", n + change, n, expected_nbytes=n)
     refused(split, "bytes decoded, chunk needs", n, 0, expected_nbytes=0)
 
 
 def test_item_size_of_zero(split):
+    """BL-HDR-07"""
     refused(edited(split, 3, b"\0"), "item size 0")
 
 
 @pytest.mark.parametrize("typesize", [2, 3, 5, 8, 255])
 def test_item_size_is_that_of_the_array_or_one(split, typesize):
+    """BL-HDR-07"""
     refused(edited(split, 3, bytes([typesize])), "expected 4 or 1", typesize, 4, itemsize=4)
 
 
 def test_block_size(stored):
+    """BL-HDR-08"""
     for size in (0, 101, -1, 2**31 - 1):
         refused(edited(stored, 8, size), "block size", size % 2**32, 100)
     assert blosc_header.validate(edited(stored, 8, 100)).blocksize == 100
 
 
 def test_block_size_limit_of_the_decoder():
-    """Blocks of 715827542 bytes are the largest that c-blosc takes; such chunks need no such memory to be judged."""
+    """BL-HDR-08: Blocks of 715827542 bytes are the largest that c-blosc takes; such chunks need no such memory to be
+    judged.
+    """
     header = struct.pack("<4B3I", 2, 1, 0x30, 4, 2**31 - 17, 715_827_543, 16 + 4 * 3)
     refused(header + bytes(12), "block size", 715_827_543, 715_827_542)
     refused(edited(header + bytes(12), 8, 715_827_542), "block table ends")
@@ -207,20 +225,24 @@ def test_block_size_limit_of_the_decoder():
 
 @pytest.mark.parametrize("code", [5, 6, 7])
 def test_undefined_compressor(split, stored, code):
+    """BL-HDR-09"""
     for chunk in (split, stored):
         refused(edited(chunk, 2, bytes([chunk[2] & 0x1f | code << 5])), "undefined compressor", code, 4)
 
 
 def test_snappy_is_left_to_the_decoder(split):
+    """BL-HDR-09"""
     assert blosc_header.validate(edited(split, 2, bytes([split[2] & 0x1f | 2 << 5]))).compressor == "snappy"
 
 
 @pytest.mark.parametrize("versionlz", [0, 2, 255])
 def test_version_of_the_inner_format(split, versionlz):
+    """BL-HDR-10"""
     refused(edited(split, 1, bytes([versionlz])), "compressor format version", versionlz, 1)
 
 
 def test_size_of_a_chunk_stored_as_is(stored, split):
+    """BL-MCP-01"""
     assert blosc_header.validate(stored).memcpyed
     refused(edited(edited(stored, 8, 50), 4, 99), "stored as is", 116, 115)
     refused(edited(edited(stored, 12, 117), 4, 100) + b"x", "stored as is", 117, 116)
@@ -229,11 +251,13 @@ def test_size_of_a_chunk_stored_as_is(stored, split):
 
 @pytest.mark.parametrize("flags", [0x22, 0x23, 0x26, 0x33])
 def test_shuffle_flags_of_a_chunk_stored_as_is_mean_nothing(stored, flags):
+    """BL-MCP-02"""
     assert blosc_header.validate(edited(stored, 2, bytes([flags]))).memcpyed
 
 
 @pytest.mark.parametrize("blocksize", [0, 1, 4096, -1])
 def test_chunk_of_nothing(blocksize):
+    """BL-HDR-06"""
     chunk = edited(blosc.compress(b"", typesize=4), 8, blocksize)
     info = blosc_header.validate(chunk, expected_nbytes=0, itemsize=4)
     assert (info.nbytes, info.cbytes, info.n_blocks) == (0, 16, 0)
@@ -241,6 +265,7 @@ def test_chunk_of_nothing(blocksize):
 
 
 def test_block_table_that_does_not_fit(split):
+    """BL-BLK-02"""
     refused(edited(split, 8, 1), "block table ends")
     header = struct.pack("<4B3I", 2, 1, 0x30, 4, 2**31 - 17, 1, 19)
     refused(header + bytes(3), "block table ends", 19, 16 + 4 * (2**31 - 17))
@@ -248,13 +273,31 @@ def test_block_table_that_does_not_fit(split):
 
 @pytest.mark.parametrize("block", [0, 5, 8])
 def test_block_start(split, block):
+    """BL-BLK-03, BL-BLK-04"""
     end, n = 16 + 4 * 9, len(split)
     for start in (-1, 0, 15, end - 1, n - 3, n, n + 1, 2**31 - 1, -2**31):
         error = refused(edited(split, 16 + 4 * block, start), "block starts", start, n - 4)
         assert error.offset == 16 + 4 * block
 
 
+def test_blocks_that_share_their_bytes_do_no_harm(split):
+    """BL-BLK-10"""
+    starts, n = list(table(split)), blosc_header.parse(split).blocksize
+    content = decompress(split)
+    for shift in (0, 1, 4, 1000):
+        starts[5] = starts[0] + shift
+        chunk = edited(split, 16, struct.pack("<9i", *starts))
+        try:
+            found = decompress(chunk)
+        except CodecError:
+            assert shift
+            continue
+        assert found[:5 * n] == content[:5 * n] and found[6 * n:] == content[6 * n:]
+        assert shift or found[5 * n:6 * n] == content[:n]
+
+
 def test_blocks_in_any_order_pass(split):
+    """BL-BLK-04"""
     starts = list(table(split))
     starts[0], starts[5] = starts[5], starts[0]
     assert blosc_header.validate(edited(split, 16, struct.pack("<9i", *starts)))
@@ -262,6 +305,7 @@ def test_blocks_in_any_order_pass(split):
 
 @pytest.mark.parametrize("block", [0, 5, 8])
 def test_stream_size(split, block):
+    """BL-BLK-05, BL-BLK-08"""
     start, n = table(split)[block], len(split)
     for size in (0, -1, -2**31, 2**31 - 1, n, n - start - 3):
         error = refused(edited(split, start, size), "blosc stream")
@@ -269,6 +313,7 @@ def test_stream_size(split, block):
 
 
 def test_size_of_a_later_stream(split):
+    """BL-BLK-05, BL-BLK-08"""
     start = table(split)[3]
     for _ in range(3):
         start += 4 + struct.unpack_from("<i", split, start)[0]
@@ -276,7 +321,7 @@ def test_size_of_a_later_stream(split):
 
 
 def test_stream_whose_size_lies_past_the_end(split):
-    """The streams before fill the chunk to its last three bytes."""
+    """BL-BLK-08: The streams before fill the chunk to its last three bytes."""
     start, n = table(split)[0], len(split)
     for left in range(4):
         refused(edited(split, start, n - start - 4 - left), "blosc stream")
@@ -288,6 +333,7 @@ def test_split_blocks_hold_whole_items(split):
 
 
 def test_every_truncation_is_refused(split):
+    """BL-TST-01"""
     for length in itertools.chain(range(65), range(65, len(split), 997)):
         with pytest.raises(CodecError):
             blosc_header.validate(split[:length])
@@ -298,7 +344,7 @@ def test_every_truncation_is_refused(split):
 
 
 def test_flips_that_contradict_the_header_are_refused(split):
-    """Of the header's bits only those of the compressor, the shuffles and the splitting may go unseen."""
+    """BL-TST-01: Of the header's bits only those of the compressor, the shuffles and the splitting may go unseen."""
     info = blosc_header.parse(split)
     unseen = []
     for bit in range(16 * 8):
@@ -315,6 +361,7 @@ def test_flips_that_contradict_the_header_are_refused(split):
 
 @given(st.binary(max_size=200), st.integers(0, 2**31), st.integers(1, 400))
 def test_any_bytes_pass_or_are_refused(data, expected_nbytes, itemsize):
+    """BL-TST-01"""
     for chunk in (data, b"\2\1" + data, struct.pack("<4B3I", 2, 1, 0x21, 4, 64, 64, 16 + len(data)) + data):
         for demands in ({}, {"expected_nbytes": expected_nbytes, "itemsize": itemsize}):
             try:
@@ -326,6 +373,7 @@ def test_any_bytes_pass_or_are_refused(data, expected_nbytes, itemsize):
 
 @given(st.data())
 def test_edits_of_a_chunk_end_in_an_error_or_in_sizes_that_fit(split, data):
+    """BL-TST-01"""
     chunk = bytearray(split)
     for _ in range(data.draw(st.integers(1, 4))):
         chunk[data.draw(st.integers(0, len(chunk) - 1))] = data.draw(st.integers(0, 255))

@@ -37,6 +37,7 @@ def test_docstrings_hold():
                    "02000000 00000000"), 0xD9963A56),
 ])
 def test_published_values(function, data, expected):
+    """V3-CRC-01"""
     assert function(data) == expected
 
 

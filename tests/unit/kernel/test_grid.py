@@ -30,6 +30,7 @@ def test_docstrings_hold():
     ((LARGE,), (1,), (LARGE,)),
 ])
 def test_grid_shape(shape, chunk_shape, expected):
+    """V3-GRID-02, D3-GRID-05, D3-GRID-06"""
     assert grid.grid_shape(shape, chunk_shape) == expected
     assert grid.n_chunks(shape, chunk_shape) == math.prod(expected)
 
@@ -39,6 +40,7 @@ def test_the_number_of_chunks_may_exceed_64_bits():
 
 
 def test_origin_and_location_of_the_worked_example():
+    """V3-GRID-03, D3-GRID-04, D3-GRID-07"""
     assert grid.locate((7, 150, 900), (5, 20, 400)) == ((1, 7, 2), (2, 10, 100))
     assert grid.chunk_origin((1, 7, 2), (5, 20, 400)) == (5, 140, 800)
     assert grid.chunk_origin((0, 0, 0), (5, 20, 400)) == (0, 0, 0)
@@ -47,6 +49,7 @@ def test_origin_and_location_of_the_worked_example():
 
 
 def test_every_element_lies_in_exactly_one_chunk():
+    """V3-GRID-03, D3-GRID-01"""
     shape, chunk_shape = (5, 7), (2, 3)
     seen = set()
     for index in np.ndindex(*shape):
@@ -75,6 +78,7 @@ def test_every_element_lies_in_exactly_one_chunk():
     lambda: grid.project((3,), (1,), (0, 0), (1,), (1,)),
 ])
 def test_wrong_shapes_are_refused(call):
+    """D3-GRID-02, D3-GRID-08"""
     with pytest.raises(ValueError):
         call()
 
@@ -84,6 +88,7 @@ def test_wrong_shapes_are_refused(call):
     lambda: grid.chunk_origin((0, -1), (1, 1)),
 ])
 def test_negative_coordinates_are_refused(call):
+    """D3-GRID-03"""
     with pytest.raises(SelectionError, match="dimension 1 is negative") as caught:
         call()
     assert caught.value.dimension == 1
@@ -127,6 +132,7 @@ def test_a_huge_selection_is_not_expanded():
 
 
 def test_no_dimensions_are_one_chunk():
+    """D3-GRID-09"""
     assert list(grid.project((), (), (), (), ())) == [((), (), ())]
 
 
@@ -136,6 +142,7 @@ def test_nothing_selected_touches_nothing():
 
 
 def test_all_small_selections_agree_with_numpy():
+    """D3-GRID-10"""
     for length, chunk in itertools.product(range(1, 7), range(1, 8)):
         data = np.arange(length)
         for start, stop, step in itertools.product(range(length), range(-1, length + 1), (1, 2, 3, 4, 7)):
@@ -157,6 +164,7 @@ def test_all_small_selections_agree_with_numpy():
 
 
 def test_dimensions_combine_as_a_product():
+    """D3-GRID-10"""
     data = np.arange(5 * 6 * 7).reshape(5, 6, 7)
     expected = data[4:0:-2, 1:6:3, ::2]
     out = np.full(expected.shape, -1)

@@ -67,7 +67,9 @@ def everything(shape):
 @pytest.mark.parametrize("order", [None, *itertools.permutations(range(3))])
 @pytest.mark.parametrize("memory", ["C", "F", "strided"])
 def test_any_order_of_dimensions_and_bytes(tmp_path, order, endian, memory, compressors):
-    """V3-TRANS-02, V3-BYTES-01, D3-MEM-05: whole chunks in place, runs, tiles and border chunks, read and written."""
+    """V3-GRID-04, V3-TRANS-02, V3-BYTES-01, D3-MEM-05: whole chunks in place, runs, tiles and border chunks, read
+    and written.
+    """
     shape, chunk_shape = (5, 6, 7), (5, 3, 4)
     objects = Objects(tmp_path, shape, chunk_shape, "<i4", order, endian, compressors)
     values = np.arange(210, dtype="<i4").reshape(shape) * 0x10203
@@ -93,7 +95,9 @@ def test_any_order_of_dimensions_and_bytes(tmp_path, order, endian, memory, comp
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_one_whole_chunk_is_its_object(tmp_path, order):
-    """D3-MEM-01, D3-MEM-02, V3-TRANS-03: what is stored are the bytes of the array in that order."""
+    """D3-CON-11, V3-BYTES-02, D3-MEM-01, D3-MEM-02, V3-TRANS-03: what is stored are the bytes of the array in that
+    order.
+    """
     shape = (3, 4, 5)
     objects = Objects(tmp_path, shape, shape, "<u2", None if order == "C" else (2, 1, 0))
     values = np.arange(60, dtype="<u2").reshape(shape)

@@ -97,6 +97,7 @@ def test_expand_gives_back_the_dimensions_that_integers_drop(shape):
     ],
 )
 def test_out_of_bounds_and_too_many(selection, shape, dimension):
+    """D3-CON-07"""
     with pytest.raises(IndexError):
         np.empty(shape)[selection]
     with pytest.raises(SelectionError) as caught:

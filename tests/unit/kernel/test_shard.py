@@ -49,7 +49,8 @@ def four_chunks(sharded, tmp_path, **options):
 # The format.
 
 def test_bytes_of_a_shard(sharded, tmp_path, path):
-    """V3-SHARD-05, -07, -12: four chunks have an index of 68 bytes, behind the data; an empty one has the mark."""
+    """V3-SHARD-05, V3-SHARD-07, V3-SHARD-12: four chunks have an index of 68 bytes, behind the data; an empty one has
+    the mark."""
     array = four_chunks(sharded, tmp_path)
     array[...] = [[1, 2], [9, 9], [5, 6], [7, 8]]
     raw = (tmp_path / "c/0/0").read_bytes()
@@ -117,7 +118,7 @@ def test_a_shard_of_nothing_but_the_fill_value_is_erased(sharded, tmp_path, path
 
 
 def test_filled_chunks_are_stored_on_request(sharded, tmp_path, path):
-    """Chunks beyond the array stay empty even then (V3-SHARD-09)."""
+    """V3-OP-07, V3-PY-07, V3-SHARD-09: Chunks beyond the array stay empty even then (V3-SHARD-09)."""
     array = sharded.create(tmp_path, (3, 2), "<u2", (4, 2), (1, 2), fill_value=9, write_empty_chunks=True)
     array[...] = 9
     assert entries_of((tmp_path / "c/0/0").read_bytes(), 4) == [(0, 4), (4, 4), (8, 4), (EMPTY, EMPTY)]
@@ -239,7 +240,8 @@ LIES = [
 
 @pytest.mark.parametrize(("entry", "error", "message"), LIES)
 def test_entries_that_lie(sharded, tmp_path, path, entry, error, message):
-    """V3-SHARD-07, -08, -10, -11: the error names the key and the chunk; other chunks of the shard can be read."""
+    """V3-SHARD-07, V3-SHARD-08, V3-SHARD-10, V3-SHARD-11: the error names the key and the chunk; other chunks of the
+    shard can be read."""
     array = four_chunks(sharded, tmp_path)
     os.makedirs(tmp_path / "c/0")
     raw = bytes(64) + index_of((0, 4), (4, 4), entry, (EMPTY, EMPTY))

@@ -40,6 +40,7 @@ def test_docstrings_hold():
 
 @pytest.mark.parametrize("typesize", TYPE_SIZES)
 def test_blocks_of_every_size(typesize):
+    """BL-SHF-01, BL-SHF-02, BL-SHF-03"""
     random = np.random.default_rng(typesize)
     for n, rest in itertools.product(ITEMS, {0, 1, typesize - 1}):
         data = random.bytes(n * typesize + rest)
@@ -79,6 +80,7 @@ def blocks_of(chunk):
 @pytest.mark.parametrize(("flag", "inverse"), [(blosc.SHUFFLE, unshuffle), (blosc.BITSHUFFLE, unbitshuffle)])
 @pytest.mark.parametrize("typesize", [1, 2, 3, 4, 7, 8, 12, 16, 20])
 def test_blocks_of_real_chunks(flag, inverse, typesize):
+    """BL-SHF-02, BL-SHF-03, BL-SHF-04"""
     for n_bytes in (typesize * 4096, typesize * 50_003, typesize * 50_001 + typesize - 1, 999, 200_000):
         data = (np.arange(n_bytes // 4 + 1) // 5).astype("u4").tobytes()[:n_bytes]
         chunk = blosc.compress(data, typesize=typesize, cname="zlib", clevel=1, shuffle=flag)

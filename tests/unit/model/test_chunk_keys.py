@@ -153,13 +153,13 @@ def test_part_of_another_type_is_a_type_error(wrong):
     "c.1.٢.blosc", "c.1." + "9" * 5000 + ".blosc", "c.blosc", "c.1.2.blosc.lock", "c.1.2.blosc.partial",
 ])
 def test_key_that_names_no_chunk_decodes_to_none(key):
-    """D3-KEY-10, ZM-CHK-03: other arity, other parts, indices that are not canonical."""
+    """V3-KEY-04, D3-KEY-10, ZM-CHK-03: other arity, other parts, indices that are not canonical."""
     assert ChunkKeyEncoding(prefix="c", suffix="blosc").decode(key, 2) is None
 
 
 @given(encodings(), coords_of)
 def test_decode_is_the_inverse_of_encode(encoding, coords):
-    """D3-KEY-10"""
+    """V3-KEY-04, D3-KEY-10"""
     assert encoding.decode(encoding.encode(coords), len(coords)) == coords
 
 

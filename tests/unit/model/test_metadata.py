@@ -16,7 +16,7 @@ def metadata(shape=(10, 200, 3000), dtype="<f4", chunk_shape=(5, 20, 400), **fie
 
 
 def test_counts_of_the_drafts_example():
-    """D3-GRID-05, D3-CON-06"""
+    """D3-CON-10, D3-GRID-05, D3-CON-06"""
     array = metadata()
     assert (array.ndim, array.itemsize, array.size, array.nbytes) == (3, 4, 6_000_000, 24_000_000)
     assert (array.grid_shape, array.n_chunks, array.chunk_nbytes) == ((2, 10, 8), 160, 160_000)

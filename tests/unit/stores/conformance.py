@@ -49,7 +49,7 @@ def calls_with_key(store):
         "get_with_identity": store.get_with_identity,
         "get part with identity": lambda key: store.get_with_identity(key, (0, 1)),
         "get_first": lambda key: store.get_first("", [key], 1),
-        "find_first": lambda key: store.find_first("", [key]),
+        "existing": lambda key: store.existing("", [key]),
         "identity": store.identity,
         "exists": store.exists,
         "getsize": store.getsize,
@@ -93,6 +93,7 @@ class StoreConformance:
     # The interface
 
     def test_interface(self, store):
+        """D3-CON-14"""
         assert isinstance(store, Store)
         assert store.read_only is False
         assert store.uri is None or store.uri.count(":") >= 1
@@ -109,7 +110,7 @@ class StoreConformance:
         assert type(store.get("foo/bar")) is bytes
 
     def test_missing_key_is_none(self, example):
-        """FS-GET-01."""
+        """V3-STORE-01, FS-GET-01."""
         assert [example.get(key) for key in ("x", "a/x", "x/y/z")] == [None, None, None]
         assert example.get("x", (0, 1)) is None
         assert example.get_with_identity("x") is None
@@ -144,7 +145,7 @@ class StoreConformance:
         ((np.int64(2), np.int64(2)), b"23"),
     ])
     def test_byte_ranges(self, store, byte_range, expected):
-        """FS-GET-05, FS-GET-06."""
+        """V3-STORE-06, FS-GET-05, FS-GET-06."""
         store.set("a/k", b"0123456789")
         assert store.get("a/k", byte_range) == expected
         assert type(store.get("a/k", byte_range)) is bytes
@@ -164,7 +165,7 @@ class StoreConformance:
             store.get("k", (0.0, 1))
 
     def test_partial_values_keep_order_and_repeats(self, store):
-        """FS-GET-05."""
+        """V3-STORE-01, FS-GET-05."""
         store.set("a", b"01234")
         store.set("b/c", b"abcde")
         requests = [("b/c", (1, 2)), ("x", (0, None)), ("a", (0, None)), ("b/c", (1, 2)), ("a", (None, 1)),
@@ -192,13 +193,24 @@ class StoreConformance:
             assert store.get_first("", keys, 10**6) == (n, value, identity)
             assert store.get_first("", keys, 5) == (n, value[:5], identity)
             assert store.get_first("", keys, 0) == (n, b"", identity)
-            assert store.find_first("", keys) == n
+            assert store.existing("", keys)[0] == keys[n]
         assert store.get_first("", [], 5) is None
-        assert store.find_first("", []) == store.find_first("", ["a", "b/c", "d"]) == -1
+        assert store.existing("", []) == store.existing("", ["a", "b/c", "d"]) == []
         store.set("b", b"")
         assert store.get_first("", ["a", "b", "c"], 5)[:2] == (1, b"")
         assert store.get_first("d/", ["a", "k"], 5)[:2] == (1, b"d/kd/")
-        assert store.find_first("d/", ["b", "k"]) == 1 and store.find_first("b/", ["k", "b"]) == -1
+        assert store.existing("d/", ["b", "k"]) == ["k"] and store.existing("b/", ["k", "b"]) == []
+
+    def test_which_of_several_exist(self, store):
+        for key in ("k", "d/k", "d/e/f", "d/other"):
+            store.set(key, b"v")
+        for _ in range(2):
+            assert store.existing("d/", ["l", "other", "e", "k"]) == ["other", "k"]
+            assert store.existing("", ("k", "d", "l")) == ["k"]
+            assert store.existing("d/e/", ["f"]) == ["f"]
+            assert store.existing("k/", ["f"]) == store.existing("none/", ["f"]) == store.existing("d/", []) == []
+        with pytest.raises(InvalidKeyError):
+            store.existing("d/", [".."])
 
     def test_identity_changes_with_the_value(self, store):
         store.set("k", b"1")
@@ -217,7 +229,7 @@ class StoreConformance:
     # Writing
 
     def test_set_replaces(self, store):
-        """FS-SET-01."""
+        """V3-STORE-02, FS-SET-01."""
         store.set("k", b"a long value")
         store.set("k", b"short")
         assert store.get("k") == b"short"
@@ -327,7 +339,7 @@ class StoreConformance:
         assert all(store.get(f"d/{k}") == b"%d" % i for k, i in winners)
 
     def test_partial_values_are_set(self, store):
-        """FS-SET-06."""
+        """V3-STORE-02, FS-SET-06."""
         store.set("a", b"0123456789")
         changes = [("a", 2, b"AB"), ("b/c", 0, b"new"), ("a", 8, b"CDEF"), ("a", 4, b"x"), ("a", 5, b"")]
         store.set_partial_values(iter(changes))
@@ -344,7 +356,7 @@ class StoreConformance:
 
     @pytest.mark.parametrize("second", [(0, b"ab"), (3, b"ab"), (2, b"a"), (1, b"abcdef"), (2, b"ab")])
     def test_overlapping_partial_values_change_nothing(self, store, second):
-        """FS-SET-06."""
+        """V3-STORE-02, FS-SET-06."""
         store.set("k", b"0123456789")
         with pytest.raises(ValueError, match="overlap"):
             store.set_partial_values([("other", 0, b"x"), ("k", 1, b"xyz"), ("k", *second)])
@@ -395,7 +407,7 @@ class StoreConformance:
     # Removing
 
     def test_erase(self, example):
-        """FS-DEL-02."""
+        """V3-STORE-02, FS-DEL-02."""
         example.erase("a/d/e")
         assert example.get("a/d/e") is None
         assert list(example.list()) == ["a/b", "a/c", "a/f/g"]
@@ -419,7 +431,7 @@ class StoreConformance:
         assert list(example.list()) == []
 
     def test_erase_prefix(self, tmp_path):
-        """FS-DEL-02, FS-DEL-05: ``a/`` is not ``ab/``."""
+        """V3-STORE-02, FS-DEL-02, FS-DEL-05: ``a/`` is not ``ab/``."""
         store = self.make(tmp_path, {"a/b": b"1", "a/c/d": b"2", "ab/c": b"3", "b": b"4", "a.b": b"5"})
         store.erase_prefix("a/")
         assert list(store.list()) == ["a.b", "ab/c", "b"]
@@ -443,7 +455,7 @@ class StoreConformance:
         assert store.list_dir("") == ([], [])
 
     def test_erase_values(self, example):
-        """FS-DEL-08."""
+        """V3-STORE-02, FS-DEL-08."""
         example.erase_values(iter(["a/b", "x", "a/d/e", "a/b"]))
         assert list(example.list()) == ["a/c", "a/f/g"]
 
@@ -456,7 +468,7 @@ class StoreConformance:
     # Listing
 
     def test_list(self, example, store):
-        """FS-LST-01."""
+        """V3-STORE-03, FS-LST-01."""
         assert list(example.list()) == list(CORE_EXAMPLE)
 
     def test_empty_store(self, store):
@@ -474,7 +486,7 @@ class StoreConformance:
         assert list(store.list()) == sorted(keys)
 
     def test_list_prefix(self, example):
-        """FS-LST-03."""
+        """V3-STORE-03, FS-LST-03."""
         assert list(example.list_prefix("a/")) == list(CORE_EXAMPLE)
         assert list(example.list_prefix("a/d/")) == ["a/d/e"]
         for prefix in ("b/", "a/b/", "a/d/e/", "a/x/y/"):
@@ -486,7 +498,9 @@ class StoreConformance:
 
     @pytest.mark.parametrize("prefix", ["a", "/", "/a/", "a//", "../", "a/../", "./", "a\0/", ".__zc_tmp.1/"])
     def test_invalid_prefixes(self, example, prefix):
-        """FS-LST-04, FS-K2P-05, FS-DEL-05: refused at the call, before the iteration; nothing is erased."""
+        """V3-STORE-04, FS-LST-04, FS-K2P-05, FS-DEL-05: refused at the call, before the iteration; nothing is
+        erased.
+        """
         for call in (example.list_prefix, example.list_dir, example.getsize_prefix, example.erase_prefix):
             with pytest.raises(InvalidKeyError) as caught:
                 call(prefix)
@@ -494,12 +508,12 @@ class StoreConformance:
         assert list(example.list()) == list(CORE_EXAMPLE)
 
     def test_prefix_does_not_match_part_of_a_name(self, tmp_path):
-        """FS-LST-04, FS-LST-13."""
+        """V3-STORE-04, FS-LST-04, FS-LST-13."""
         store = self.make(tmp_path, {"foo/a": b"", "foobar/b": b""})
         assert list(store.list_prefix("foo/")) == ["foo/a"]
 
     def test_list_dir(self, example):
-        """FS-LST-05: the example of the core text."""
+        """V3-STORE-03, V3-STORE-05, FS-LST-05: the example of the core text."""
         assert example.list_dir("a/") == (["a/b", "a/c"], ["a/d/", "a/f/"])
         assert example.list_dir("") == ([], ["a/"])
         assert example.list_dir("b/") == ([], [])
@@ -542,7 +556,9 @@ class StoreConformance:
 
     @pytest.mark.parametrize("key", NOT_KEYS, ids=lambda key: ascii(key))
     def test_what_is_not_a_key_is_refused_everywhere(self, store, key):
-        """FS-K2P-03, FS-K2P-04, FS-K2P-05, FS-K2P-06, FS-K2P-07, FS-K2P-08, FS-LST-08, FS-DEL-04."""
+        """V3-STORE-04, V3-NAME-05, FS-K2P-03, FS-K2P-04, FS-K2P-05, FS-K2P-06, FS-K2P-07, FS-K2P-08, FS-LST-08,
+        FS-DEL-04.
+        """
         store.set("good", b"value")
         for name, call in calls_with_key(store).items():
             with pytest.raises(InvalidKeyError) as caught:
@@ -561,7 +577,7 @@ class StoreConformance:
 
     @pytest.mark.parametrize("key", UNUSUAL_KEYS, ids=lambda key: ascii(key)[:20])
     def test_unusual_keys(self, store, key):
-        """FS-K2P-10, FS-K2P-12."""
+        """D3-STO-01, FS-K2P-10, FS-K2P-12."""
         store.set(key, b"value")
         assert store.get(key) == b"value"
         assert list(store.list()) == [key]

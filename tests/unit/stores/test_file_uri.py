@@ -28,7 +28,7 @@ from zcore.stores.keys import POSIX, WINDOWS
     (WINDOWS, "\\\\localhost\\share\\p", "file:////localhost/share/p"),
 ])
 def test_canonical_form(flavour, base, uri):
-    """FS-URI-01 to 04, FS-URI-06, FS-URI-12."""
+    """FS-URI-01 to FS-URI-04, FS-URI-06, FS-URI-12."""
     assert path_to_uri(base, flavour) == uri
     assert uri_to_path(uri, flavour) == base
 

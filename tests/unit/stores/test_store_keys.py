@@ -55,7 +55,7 @@ def test_the_reason_is_told():
     "NUL .txt", "AUX.",
 ])
 def test_names_that_windows_cannot_have(key):
-    """FS-K2P-09: refused there, keys elsewhere."""
+    """FS-K2P-02, FS-K2P-09: refused there, keys elsewhere."""
     with pytest.raises(InvalidKeyError):
         check_key(key, WINDOWS)
     with pytest.raises(InvalidKeyError):
@@ -101,7 +101,7 @@ def test_temporary_names():
     (WINDOWS, "\\\\server\\share\\d", "foo", "\\\\server\\share\\d\\foo"),
 ])
 def test_both_translations(flavour, base, key, path):
-    """FS-K2P-01, FS-P2K-01: the examples of the file system store v1.0 and the roots."""
+    """FS-K2P-02, FS-K2P-01, FS-P2K-01: the examples of the file system store v1.0 and the roots."""
     assert key_to_path(base, key, flavour) == path
     assert path_to_key(base, path, flavour) == key
 

@@ -1,0 +1,26 @@
+"""The chunks of one dimension where they are not all of one length: runs of equal ones, found by bisection.
+
+A dimension of chunks of 2, 2, 2 and 5 elements is a row of two runs, and one more that ends it::
+
+    edge  2  5  -              elements of a chunk
+    origin  0  6  11           first element of the run
+    first   0  3  4            first chunk of the run
+"""
+from libc.stdint cimport int64_t
+
+
+cdef struct Run:               # chunks of one length, one after the other
+    int64_t edge               # elements of a chunk, >= 1
+    int64_t origin             # first element
+    int64_t first              # first chunk
+
+
+# The run that holds an element, or a chunk, of a row of n runs; both lie in the row.
+cdef int64_t run_of_element(const Run *runs, int64_t n, int64_t i) noexcept nogil
+cdef int64_t run_of_chunk(const Run *runs, int64_t n, int64_t chunk) noexcept nogil
+
+
+cdef class Edges:
+    cdef Run *table            # n_runs, and the one that ends the row
+    cdef readonly int64_t n_runs
+    cdef readonly int64_t longest

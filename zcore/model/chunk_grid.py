@@ -1,0 +1,73 @@
+"""The chunk grid of an array: regular, or rectilinear where chunks differ in length.
+
+Zarr v3, "Regular grid"; zarr-extensions, "rectilinear". Dimensions are independent. `chunk_shape` has the length of the
+chunks in each, of the longest where they differ; `edges` has None there, or an `Edges` where they do. An array all of
+whose chunks have one shape has no `edges` at all.
+"""
+from zcore.errors import OutOfMemoryError
+
+MAX_LISTED = 2**24  # chunks of a dimension, where all their sizes are asked for
+MAX_SHOWN_RUNS = 8
+
+
+def dimensions_of(shape, chunk_shape, edges):
+    """Return (length, chunk, edges or None) for each dimension."""
+    return zip(shape, chunk_shape, edges or (None,) * len(shape), strict=True)
+
+
+def check_edges(edges, chunk_shape, shape):
+    """Return `edges` as a tuple, or None where all of them are None.
+
+    Raises : ValueError, if they do not cover the array, or their longest ones are not `chunk_shape`.
+    """
+    edges = tuple(edges)
+    if len(edges) != len(shape):
+        raise ValueError(f"edges: expected {len(shape)}, one for each dimension, found {len(edges)}")
+    for length, chunk, unequal in dimensions_of(shape, chunk_shape, edges):
+        if unequal is not None:
+            if unequal.total < length:
+                raise ValueError(f"expected chunks that cover the {length} elements of a dimension, found chunks of "
+                                 f"{unequal.total} elements")
+            if unequal.longest != chunk:
+                raise ValueError(f"chunk shape: expected the longest edge, {unequal.longest}, found {chunk}")
+    return None if all([unequal is None for unequal in edges]) else edges
+
+
+def chunk_sizes(shape, chunk_shape, edges=None):
+    """Return the lengths of the chunks along each dimension, those at the border cut off there: a tuple of tuples.
+
+    Raises : OutOfMemoryError, if there are more than 2**24 of them along a dimension.
+
+    >>> chunk_sizes((5, 4), (2, 4))
+    ((2, 2, 1), (4,))
+    """
+    sizes = []
+    for d, (length, chunk, unequal) in enumerate(dimensions_of(shape, chunk_shape, edges)):
+        n_chunks = -(-length // chunk) if unequal is None else unequal.count(length)
+        if n_chunks > MAX_LISTED:
+            raise OutOfMemoryError(f"dimension {d} has {n_chunks} chunks, at most {MAX_LISTED} are listed",
+                                   nbytes=8 * n_chunks)
+        if unequal is None:
+            sizes.append((chunk,) * (length // chunk) + ((length % chunk,) if length % chunk else ()))
+        else:
+            sizes.append(unequal.sizes(length))
+    return tuple(sizes)
+
+
+def shown_chunks(chunk_shape, edges=None):
+    """Return the shape of chunks for people; where they differ, the runs of equal ones.
+
+    >>> from zcore.kernel.edges import Edges
+    >>> shown_chunks((5, 4), (Edges([(2, 3), (5, 1)]), None))
+    '([3×2, 5], 4)'
+    """
+    if edges is None:
+        return str(chunk_shape)
+    lengths = []
+    for _, chunk, unequal in dimensions_of(chunk_shape, chunk_shape, edges):
+        if unequal is None:
+            lengths.append(str(chunk))
+        else:
+            runs = [str(edge) if count == 1 else f"{count}×{edge}" for edge, count in unequal.runs[:MAX_SHOWN_RUNS]]
+            lengths.append(f"[{', '.join(runs)}{', …' if unequal.n_runs > MAX_SHOWN_RUNS else ''}]")
+    return f"({', '.join(lengths)}{',' if len(lengths) == 1 else ''})"

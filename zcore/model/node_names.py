@@ -1,0 +1,73 @@
+"""Names of nodes: which ones Zarr v3 and v2 forbid, which are the same everywhere, and how v2 spells a path.
+
+A name is one part of a node's path. Keys have rules of their own (`zcore.stores.keys`), which hold for paths as well. A
+format says which of the rules here are its own, by its attribute `names`.
+
+Zarr v3 core, "Node names"; Zarr v2, "Logical storage paths".
+"""
+import re
+
+# What the core text recommends; the draft of 2019 allowed no more, and 255 characters, as most file systems do.
+_is_portable = re.compile(r"[A-Za-z0-9_.-]{1,255}").fullmatch
+
+
+class Names:
+    """Rules of a format that has none."""
+
+    __slots__ = ()
+
+    def fault(self, name):
+        """Return why no node can have a name, or None."""
+        return None
+
+    def advice(self, name):
+        """Return what is to be said of the name of a new node, or None."""
+        return None
+
+    def spelled(self, path):
+        """Return a path in the one spelling that the format gives to all of its spellings."""
+        return path
+
+
+class _ZarrV3(Names):
+    """Zarr v3 core, "Node names".
+
+    >>> V3.fault("temperature"), V3.fault("..."), V3.advice("Höhe") is None
+    (None, 'a name of periods alone is reserved', False)
+    """
+
+    __slots__ = ()
+
+    def fault(self, name):
+        if name.startswith("__"):
+            return "names that begin with '__' are reserved"
+        if name == "zarr.json":
+            return "'zarr.json' is the name of a node's document"
+        return None if name.strip(".") else "a name of periods alone is reserved"
+
+    def advice(self, name):
+        if _is_portable(name):
+            return None
+        return ("some systems and programs cannot have it; letters and digits of ASCII, '-', '_' and '.' are safe, "
+                "and no more than 255 of them")
+
+
+class _ZarrV2(Names):
+    r"""Zarr v2, "Logical storage paths".
+
+    >>> V2.fault(".zgroup"), V2.spelled(r"\foo//bar/")
+    ("names that begin with '.z' are reserved", 'foo/bar')
+    """
+
+    __slots__ = ()
+
+    def fault(self, name):
+        return "names that begin with '.z' are reserved" if name.startswith(".z") else None
+
+    def spelled(self, path):
+        return "/".join([name for name in path.replace("\\", "/").split("/") if name])
+
+
+ANY = Names()
+V2 = _ZarrV2()
+V3 = _ZarrV3()

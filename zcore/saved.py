@@ -1,0 +1,73 @@
+"""NumPy arrays stored and loaded by one call, as `numpy.save`, `numpy.savez` and `numpy.load` do."""
+import numpy as np
+
+from zcore.api import create_array, create_group, open
+from zcore.arrays import Array
+
+
+def save(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
+    """Store one array, or several as members of a group.
+
+    Parameters
+    ----------
+    store : str, os.PathLike or Store
+    *arrays, **named : array_like
+        One without a name is stored as an array; else they are members of a group, those without a name ``arr_0``,
+        ``arr_1``, … as in `numpy.savez`.
+    path, zarr_format, overwrite
+        See `zcore.create_array`. What is there is replaced only with ``overwrite=True``.
+
+    Raises
+    ------
+    NodeExistsError
+        A node is there, and `overwrite` is false.
+
+    Examples
+    --------
+    >>> import zcore
+    >>> store = zcore.MemoryStore()
+    >>> save(store, np.arange(4), weights=np.ones(2))
+    >>> load(store)
+    {'arr_0': array([0, 1, 2, 3]), 'weights': array([1., 1.])}
+    """
+    if len(arrays) == 1 and not named:
+        save_array(store, arrays[0], path=path, zarr_format=zarr_format, overwrite=overwrite)
+    else:
+        save_group(store, *arrays, path=path, zarr_format=zarr_format, overwrite=overwrite, **named)
+
+
+def save_array(store, data, *, path=None, **keywords):
+    """Store one array; `keywords` are those of `zcore.create_array`."""
+    create_array(store, name=path, data=data, **keywords)
+
+
+def save_group(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
+    """Store several arrays as members of a group; see `save`."""
+    if not arrays and not named:
+        raise ValueError("expected at least one array")
+    unnamed = {f"arr_{i}": array for i, array in enumerate(arrays)}
+    twice = unnamed.keys() & named.keys()
+    if twice:
+        raise ValueError(f"an array without a name would be {min(twice)}, as the one of that name")
+    # Before anything is replaced.
+    members = {name: np.asarray(array) for name, array in {**unnamed, **named}.items()}
+    group = create_group(store, path=path, zarr_format=zarr_format, overwrite=overwrite)
+    for name, array in members.items():
+        group.create_array(name, data=array)
+
+
+def load(store, path=None, *, zarr_format=None):
+    """Return an array as an ndarray; of a group a dict of all arrays below it, by their paths.
+
+    Parameters
+    ----------
+    store : str, os.PathLike or Store
+    path : str, optional
+        Of the node in the store.
+    zarr_format : {3, 2, "zmeta"}, optional
+        What must be there.
+    """
+    node = open(store, path=path, zarr_format=zarr_format)
+    if isinstance(node, Array):
+        return node[...]
+    return {name: member[...] for name, member in node.members(None) if isinstance(member, Array)}

@@ -1,0 +1,5 @@
+"""The stores under the names that they have in zarr-python."""
+from zcore.stores.directory import DirectoryStore as LocalStore
+from zcore.stores.memory import MemoryStore
+
+__all__ = ["LocalStore", "MemoryStore"]
