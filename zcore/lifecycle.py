@@ -58,23 +58,28 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
         check_attributes(metadata.attributes or {}, {})
     document = kind.render(format, metadata)
     attributes_document = format.render_attributes(attributes) if attributes else None
-    _create_ancestors(store, path, format)
-    with hold_place(store, path, name, options):
-        standing = nodes.standing(store, path)
-        if standing and not overwrite:
-            raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
-        with consolidated.dropped(store, path, itself=bool(standing)):
-            for node in standing:
-                _delete(node, options)
-            if any(store.list_dir(prefix)):
-                _clear(store, prefix, format, metadata)
-            if kind is Binding:
-                store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
-            if attributes_document is not None:
-                store.set(prefix + format.attributes_document, attributes_document)
-            store.set(prefix + name, document)
-        # While it is held: later it might be somebody else's.
-        return kind(store, path, format, options)
+    while True:
+        _create_ancestors(store, path, format)
+        with hold_place(store, path, name, options) as is_here:
+            standing = nodes.standing(store, path)
+            if standing and not overwrite:
+                raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
+            with consolidated.dropped(store, path, itself=bool(standing)):
+                for node in standing:
+                    _delete(node, options)
+                if any(store.list_dir(prefix)):
+                    _clear(store, prefix, format, metadata)
+                if kind is Binding:
+                    store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
+                if attributes_document is not None:
+                    store.set(prefix + format.attributes_document, attributes_document)
+                store.set(prefix + name, document)
+            if is_here() or store.get(prefix + name) != document:
+                # While it is held: later it might be somebody else's, or with a group above have another path.
+                return kind(store, path, format, options)
+        # A group above was moved before the document was written. It came to a directory that nobody held, without
+        # groups above it, and without what was written before. As if the move had come first, all is made again.
+        overwrite = True
 
 
 def delete(store, path, options):
