@@ -23,6 +23,7 @@ from zcore.kernel.selection import Box, whole
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.place import hold_place
 from zcore.stores.keys import prefix_of
+from zcore.views import view_of
 
 
 def create(store, path, format, metadata, attributes, options, *, overwrite=False):
@@ -57,6 +58,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     if format.strict_attributes:
         check_attributes(metadata.attributes or {}, {})
     document = kind.render(format, metadata)
+    # What nobody could open, such as codecs that do not go together, is refused before anything is changed.
+    view_of(format, name, document, None, path, options.strict, 0)
     attributes_document = format.render_attributes(attributes) if attributes else None
     while True:
         _create_ancestors(store, path, format)
