@@ -117,7 +117,7 @@ def measure(bench, workload, libraries):
         for length in workload.chunks:
             chunk_nbytes *= length
         out |= {"nbytes": nbytes, "chunk_nbytes": chunk_nbytes}
-    if workload.kind in ("read", "parts", "open", "memory"):
+    if workload.kind in ("read", "parts", "parts_at_once", "open", "memory"):
         out["stored_nbytes"] = bench.fixture(workload).stored_nbytes
     out["load"] = round(os.getloadavg()[0], 2)
     out["samples"] = samples
@@ -191,6 +191,14 @@ def _read(bench, workload, libraries):
 
 
 def _parts(bench, workload, libraries):
+    return _read_boxes(bench, workload, libraries, "read_parts")
+
+
+def _parts_at_once(bench, workload, libraries):
+    return _read_boxes(bench, workload, libraries, "read_parts_at_once")
+
+
+def _read_boxes(bench, workload, libraries, method):
     source, fixture = bench.array(workload.shape), bench.fixture(workload)
     coords = list(fixtures.grid_coords(workload.shape, workload.chunks))
     chosen = random.Random(bench.options.seed).sample(coords, workload.count)
@@ -200,7 +208,7 @@ def _parts(bench, workload, libraries):
         handle = _handle(library, fixture)
         with _no_collection():
             start = time.perf_counter()
-            results = library.read_parts(handle, boxes)
+            results = getattr(library, method)(handle, boxes)
             elapsed = time.perf_counter() - start
         if not all(data.same(result, source[box]) for result, box in zip(results, boxes, strict=True)):
             raise WrongResult("a part read differs from the one written")
@@ -362,5 +370,5 @@ def _write_memory(bench, workload, libraries):
         shutil.rmtree(top)
 
 
-_KINDS = {"read": _read, "parts": _parts, "open": _open, "write": _write, "create": _create, "list": _list,
-          "import": _import, "memory": _memory, "write_memory": _write_memory}
+_KINDS = {"read": _read, "parts": _parts, "parts_at_once": _parts_at_once, "open": _open, "write": _write,
+          "create": _create, "list": _list, "import": _import, "memory": _memory, "write_memory": _write_memory}

@@ -91,7 +91,7 @@ class Binding(NodeBinding):
         _make_true_one(out)
 
     def _is_native(self, view):
-        return self.directory is not None and view.chain.program is not None and not config.force_python
+        return self.directory is not None and view.chain.is_native and not config.force_python
 
     def _run(self, view, plan, native, n_threads, python_task):
         """Run a plan to its end; raises what stopped it, but for a stale document."""

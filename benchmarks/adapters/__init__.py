@@ -30,7 +30,7 @@ class Base:
     """
 
     views = (V2, V3)
-    kinds = frozenset({"read", "parts", "write", "open", "memory", "write_memory"})
+    kinds = frozenset({"read", "parts", "parts_at_once", "write", "open", "memory", "write_memory"})
     encodings = None
     distributions = ()
     module = None
@@ -66,8 +66,12 @@ class Base:
         return handle[...]
 
     def read_parts(self, handle, boxes):
-        """Return the selections, one array each."""
+        """Return the selections, one array each, one after the other."""
         return [handle[box] for box in boxes]
+
+    def read_parts_at_once(self, handle, boxes):
+        """Return the same, in whatever way the library has for many selections."""
+        return self.read_parts(handle, boxes)
 
     def read_first(self, handle, count):
         """Return the first `count` elements of an array of one dimension."""

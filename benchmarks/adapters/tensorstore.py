@@ -6,7 +6,7 @@ once, is not below the library's own default of 4. The library syncs every file 
 does: `file_io_sync` is off, and its default is the variant ``sync``. The variant ``mmap`` maps files to read them, and
 ``cache`` has a cache of 64 MiB, new with every handle, which keeps the indices of shards.
 Locking of files stays at its default. A write may refer to the source, which spares the library a copy of it. Many
-selections, and many new arrays, are asked for at once and waited for then.
+new arrays, and many selections where the workload allows it, are asked for at once and waited for then.
 """
 import os
 
@@ -20,7 +20,7 @@ _VARIANTS = {  # settings of the context beside the common ones, kinds of worklo
     None: ({}, Base.kinds | {"import", "create"}),
     "mmap": ({"file_io_mode": {"mode": "memmap"}}, frozenset({"read", "memory"})),
     "sync": ({"file_io_sync": True}, frozenset({"write"})),
-    "cache": ({}, frozenset({"parts"})),
+    "cache": ({}, frozenset({"parts", "parts_at_once"})),
 }
 
 
@@ -55,6 +55,9 @@ class Adapter(Base):
         return handle.read().result()
 
     def read_parts(self, handle, boxes):
+        return [handle[box].read().result() for box in boxes]
+
+    def read_parts_at_once(self, handle, boxes):
         return [reading.result() for reading in [handle[box].read() for box in boxes]]
 
     def read_first(self, handle, count):

@@ -13,6 +13,7 @@ _PIPELINES = {"batched": "BatchedCodecPipeline", "fused": "FusedCodecPipeline"}
 
 
 class Adapter(Base):
+    kinds = Base.kinds - {"parts_at_once"}
     distributions = ("zarr", "numcodecs")
 
     def __init__(self, threads, pipeline):

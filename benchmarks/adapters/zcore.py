@@ -1,4 +1,7 @@
 """zcore itself: the `__zmeta__` view where there is one, locks on, as a user gets it."""
+import contextlib
+import importlib.metadata
+
 import zcore
 from benchmarks.adapters import Base
 from benchmarks.encodings import V2, V3, ZMETA
@@ -12,7 +15,16 @@ class Adapter(Base):
     module = "zcore"
 
     def versions(self):
-        return {"zcore": zcore.__version__}
+        return {"zcore": zcore.__version__, **self.extras()}
+
+    @staticmethod
+    def extras():
+        """Return the versions of what the extra "gzip" brings, where it is installed: gzip is another with it."""
+        found = {}
+        for name in ("isal", "zlib-ng"):
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                found[name] = importlib.metadata.version(name)
+        return found
 
     def activate(self):
         config.threads = self.threads

@@ -223,8 +223,9 @@ class TestAdapters:
             assert data.same(library.read(library.open(fixture.path(view), view)), array)
         if "parts" in library.kinds:
             boxes = [fixtures.box(at, layout.chunks) for at in fixtures.grid_coords(layout.shape, layout.chunks)][::-1]
-            parts = library.read_parts(library.open(fixture.path(view), view), boxes)
-            assert all(data.same(part, array[box]) for part, box in zip(parts, boxes, strict=True))
+            for read in (library.read_parts, library.read_parts_at_once):
+                parts = read(library.open(fixture.path(view), view), boxes)
+                assert all(data.same(part, array[box]) for part, box in zip(parts, boxes, strict=True))
         if "write" in library.kinds:
             fixtures.create(tmp_path / "new", view, layout)
             library.write(library.open_to_write(str(tmp_path / "new"), view), array)

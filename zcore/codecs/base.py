@@ -46,6 +46,10 @@ class Codec:
         """Return what documents record, a dict."""
         return {name: getattr(self, name) for name in self._parameters}
 
+    def is_faster_in_python(self, n_bytes):
+        """Return whether a codec with a C form does content of at most `n_bytes` bytes faster in Python."""
+        return False
+
     def spec(self):
         """Return the `CodecSpec` that documents record."""
         return CodecSpec(self.name, self.configuration())

@@ -117,6 +117,8 @@ class CodecChain:
         Unit in bytes whose order in the program's bytes differs from that of `dtype`, 0 for none.
     step_names : tuple of str
         Names of the program's steps.
+    is_native : bool
+        There is a program, and no library that Python has would be faster.
     max_encoded : int or None
         The most bytes that the object of a chunk has; None where that has no bound.
 
@@ -138,7 +140,7 @@ class CodecChain:
     ((1, 0), 0, ('gzip',))
     """
 
-    __slots__ = ("dtype", "chunk_shape", "codecs", "program", "order", "swap", "step_names", "max_encoded",
+    __slots__ = ("dtype", "chunk_shape", "codecs", "program", "order", "swap", "step_names", "max_encoded", "is_native",
                  "shards", "is_partial", "_arrays", "serializer", "_compressors", "_stages")
 
     def __init__(self, specs, dtype, chunk_shape, strict=True, fill=None):
@@ -232,6 +234,7 @@ class CodecChain:
     def _lower(self, itemsize):
         """Find the form of the chain in C: an order of dimensions, a byte order, and a program."""
         self.program = self.order = None
+        self.is_native = False
         self.swap = 0
         self.step_names = ()
         types, _ = self._stages
@@ -249,6 +252,8 @@ class CodecChain:
             chunks = self.shards.chain
             self.program = self.shards.program
             self.order, self.swap, self.step_names = chunks.order, chunks.swap, chunks.step_names
+            # Whatever its chunks are: of a shard Python would read the whole, for one of them.
+            self.is_native = self.program is not None
         if not isinstance(self.serializer, BytesCodec):
             return
         # Another shape of the same elements in the same order is the same bytes.
@@ -264,6 +269,8 @@ class CodecChain:
         if not filters and stored != self.dtype:
             self.swap = _swapped_unit(self.dtype)
         self.program = Program(steps, itemsize)
+        self.is_native = not any([codec.is_faster_in_python(n_bytes) for codec, (n_bytes, _)
+                                  in zip(self._compressors, self._stages[1], strict=False)])
         self.step_names = tuple([codec.name for codec in (*filters, *self._compressors)])
 
     def check_edges(self, edges):

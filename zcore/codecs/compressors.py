@@ -4,6 +4,7 @@
 codec "gzip"), and those that numcodecs gave to Zarr v2: `numcodecs.zlib`, `numcodecs.lz4`, and the first three under
 their older parameters. What an object needs to be decoded stands in itself; the configuration is for writing.
 """
+from zcore.codecs import deflate
 from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer
 from zcore.codecs.snappy import decompress_snappy
 from zcore.errors import CodecError
@@ -170,6 +171,7 @@ class GzipCodec(StepCodec):
 
     name = "gzip"
     _parameters = ("level",)
+    _wbits = deflate.GZIP_WBITS
 
     def __init__(self, *, level=5):
         check_integer("level", level, -1, 9)
@@ -178,6 +180,33 @@ class GzipCodec(StepCodec):
     def step(self):
         """Return the step of a `Program`."""
         return (self.name.removeprefix("numcodecs."), self.level)
+
+    def is_faster_in_python(self, n_bytes):
+        """Return whether Python has a faster library for content of at most `n_bytes` bytes."""
+        return deflate.is_faster(n_bytes)
+
+    def encode(self, data):
+        """Return `data` encoded."""
+        if deflate.is_faster(len(data)):
+            encoded = deflate.deflate(data, self.level, self._wbits)
+            # What zlib would need at the most is all that a reader takes.
+            if len(encoded) <= self.max_encoded(len(data)):
+                return encoded
+        return super().encode(data)
+
+    def decode(self, data, n_bytes, at_most=False):
+        """Return the content of `data`, `n_bytes` bytes, or at most so many; more are never decoded.
+
+        Raises
+        ------
+        CodecError
+            `data` are damaged, or have another size of content.
+        """
+        if deflate.is_faster(n_bytes):
+            content = deflate.inflate(data, n_bytes, at_most, self._wbits)
+            if content is not None:
+                return content
+        return super().decode(data, n_bytes, at_most)
 
 
 class NumcodecsGzip(Lenient, GzipCodec):
@@ -193,6 +222,7 @@ class NumcodecsZlib(NumcodecsGzip):
     """Deflate in the frame of RFC 1950; parameters as `NumcodecsGzip`."""
 
     name = "numcodecs.zlib"
+    _wbits = deflate.ZLIB_WBITS
 
 
 class NumcodecsLz4(Lenient, StepCodec):

@@ -1,0 +1,67 @@
+"""Deflate by faster libraries than zlib, where they are installed (the extra "gzip"): isal reads, zlib-ng writes.
+
+Both are used from Python, which costs some dozen microseconds a chunk and spares, from `MIN_NBYTES` on, several times
+as much; neither holds the GIL. zlib-ng has zlib's levels, and packs a little closer; isal's few levels pack less. What
+they cannot do is left to the kernel's zlib: a stream that isal does not find whole, of the size expected and with
+nothing behind it is decoded there again, so that errors are the same with and without the extra. docs/codecs.md has
+the measurement.
+"""
+import functools
+
+MIN_NBYTES = 1 << 16
+
+# What `wbits` of zlib's interface stands for: the frame of RFC 1952, or of RFC 1950.
+GZIP_WBITS, ZLIB_WBITS = 31, 15
+_RESERVED_FLAG = 0x20  # RFC 1952, 2.3.1.2: a header with this flag or a higher one is refused; isal reads it
+
+
+@functools.cache
+def _reader():
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return None
+    return isal_zlib
+
+
+@functools.cache
+def _writer():
+    try:
+        from zlib_ng import zlib_ng
+    except ImportError:
+        return None
+    return zlib_ng
+
+
+def is_faster(n_bytes):
+    """Return whether content of `n_bytes` bytes is decoded, and encoded, faster here than in the kernel."""
+    return n_bytes is not None and n_bytes >= MIN_NBYTES and _reader() is not None and _writer() is not None
+
+
+def inflate(data, n_bytes, at_most, wbits):
+    """Return the content of all members of a stream, or None where only zlib can tell what it is.
+
+    No more than `n_bytes` bytes and one are ever decoded; fewer are only right with `at_most`.
+    """
+    isal = _reader()
+    parts, n_left, rest = [], n_bytes, memoryview(data)
+    while rest:
+        if wbits == GZIP_WBITS and len(rest) > 3 and rest[3] >= _RESERVED_FLAG:
+            return None
+        member = isal.decompressobj(wbits=wbits)
+        try:
+            parts.append(member.decompress(rest, n_left + 1))
+        except isal.error:
+            return None
+        n_left -= len(parts[-1])
+        rest = member.unused_data
+        if n_left < 0 or not member.eof or (rest and wbits != GZIP_WBITS):
+            return None
+    if not parts or (n_left and not at_most):
+        return None
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def deflate(data, level, wbits):
+    """Return `data` as one member."""
+    return _writer().compress(data, level, wbits)
