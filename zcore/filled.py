@@ -107,9 +107,19 @@ def _settings_like(a, keywords):
     if a.dimension_names is not None and "shape" not in keywords:
         settings["dimension_names"] = a.dimension_names
     if not _ENCODING.intersection(keywords):
-        settings.update(chunks=metadata.chunk_shape, codecs=metadata.codecs)
+        settings.update(chunks=_objects_of(metadata), codecs=metadata.codecs)
         if a.zarr_format != "zmeta":
             settings["chunk_key_encoding"] = metadata.chunk_keys
     elif not {"chunks", "shards"}.intersection(keywords):
-        settings.update(chunks=a.chunks, shards=a.shards)
+        sizes = _objects_of(metadata)
+        is_sharded = any([codec.name == "sharding_indexed" for codec in metadata.codecs])
+        settings.update(chunks=a.chunks, shards=sizes) if is_sharded else settings.update(chunks=sizes)
     return {**settings, **keywords}
+
+
+def _objects_of(metadata):
+    """Return the lengths of an array's objects as a new array takes them, whatever its shape."""
+    if metadata.edges is None:
+        return metadata.chunk_shape
+    return [chunk if unequal is None else unequal
+            for chunk, unequal in zip(metadata.chunk_shape, metadata.edges, strict=True)]

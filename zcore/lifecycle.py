@@ -23,6 +23,7 @@ from zcore.kernel.selection import Box, whole
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.place import hold_place
 from zcore.stores.keys import prefix_of
+from zcore.views import view_of
 
 
 def create(store, path, format, metadata, attributes, options, *, overwrite=False):
@@ -57,24 +58,31 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     if format.strict_attributes:
         check_attributes(metadata.attributes or {}, {})
     document = kind.render(format, metadata)
+    # What nobody could open, such as codecs that do not go together, is refused before anything is changed.
+    view_of(format, name, document, None, path, options.strict, 0)
     attributes_document = format.render_attributes(attributes) if attributes else None
-    _create_ancestors(store, path, format)
-    with hold_place(store, path, name, options):
-        standing = nodes.standing(store, path)
-        if standing and not overwrite:
-            raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
-        with consolidated.dropped(store, path, itself=bool(standing)):
-            for node in standing:
-                _delete(node, options)
-            if any(store.list_dir(prefix)):
-                _clear(store, prefix, format, metadata)
-            if kind is Binding:
-                store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
-            if attributes_document is not None:
-                store.set(prefix + format.attributes_document, attributes_document)
-            store.set(prefix + name, document)
-        # While it is held: later it might be somebody else's.
-        return kind(store, path, format, options)
+    while True:
+        _create_ancestors(store, path, format)
+        with hold_place(store, path, name, options) as is_here:
+            standing = nodes.standing(store, path)
+            if standing and not overwrite:
+                raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
+            with consolidated.dropped(store, path, itself=bool(standing)):
+                for node in standing:
+                    _delete(node, options)
+                if any(store.list_dir(prefix)):
+                    _clear(store, prefix, format, metadata)
+                if kind is Binding:
+                    store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
+                if attributes_document is not None:
+                    store.set(prefix + format.attributes_document, attributes_document)
+                store.set(prefix + name, document)
+            if is_here() or store.get(prefix + name) != document:
+                # While it is held: later it might be somebody else's, or with a group above have another path.
+                return kind(store, path, format, options)
+        # A group above was moved before the document was written. It came to a directory that nobody held, without
+        # groups above it, and without what was written before. As if the move had come first, all is made again.
+        overwrite = True
 
 
 def delete(store, path, options):

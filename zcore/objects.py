@@ -66,21 +66,27 @@ def _changed_chunk(binding, view, key, coords, place, inside, values, kept, is_m
 def _changed_shard(binding, view, key, coords, place, inside, values, kept, is_merge):
     """The same of a shard, of which only those chunks are decoded that change in part."""
     shards = view.chain.shards.of_shape(place[1])
-    old = _get(binding, key, coords, shards.max_encoded) if is_merge else None
-    if old is None and values is None:
-        return _UNCHANGED
-    with _located(key, coords, "encode" if old is None else "decode"):
-        return shards.change(old, inside, values, kept, binding.options.keeps_filled)
+
+    def change(old):
+        if old is None and values is None:
+            return _UNCHANGED
+        with _located(key, coords, "encode" if old is None else "decode"):
+            return shards.change(old, inside, values, kept, binding.options.keeps_filled)
+
+    return _with_shard(binding, shards, key, coords, change) if is_merge else change(None)
 
 
 def _read_shard(binding, view, key, coords, shape, inside):
     """Return the selected elements of a shard, of `_raw_type`, or None when its object is absent."""
     shards = view.chain.shards.of_shape(shape)
-    raw = _get(binding, key, coords, shards.max_encoded)
-    if raw is None:
-        return None
-    with _located(key, coords, "decode"):
-        return shards.read(raw, inside)
+
+    def read(raw):
+        if raw is None:
+            return None
+        with _located(key, coords, "decode"):
+            return shards.read(raw, inside)
+
+    return _with_shard(binding, shards, key, coords, read)
 
 
 def _load(binding, view, key, coords, origin, shape):
@@ -108,15 +114,63 @@ def _get(binding, key, coords, limit):
     # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
     raw = binding.store.get(binding.prefix + key, None if limit is None else (0, limit + 1))
     if raw is None:
-        if binding.options.missing == "raise":
-            raise ChunkError(f"{key}: object is absent and the array was opened with missing='raise'", key=key,
-                             chunk_coords=coords, direction="decode")
-        return None
-    if limit is not None and len(raw) > limit:
+        _check_may_be_absent(binding, key, coords)
+    elif limit is not None and len(raw) > limit:
         found = binding.store.getsize(binding.prefix + key)
         raise CodecError(f"{key}: stored object has {found} bytes, its chunk encodes to at most {limit}", key=key,
                          chunk_coords=coords, direction="decode", offset=limit, expected=limit, found=found)
     return raw
+
+
+def _with_shard(binding, shards, key, coords, use):
+    """Return ``use(shard)``, of a shard as `Shards.read` takes it, or of None when it is absent."""
+    limit = shards.max_encoded
+    while True:
+        found = binding.store.get_with_identity(binding.prefix + key, None if limit is None else (0, limit + 1))
+        if found is None:
+            _check_may_be_absent(binding, key, coords)
+            return use(None)
+        raw, identity = found
+        if limit is not None and len(raw) > limit:
+            if identity is None:
+                raw = binding.store.get(binding.prefix + key)
+            else:
+                raw = _LongShard(binding.store, binding.prefix + key, identity)
+        try:
+            return use(raw)
+        except _Replaced:
+            continue
+
+
+def _check_may_be_absent(binding, key, coords):
+    if binding.options.missing == "raise":
+        raise ChunkError(f"{key}: object is absent and the array was opened with missing='raise'", key=key,
+                         chunk_coords=coords, direction="decode")
+
+
+class _Replaced(Exception):
+    """Of a shard that is read in parts, the next part is another object's."""
+
+
+class _LongShard:
+    """A shard that is longer than its chunks can be, since no entry names all of its bytes: read where it is looked at.
+
+    So gaps of any size cost no memory, as in the kernel.
+    """
+
+    def __init__(self, store, key, identity):
+        self._store = store
+        self._key = key
+        self._identity = identity
+
+    def __len__(self):
+        return self._identity[2]
+
+    def __getitem__(self, part):
+        found = self._store.get_with_identity(self._key, (part.start, part.stop - part.start))
+        if found is None or found[1] != self._identity:
+            raise _Replaced
+        return found[0]
 
 
 def _raw_type(metadata):

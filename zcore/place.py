@@ -3,6 +3,7 @@ import contextlib
 import errno
 import os
 import weakref
+from functools import partial
 
 from zcore.errors import LockError, StoreError
 from zcore.kernel.fileio import TEMP_PREFIX
@@ -20,25 +21,32 @@ def hold_place(store, path, document, options):
 
     There is no document to lock yet, so it is the directory that is locked (`flock`). A file of ours keeps it from
     being pruned meanwhile. Where there are no files, nobody but the threads of this process has to be kept out.
+
+    Gives a function that tells whether the directory is still the one of this name: a group above may be moved, since
+    whoever does that would have to ask for all places below.
     """
     if not options.lock:
-        yield
+        yield _always
         return
     directory = store.locks(path, document).directory
     if directory is None:
         with locks_of((id(store), path, "place")).whole():
-            yield
+            yield _always
         return
     for _ in range(_MAX_TRIES):
         place = _Place()
         try:
             if place.take(store, path, directory):
-                yield
+                yield partial(place.is_at, directory)
                 return
         finally:
             place.give_back()
     raise StoreError(f"cannot create {directory}: no directory, or no file in it, is there when it has been made",
                      key=directory, errno=errno.ENOENT)
+
+
+def _always():
+    return True
 
 
 class _Place:
@@ -80,25 +88,31 @@ class _Place:
                             key=directory, errno=exc.errno) from exc
 
     def _keep(self, directory):
-        keeper = os.path.join(directory, TEMP_PREFIX + os.urandom(8).hex())
         try:
-            if not os.path.samestat(os.fstat(self.fd), os.stat(directory)):
+            if not self.is_at(directory):
                 return False
-            # Noted before it is made, as a signal may come between the two.
-            self.keeper = keeper
-            os.close(os.open(keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+            # Noted before it is made, as a signal may come between the two; in the directory wherever it is moved.
+            self.keeper = TEMP_PREFIX + os.urandom(8).hex()
+            os.close(os.open(self.keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=self.fd))
             return True
         except FileNotFoundError:
             return False
         except OSError as exc:
             raise StoreError(f"cannot write in {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
 
+    def is_at(self, directory):
+        """Whether the directory that is held has this name."""
+        try:
+            return os.path.samestat(os.fstat(self.fd), os.stat(directory))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
     def give_back(self):
         """Give back what is held, if anything."""
         if self.keeper is not None:
             # One that stays is never listed, and removed with other left-overs.
             with contextlib.suppress(OSError):
-                os.unlink(self.keeper)
+                os.unlink(self.keeper, dir_fd=self.fd)
             self.keeper = None
         if self.fd >= 0:
             # Unlocked before it is closed: a fork may have copied the descriptor, and with it the lock.

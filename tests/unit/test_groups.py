@@ -288,8 +288,8 @@ def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store
 
     @contextlib.contextmanager
     def hold_until_another_comes(*arguments):
-        with hold_place(*arguments):
-            yield
+        with hold_place(*arguments) as is_here:
+            yield is_here
         monkeypatch.setattr(lifecycle, "hold_place", hold_place)
         group.create_array("a", shape=2, dtype="f8", overwrite=True)
 
@@ -306,6 +306,53 @@ def test_a_node_that_goes_while_it_is_moved(tmp_path, monkeypatch):
     monkeypatch.setattr(lifecycle.consolidated, "drop", lambda *_, **__: shutil.rmtree(tmp_path / "g", True))
     with pytest.raises(zcore.NodeNotFoundError, match="gone"):
         group.move("g", "h")
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+@pytest.mark.parametrize("step", ["directory", "attributes", "document", "done"])
+def test_a_group_is_moved_while_a_node_below_is_created(tmp_path, zarr_format, step):
+    """The node is there as a whole, listed, at the one path or the other, and nothing else is."""
+    class Store(zcore.DirectoryStore):
+        """The move comes right before a step, or when all steps are done."""
+
+        moves = False
+        n_made = 0
+
+        def _meet(self, met):
+            if self.moves and met:
+                self.moves = False
+                zcore.open_group(tmp_path, "r+").move("g", "moved")
+
+        def make_directory(self, prefix):
+            # First that of the node, then that of the chunks, which may be the same.
+            self.n_made += prefix.startswith("g/x/")
+            self._meet(step == "directory" and self.n_made == 2)
+            super().make_directory(prefix)
+
+        def set(self, key, value):
+            attributes = key.endswith(".zattrs") or zarr_format == 3
+            self._meet(step == "attributes" and attributes or step == "document" and not key.endswith(".zattrs"))
+            super().set(key, value)
+            self._meet(step == "done" and not key.endswith(".zattrs"))
+
+    store = Store(tmp_path)
+    group = zcore.create_group(store, zarr_format=zarr_format)
+    group.create_group("g", attributes={"n": 1})
+    store.moves = True
+    create = lambda: group.create_array("g/x", shape=2, chunks=1, dtype="i1", attributes={"n": 2})  # noqa: E731
+    if step == "done":
+        with pytest.raises(zcore.NodeNotFoundError):
+            create()
+        assert [path for path, _ in group.members(None)] == ["moved", "moved/x"]
+        found = group["moved/x"]
+    else:
+        found = create()
+        assert [path for path, _ in group.members(None)] == ["g", "g/x", "moved"]
+    assert not store.moves
+    assert found.attrs == {"n": 2} and group["moved"].attrs == {"n": 1}
+    found[...] = [1, 2]
+    left = [name for _, _, names in os.walk(tmp_path) for name in names if name.startswith(".__zc_tmp")]
+    assert found[...].tolist() == [1, 2] and not left
 
 
 def test_move(group, store):

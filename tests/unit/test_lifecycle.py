@@ -351,9 +351,9 @@ def test_a_place_is_given_back_when_a_signal_handler_raises_in_it(tmp_path, monk
     """A lock that nobody remembers would stop the next creation in this directory, by this process too."""
     original = getattr(module, name)
 
-    def interrupted(*arguments):
+    def interrupted(*arguments, **keywords):
         if arguments[-1] == fcntl.LOCK_EX:
-            return original(*arguments)
+            return original(*arguments, **keywords)
         monkeypatch.undo()
         raise KeyboardInterrupt
 

@@ -41,7 +41,8 @@ def test_what_is_created(store):
     assert "chunks ([2, 4×3], [4, 5])" in repr(a)
     a[3:5, 2:6] = 7
     assert keys_of(store) == ["c/1/0", "c/1/1"] and a.nchunks_initialized == 2
-    assert a.info["chunks"] == "([2, 4×3], [4, 5])" and "10 in a grid of (5, 2), 2 stored" in a.info["objects"]
+    assert a.info["chunks"] == "([2, 4×3], [4, 5])"
+    assert "10 in a grid of (5, 2), 2 stored" in a.info_complete()["objects"]
     assert (a[...] == 7).sum() == 8 and list(a)[4].tolist() == [0, 0, 7, 7, 7, 7, 0, 0, 0]
     assert pickle.loads(pickle.dumps(a.metadata)) == a.metadata
 
@@ -266,3 +267,14 @@ def test_iteration_reads_row_by_row_of_chunks(store):
     a = create(store)
     a[...] = data
     assert np.array_equal(list(a), data) and 17 in a and 77 not in a
+
+
+def test_an_array_like_another_has_its_chunks(store):
+    a = create(store)
+    for like, sizes in [(zcore.zeros_like(a), (2, 3, 5)), (zcore.empty_like(a, shape=(7, 4)), (2, 3, 2)),
+                        (zcore.ones_like(a, shape=(17, 4)), (2, 3, 5, 5, 2)),
+                        (zcore.zeros_like(a, compressors=None), (2, 3, 5))]:
+        assert like.read_chunk_sizes == (sizes, (4,))
+    b = create(zcore.MemoryStore(), (12, 4), (2, 2), shards=[[2, 4, 6], 4])
+    for like in (zcore.zeros_like(b), zcore.zeros_like(b, compressors=None)):
+        assert like.write_chunk_sizes == b.write_chunk_sizes and like.chunks == (2, 2)

@@ -4,14 +4,16 @@ Zarr v3 core, "Codecs": three kinds, told by `kind`. Each class has a `name`, is
 by `spec` what documents record of it. A codec does not know the array; what it needs is handed to it::
 
     kind           encode(…)       decode(…)                     and
-    array_array    chunk           chunk, dtype, shape           encoded_type(dtype, shape), step(dtype)
+    array_array    chunk           chunk, dtype, shape           encoded_type(dtype, shape), step(dtype), is_move
     array_bytes    chunk           data, dtype, shape            encoded_nbytes(dtype, shape)
     bytes_bytes    data            data, n_bytes, at_most        max_encoded(n_bytes), is_fixed, step()
 
 Chunks are ndarrays of any strides, data are bytes-like. `dtype` and `shape` are those of the decoded chunk. `n_bytes`
 is the size of the content, which is compared; with `at_most` it is the most that there may be. `step` is the codec as a
 step of a `Program`, None where it has no C form. What `max_encoded` and `encoded_nbytes` cannot tell is None. Chunks
-that a codec does not take are a ValueError of `encoded_type` and `encoded_nbytes`, before anything is read.
+that a codec does not take are a ValueError of `encoded_type` and `encoded_nbytes`, before anything is read. `is_move`:
+elements stay what they are and change their places alone, so that a fill value stays what it is. Of others
+`encode_fill` makes what elements become that were never written; with `checks_fill` not every fill value may stand.
 """
 import warnings
 
@@ -25,6 +27,8 @@ class Codec:
 
     name = None
     kind = None
+    is_move = False
+    checks_fill = False
     _parameters = ()
 
     @classmethod
@@ -49,6 +53,13 @@ class Codec:
     def spec(self):
         """Return the `CodecSpec` that documents record."""
         return CodecSpec(self.name, self.configuration())
+
+    def encode_fill(self, fill):
+        """Return what becomes of a fill value, a chunk of one element.
+
+        Raises : ValueError, if it may not have this one.
+        """
+        return self.encode(fill)
 
     def __repr__(self):
         return f"{type(self).__name__}({', '.join([f'{n}={v!r}' for n, v in self.configuration().items()])})"

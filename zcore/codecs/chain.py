@@ -5,6 +5,8 @@ decoding goes the other way. A chain is resolved when it is made: which type and
 how many bytes it has then, or at most. So an object that holds more is stopped there, whatever it says of itself.
 """
 from importlib import import_module
+from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -43,8 +45,11 @@ _LATER = {
                      "numcodecs.json2"), "varying"),
     **dict.fromkeys(("numcodecs.bz2", "numcodecs.lzma"), "archivers"),
     "packbits": "packbits",
+    "reshape": "reshape",
+    **dict.fromkeys(("cast_value", "scale_offset"), "values"),
 }
 MAX_STEPS = 8
+MAX_SHAPES = 4096  # of chunks that differ, where each is tried
 # Content of no known size is decoded to so many times what holds it, and again to more if that was not enough, ...
 _GROWTH = 8
 _SMALL_NBYTES = 1 << 16
@@ -147,6 +152,7 @@ class CodecChain:
                 codecs.append(codec_of(spec.name, spec.configuration))
             self._sort(codecs)
             types = self._types(self.chunk_shape)
+            fill = self._encoded_fill(fill)
             codecs = tuple([codec for codec in codecs if not isinstance(codec, BytesCodec)])
             self._cut_shards(types[-1], strict, fill)
             itemsize = self._choose(types[-1][0], strict)
@@ -175,12 +181,20 @@ class CodecChain:
         if isinstance(self.serializer, ShardingCodec):
             from zcore.codecs.shards import Shards
 
-            if fill is not None:
-                fill = fill.reshape((1,) * len(self.chunk_shape))
-                for codec in self._arrays:
-                    fill = codec.encode(fill)
             self.serializer = self.shards = Shards(self.serializer, CodecChain, *stage, fill, strict)
             self.is_partial = not self._arrays and not self._compressors
+
+    def _encoded_fill(self, fill):
+        """Return what the fill value becomes ahead of the codec from array to bytes; None where nobody asks."""
+        # Others than these need not have a form of it: some codecs only decode.
+        if fill is None or not (isinstance(self.serializer, ShardingCodec)
+                                or any([codec.checks_fill for codec in self._arrays])):
+            return None
+        fill = fill.reshape((1,) * len(self.chunk_shape))
+        for codec in self._arrays:
+            if not codec.is_move:
+                fill = codec.encode_fill(fill)
+        return fill
 
     def _types(self, shape):
         """Return (dtype, shape) before each codec from array to array and behind the last, for a chunk of `shape`."""
@@ -242,8 +256,12 @@ class CodecChain:
             self.is_native = self.program is not None
         if not isinstance(self.serializer, BytesCodec):
             return
-        filters = self._arrays[n_transposes:]
-        steps = [codec.step(dtype) for codec, (dtype, _) in zip(filters, types[n_transposes:], strict=False)]
+        # Another shape of the same elements in the same order is the same bytes.
+        filters, steps = [], []
+        for codec, (dtype, _) in zip(self._arrays[n_transposes:], types[n_transposes:], strict=False):
+            if codec.name != "reshape":
+                filters.append(codec)
+                steps.append(codec.step(dtype))
         steps += [codec.step() for codec in self._compressors]
         stored = self.serializer.stored_dtype(types[-1][0])
         if None in steps or len(steps) > MAX_STEPS or (filters and not (self.dtype.isnative and stored.isnative)):
@@ -263,21 +281,40 @@ class CodecChain:
         edges : tuple of (Edges or None)
             Of the array, for the dimensions in which its chunks differ.
 
+        Raises
+        ------
+        UnsupportedError
+            There are too many shapes to try each, where a codec wants that.
+
         Notes
         -----
-        zarr-extensions, "rectilinear", does not say more of shards than of other chunks: each is cut exactly. What a
-        codec such as `reshape` makes of each shape is not tried here, as there may be any number of them.
+        zarr-extensions, "rectilinear", does not say more of shards than of other chunks: each is cut exactly.
         """
-        if self.shards is None or any([codec.name == "reshape" for codec in self._arrays]):
-            return
-        order = range(len(edges))
-        for codec in self._arrays:
-            if codec.name == "transpose":
-                order = [order[d] for d in codec.order]
-        for d, length in zip(order, self.shards.chunk_shape, strict=True):
-            if edges[d] is not None and not edges[d].are_multiples_of(length):
-                raise MetadataError(f"chunk_shape of sharding_indexed is {self.shards.chunk_shape}, and the length of "
-                                    f"some shards in dimension {d} is no multiple of {length}", member="chunk_shape")
+        if any([codec.name == "reshape" for codec in self._arrays]):
+            self._check_each_shape(edges)
+        elif self.shards is not None:
+            order = range(len(edges))
+            for codec in self._arrays:
+                if codec.name == "transpose":
+                    order = [order[d] for d in codec.order]
+            for d, length in zip(order, self.shards.chunk_shape, strict=True):
+                if edges[d] is not None and not edges[d].are_multiples_of(length):
+                    raise MetadataError(f"chunk_shape of sharding_indexed is {self.shards.chunk_shape}, and the length "
+                                        f"of some shards in dimension {d} is no multiple of {length}",
+                                        member="chunk_shape")
+
+    def _check_each_shape(self, edges):
+        """Raise MetadataError unless the chain takes chunks of each shape that there may be."""
+        lengths = [(chunk,) if unequal is None else sorted({edge for edge, _ in unequal.runs})
+                   for chunk, unequal in zip(self.chunk_shape, edges, strict=True)]
+        if prod(map(len, lengths)) > MAX_SHAPES:
+            raise UnsupportedError(f"'reshape' of chunks of more than {MAX_SHAPES} shapes",
+                                   feature="reshape of a rectilinear grid")
+        for shape in product(*lengths):
+            try:
+                self._sizes(self._types(shape))
+            except ValueError as exc:
+                raise MetadataError(f"codecs: {exc}", member="codecs") from exc
 
     def max_encoded_of(self, shape):
         """Return the most bytes that the object of a chunk of `shape` has; None where that has no bound."""

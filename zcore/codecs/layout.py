@@ -99,6 +99,7 @@ class TransposeCodec(Codec):
 
     name = "transpose"
     kind = "array_array"
+    is_move = True
 
     def __init__(self, *, order):
         if (not isinstance(order, (list, tuple)) or not all(type(d) is int for d in order)

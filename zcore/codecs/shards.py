@@ -48,8 +48,9 @@ class Shards:
     program : ShardProgram or None
         All of it in C, if it has such a form.
     max_encoded : int or None
-        The most bytes that a shard may have: other programs leave gaps where a chunk was replaced by another one, and
-        as much room is given to these as to the chunks. None where these have no bound.
+        The most bytes of a shard that are read at once: other programs leave gaps where a chunk was replaced by
+        another one, and as much room is given to these as to the chunks. In a shard of shards, the most that one of
+        these may have. None where chunks have no bound.
 
     Raises
     ------
@@ -137,14 +138,22 @@ class Shards:
         Parameters
         ----------
         raw : bytes-like
+            Or anything else that has a length and slices that are bytes.
         selection : tuple of slice
             Start, stop and step of each dimension are numbers within the shard, steps are positive.
         """
         index = self._read_index(raw)
         out = np.empty([len(range(part.start, part.stop, part.step)) for part in selection], self.raw_type)
+        found = []
+        # As in the kernel: all entries are checked, then chunks are decoded as they follow each other in the shard.
         for coords, inside, outside in self._project(selection):
-            chunk = self._read_chunk(raw, index, coords)
-            out[outside] = self._fill if chunk is None else chunk[inside]
+            position = self._position(coords)
+            if _is_empty(index, position):
+                out[outside] = self._fill
+            else:
+                found.append((*self._entry(raw, index, position), coords, inside, outside))
+        for offset, n_bytes, coords, inside, outside in sorted(found, key=lambda chunk: chunk[0]):
+            out[outside] = self._decode(raw, offset, n_bytes, coords)[inside]
         return out
 
     def change(self, raw, selection, values, kept, keep_filled=False):
@@ -153,7 +162,7 @@ class Shards:
         Parameters
         ----------
         raw : bytes-like or None
-            The old shard.
+            The old shard; see `read`.
         selection, values : tuple of slice and ndarray, or None
             The elements that are replaced, and by what.
         kept : tuple of int
@@ -222,12 +231,10 @@ class Shards:
                                              in zip(inside, self.chunk_shape, strict=True)])
         chunk = np.empty(self.chunk_shape, self.raw_type)
         chunk[...] = self._fill
-        if raw is not None and not covers:
-            found = self._read_chunk(raw, old, coords)
-            if found is not None:
-                part = tuple([slice(0, max(0, n - i * length)) for i, length, n
-                              in zip(coords, self.chunk_shape, kept, strict=True)])
-                chunk[part] = found[part]
+        if raw is not None and not covers and not _is_empty(old, position):
+            part = tuple([slice(0, max(0, n - i * length)) for i, length, n
+                          in zip(coords, self.chunk_shape, kept, strict=True)])
+            chunk[part] = self._decode(raw, *self._entry(raw, old, position), coords)[part]
         if places is not None:
             chunk[inside] = values[outside]
         if not keep_filled and self._is_filled(chunk):
@@ -238,14 +245,13 @@ class Shards:
         """Return the entries of the index, an array of (offset, nbytes)."""
         n_bytes = self.index_nbytes
         if len(raw) < n_bytes:
-            raise ShardIndexError(f"shard has {len(raw)} bytes, its index alone needs {n_bytes}",
-                                  codec="sharding_indexed", direction="decode", offset=0, expected=n_bytes,
-                                  found=len(raw))
+            raise ShardIndexError(f"shard index: shard has {len(raw)} bytes, its index alone needs {n_bytes}",
+                                  direction="decode", offset=0, expected=n_bytes, found=len(raw))
         offset = 0 if self.at_start else len(raw) - n_bytes
         try:
             return self.index_chain.decode(raw[offset:offset + n_bytes]).reshape(-1, 2)
         except ChunkError as error:
-            raise _moved(error, "shard index", offset) from error
+            raise _moved(error, "shard index", offset, codec=None) from error
 
     def _encode_index(self, entries):
         return bytes(self.index_chain.encode(entries.reshape(*self.grid_shape, 2)))
@@ -279,16 +285,17 @@ class Shards:
         return cls(f"inner chunk {coords}: {message}", direction="decode", offset=offset, inner_coords=coords,
                    expected=expected, found=found)
 
-    def _read_chunk(self, raw, index, coords):
-        """Return a chunk, of `raw_type`, or None when it is empty."""
-        position = self._position(coords)
-        if (index[position] == NO_CHUNK).all():
-            return None
-        offset, n_bytes = self._entry(raw, index, position)
+    def _decode(self, raw, offset, n_bytes, coords):
+        """Return a chunk, of `raw_type`."""
+        what = f"inner chunk {coords}"
         try:
             chunk = self.chain.decode(raw[offset:offset + n_bytes])
+        except UnsupportedError as error:
+            raise type(error)(f"{what}: {error.message}",
+                              **{name: getattr(error, name) for name in error.fields}) from error
         except ChunkError as error:
-            raise _moved(error, f"inner chunk {coords}", offset, coords) from error
+            # Of a shard in a shard the outer one counts: its chunks are those of the array's grid.
+            raise _moved(error, what, offset, inner_coords=coords) from error
         return self._raw(chunk)
 
     # elements
@@ -326,10 +333,12 @@ class Shards:
         return tuple(reversed(coords))
 
 
-def _moved(error, what, offset, coords=None):
+def _is_empty(index, position):
+    return (index[position] == NO_CHUNK).all()
+
+
+def _moved(error, what, offset, **changed):
     """Return an error of a part of a shard as one of the shard."""
     fields = {name: getattr(error, name) for name in error.fields}
     fields["offset"] = None if fields["offset"] is None else fields["offset"] + offset
-    # Of a shard in a shard the outer one counts: its chunks are those of the array's grid.
-    fields["inner_coords"] = coords or fields["inner_coords"]
-    return type(error)(f"{what}: {error.message}", **fields)
+    return type(error)(f"{what}: {error.message}", **fields | changed)

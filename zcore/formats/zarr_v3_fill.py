@@ -22,7 +22,7 @@ import binascii
 import numpy as np
 
 from zcore.formats.json_documents import shown
-from zcore.model.fill_value import fill_bytes, fill_scalar, real_from_json, real_to_json
+from zcore.model.fill_value import fill_bytes, fill_scalar, in_order_of_bits, real_bytes, real_to_json
 from zcore.model.foreign_dtypes import component, is_foreign
 
 
@@ -84,13 +84,13 @@ def _item(dtype, value):
     if (part := _component(dtype)) is not None:
         if type(value) is not list or len(value) != 2:
             raise ValueError(f"expected a list of two numbers, found {shown(value)}")
-        return _real(part, value[0]) + _real(part, value[1])
+        return real_bytes(part, value[0]) + real_bytes(part, value[1])
     if is_foreign(dtype):
         if dtype.name.startswith(("int", "uint")):
             return fill_bytes(dtype, _typed(value, int, "an integer"))
-        return _real(dtype, value)
+        return real_bytes(dtype, value)
     if kind == "f":
-        return _real(dtype, value)
+        return real_bytes(dtype, value)
     if kind == "b":
         return b"\1" if _typed(value, bool, "true or false") else b"\0"
     if kind in "iu":
@@ -141,27 +141,12 @@ def _component(dtype):
     return component(dtype) if is_foreign(dtype) else None
 
 
-def _real(dtype, value):
-    """Return the bytes of a float: a number, or the bits themselves, which are the same in both byte orders."""
-    if type(value) is str and value.startswith("0x"):
-        digits = value[2:]
-        if len(digits) == 2 * dtype.itemsize and set(digits) <= set("0123456789abcdefABCDEF"):
-            return _ordered(dtype, bytes.fromhex(digits))
-        raise ValueError(f"expected '0x' and {2 * dtype.itemsize} hexadecimal digits, found {shown(value)}")
-    return fill_bytes(dtype, real_from_json(value))
-
-
-def _ordered(dtype, raw):
-    """Return bytes in the type's order from big-endian ones, or the other way round."""
-    return raw if dtype.str[0] == ">" else raw[::-1]
-
-
 def _render_real(dtype, raw):
     scalar = fill_scalar(dtype, raw)
     if is_foreign(dtype) and dtype.name.startswith(("int", "uint")):
         return int(scalar)
     if scalar != scalar and raw != fill_bytes(dtype, float("nan")):
-        return "0x" + _ordered(dtype, raw).hex()
+        return "0x" + in_order_of_bits(dtype, raw).hex()
     return real_to_json(scalar)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from zcore.formats.zarr_v3_chain import check_chain, check_configuration, parse_codec, render_chain, stored_endian
-from zcore.formats.zarr_v3_dtypes import as_dtype, packed, render_data_type, stored_order
+from zcore.formats.zarr_v3_dtypes import as_dtype, packed, parse_data_type, render_data_type, stored_order
 from zcore.formats.zarr_v3_fill import parse_fill
 from zcore.formats.zarr_v3_grids import parse_key_encoding, render_key_encoding
 from zcore.model.auto_chunks import normalize_chunks, normalize_grid
@@ -199,7 +199,9 @@ def _chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum
         if ndim > 1:
             chain = (CodecSpec("transpose", {"order": list(range(ndim))[::-1]}),)
     if filters is not None and not (isinstance(filters, str) and filters == "auto"):
-        chain += _specs(filters, dtype, ndim)
+        filters = _specs(filters, dtype, ndim)
+        chain += filters
+        dtype = _filtered_type(filters, dtype)
     if serializer is None:
         serializer = _serializer(dtype)
     chain += (serializer,)
@@ -213,6 +215,16 @@ def _chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum
     if checksum and serializer.name != "sharding_indexed" and chain[-1].name != "crc32c":
         chain += (_CHECKSUM,)
     return chain
+
+
+def _filtered_type(filters, dtype):
+    """Return the type of what filters make of items of `dtype`, where their documents say it."""
+    for codec in filters:
+        if codec.name == "cast_value":
+            dtype, _ = parse_data_type(codec.configuration["data_type"], stored_order(dtype) or "<")
+        elif codec.name.startswith("numcodecs.") and codec.configuration.get("astype") is not None:
+            dtype = np.dtype(codec.configuration["astype"])
+    return dtype
 
 
 def _serializer(dtype):

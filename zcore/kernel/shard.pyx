@@ -48,6 +48,9 @@ cdef void index_release(ShardIndex *index) noexcept nogil:
 cdef int _compare(const void *a, const void *b) noexcept nogil:
     cdef uint64_t x = (<const Extent *>a).offset
     cdef uint64_t y = (<const Extent *>b).offset
+    if x == y:
+        # Chunks that share their bytes: which one is found damaged first is no matter of chance.
+        x, y = <uint64_t>(<const Extent *>a).i, <uint64_t>(<const Extent *>b).i
     return (x > y) - (x < y)
 
 

@@ -18,7 +18,7 @@ from zcore.kernel.fileio cimport (
     ABSENT, Identity, buffer_reserve, object_close, object_identify, object_open, object_read_at,
 )
 from zcore.kernel.grid cimport Span, ceil_div
-from zcore.kernel.plan cimport MAX_KEY, Plan, Worker
+from zcore.kernel.plan cimport Plan, Worker
 from zcore.kernel.read cimport ReadPlan
 from zcore.kernel.shard import INDICES
 
@@ -26,6 +26,7 @@ from zcore.kernel.shard cimport (
     Extent, IndexCache, IndexForm, ShardIndex, ShardProgram, index_new, index_release, sort_extents,
 )
 from zcore.kernel.status cimport INTERRUPTED, MISSING, NO_MEMORY, OK, fail
+from zcore.kernel.tasks cimport MAX_KEY
 
 cdef enum:
     GROUP_NBYTES = 1 << 20     # decoded bytes of the smallest task that is worth a thread

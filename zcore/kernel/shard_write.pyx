@@ -264,7 +264,7 @@ cdef class ShardWritePlan(CrewPlan):
             if n == FAILED:
                 worker.status.inner = position
             return n
-        return self._encode_changed(the.old, the.new, chunk, position, worker, encoded)
+        return self._encode_changed(&the.new.form, the.old, chunk, position, worker, encoded)
 
     cdef int add_part(self, void *job, int64_t i, const uint8_t *encoded, int64_t n_bytes,
                       Worker *worker) noexcept nogil:
@@ -280,7 +280,7 @@ cdef class ShardWritePlan(CrewPlan):
         _note(the.new, position, the.new.size, n_bytes)
         return self._append(the.new, encoded, n_bytes, worker)
 
-    cdef int64_t _encode_changed(self, const OldShard *old, const NewShard *new, const Span *chunk, int64_t position,
+    cdef int64_t _encode_changed(self, const IndexForm *form, const OldShard *old, const Span *chunk, int64_t position,
                                  Worker *worker, const uint8_t **encoded) noexcept nogil:
         """Decode a chunk of the old shard, change what is selected of it, and encode it as `encode_part`."""
         cdef Extent extent
@@ -289,7 +289,7 @@ cdef class ShardWritePlan(CrewPlan):
         cdef int code = buffer_reserve(&worker.decoded, self.layout.n_bytes, &worker.status)
         if found:
             if code == OK:
-                code = self.shards.extent_of(&new.form, old.words, position, old.size,
+                code = self.shards.extent_of(form, old.words, position, old.size,
                                              self.program.max_encoded(self.layout.n_bytes), &extent, &worker.status)
             if code == OK:
                 code = buffer_reserve(&worker.encoded, extent.n_bytes, &worker.status)

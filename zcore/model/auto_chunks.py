@@ -102,7 +102,16 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None):
 
 def is_listed(lengths):
     """Return whether what a caller says of chunks is a sequence; an array without dimensions is a number."""
-    return isinstance(lengths, Iterable) and not isinstance(lengths, str) and getattr(lengths, "ndim", 1) > 0
+    return isinstance(lengths, Edges) or (
+        isinstance(lengths, Iterable) and not isinstance(lengths, str) and getattr(lengths, "ndim", 1) > 0)
+
+
+def _edges(lengths, d, length):
+    """Return the lengths of the chunks of dimension `d`, checked against its own."""
+    edges = Edges([(exact_index(edge), 1) for edge in lengths])
+    if length and edges.total != length:
+        raise ValueError(f"chunks: expected lengths of dimension {d} that sum up to {length}, found {edges.total}")
+    return edges
 
 
 def normalize_grid(chunks, shape, itemsize, max_nbytes=None):
@@ -112,7 +121,8 @@ def normalize_grid(chunks, shape, itemsize, max_nbytes=None):
     ----------
     chunks, shape, itemsize, max_nbytes
         As `normalize_chunks` takes them; besides, a dimension may have a list of the lengths of all its chunks, which
-        end where the dimension does. Chunks of one length are a regular grid, however they were listed.
+        end where the dimension does, or the `Edges` of another array, which are made to cover it. Chunks of one length
+        are a regular grid, however they were listed.
 
     Raises
     ------
@@ -131,10 +141,7 @@ def normalize_grid(chunks, shape, itemsize, max_nbytes=None):
     edges = [None] * len(shape)
     for d, (length, chunk) in enumerate(zip(shape, chunks, strict=False)):
         if is_listed(chunk):
-            unequal = Edges([(exact_index(edge), 1) for edge in chunk])
-            if length and unequal.total != length:
-                raise ValueError(f"chunks: expected lengths of dimension {d} that sum up to {length}, found "
-                                 f"{unequal.total}")
+            unequal = chunk.covering(length) if isinstance(chunk, Edges) else _edges(chunk, d, length)
             chunks[d] = unequal.longest
             edges[d] = unequal if unequal.n_runs > 1 else None
     return normalize_chunks(chunks, shape, itemsize), tuple(edges) if any(edges) else None

@@ -225,6 +225,27 @@ def real_from_json(value):
     raise ValueError(f"expected a number, 'NaN', 'Infinity' or '-Infinity', found {value!r:.60}")
 
 
+def real_bytes(dtype, value):
+    """Return the bytes of a float that JSON has: a number, or its bits, which are the same in both byte orders.
+
+    Raises : ValueError, on anything else, or bits of another number of bytes.
+
+    >>> real_bytes(np.dtype("<f4"), "0x7fc00001"), real_bytes(np.dtype(">f2"), 1)
+    (b'\\x01\\x00\\xc0\\x7f', b'<\\x00')
+    """
+    if type(value) is str and value.startswith("0x"):
+        digits = value[2:]
+        if len(digits) == 2 * dtype.itemsize and set(digits) <= set("0123456789abcdefABCDEF"):
+            return in_order_of_bits(dtype, bytes.fromhex(digits))
+        raise ValueError(f"expected '0x' and {2 * dtype.itemsize} hexadecimal digits, found {value!r:.60}")
+    return fill_bytes(dtype, real_from_json(value))
+
+
+def in_order_of_bits(dtype, raw):
+    """Return bytes in the type's order from big-endian ones, or the other way round."""
+    return raw if dtype.str[0] == ">" else raw[::-1]
+
+
 def real_to_json(scalar):
     """Return what stands in JSON for a NumPy real: the shortest number that reads back as the same, or a string.
 

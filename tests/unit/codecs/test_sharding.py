@@ -209,7 +209,7 @@ def test_a_shard_too_short_for_its_index_in_memory(sharded):
     store = MemoryStore()
     array = sharded.create(store, (4,), "<u2", (4,), (2,))
     store.set("c/0", b"short")
-    with pytest.raises(ShardIndexError, match="c/0: shard has 5 bytes, its index alone needs 36"):
+    with pytest.raises(ShardIndexError, match="c/0: shard index: shard has 5 bytes, its index alone needs 36"):
         array[0]
 
 

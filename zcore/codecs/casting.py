@@ -1,0 +1,274 @@
+"""Numbers of one type as numbers of another: every way to round, and what becomes of those out of range.
+
+zarr-extensions, codec "cast_value". A number that the type holds stays what it is. Any other is rounded to one of its
+two neighbours there, and only then compared with the range: what is rounded to the largest float is in range, what is
+rounded to the number that would follow it is not.
+
+All is computed in float64, int64 or uint64, which hold every number of the types that there are; integers that float64
+does not hold are cut to 53 bits and rounded there.
+"""
+from functools import lru_cache
+
+import numpy as np
+
+from zcore.model.foreign_dtypes import foreign_dtype, foreign_name, is_foreign, is_foreign_name
+
+ROUNDINGS = ("nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away")
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_FLOATS = ("float16", "float32", "float64")
+
+
+def number_type(name):
+    """Return the type of numbers that documents call `name`, None if it is none of these.
+
+    Raises : UnsupportedError, if it needs another `ml_dtypes` than there is.
+    """
+    if name in _INTEGERS or name in _FLOATS:
+        return np.dtype(name)
+    # Zero is no number of float8_e8m0fnu, and its range has no end that could be rounded to.
+    if is_foreign_name(name) and not name.startswith("complex") and name != "float8_e8m0fnu":
+        return foreign_dtype(name)
+    return None
+
+
+def is_number_type(dtype):
+    """Return whether numbers of this type are cast."""
+    if is_foreign(dtype):
+        return dtype.kind != "W" and foreign_name(dtype) != "float8_e8m0fnu"
+    return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize <= 8)
+
+
+def is_integer(dtype):
+    """Return whether a type of numbers is one of integers."""
+    return dtype.kind in "iu" or (is_foreign(dtype) and foreign_name(dtype).startswith(("int", "uint")))
+
+
+def integer_range(dtype):
+    """Return the least and the largest integer of a type."""
+    if not is_foreign(dtype):
+        info = np.iinfo(dtype)
+        return int(info.min), int(info.max)
+    name = foreign_name(dtype)
+    bits = int(name.rpartition("int")[2])
+    return (0, 2**bits - 1) if name.startswith("u") else (-2**(bits - 1), 2**(bits - 1) - 1)
+
+
+def widened(array):
+    """Return numbers as float64, int64 or uint64, all exact."""
+    if not is_integer(array.dtype):
+        return array.astype(np.float64)
+    if is_foreign(array.dtype):
+        return array.astype(np.int8).astype(np.int64)
+    return array.astype(np.uint64 if array.dtype.kind == "u" else np.int64)
+
+
+def cast(numbers, dtype, rounding="nearest-even", out_of_range=None):
+    """Return numbers as those of another type.
+
+    Parameters
+    ----------
+    numbers : ndarray
+        As `widened` gives them.
+    dtype : numpy.dtype
+        In the machine's byte order.
+    rounding : str
+        One of `ROUNDINGS`.
+    out_of_range : {None, "clamp", "wrap"}
+        Of floats `wrap` is none.
+
+    Raises
+    ------
+    ValueError
+        A number is out of range, NaN or infinite, where the type has none and nothing says what becomes of it.
+    """
+    if is_integer(dtype):
+        found = _integers(numbers, *integer_range(dtype), rounding, out_of_range)
+        return found.astype(np.int8).astype(dtype) if is_foreign(dtype) else found.astype(dtype)
+    if dtype == np.float64:
+        return _as_float64(numbers, rounding)
+    numbers = _sticky(numbers)
+    if rounding == "nearest-even" and dtype.kind == "f":
+        # As the processor does; of ml_dtypes' types that is not known of all.
+        with np.errstate(all="ignore"):
+            found = numbers.astype(dtype)
+        outside = np.isinf(found) & np.isfinite(numbers)
+        if out_of_range is None and outside.any():
+            raise _out_of_range(numbers[outside][0], float(np.finfo(dtype).max))
+        return found
+    return _floats(numbers, dtype, rounding, out_of_range)
+
+
+def _out_of_range(number, largest):
+    return ValueError(f"{number} is out of the range from {-largest} to {largest}")
+
+
+def _round(numbers, rounding):
+    """Return the integers that floats are rounded to, as floats."""
+    if rounding == "nearest-even":
+        return np.rint(numbers)
+    if rounding == "towards-positive":
+        return np.ceil(numbers)
+    if rounding == "towards-negative":
+        return np.floor(numbers)
+    whole = np.trunc(numbers)
+    if rounding == "nearest-away":
+        whole = whole + np.copysign(np.abs(numbers - whole) >= 0.5, numbers)
+    return whole
+
+
+def _integers(numbers, low, high, rounding, out_of_range):
+    """Return integers from `low` to `high`, as int64 or uint64."""
+    wide = np.uint64 if low == 0 else np.int64
+    if numbers.dtype.kind == "f":
+        if not np.isfinite(numbers).all():
+            raise ValueError("NaN and infinity are no integers")
+        numbers = _round(numbers, rounding)
+        # The number behind the last one is a power of 2, which float64 holds; the last one may be none.
+        below, above = numbers < float(low), numbers >= float(high + 1)
+    else:
+        below, above = numbers < low, numbers > high
+    outside = below | above
+    if not outside.any():
+        return numbers.astype(wide)
+    if out_of_range is None:
+        raise ValueError(f"{numbers[outside][0]} is out of the range from {low} to {high}")
+    if out_of_range == "wrap":
+        return _wrapped(numbers, low, high).astype(wide)
+    inside = np.where(outside, 0, numbers).astype(wide)
+    inside[below], inside[above] = low, high
+    return inside
+
+
+def _wrapped(numbers, low, high):
+    """Return integers modulo the size of their range, as uint64: of negative ones all bits are set ahead of them."""
+    if numbers.dtype.kind != "f":
+        found = numbers.astype(np.uint64)
+    else:
+        found = np.fmod(np.abs(numbers), 2.0**64).astype(np.uint64)
+        found = np.where(numbers < 0, np.uint64(0) - found, found)
+    sign = np.uint64(-low)
+    return ((found & np.uint64(high - low)) ^ sign) - sign
+
+
+def _as_float64(numbers, rounding):
+    if numbers.dtype.kind == "f":
+        return numbers
+    if not numbers.size or (numbers.max() <= 2**53 and numbers.min() >= -2**53):
+        return numbers.astype(np.float64)
+    size = np.where(numbers < 0, np.uint64(0) - numbers.astype(np.uint64), numbers.astype(np.uint64))
+    large = size > np.uint64(2**53)
+    # How many bits are too many, and the two numbers between which the integer lies, in units of the last bit kept.
+    _, n_bits = np.frexp((size >> np.uint64(11)).astype(np.float64))
+    excess = np.where(large, n_bits + 11 - 53, 0).astype(np.uint64)
+    lower = size >> excess
+    rest = size - (lower << excess)
+    up = _goes_up(rest, (np.uint64(1) << excess) - rest, lower % np.uint64(2) == 0, numbers < 0, rounding)
+    lower = lower + (up & (rest > 0)).astype(np.uint64)
+    found = np.ldexp(lower.astype(np.float64), excess.astype(np.int64))
+    return np.where(numbers < 0, -found, found)
+
+
+def _goes_up(below, above, lower_is_even, is_negative, rounding):
+    """Return which sizes are rounded up, away from zero.
+
+    Parameters
+    ----------
+    below, above : ndarray
+        How far the size is from the one below and the one above.
+    lower_is_even : ndarray of bool
+        Whether the last digit of the one below is even.
+    is_negative : ndarray of bool
+    """
+    if rounding == "towards-zero":
+        return np.zeros(np.shape(below), bool)
+    if rounding == "towards-positive":
+        return ~is_negative
+    if rounding == "towards-negative":
+        return is_negative
+    return (below > above) | ((below == above) & (~lower_is_even if rounding == "nearest-even" else True))
+
+
+def _sticky(numbers):
+    """Return integers as floats that are rounded to 24 bits or fewer as they would be.
+
+    Of integers that float64 does not hold the last bit kept stands for all that are cut off.
+    """
+    if numbers.dtype.kind == "f":
+        return numbers
+    if not numbers.size or (numbers.max() <= 2**53 and numbers.min() >= -2**53):
+        return numbers.astype(np.float64)
+    size = np.where(numbers < 0, np.uint64(0) - numbers.astype(np.uint64), numbers.astype(np.uint64))
+    large = size > np.uint64(2**53)
+    cut = (size >> np.uint64(11)) | (size & np.uint64(2**11 - 1) != 0)
+    found = np.where(large, cut.astype(np.float64) * 2.0**11, np.where(large, 0, size).astype(np.float64))
+    return np.where(numbers < 0, -found, found)
+
+
+def _floats(numbers, dtype, rounding, out_of_range):
+    """Return floats of a type of 32 bits or fewer."""
+    has_nan, has_infinity, sizes, codes = _table(dtype)
+    is_nan, is_infinite = np.isnan(numbers), np.isinf(numbers)
+    if (is_nan.any() and not has_nan) or (is_infinite.any() and not has_infinity):
+        raise ValueError(f"{numbers[is_infinite | is_nan][0]} is no number of the type {dtype.name}")
+    special = is_nan | is_infinite
+    size = np.abs(np.where(special, 0.0, numbers))
+    lower, upper, lower_is_even = _neighbours(size, dtype, sizes, codes)
+    is_exact = size == lower
+    up = _goes_up(size - lower, upper - size, lower_is_even, np.signbit(numbers), rounding)
+    size = np.where(up & ~is_exact, upper, lower)
+    largest = _largest(dtype, sizes)
+    outside = size > largest
+    if outside.any():
+        if out_of_range is None:
+            raise _out_of_range(numbers[outside][0], largest)
+        size = np.where(outside, np.inf if has_infinity else largest, size)
+    found = np.copysign(size, numbers)
+    with np.errstate(all="ignore"):
+        return np.where(special, numbers, found).astype(dtype)
+
+
+def _neighbours(size, dtype, sizes, codes):
+    """Return of each size the ones of the type next below and above it, and whether the last digit below is even.
+
+    A size of the type is its own lower neighbour. Beyond the largest one both are the number that would follow it.
+    """
+    if sizes is not None:
+        i = np.clip(np.searchsorted(sizes, size, side="right") - 1, 0, len(sizes) - 1)
+        return sizes[i], sizes[np.minimum(i + 1, len(sizes) - 1)], codes[i] % 2 == 0
+    end = 2.0**128
+    with np.errstate(over="ignore", under="ignore"):
+        near = np.minimum(size, end).astype(np.float32)
+        lower = np.where(near.astype(np.float64) > size, np.nextafter(near, np.float32(0)), near).astype(np.float32)
+        lower = np.where(size >= end, np.float32(np.inf), np.minimum(lower, np.finfo(np.float32).max))
+        upper = np.nextafter(lower, np.float32(np.inf)).astype(np.float64)
+    is_even = lower.view(np.uint32) % 2 == 0
+    lower = lower.astype(np.float64)
+    return np.where(lower == np.inf, end, lower), np.where(upper == np.inf, end, upper), is_even
+
+
+def _largest(dtype, sizes):
+    return float(np.finfo(np.float32).max) if sizes is None else float(sizes[-2])
+
+
+@lru_cache(maxsize=32)
+def _table(dtype):
+    """Return what is known of a type of floats.
+
+    Returns
+    -------
+    has_nan, has_infinity : bool
+    sizes, codes : ndarray or None
+        All sizes of finite numbers, ascending, with the one that would follow at the end, and their bits; None of
+        float32, which has too many.
+    """
+    if dtype == np.float32:
+        return True, True, None, None
+    bits = np.arange(2**(8 * dtype.itemsize)).astype(f"u{dtype.itemsize}")
+    with np.errstate(all="ignore"):
+        values = bits.view(dtype).astype(np.float64)
+    is_size = np.isfinite(values) & ~np.signbit(values)
+    sizes, first = np.unique(values[is_size], return_index=True)
+    codes = bits[is_size][first].astype(np.int64)
+    behind = 2 * sizes[-1] - sizes[-2]
+    return (bool(np.isnan(values).any()), bool(np.isinf(values).any()), np.append(sizes, behind),
+            np.append(codes, codes[-1] + 1))

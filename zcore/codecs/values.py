@@ -1,0 +1,290 @@
+"""Numbers changed by their value: `scale_offset` and `cast_value`, zarr-extensions.
+
+Together they take the place of `numcodecs.fixedscaleoffset`, with two differences: what cannot be is an error and never
+a number that happens to come out, and the fill value is changed with the elements. Both run in Python, by NumPy.
+"""
+import numpy as np
+
+from zcore.codecs.base import Codec
+from zcore.codecs.casting import ROUNDINGS, cast, integer_range, is_integer, is_number_type, number_type, widened
+from zcore.errors import CodecError
+from zcore.model.fill_value import fill_bytes, real_bytes
+
+
+class ScaleOffset(Codec):
+    """``(x - offset) * scale``, in the arithmetic of the array's type.
+
+    Parameters
+    ----------
+    offset, scale : int, float or str
+        As documents have a fill value of the array's type; 0 and 1 by default.
+
+    Notes
+    -----
+    Integers that the type does not hold, on the way or at the end, are an error, and so is what `scale` does not
+    divide. Floats overflow to infinity, as their arithmetic has it.
+    """
+
+    name = "scale_offset"
+    kind = "array_array"
+
+    def __init__(self, *, offset=0, scale=1):
+        for name, value in (("offset", offset), ("scale", scale)):
+            if type(value) not in (int, float, str):
+                raise ValueError(f"{name} is {value!r:.60}, expected a number or how a fill value is written")
+        self.offset = offset
+        self.scale = scale
+
+    def configuration(self):
+        """Return what documents record, a dict; what changes nothing is left out."""
+        return {name: value for name, value, default in (("offset", self.offset, 0), ("scale", self.scale, 1))
+                if value != default}
+
+    def encoded_type(self, dtype, shape):
+        """Return type and shape of what is encoded.
+
+        Raises
+        ------
+        ValueError
+            The items of the array are no real numbers, or offset or scale is none of them, or scale is zero.
+        """
+        self._scalars(dtype)
+        return dtype, shape
+
+    def _scalars(self, dtype):
+        if not is_number_type(dtype):
+            raise ValueError(f"{self.name!r} takes integers and floats, not {dtype}")
+        dtype = dtype.newbyteorder("=")
+        offset, scale = _scalar(dtype, self.offset, "offset"), _scalar(dtype, self.scale, "scale")
+        if scale == 0:
+            raise ValueError("scale is zero")
+        return offset, scale
+
+    def step(self, dtype):
+        """Return None: it runs in Python."""
+        return None
+
+    def encode(self, chunk):
+        """Return the encoded chunk.
+
+        Raises
+        ------
+        CodecError
+            The type does not hold what an element becomes.
+        """
+        offset, scale = self._scalars(chunk.dtype)
+        numbers = _numbers(chunk)
+        if is_integer(chunk.dtype):
+            self._check("encode", chunk.dtype, numbers, lambda x: x - int(offset))
+            numbers = numbers - numbers.dtype.type(int(offset))
+            self._check("encode", chunk.dtype, numbers, lambda x: x * int(scale))
+            numbers = numbers * numbers.dtype.type(int(scale))
+            return numbers.astype(chunk.dtype.newbyteorder("="))
+        with np.errstate(all="ignore"):
+            return ((numbers - offset) * scale).astype(numbers.dtype, copy=False)
+
+    def decode(self, chunk, dtype, shape):
+        """Return the decoded chunk, in the machine's byte order.
+
+        Raises
+        ------
+        CodecError
+            As `encode`, or an integer is no multiple of `scale`.
+        """
+        offset, scale = self._scalars(dtype)
+        numbers = _numbers(chunk)
+        if is_integer(dtype):
+            # Of the least integer and -1 the quotient is out of range; what leaves a remainder is found out below.
+            self._check("decode", dtype, numbers, lambda x: x // int(scale))
+            step = numbers.dtype.type(int(scale))
+            if int(scale) not in (1, -1) and (numbers % step).any():
+                wrong = numbers[numbers % step != 0][0]
+                raise CodecError(f"{wrong} is no multiple of the scale {int(scale)}", codec=self.name,
+                                 direction="decode", expected=int(scale), found=int(wrong))
+            numbers = numbers // step
+            self._check("decode", dtype, numbers, lambda x: x + int(offset))
+            return (numbers + numbers.dtype.type(int(offset))).astype(dtype.newbyteorder("="))
+        with np.errstate(all="ignore"):
+            return (numbers / scale + offset).astype(numbers.dtype, copy=False)
+
+    def _check(self, direction, dtype, numbers, function):
+        """Raise CodecError unless a type holds what a monotonic function makes of integers."""
+        if not numbers.size:
+            return
+        low, high = integer_range(dtype)
+        for number in (numbers.min(), numbers.max()):
+            found = function(int(number))
+            if not low <= found <= high:
+                raise CodecError(f"{found} is no {dtype.name}: it lies on the way of {int(number)}", codec=self.name,
+                                 direction=direction, expected=high if found > high else low, found=found)
+
+
+class CastValue(Codec):
+    """The same numbers in another type, as far as it has them.
+
+    Parameters
+    ----------
+    data_type : str or dict
+        As documents name it.
+    rounding : {"nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away"}
+    out_of_range : {None, "clamp", "wrap"}
+        What becomes of numbers beyond the last one of the type: an error, the last one (infinity, where there is one),
+        or, in integers, the number of the same lowest bits.
+    scalar_map : dict, optional
+        ``"encode"`` and ``"decode"``: lists of pairs of numbers, what is made of the first; they go before everything
+        else. Numbers are as documents have fill values.
+
+    Notes
+    -----
+    NaN and infinity in integers are an error, unless `scalar_map` has them, also with `clamp`.
+    """
+
+    name = "cast_value"
+    kind = "array_array"
+    checks_fill = True
+    _parameters = ("data_type", "rounding", "out_of_range", "scalar_map")
+
+    def __init__(self, *, data_type, rounding="nearest-even", out_of_range=None, scalar_map=None):
+        if isinstance(data_type, dict) and data_type.keys() <= {"name", "configuration"} and not data_type.get(
+                "configuration"):
+            data_type = data_type.get("name")
+        self._type = number_type(data_type) if isinstance(data_type, str) else None
+        if self._type is None:
+            raise ValueError(f"data_type is {data_type!r:.60}, expected one of integers or floats")
+        if rounding not in ROUNDINGS:
+            raise ValueError(f"rounding is {rounding!r:.60}, expected one of {', '.join(ROUNDINGS)}")
+        if out_of_range not in (None, "clamp", "wrap"):
+            raise ValueError(f"out_of_range is {out_of_range!r:.60}, expected 'clamp' or 'wrap'")
+        if out_of_range == "wrap" and not is_integer(self._type):
+            raise ValueError(f"out_of_range is 'wrap', which floats ({data_type}) do not")
+        _check_map(scalar_map)
+        self.data_type, self.rounding, self.out_of_range, self.scalar_map = (
+            data_type, rounding, out_of_range, scalar_map)
+
+    @classmethod
+    def from_configuration(cls, configuration):
+        """Return the codec of a document's configuration, which has no members that are null."""
+        if None in configuration.values():
+            raise ValueError("expected no member that is null")
+        return cls(**configuration)
+
+    def configuration(self):
+        """Return what documents record, a dict."""
+        return {name: value for name, value in super().configuration().items()
+                if value is not None and (name, value) != ("rounding", "nearest-even")}
+
+    def encoded_type(self, dtype, shape):
+        """Return type and shape of what is encoded.
+
+        Raises
+        ------
+        ValueError
+            The items of the array are no real numbers, `scalar_map` has numbers that are none of the types, or decoded
+            numbers would wrap that are floats.
+        """
+        if not is_number_type(dtype):
+            raise ValueError(f"{self.name!r} takes integers and floats, not {dtype}")
+        for direction in ("encode", "decode"):
+            self._map(direction, dtype.newbyteorder("="))
+        return self._type, shape
+
+    def step(self, dtype):
+        """Return None: it runs in Python."""
+        return None
+
+    def encode(self, chunk):
+        """Return the encoded chunk.
+
+        Raises
+        ------
+        CodecError
+            The type does not hold an element, and nothing says what becomes of it.
+        """
+        return self._cast(chunk, chunk.dtype.newbyteorder("="), self._type, "encode")
+
+    def decode(self, chunk, dtype, shape):
+        """Return the decoded chunk, in the machine's byte order.
+
+        Raises
+        ------
+        CodecError
+            As `encode`.
+        """
+        return self._cast(chunk, dtype.newbyteorder("="), dtype.newbyteorder("="), "decode")
+
+    def encode_fill(self, fill):
+        """Return what becomes of a fill value; one that does not come back is refused, as the codec's text demands."""
+        try:
+            encoded = self.encode(fill)
+            back = self.decode(encoded, fill.dtype, fill.shape)
+        except CodecError as exc:
+            raise ValueError(f"the fill value cannot be stored by {self.name!r}: {exc.message}") from exc
+        before, after = widened(fill), widened(back)
+        if not ((before == after) | ((before != before) & (after != after))).all():
+            raise ValueError(f"the fill value {before.item()} becomes {after.item()} when {self.name!r} stores it")
+        return encoded
+
+    def _cast(self, chunk, array_type, dtype, direction):
+        numbers = widened(chunk)
+        found = self._map(direction, array_type)
+        # Floats do not wrap: of what was integers there, nothing is out of their range but by rounding.
+        out_of_range = None if self.out_of_range == "wrap" and not is_integer(dtype) else self.out_of_range
+        try:
+            if found is None:
+                return cast(numbers, dtype, self.rounding, out_of_range)
+            keys, values = found
+            i = np.minimum(np.searchsorted(keys, numbers), len(keys) - 1)
+            mapped = (keys[i] == numbers) | ((keys[i] != keys[i]) & (numbers != numbers))
+            out = cast(np.where(mapped, numbers.dtype.type(0), numbers), dtype, self.rounding, out_of_range)
+        except ValueError as exc:
+            raise CodecError(str(exc), codec=self.name, direction=direction) from exc
+        out[mapped] = values[i[mapped]]
+        return out
+
+    def _map(self, direction, array_type):
+        """Return what numbers are mapped, ascending, and to what; None when there are none."""
+        pairs = (self.scalar_map or {}).get(direction)
+        if not pairs:
+            return None
+        source, target = (array_type, self._type) if direction == "encode" else (self._type, array_type)
+        keys = np.concatenate([_scalar(source, key, "scalar_map").reshape(1) for key, _ in pairs])
+        values = np.concatenate([_scalar(target, value, "scalar_map").reshape(1) for _, value in pairs])
+        # Of those that are repeated the first one counts.
+        keys, first = np.unique(widened(keys), return_index=True)
+        return keys, values[first]
+
+
+def _check_map(scalar_map):
+    if scalar_map is None:
+        return
+    if not isinstance(scalar_map, dict) or not scalar_map.keys() <= {"encode", "decode"}:
+        raise ValueError(f"scalar_map is {scalar_map!r:.60}, expected an object of 'encode' and 'decode'")
+    for pairs in scalar_map.values():
+        if not isinstance(pairs, (list, tuple)) or not all(
+                [isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs]):
+            raise ValueError(f"scalar_map has {pairs!r:.60}, expected a list of pairs")
+
+
+def _scalar(dtype, value, name):
+    """Return a number of a type as an array without dimensions, from what stands in JSON for it."""
+    try:
+        if is_integer(dtype):
+            if type(value) is not int:
+                raise ValueError(f"expected an integer, found {value!r:.60}")
+            raw = fill_bytes(dtype, value)
+        else:
+            # Thus the text of the codec spells it in an example.
+            raw = real_bytes(dtype, "Infinity" if value == "+Infinity" else value)
+    except ValueError as exc:
+        raise ValueError(f"{name}: {exc}") from exc
+    return np.frombuffer(raw, dtype).reshape(())
+
+
+def _numbers(chunk):
+    """Return the elements of a chunk in the machine's byte order, integers that NumPy does not have as wider ones."""
+    if is_integer(chunk.dtype) and chunk.dtype.kind not in "iu":
+        return widened(chunk)
+    return chunk.astype(chunk.dtype.newbyteorder("="), copy=False)
+
+
+CODECS = {codec.name: codec for codec in (ScaleOffset, CastValue)}
