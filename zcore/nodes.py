@@ -57,7 +57,8 @@ def store_of(place, read_only, fsync, check_base=True):
                                  "DirectoryStore(path, fsync=True)")
             return place
         if not isinstance(place, os.PathLike):
-            raise TypeError(f"expected a path, a URI or a store, found {type(place).__name__}")
+            raise TypeError("expected a path, a URI or a store, such as MemoryStore(), found "
+                            f"{type(place).__name__}")
         place = os.fspath(place)
     if isinstance(place, str):
         if ":" in place:
@@ -215,7 +216,8 @@ def not_found(store, path, zarr_format, options, what="array"):
     """Return the error that says what is there instead of the node that was asked for."""
     place = store.describe(path)
     if store.native_path is not None and not os.path.lexists(os.path.join(store.native_path, path)):
-        reason = f"{place} does not exist"
+        # To open is to read unless a mode is given, where in zarr-python it is to create.
+        reason = f"{place} does not exist" + ("; opened with mode='a' it would be created" if options.read_only else "")
     elif zarr_format is not None and (other := find(store, path, None, options)) is not None:
         reason = f"{place} is of the format {other.format.name!r}, asked for was {zarr_format!r}"
     else:
