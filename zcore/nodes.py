@@ -1,7 +1,6 @@
 """What stands at a place: from what a caller says to a store and a path, and from there to the node, or to the error
 that says what is there instead."""
 import os
-import warnings
 from collections import namedtuple
 from functools import lru_cache
 
@@ -17,6 +16,7 @@ from zcore.errors import (
     NodeNotFoundError,
     UnsupportedError,
     ZcoreError,
+    warn,
 )
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
 from zcore.model.auto_chunks import normalize_grid
@@ -119,7 +119,7 @@ def check_new_names(path, format):
     check_names(path, format)
     for name in path.split("/") if path else ():
         if advice := format.names.advice(name):
-            warnings.warn(f"the name {name!r:.60} is not portable: {advice}", stacklevel=5)
+            warn(f"the name {name!r:.60} is not portable: {advice}")
 
 
 def find(store, path, zarr_format, options):
@@ -165,8 +165,8 @@ def _warn_of_others(store, path, kind, others):
     """Warn when documents of other nodes lie beside the one that counts."""
     for other in store.existing(prefix_of(path), others):
         is_what = f"what {kind.document} says" if _NAMES[other] == kind.name else f"of format {kind.name!r}"
-        warnings.warn(f"{store.describe(path)} holds {kind.document} and {other}: the node is {is_what}, the other "
-                      "document is ignored", stacklevel=4)
+        warn(f"{store.describe(path)} holds {kind.document} and {other}: the node is {is_what}, the other "
+             "document is ignored")
 
 
 class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
