@@ -39,10 +39,12 @@ class Group(Handle):
     def _path_of(self, name):
         name = nodes.path_of(name, self._binding.format.name)
         if not name:
-            raise KeyError(name)
+            raise NodeNotFoundError(f"{self._binding.describe()} has no member without a name", path="")
         return prefix_of(self._binding.path) + name
 
     def _find(self, name):
+        if isinstance(name, str) and not name.removeprefix("/"):
+            return None     # the group itself, which is not among its members
         binding = self._binding
         return nodes.find(binding.store, self._path_of(name), None, binding.options)
 
