@@ -189,19 +189,19 @@ class Group(Handle):
         self.create_array(name, data=data, overwrite=True)
 
     def empty(self, name, shape, *, dtype="f8", **keywords):
-        """Create an array of which nothing is written."""
+        """Create an array of which nothing is written; see `create_array`."""
         return self.create_array(name, shape=shape, dtype=dtype, **keywords)
 
     def full(self, name, shape, fill_value, *, dtype="f8", **keywords):
-        """Create an array of one value."""
+        """Create an array of one value; see `create_array`."""
         return self.empty(name, shape, dtype=dtype, fill_value=fill_value, **keywords)
 
     def zeros(self, name, shape, *, dtype="f8", **keywords):
-        """Create an array of zeros."""
+        """Create an array of zeros; see `create_array`."""
         return self.full(name, shape, creation.zero_of(dtype), dtype=dtype, **keywords)
 
     def ones(self, name, shape, **keywords):
-        """Create an array of ones."""
+        """Create an array of ones; see `create_array`."""
         return self.full(name, shape, 1, **keywords)
 
     def create_group(self, name, **keywords):
