@@ -43,7 +43,7 @@ class Group(Handle):
         return prefix_of(self._binding.path) + name
 
     def _find(self, name):
-        if isinstance(name, str) and not name.removeprefix("/"):
+        if isinstance(name, str) and not name.strip("/"):
             return None     # the group itself, which is not among its members
         binding = self._binding
         return nodes.find(binding.store, self._path_of(name), None, binding.options)
