@@ -37,10 +37,10 @@ class Group(Handle):
     # members
 
     def _path_of(self, name):
-        name = nodes.path_of(name, self._binding.format.name)
-        if not name:
-            raise KeyError(name)
-        return prefix_of(self._binding.path) + name
+        path = nodes.path_of(name, self._binding.format.name)
+        if not path:
+            raise InvalidKeyError(f"{name!r} is the group itself, not a member", key=self._binding.path)
+        return prefix_of(self._binding.path) + path
 
     def _find(self, name):
         binding = self._binding
@@ -60,11 +60,15 @@ class Group(Handle):
 
     def get(self, name, default=None):
         """Return a member, or `default` when there is none of this name."""
-        found = self._find(name)
+        try:
+            found = self._find(name)
+        except InvalidKeyError:
+            # No node can have it.
+            return default
         return default if found is None else self._member(found)
 
     def __contains__(self, name):
-        return isinstance(name, str) and self._find(name) is not None
+        return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self):
         if self._copy is not None:
