@@ -71,6 +71,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
                 for node in standing:
                     _delete(node, options)
                 if any(store.list_dir(prefix)):
+                    if not overwrite:
+                        nodes.check_free(store, path)
                     _clear(store, prefix, format, metadata)
                 if kind is Binding:
                     store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
