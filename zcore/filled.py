@@ -100,8 +100,7 @@ def full_like(a, fill_value, **keywords):
 
 def zeros_like(a, **keywords):
     """Return a new array of zeros like `a`; see `empty_like`."""
-    settings = _settings_like(a, keywords)
-    return create(**{**settings, "fill_value": zero_of(settings["dtype"])})
+    return full_like(a, zero_of(_settings_like(a, keywords)["dtype"]), **keywords)
 
 
 def ones_like(a, **keywords):

@@ -62,11 +62,15 @@ class Group(Handle):
 
     def get(self, name, default=None):
         """Return a member, or `default` when there is none of this name."""
-        found = self._find(name)
+        try:
+            found = self._find(name)
+        except InvalidKeyError:
+            # No node can have it.
+            return default
         return default if found is None else self._member(found)
 
     def __contains__(self, name):
-        return isinstance(name, str) and self._find(name) is not None
+        return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self):
         if self._copy is not None:
@@ -107,12 +111,9 @@ class Group(Handle):
             0 gives the members right below; None all.
         """
         for name in self._names():
-            try:
-                node = self.get(name)
-            except InvalidKeyError:
-                continue     # a name that its format reserves
+            node = self.get(name)
             if node is None:
-                continue     # no node, or deleted meanwhile
+                continue     # no node, a name that its format reserves, or deleted meanwhile
             if type(node) is Group and node.store.leads_up(node._binding.prefix):
                 continue     # as in `nodes.members`
             yield name, node

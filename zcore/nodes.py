@@ -187,6 +187,15 @@ def standing(store, path):
             for document in store.existing(prefix_of(path), _DOCUMENTS)]
 
 
+def check_free(store, path):
+    """Raise StoreError when a document that makes `path` a node is there, but out of reach.
+
+    A link to a disk that is not mounted, or to content that was dropped, is no document for `standing`. But the chunks
+    beside it are no left-overs.
+    """
+    store.get_first(prefix_of(path), _DOCUMENTS, 0)
+
+
 def members(store, path):
     """Iterate over the paths of the nodes that `path` lists: its children, but for links to what lies above them."""
     for child in children(store, path):
