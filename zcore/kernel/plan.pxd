@@ -102,10 +102,10 @@ cdef class Plan:
     cdef int _select(self, object tasks) except -1
     cdef void spans_of(self, int64_t task, Span *spans) noexcept nogil
     cdef void begin_chunk(self, const Span *spans, Worker *worker) noexcept nogil
-    cdef int64_t chunks_of(self, const Span *object, int64_t *first, int64_t *count) noexcept nogil
-    cdef int64_t n_chunks_of(self, const Span *object) noexcept nogil
-    cdef int64_t chunk_of(self, const Span *object, const int64_t *first, const int64_t *count, int64_t i,
-                          Span *spans) noexcept nogil
+    cdef int64_t chunks_of(self, const Axis *axes, const Span *object, int64_t *first, int64_t *count) noexcept nogil
+    cdef int64_t n_chunks_of(self, const Axis *axes, const Span *object) noexcept nogil
+    cdef int64_t chunk_of(self, const Axis *axes, const Span *object, const int64_t *first, const int64_t *count,
+                          int64_t i, Span *spans) noexcept nogil
     cdef int key_of(self, const Span *spans, char *key) noexcept nogil
     cdef bint is_whole(self, const Span *spans) noexcept nogil
     cdef int64_t data_offset(self, const Span *spans) noexcept nogil
@@ -127,4 +127,6 @@ cdef class Plan:
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil
 
 
+# The coordinates of a chunk in its shard, where it has that position in C order.
+cdef tuple coords_of(int64_t position, object shard_shape, object chunk_shape)
 cdef int poll_worker(void *context) noexcept with gil

@@ -65,6 +65,15 @@ cdef bytes _swapped(bytes item, int64_t unit):
     return b"".join([item[i:i + unit][::-1] for i in range(0, len(item), unit)])
 
 
+cdef tuple coords_of(int64_t position, shard_shape, chunk_shape):
+    """The coordinates of a chunk in its shard, where it has that position in C order."""
+    coords = []
+    for length, chunk in zip(reversed(shard_shape), reversed(chunk_shape), strict=True):
+        position, i = divmod(position, length // chunk)
+        coords.append(i)
+    return tuple(reversed(coords))
+
+
 cdef class Plan:
     """Tasks of one selection.
 
@@ -289,14 +298,14 @@ cdef class Plan:
                 lengths[d] = spans[d].length
             self.measure(lengths, &worker.layout)
 
-    cdef int64_t chunks_of(self, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
+    cdef int64_t chunks_of(self, const Axis *axes, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
         """The chunks of an object that are touched, as positions on `axes`; returns how many there are."""
-        cdef Axis *axis
+        cdef const Axis *axis
         cdef int64_t low
         cdef int64_t n = 1
         cdef int d
         for d in range(self.ndim):
-            axis = &self.axes[d]
+            axis = &axes[d]
             low = object[d].origin + object[d].start
             if axis.step >= axis.chunk:
                 first[d] = (low - axis.start) // axis.step
@@ -307,16 +316,16 @@ cdef class Plan:
             n *= count[d]
         return n
 
-    cdef int64_t n_chunks_of(self, const Span *object) noexcept nogil:
+    cdef int64_t n_chunks_of(self, const Axis *axes, const Span *object) noexcept nogil:
         """How many chunks an object is cut into."""
         cdef int64_t n = 1
         cdef int d
         for d in range(self.ndim):
-            n *= object[d].length // self.axes[d].chunk
+            n *= object[d].length // axes[d].chunk
         return n
 
-    cdef int64_t chunk_of(self, const Span *object, const int64_t *first, const int64_t *count, int64_t i,
-                          Span *spans) noexcept nogil:
+    cdef int64_t chunk_of(self, const Axis *axes, const Span *object, const int64_t *first, const int64_t *count,
+                          int64_t i, Span *spans) noexcept nogil:
         """The i-th chunk that `chunks_of` has found: its spans, and its position in the object in C order."""
         cdef int d = self.ndim - 1
         cdef int64_t rest
@@ -325,10 +334,10 @@ cdef class Plan:
         cdef int64_t position = 0
         while d >= 0:
             rest = i // count[d]
-            axis_span(&self.axes[d], first[d] + i - rest * count[d], &spans[d])
+            axis_span(&axes[d], first[d] + i - rest * count[d], &spans[d])
             i = rest
-            ratio = object[d].length // self.axes[d].chunk
-            position += (spans[d].chunk - object[d].origin // self.axes[d].chunk) * stride
+            ratio = object[d].length // axes[d].chunk
+            position += (spans[d].chunk - object[d].origin // axes[d].chunk) * stride
             stride *= ratio
             d -= 1
         return position
@@ -590,23 +599,19 @@ cdef class Plan:
     cdef object _error(self, object codecs):
         if self.status.code == OK or self.status.code == STALE:
             return None
-        key, coords, inner = None, None, None
+        key, coords, inner = None, None, ()
         if self.status.task >= 0:
             key, coords, _, _, _ = self.task(self.status.task)
-            inner = self._inner_coords(self.status.inner, self.place(self.status.task)[1])
+            inner = self._inner_coords(self.place(self.status.task)[1])
         codec = codecs[self.status.step] if 0 <= self.status.step < len(codecs) else None
         return make_error(&self.status, key, coords, codec, self._direction(), inner)
 
-    def _inner_coords(self, int64_t position, shard_shape):
-        """Return the coordinates in its shard of the chunk at `position` in C order, None when that is negative."""
-        if position < 0:
-            return None
-        coords = []
-        for d in reversed(range(self.ndim)):
-            ratio = shard_shape[d] // self.axes[d].chunk
-            coords.append(position % ratio)
-            position //= ratio
-        return tuple(reversed(coords))
+    def _inner_coords(self, shard_shape):
+        """Return which chunk of its shard has failed, its coordinates in a tuple, or nothing in it."""
+        if self.status.inner < 0:
+            return ()
+        chunk_shape = [self.axes[d].chunk for d in range(self.ndim)]
+        return (coords_of(self.status.inner, shard_shape, chunk_shape),)
 
     def _direction(self):
         return None

@@ -402,12 +402,24 @@ def test_no_more_is_kept_than_there_is_room(sharded, tmp_path):
     for i in range(4):
         arrays.append(four_chunks(sharded, tmp_path / str(i)))
         arrays[i][...] = i
-    cache = IndexCache(700, 0)
+    cache = IndexCache(750, 0)
     for i in (0, 1, 2, 0, 3, 0, 2):
         assert read_plan(tmp_path / str(i), cache, arrays[i], 1) == [i, i]
-        assert cache.info()["nbytes"] <= 700
+        assert cache.info()["nbytes"] <= 750
     assert cache.info()["indices"] == 3 and cache.info()["hits"] == 3
     assert read_plan(tmp_path / "0", IndexCache(100, 0), arrays[0], 1) == [0, 0]
+
+
+def test_the_indices_of_shards_in_a_shard_are_kept_by_their_places(sharded, tmp_path):
+    """V3-SHARD-03"""
+    inner = {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [1, 2], "codecs": [LITTLE], "index_codecs": [LITTLE, CRC], "index_location": "end"}}
+    array = sharded.create(tmp_path, (4, 2), "<u2", (4, 2), (2, 2), codecs=[inner], fill_value=9)
+    array[...] = [[1, 2], [3, 4], [5, 6], [7, 8]]
+    cache = IndexCache(1 << 20, 0)
+    for row, hits, indices in ((0, 0, 2), (1, 2, 2), (2, 3, 3), (3, 5, 3), (0, 7, 3)):
+        assert read_plan(tmp_path, cache, array, row) == [2 * row + 1, 2 * row + 2]
+        assert (cache.info()["hits"], cache.info()["indices"]) == (hits, indices)
 
 
 def test_kept_indices_survive_a_fork():
@@ -423,5 +435,13 @@ def test_programs_that_cannot_be():
                                               ((2**27,), (1,), "at most 67108864")):
         with pytest.raises(ValueError, match=message):
             ShardProgram(shard_shape, chunk_shape, Program(()))
+    with pytest.raises(ValueError, match=r"chunks of shape \(2, 3\) are no shards of shape \(3, 2\)"):
+        ShardProgram((4, 6), (2, 3), ShardProgram((3, 2), (1, 1), Program(())))
+    program = Program(())
+    for side in (2, 4, 8):
+        program = ShardProgram((side,), (side // 2,), program)
+    assert program.n_levels == 3 and program.inner.inner.inner is None
+    with pytest.raises(ValueError, match="4 deep in each other, at most 3"):
+        ShardProgram((16,), (8,), program)
     program = ShardProgram((4, 6), (2, 2), Program(()), [("crc32c",)], at_start=True)
     assert (program.n_chunks, program.index_nbytes, program.chunk_shape) == (6, 100, (2, 2)) and program.at_start
