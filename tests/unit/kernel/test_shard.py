@@ -41,6 +41,13 @@ def entries_of(raw, n, at_start=False):
     return list(zip(words[::2], words[1::2], strict=True))
 
 
+def shards_of(rows, columns, *codecs, location="end"):
+    """The document of shards of chunks of that shape."""
+    return {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [rows, columns], "codecs": list(codecs) or [LITTLE], "index_codecs": [LITTLE, CRC],
+        "index_location": location}}
+
+
 def four_chunks(sharded, tmp_path, **options):
     """An array of one shard of four chunks of two elements of two bytes."""
     return sharded.create(tmp_path, (4, 2), "<u2", (4, 2), (1, 2), fill_value=9, **options)
@@ -319,7 +326,8 @@ def test_what_is_no_file_is_no_shard(sharded, tmp_path):
 # Threads.
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("codecs", [[LITTLE], [LITTLE, BLOSC], [LITTLE, BLOSC, CRC]])
+@pytest.mark.parametrize("codecs", [[LITTLE], [LITTLE, BLOSC], [LITTLE, BLOSC, CRC], [shards_of(16, 32)],
+                                    [shards_of(64, 64, shards_of(8, 32), location="start")]])
 def test_threads_share_shards(sharded, tmp_path, threads, codecs):
     """Three large shards of many chunks, some empty, one absent: all ways to cut them into tasks give the same."""
     model = np.random.default_rng(5).integers(0, 99, (3 * 1024, 1024)).astype("<u2")
@@ -412,9 +420,7 @@ def test_no_more_is_kept_than_there_is_room(sharded, tmp_path):
 
 def test_the_indices_of_shards_in_a_shard_are_kept_by_their_places(sharded, tmp_path):
     """V3-SHARD-03"""
-    inner = {"name": "sharding_indexed", "configuration": {
-        "chunk_shape": [1, 2], "codecs": [LITTLE], "index_codecs": [LITTLE, CRC], "index_location": "end"}}
-    array = sharded.create(tmp_path, (4, 2), "<u2", (4, 2), (2, 2), codecs=[inner], fill_value=9)
+    array = sharded.create(tmp_path, (4, 2), "<u2", (4, 2), (2, 2), codecs=[shards_of(1, 2)], fill_value=9)
     array[...] = [[1, 2], [3, 4], [5, 6], [7, 8]]
     cache = IndexCache(1 << 20, 0)
     for row, hits, indices in ((0, 0, 2), (1, 2, 2), (2, 3, 3), (3, 5, 3), (0, 7, 3)):
