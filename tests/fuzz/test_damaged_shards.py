@@ -32,9 +32,16 @@ SELECTIONS = [np.s_[:, :], np.s_[0:4, 0:2], np.s_[4:8, 3:4], np.s_[::3, ::5], np
 
 
 class Damaged:
-    """An array of one shard of 2 x 4 chunks, one of them empty, and what the shard is before it is damaged."""
+    """An array of one shard of 2 x 4 chunks, one of them empty, and what the shard is before it is damaged.
 
-    def __init__(self, sharded, path, codecs, index_codecs, location):
+    With more than one level these chunks are shards of 2 x 2 chunks themselves, and so on.
+    """
+
+    def __init__(self, sharded, path, codecs, index_codecs, location, levels=1):
+        for level in range(levels, 1, -1):
+            codecs = [{"name": "sharding_indexed", "configuration": {
+                "chunk_shape": [2, 1] if level == 2 else [1, 1], "codecs": codecs, "index_codecs": index_codecs,
+                "index_location": location}}]
         self.array = sharded.create(path, (8, 8), "<u2", (8, 8), (4, 2), codecs=codecs, index_codecs=index_codecs,
                                     index_location=location, fill_value=9, threads=1)
         values = np.arange(64).reshape(8, 8) % 11
@@ -45,6 +52,13 @@ class Damaged:
         self.word = ">Q" if BIG in index_codecs else "<Q"
         self.has_sum = CRC in index_codecs
         self.at_start = location == "start"
+        self.inner_indices = []
+        if levels > 1:
+            words = struct.unpack_from(f"{self.word[0]}16Q", self.raw, self.index_in(self.raw))
+            n_inner = 16 * 4 + 4 * self.has_sum
+            self.inner_indices = [offset if self.at_start else offset + n_bytes - n_inner for offset, n_bytes
+                                  in zip(words[::2], words[1::2], strict=True) if offset < 2**63]
+            assert len(self.inner_indices) == 7
 
     def index_in(self, raw):
         """Where the index of a shard begins; None in one that is too short."""
@@ -71,12 +85,16 @@ class Damaged:
                 raw[place:place] = rng.randbytes(70_000 if rng.random() < 0.1 else 3)
             elif kind == "entry" and start is not None:
                 place = start + 8 * rng.randrange(16)
+                if self.inner_indices and rng.random() < 0.6:
+                    place = min(rng.choice(self.inner_indices) + 8 * rng.randrange(8), len(raw) - 8)
                 old, = struct.unpack_from(self.word, raw, place)
                 new = rng.choice((*EXTREMES, len(raw), len(raw) - N_INDEX, rng.randrange(600), old + 1, old - 1))
                 struct.pack_into(self.word, raw, place, new % 2**64)
         start = self.index_in(raw)
-        if self.has_sum and start is not None and rng.random() < 0.8:
-            struct.pack_into("<I", raw, start + N_INDEX, crc32c(bytes(raw[start:start + N_INDEX])))
+        indices = [(inner, 16 * 4) for inner in self.inner_indices] + [(start, N_INDEX)] * (start is not None)
+        for start, n_bytes in indices:
+            if self.has_sum and start + n_bytes + 4 <= len(raw) and rng.random() < 0.9:
+                struct.pack_into("<I", raw, start + n_bytes, crc32c(bytes(raw[start:start + n_bytes])))
         return bytes(raw)
 
 
@@ -97,11 +115,13 @@ def by_both(monkeypatch, function):
 
 
 @pytest.mark.parametrize("n", [2_000, pytest.param(60_000, marks=pytest.mark.slow)])
-def test_random_damage(sharded, tmp_path, monkeypatch, n):
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_random_damage(sharded, tmp_path, monkeypatch, n, levels):
     """V3-SHARD-07, V3-SHARD-08, V3-SHARD-11, V3-SHARD-15"""
-    rng = random.Random(n)
-    arrays = [Damaged(sharded, tmp_path / str(i), *case) for i, case
+    rng = random.Random(n + levels)
+    arrays = [Damaged(sharded, tmp_path / str(i), *case, levels) for i, case
               in enumerate(itertools.product(CHAINS, INDEX_CHAINS, ("start", "end")))]
+    assert all(it.array._binding.chain.program.n_levels == levels for it in arrays)
     counts = collections.Counter()
     for i in range(n):
         it = rng.choice(arrays)
@@ -111,7 +131,8 @@ def test_random_damage(sharded, tmp_path, monkeypatch, n):
         native, python = by_both(monkeypatch, lambda: it.array[selection].tobytes())
         assert native == python, (i, raw.hex())
         counts[native[0] if isinstance(native, tuple) else "read"] += 1
-        if i % 3 == 0:
+        # Shards in shards are written by Python alone.
+        if i % 3 == 0 and levels == 1:
             column = rng.randrange(8)
 
             def merge():

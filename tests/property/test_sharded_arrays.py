@@ -35,13 +35,23 @@ def test_like_numpy(sharded, data):
     fill = data.draw(st.sampled_from([0, 7]))
     model = np.full(shape, fill, "<u2")
     with tempfile.TemporaryDirectory() as folder:
+        index_codecs = st.sampled_from([[LITTLE], [BIG], [LITTLE, CRC], [BIG, CRC]])
+        location = st.sampled_from(["start", "end"])
+        codecs = data.draw(st.sampled_from([[LITTLE], [LITTLE, CRC], [LITTLE, BLOSC], [LITTLE, BLOSC, CRC]]))
+        inner = [chunks]
+        for _ in range(data.draw(st.sampled_from([0, 0, 1, 2]))):
+            inner.append(tuple(data.draw(st.sampled_from([c for c in range(1, n + 1) if n % c == 0])) for n
+                               in inner[-1]))
+        for shape_of_chunks in reversed(inner[1:]):
+            codecs = [{"name": "sharding_indexed", "configuration": {
+                "chunk_shape": list(shape_of_chunks), "codecs": codecs, "index_codecs": data.draw(index_codecs),
+                "index_location": data.draw(location)}}]
         array = sharded.create(
             folder, shape, "<u2", shards, chunks, fill_value=fill, threads=data.draw(st.sampled_from([1, 2, 4])),
-            codecs=data.draw(st.sampled_from([[LITTLE], [LITTLE, CRC], [LITTLE, BLOSC], [LITTLE, BLOSC, CRC]])),
-            index_codecs=data.draw(st.sampled_from([[LITTLE], [BIG], [LITTLE, CRC], [BIG, CRC]])),
-            index_location=data.draw(st.sampled_from(["start", "end"])),
+            codecs=codecs, index_codecs=data.draw(index_codecs), index_location=data.draw(location),
             write_empty_chunks=data.draw(st.booleans()))
         assert array.shards == shards and array.chunks == chunks
+        assert array._binding.chain.program.n_levels == len(inner)
         try:
             for _ in range(data.draw(st.integers(1, 5))):
                 config.force_python = data.draw(st.booleans())

@@ -119,6 +119,8 @@ class CodecChain:
         Names of the program's steps.
     is_native : bool
         There is a program, and no library that Python has would be faster.
+    encodes_native : bool
+        The same of writing: shards in shards are only read by their program.
     max_encoded : int or None
         The most bytes that the object of a chunk has; None where that has no bound.
 
@@ -141,7 +143,7 @@ class CodecChain:
     """
 
     __slots__ = ("dtype", "chunk_shape", "codecs", "program", "order", "swap", "step_names", "max_encoded", "is_native",
-                 "shards", "is_partial", "_arrays", "serializer", "_compressors", "_stages")
+                 "encodes_native", "shards", "is_partial", "_arrays", "serializer", "_compressors", "_stages")
 
     def __init__(self, specs, dtype, chunk_shape, strict=True, fill=None):
         self.dtype = dtype
@@ -234,7 +236,7 @@ class CodecChain:
     def _lower(self, itemsize):
         """Find the form of the chain in C: an order of dimensions, a byte order, and a program."""
         self.program = self.order = None
-        self.is_native = False
+        self.is_native = self.encodes_native = False
         self.swap = 0
         self.step_names = ()
         types, _ = self._stages
@@ -254,6 +256,7 @@ class CodecChain:
             self.order, self.swap, self.step_names = chunks.order, chunks.swap, chunks.step_names
             # Whatever its chunks are: of a shard Python would read the whole, for one of them.
             self.is_native = self.program is not None
+            self.encodes_native = self.is_native and self.program.inner is None
         if not isinstance(self.serializer, BytesCodec):
             return
         # Another shape of the same elements in the same order is the same bytes.
@@ -269,8 +272,9 @@ class CodecChain:
         if not filters and stored != self.dtype:
             self.swap = _swapped_unit(self.dtype)
         self.program = Program(steps, itemsize)
-        self.is_native = not any([codec.is_faster_in_python(n_bytes) for codec, (n_bytes, _)
-                                  in zip(self._compressors, self._stages[1], strict=False)])
+        self.is_native = self.encodes_native = not any([
+            codec.is_faster_in_python(n_bytes) for codec, (n_bytes, _)
+            in zip(self._compressors, self._stages[1], strict=False)])
         self.step_names = tuple([codec.name for codec in (*filters, *self._compressors)])
 
     def check_edges(self, edges):

@@ -14,8 +14,7 @@ import numpy as np
 from zcore.errors import ChunkError, CodecError, MetadataError, ShardIndexError, UnsupportedError
 from zcore.kernel.copy import is_filled
 from zcore.kernel.grid import project
-from zcore.kernel.program import Program
-from zcore.kernel.shard import ShardProgram
+from zcore.kernel.shard import MAX_LEVELS, ShardProgram
 from zcore.model.metadata import has_varying_items, viewed
 
 NO_CHUNK = 2**64 - 1  # both words of an empty chunk's entry
@@ -87,10 +86,11 @@ class Shards:
         if self.chain.max_encoded is not None:
             self.max_encoded = 2 * self.n_chunks * self.chain.max_encoded + self.index_nbytes + MIN_GAPS_NBYTES
         index = self.index_chain
-        if type(self.chain.program) is Program and index.program is not None and index.order is None:
-            self.program = ShardProgram(shard_shape, chunk_shape, self.chain.program,
-                                        [step.step() for step in index.codecs], turned=index.swap != 0,
-                                        at_start=self.at_start)
+        inner = self.chain.program
+        levels = inner.n_levels if isinstance(inner, ShardProgram) else 0
+        if inner is not None and levels < MAX_LEVELS and index.program is not None and index.order is None:
+            self.program = ShardProgram(shard_shape, chunk_shape, inner, [step.step() for step in index.codecs],
+                                        turned=index.swap != 0, at_start=self.at_start, max_nbytes=self.max_encoded)
 
     def of_shape(self, shard_shape):
         """Return the same of shards of another shape, where they differ.
@@ -142,19 +142,46 @@ class Shards:
         selection : tuple of slice
             Start, stop and step of each dimension are numbers within the shard, steps are positive.
         """
-        index = self._read_index(raw)
         out = np.empty([len(range(part.start, part.stop, part.step)) for part in selection], self.raw_type)
-        found = []
         # As in the kernel: all entries are checked, then chunks are decoded as they follow each other in the shard.
+        for _, _, shards, part, n_bytes, path, inside, places in sorted(self._find(raw, selection, out),
+                                                                        key=lambda found: found[:2]):
+            places[...] = shards._decode(part, n_bytes, path)[inside]
+        return out
+
+    def _find(self, raw, selection, out, base=0, first=None, around=()):
+        """Yield the selected chunks that are there, those of shards in shards; all others become the fill value.
+
+        Parameters
+        ----------
+        raw, selection
+            See `read`.
+        out : ndarray
+            The selected elements.
+        base, first : int and tuple of int
+            Where in the outermost shard this one begins, and where in its selection this one's does.
+        around : tuple of (coords, offset)
+            The shards in shards that lead here: which chunk each is of the one before, and where it begins in that.
+        """
+        first = first or (0,) * len(selection)
+        index = self._read_index(raw)
         for coords, inside, outside in self._project(selection):
             position = self._position(coords)
+            places = out[(*outside, ...)]
             if _is_empty(index, position):
-                out[outside] = self._fill
-            else:
-                found.append((*self._entry(raw, index, position), coords, inside, outside))
-        for offset, n_bytes, coords, inside, outside in sorted(found, key=lambda chunk: chunk[0]):
-            out[outside] = self._decode(raw, offset, n_bytes, coords)[inside]
-        return out
+                places[...] = self._fill
+                continue
+            offset, n_bytes = self._entry(raw, index, position)
+            path = (*around, (coords, offset))
+            here = tuple([i + part.start for i, part in zip(first, outside, strict=True)])
+            if not self.chain.is_partial:
+                yield base + offset, here, self, raw, n_bytes, path, inside, places
+                continue
+            try:
+                yield from self.chain.shards._find(raw[offset:offset + n_bytes], inside, places, base + offset, here,
+                                                   path)
+            except (ChunkError, UnsupportedError) as error:
+                raise _in_chunks(error, path[-1:]) from error
 
     def change(self, raw, selection, values, kept, keep_filled=False):
         """Return the object of a shard after a change, or None when nothing of it is left.
@@ -234,7 +261,8 @@ class Shards:
         if raw is not None and not covers and not _is_empty(old, position):
             part = tuple([slice(0, max(0, n - i * length)) for i, length, n
                           in zip(coords, self.chunk_shape, kept, strict=True)])
-            chunk[part] = self._decode(raw, *self._entry(raw, old, position), coords)[part]
+            offset, n_bytes = self._entry(raw, old, position)
+            chunk[part] = self._decode(raw, n_bytes, ((coords, offset),))[part]
         if places is not None:
             chunk[inside] = values[outside]
         if not keep_filled and self._is_filled(chunk):
@@ -285,17 +313,13 @@ class Shards:
         return cls(f"inner chunk {coords}: {message}", direction="decode", offset=offset, inner_coords=coords,
                    expected=expected, found=found)
 
-    def _decode(self, raw, offset, n_bytes, coords):
-        """Return a chunk, of `raw_type`."""
-        what = f"inner chunk {coords}"
+    def _decode(self, raw, n_bytes, path):
+        """Return a chunk, of `raw_type`; see `_in_chunks`."""
+        _, offset = path[-1]
         try:
             chunk = self.chain.decode(raw[offset:offset + n_bytes])
-        except UnsupportedError as error:
-            raise type(error)(f"{what}: {error.message}",
-                              **{name: getattr(error, name) for name in error.fields}) from error
-        except ChunkError as error:
-            # Of a shard in a shard the outer one counts: its chunks are those of the array's grid.
-            raise _moved(error, what, offset, inner_coords=coords) from error
+        except (ChunkError, UnsupportedError) as error:
+            raise _in_chunks(error, path) from error
         return self._raw(chunk)
 
     # elements
@@ -335,6 +359,19 @@ class Shards:
 
 def _is_empty(index, position):
     return (index[position] == NO_CHUNK).all()
+
+
+def _in_chunks(error, path):
+    """Return an error of a chunk as one of the outermost shard, from which `path` leads to it: (coords, offset)."""
+    for coords, offset in reversed(path):
+        what = f"inner chunk {coords}"
+        if isinstance(error, ChunkError):
+            # Of a shard in a shard the outer one counts: its chunks are those of the array's grid.
+            error = _moved(error, what, offset, inner_coords=coords)
+        else:
+            error = type(error)(f"{what}: {error.message}",
+                                **{name: getattr(error, name) for name in error.fields})
+    return error
 
 
 def _moved(error, what, offset, **changed):

@@ -269,7 +269,7 @@ def parse(data):
     try:
         if view.len < HEADER_NBYTES:
             fail(&status, BLOSC_SHORT, 0, HEADER_NBYTES, view.len)
-            raise make_error(&status, None, None, "blosc", "decode", None)
+            raise make_error(&status, None, None, "blosc", "decode", ())
         load_header(<const uint8_t *>view.buf, &info.fields)
     finally:
         PyBuffer_Release(&view)
@@ -331,7 +331,7 @@ def validate(data, expected_nbytes=None, itemsize=None):
             if code == 0:
                 code = check_blocks(<const uint8_t *>view.buf, &info.fields, &status)
         if code:
-            raise make_error(&status, None, None, "blosc", "decode", None)
+            raise make_error(&status, None, None, "blosc", "decode", ())
     finally:
         PyBuffer_Release(&view)
     return info

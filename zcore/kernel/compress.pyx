@@ -402,7 +402,7 @@ def blosc_decompress(const uint8_t[::1] chunk not None, out=None, *, int64_t ite
 
 cdef int _check(const Status *status, str direction) except -1:
     if status.code != OK:
-        raise make_error(status, None, None, "blosc", direction, None)
+        raise make_error(status, None, None, "blosc", direction, ())
     return 0
 
 

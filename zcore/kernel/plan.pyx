@@ -27,7 +27,7 @@ from zcore.kernel.status cimport (
     BLOSC_NBYTES, BLOSC_SNAPPY, CHUNK_LONG, INTERRUPTED, MISSING, NO_MEMORY, OK, STALE, Status, fail,
     make_error, status_clear,
 )
-from zcore.kernel.tasks cimport Tasks
+from zcore.kernel.tasks cimport Tasks, coords_of
 
 cnp.import_array()
 
@@ -346,12 +346,19 @@ cdef class Plan(Tasks):
     cdef object _error(self, object codecs):
         if self.status.code == OK or self.status.code == STALE:
             return None
-        key, coords, inner = None, None, None
+        key, coords, inner = None, None, ()
         if self.status.task >= 0:
             key, coords, _, _, _ = self.task(self.status.task)
-            inner = self.inner_coords(self.status.inner, self.place(self.status.task)[1])
+            inner = self._inner_coords(self.place(self.status.task)[1])
         codec = codecs[self.status.step] if 0 <= self.status.step < len(codecs) else None
         return make_error(&self.status, key, coords, codec, self._direction(), inner)
+
+    def _inner_coords(self, shard_shape):
+        """Return which chunk of its shard has failed, its coordinates in a tuple, or nothing in it."""
+        if self.status.inner < 0:
+            return ()
+        chunk_shape = [self.axes[d].chunk for d in range(self.ndim)]
+        return (coords_of(self.status.inner, shard_shape, chunk_shape),)
 
     def _direction(self):
         return None

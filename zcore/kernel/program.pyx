@@ -69,7 +69,7 @@ _LEVELLED = {"zlib": OP_ZLIB, "gzip": OP_GZIP, "lz4": OP_LZ4}
 cdef int _check(const Status *status, object codecs, str direction) except -1:
     if status.code != OK:
         raise make_error(status, None, None, codecs[status.step] if 0 <= status.step < len(codecs) else None,
-                         direction, None)
+                         direction, ())
     return 0
 
 

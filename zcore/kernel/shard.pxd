@@ -26,10 +26,13 @@ cdef struct IndexForm:         # how an index is stored; where shards differ in 
     int64_t n_chunks           # of the shard
     int64_t n_bytes
     int64_t number             # tells indices of the same shard apart that are not to be mixed up
+    int64_t base               # where the shard begins in its file: 0, but for a shard in a shard
 
 cdef struct ShardIndex:        # an index that was read; whoever holds it releases it
-    Identity identity          # of the shard
-    int64_t form               # how it is stored there
+    Identity identity          # of the file
+    int64_t base               # where the shard begins in it
+    int64_t size               # of the shard
+    int64_t form               # how the index is stored there
     int64_t n_words
     int64_t n_holders
     ShardIndex *next           # in the bucket of the cache
@@ -46,22 +49,26 @@ cdef void sort_extents(Extent *extents, int64_t n) noexcept nogil
 
 
 cdef class ShardProgram:
-    cdef readonly Program program          # of a chunk
+    cdef readonly Program program          # of a chunk, of the innermost where they are shards
+    cdef readonly ShardProgram inner       # of a chunk that is a shard, else None
+    cdef readonly int n_levels             # of shards: 1, and one more for each in which they lie
+    cdef readonly tuple shard_shape
     cdef readonly tuple chunk_shape
     cdef readonly int64_t n_chunks         # of a shard, of the largest where they differ
     cdef readonly int64_t index_nbytes     # as stored
+    cdef readonly int64_t max_nbytes       # of a shard in a shard
     cdef readonly bint at_start
     cdef Program index_program
     cdef bint turned           # the words are stored in the other byte order than the machine's
-    # Finds the form of the index of a shard of so many chunks.
-    cdef void form_of(self, int64_t n_chunks, IndexForm *form) noexcept nogil
+    # Finds the form of the index of a shard of so many chunks, which begins there in its file.
+    cdef void form_of(self, int64_t n_chunks, int64_t base, IndexForm *form) noexcept nogil
     # Reads the index of a shard of `size` bytes into 2 * n_chunks words.
     cdef int read_index(self, const IndexForm *form, int fd, int64_t size, uint64_t *words, Buffer *scratch,
                         Workspace *work, Status *status) noexcept nogil
     # Encodes an index, whose words may be turned on the way: its size, or -1.
     cdef int64_t encode_index(self, const IndexForm *form, uint64_t *words, Buffer *buffer, const uint8_t **encoded,
                               Workspace *work, Status *status) noexcept nogil
-    # Takes the extent of a chunk from the index, checked against the shard's size and the longest encoding.
+    # Takes the extent of a chunk in the file from the index, checked against the shard's size and the longest encoding.
     cdef int extent_of(self, const IndexForm *form, const uint64_t *words, int64_t position, int64_t size,
                        int64_t limit, Extent *extent, Status *status) noexcept nogil
 
@@ -77,11 +84,12 @@ cdef class IndexCache:
     cdef ShardIndex *newest
     cdef ShardIndex *oldest
     cdef ShardIndex *buckets[N_BUCKETS]
-    # The index kept for a shard, held once more, or NULL.
-    cdef ShardIndex *find(self, const Identity *identity, int64_t form) noexcept nogil
+    # The index kept for a shard of so many bytes, held once more, or NULL.
+    cdef ShardIndex *find(self, const Identity *identity, const IndexForm *form, int64_t size) noexcept nogil
     # Keeps an index unless its shard is so young that another one could have the same identity.
     cdef void keep(self, ShardIndex *index) noexcept nogil
     cdef void _lock(self) noexcept nogil
+    cdef ShardIndex *_look_up(self, const Identity *identity, int64_t form, int64_t base, int64_t size) noexcept nogil
     cdef void _touch(self, ShardIndex *index) noexcept nogil
     cdef void _unlink(self, ShardIndex *index) noexcept nogil
     cdef void _drop(self, ShardIndex *index) noexcept nogil

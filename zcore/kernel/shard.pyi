@@ -4,15 +4,25 @@ from typing import Any, final
 from zcore.kernel.program import Program
 
 INDICES: IndexCache
+MAX_LEVELS: int
 
 @final
 class ShardProgram:
     def __init__(
-        self, shard_shape: Sequence[int], chunk_shape: Sequence[int], program: Program,
+        self, shard_shape: Sequence[int], chunk_shape: Sequence[int], program: Program | ShardProgram,
         index_steps: Sequence[tuple[Any, ...]] = (), *, turned: bool = False, at_start: bool = False,
+        max_nbytes: int = ...,
     ) -> None: ...
     @property
     def program(self) -> Program: ...
+    @property
+    def inner(self) -> ShardProgram | None: ...
+    @property
+    def n_levels(self) -> int: ...
+    @property
+    def max_nbytes(self) -> int: ...
+    @property
+    def shard_shape(self) -> tuple[int, ...]: ...
     @property
     def chunk_shape(self) -> tuple[int, ...]: ...
     @property

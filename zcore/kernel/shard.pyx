@@ -18,7 +18,8 @@ from libc.stdlib cimport free, malloc, qsort
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_store, zc_swap_if, zc_wall_ns
 from zcore.kernel.fileio cimport buffer_reserve, object_read_at, same_identity
 from zcore.kernel.status cimport (
-    CHUNK_LONG, INNER_INDEX, INNER_NONE, OK, SHARD_END, SHARD_MARK, SHARD_SHORT, SHARD_START, Status, fail,
+    CHUNK_LONG, INNER_INDEX, INNER_NONE, MAX_SHARD_LEVELS, OK, SHARD_END, SHARD_MARK, SHARD_SHORT, SHARD_START,
+    Status, fail,
 )
 
 cdef extern from * nogil:
@@ -29,6 +30,10 @@ cdef enum:
     ENTRY_NBYTES = 16
     MAX_INDEX_NBYTES = 1 << 30             # 2**26 chunks: more in one object are refused before memory is asked for
     OVERHEAD_NBYTES = 64                   # of an index in memory, beside its structure and words
+
+
+# Of shards in shards, which a program can read.
+MAX_LEVELS = MAX_SHARD_LEVELS
 
 
 cdef ShardIndex *index_new(int64_t n_words) noexcept nogil:
@@ -77,7 +82,7 @@ cdef class ShardProgram:
     ----------
     shard_shape, chunk_shape : tuple of int
         Elements of a shard, and of the chunks in it; of the longest, where shards differ in shape.
-    program : Program
+    program : Program or ShardProgram
         How a chunk becomes bytes.
     index_steps : sequence of tuple
         Of the index: steps of a `Program` whose length does not depend on what it encodes, such as ``("crc32c",)``.
@@ -85,42 +90,58 @@ cdef class ShardProgram:
         The words of the index are stored in the other byte order than the machine's.
     at_start : bool
         The index is the first thing in a shard, not the last.
+    max_nbytes : int, optional
+        The most bytes that such a shard may have as a chunk of another one.
 
     Raises
     ------
     ValueError
-        The shard is not cut into chunks exactly, or has more of them than an index may list.
+        The shard is not cut into chunks exactly, has more of them than an index may list, or shards lie too deep in
+        each other.
     """
 
-    def __init__(self, shard_shape, chunk_shape, Program program not None, index_steps=(), *, bint turned=False,
-                 bint at_start=False):
+    def __init__(self, shard_shape, chunk_shape, program, index_steps=(), *, bint turned=False,
+                 bint at_start=False, max_nbytes=INT64_MAX):
         if len(shard_shape) != len(chunk_shape) or any(n % c for n, c in zip(shard_shape, chunk_shape, strict=True)):
             raise ValueError(f"shards of shape {shard_shape} are not cut into chunks of shape {chunk_shape}")
         n_chunks = prod(n // c for n, c in zip(shard_shape, chunk_shape, strict=True))
         if n_chunks * ENTRY_NBYTES > MAX_INDEX_NBYTES:
             raise ValueError(f"shards of {n_chunks} chunks, at most {MAX_INDEX_NBYTES // ENTRY_NBYTES} are supported")
+        self.shard_shape = tuple(shard_shape)
         self.chunk_shape = tuple(chunk_shape)
-        self.program = program
+        self.n_levels = 1
+        if isinstance(program, ShardProgram):
+            self.inner = program
+            self.program = self.inner.program
+            self.n_levels += self.inner.n_levels
+            if self.inner.shard_shape != self.chunk_shape:
+                raise ValueError(f"chunks of shape {chunk_shape} are no shards of shape {self.inner.shard_shape}")
+        else:
+            self.program = <Program?>program
+        if self.n_levels > MAX_SHARD_LEVELS:
+            raise ValueError(f"shards lie {self.n_levels} deep in each other, at most {MAX_SHARD_LEVELS} are supported")
+        self.max_nbytes = min(max_nbytes, INT64_MAX)
         self.index_program = Program(index_steps)
         self.n_chunks = n_chunks
         self.index_nbytes = self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)
         self.at_start = at_start
         self.turned = turned
 
-    cdef void form_of(self, int64_t n_chunks, IndexForm *form) noexcept nogil:
+    cdef void form_of(self, int64_t n_chunks, int64_t base, IndexForm *form) noexcept nogil:
         form.n_chunks = n_chunks
+        form.base = base
         form.n_bytes = self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)
         form.number = form.n_bytes * 4 + self.at_start * 2 + self.turned
 
     cdef int read_index(self, const IndexForm *form, int fd, int64_t size, uint64_t *words, Buffer *scratch,
                         Workspace *work, Status *status) noexcept nogil:
         cdef int64_t n_bytes = form.n_bytes
-        cdef int64_t offset = 0 if self.at_start else size - n_bytes
+        cdef int64_t offset = form.base + (0 if self.at_start else size - n_bytes)
         cdef int code
         # Whatever is wrong now is wrong with the index as a whole.
         status.inner = INNER_INDEX
         if size < n_bytes:
-            return fail(status, SHARD_SHORT, 0, n_bytes, size)
+            return fail(status, SHARD_SHORT, form.base, n_bytes, size)
         code = buffer_reserve(scratch, n_bytes, status)
         if code == OK:
             code = object_read_at(fd, offset, n_bytes, scratch.data, status)
@@ -160,18 +181,21 @@ cdef class ShardProgram:
             return OK
         if offset == UINT64_MAX or n_bytes == UINT64_MAX:
             found = _capped(offset if n_bytes == UINT64_MAX else n_bytes)
-            code = fail(status, SHARD_MARK, entry, -1, found)
+            code = fail(status, SHARD_MARK, form.base + entry, -1, found)
         elif n_bytes > high or offset > high - n_bytes:
             # Their sum may be no 64-bit number.
             found = INT64_MAX if offset > UINT64_MAX - n_bytes else _capped(offset + n_bytes)
-            code = fail(status, SHARD_END, entry, <int64_t>high, found)
+            code = fail(status, SHARD_END, form.base + entry, <int64_t>high, found)
         elif n_bytes and offset < low:
-            code = fail(status, SHARD_START, entry, <int64_t>low, <int64_t>offset)
+            code = fail(status, SHARD_START, form.base + entry, <int64_t>low, <int64_t>offset)
         elif n_bytes > <uint64_t>limit:
-            code = fail(status, CHUNK_LONG, <int64_t>offset, limit, <int64_t>n_bytes)
+            code = fail(status, CHUNK_LONG, form.base + <int64_t>offset, limit, <int64_t>n_bytes)
         if code != OK:
             status.inner = position
-        return code
+            return code
+        # Both lie within a file.
+        extent.offset += form.base
+        return OK
 
 
 cdef int64_t _capped(uint64_t number) noexcept nogil:
@@ -208,12 +232,10 @@ cdef class IndexCache:
             zc_back_off(n)
             n += 1
 
-    cdef ShardIndex *find(self, const Identity *identity, int64_t form) noexcept nogil:
+    cdef ShardIndex *find(self, const Identity *identity, const IndexForm *form, int64_t size) noexcept nogil:
         cdef ShardIndex *index
         self._lock()
-        index = self.buckets[_bucket(identity)]
-        while index != NULL and not (index.form == form and same_identity(&index.identity, identity)):
-            index = index.next
+        index = self._look_up(identity, form.number, form.base, size)
         if index == NULL:
             self.n_misses += 1
         else:
@@ -225,24 +247,29 @@ cdef class IndexCache:
         zc_store(&self.guard, 0)
         return index
 
+    cdef ShardIndex *_look_up(self, const Identity *identity, int64_t form, int64_t base,
+                              int64_t size) noexcept nogil:
+        cdef ShardIndex *index = self.buckets[_bucket(identity, base)]
+        while index != NULL and not (index.form == form and index.base == base and index.size == size
+                                     and same_identity(&index.identity, identity)):
+            index = index.next
+        return index
+
     cdef void keep(self, ShardIndex *index) noexcept nogil:
         cdef const Identity *identity = &index.identity
+        cdef ShardIndex **bucket = &self.buckets[_bucket(identity, index.base)]
         cdef int64_t n_bytes = _kept_nbytes(index)
         cdef int64_t age = self.trusted_age_ns
-        cdef ShardIndex *other
         if n_bytes > self.capacity // 2 or zc_wall_ns() - max(identity.mtime_ns, identity.ctime_ns) < age:
             return
         self._lock()
-        other = self.buckets[_bucket(identity)]
-        while other != NULL and not (other.form == index.form and same_identity(&other.identity, identity)):
-            other = other.next
         # Another thread may have read the same shard at the same time.
-        if other == NULL:
+        if self._look_up(identity, index.form, index.base, index.size) == NULL:
             while self.n_bytes + n_bytes > self.capacity:
                 self._drop(self.oldest)
             zc_add(&index.n_holders, 1)
-            index.next = self.buckets[_bucket(identity)]
-            self.buckets[_bucket(identity)] = index
+            index.next = bucket[0]
+            bucket[0] = index
             self._touch(index)
             self.n_bytes += n_bytes
             self.n_indices += 1
@@ -270,7 +297,7 @@ cdef class IndexCache:
             self.oldest = index.newer
 
     cdef void _drop(self, ShardIndex *index) noexcept nogil:
-        cdef ShardIndex **place = &self.buckets[_bucket(&index.identity)]
+        cdef ShardIndex **place = &self.buckets[_bucket(&index.identity, index.base)]
         while place[0] != index:
             place = &place[0].next
         place[0] = index.next
@@ -311,8 +338,9 @@ cdef int64_t _kept_nbytes(const ShardIndex *index) noexcept nogil:
     return index.n_words * WORD_NBYTES + <int64_t>sizeof(ShardIndex) + OVERHEAD_NBYTES
 
 
-cdef uint64_t _bucket(const Identity *identity) noexcept nogil:
-    cdef uint64_t hash = identity.inode * 0x9E3779B97F4A7C15ULL + <uint64_t>identity.ctime_ns
+cdef uint64_t _bucket(const Identity *identity, int64_t base) noexcept nogil:
+    cdef uint64_t hash = (identity.inode + <uint64_t>base * 0xC2B2AE3D27D4EB4FULL) * 0x9E3779B97F4A7C15ULL
+    hash += <uint64_t>identity.ctime_ns
     hash ^= hash >> 29
     return (hash * 0xBF58476D1CE4E5B9ULL >> 32) % N_BUCKETS
 

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any, final
 
 from zcore.kernel.read import ReadPlan
@@ -6,6 +7,7 @@ from zcore.kernel.shard import IndexCache, ShardProgram
 @final
 class ShardReadPlan(ReadPlan):
     def __init__(
-        self, shape: tuple[int, ...], shard_shape: tuple[int, ...], *args: Any, program: ShardProgram | None,
-        cache: IndexCache | None = None, n_threads: int = 1, **kwargs: Any,
+        self, shape: tuple[int, ...], shard_shape: tuple[int, ...], starts: Sequence[int], steps: Sequence[int],
+        counts: Sequence[int], *, program: ShardProgram, cache: IndexCache | None = None,
+        n_threads: int = 1, **kwargs: Any,
     ) -> None: ...

@@ -6,6 +6,9 @@ there are few, each is several tasks, so that threads share it. The first task o
 index where the selected chunks lie; the others find it open and the last one closes it. All of them read the same
 file, so a selection in a shard is of one moment however many threads bring it.
 
+Chunks may be shards themselves. Whoever opens the outermost one walks down the indices of those that the selection
+touches, depth first, so that in the end the chunks of all of them are one row.
+
 Groups are cut in the order in which chunks lie in the file, and neighbours are fetched by one read.
 """
 cimport cython
@@ -17,7 +20,7 @@ from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.fileio cimport (
     ABSENT, Identity, buffer_reserve, object_close, object_identify, object_open, object_read_at,
 )
-from zcore.kernel.grid cimport Span, ceil_div
+from zcore.kernel.grid cimport Axis, Span, ceil_div
 from zcore.kernel.plan cimport Plan, Worker
 from zcore.kernel.read cimport ReadPlan
 from zcore.kernel.shard import INDICES
@@ -25,8 +28,8 @@ from zcore.kernel.shard import INDICES
 from zcore.kernel.shard cimport (
     Extent, IndexCache, IndexForm, ShardIndex, ShardProgram, index_new, index_release, sort_extents,
 )
-from zcore.kernel.status cimport INTERRUPTED, MISSING, NO_MEMORY, OK, fail
-from zcore.kernel.tasks cimport MAX_KEY
+from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, Status, fail
+from zcore.kernel.tasks cimport MAX_KEY, coords_of
 
 cdef enum:
     GROUP_NBYTES = 1 << 20     # decoded bytes of the smallest task that is worth a thread
@@ -45,10 +48,17 @@ cdef struct OpenShard:
     int64_t state
     int64_t n_left             # groups of it that are not done
     int fd
-    IndexForm form
+    Identity identity
     int64_t n                  # chunks that are selected
     int64_t capacity
     Extent *extents            # of these, in the order of the file
+
+
+cdef struct Search:            # for the selected chunks of a shard, the outermost one
+    OpenShard *shard
+    const Span *object         # its place
+    int64_t first[MAX_NDIM]    # as `chunks_of` gives them for the innermost chunks
+    int64_t count[MAX_NDIM]
 
 
 @cython.final
@@ -70,6 +80,9 @@ cdef class ShardReadPlan(ReadPlan):
     """
 
     cdef ShardProgram shards
+    cdef void *levels[MAX_SHARD_LEVELS]    # the ShardProgram of each level, which `shards` keeps; the outermost first
+    cdef int n_levels
+    cdef Axis *outer           # of the chunks of each level, but for the innermost, which are those of `axes`
     cdef IndexCache cache
     cdef int64_t n_groups      # tasks of a shard
     cdef int64_t n_places
@@ -78,16 +91,31 @@ cdef class ShardReadPlan(ReadPlan):
 
     def __cinit__(self, *args, **kwargs):
         self.places = NULL
+        self.outer = NULL
 
-    def __init__(self, shape, shard_shape, *args, ShardProgram program, IndexCache cache=INDICES, int n_threads=1,
-                 **kwargs):
+    def __init__(self, shape, shard_shape, starts, steps, counts, *, ShardProgram program not None,
+                 IndexCache cache=INDICES, int n_threads=1, **kwargs):
+        cdef ShardProgram level = program
+        cdef int64_t length, chunk, start, step, count
         cdef int64_t i
         cdef int d
-        ReadPlan.__init__(self, shape, None if program is None else program.chunk_shape, *args,
-                          program=None if program is None else program.program, shard_shape=shard_shape,
-                          n_threads=n_threads, **kwargs)
+        while level.inner is not None:
+            level = level.inner
+        ReadPlan.__init__(self, shape, level.chunk_shape, starts, steps, counts, program=level.program,
+                          shard_shape=shard_shape, n_threads=n_threads, **kwargs)
         self.shards = program
         self.cache = cache
+        self.outer = <Axis *>calloc(program.n_levels * MAX_NDIM, sizeof(Axis))
+        if self.outer == NULL:
+            raise MemoryError
+        level = program
+        for i in range(program.n_levels):
+            self.levels[i] = <void *>level
+            for d in range(self.ndim if level.inner is not None else 0):
+                length, chunk, start, step, count = shape[d], level.chunk_shape[d], starts[d], steps[d], counts[d]
+                self._set_axis(&self.outer[i * MAX_NDIM + d], None, length, chunk, start, step, count)
+            level = level.inner
+        self.n_levels = program.n_levels
         # No shard has more of the selection than this.
         self.task_nbytes = self.layout.n_bytes
         for d in range(self.ndim):
@@ -111,6 +139,7 @@ cdef class ShardReadPlan(ReadPlan):
 
     def __dealloc__(self):
         cdef int64_t i
+        free(self.outer)
         if self.places != NULL:
             self._close_all()
             for i in range(self.n_places):
@@ -221,73 +250,171 @@ cdef class ShardReadPlan(ReadPlan):
     cdef int64_t _open(self, OpenShard *shard, const Span *object, Worker *worker) noexcept nogil:
         """Open a shard and find the selected chunks in it; returns its state."""
         cdef char key[MAX_KEY]
-        cdef Identity identity
-        cdef ShardIndex *index = NULL
         cdef int code
         self.key_of(object, key)
-        self.shards.form_of(self.n_chunks_of(object), &shard.form)
         shard.fd = object_open(self.dirfd, key, &worker.status)
         if shard.fd < 0:
             return GONE if shard.fd == ABSENT else UNREADABLE
-        code = object_identify(shard.fd, &identity, &worker.status)
+        code = object_identify(shard.fd, &shard.identity, &worker.status)
         if code != OK:
             return GONE if code == ABSENT else UNREADABLE
-        if self.cache is not None:
-            index = self.cache.find(&identity, shard.form.number)
-        if index == NULL:
-            index = self._read_index(shard, &identity, worker)
-            if index == NULL:
-                return UNREADABLE
-        code = self._find_chunks(shard, object, index.words, identity.size, worker)
-        index_release(index)
-        return READY if code == OK else UNREADABLE
+        return READY if self._find_chunks(shard, object, worker) == OK else UNREADABLE
 
-    cdef ShardIndex *_read_index(self, const OpenShard *shard, const Identity *identity, Worker *worker) noexcept nogil:
-        cdef ShardIndex *index
-        # A file that is too short for its index is refused before any memory is taken for it.
-        if identity.size < shard.form.n_bytes:
-            self.shards.read_index(&shard.form, shard.fd, identity.size, NULL, &worker.encoded, &worker.work,
-                                   &worker.status)
-            return NULL
-        index = index_new(2 * shard.form.n_chunks)
-        if index == NULL:
-            fail(&worker.status, NO_MEMORY, 0, shard.form.n_bytes, 0)
-            return NULL
-        index.identity = identity[0]
-        index.form = shard.form.number
-        if self.shards.read_index(&shard.form, shard.fd, identity.size, index.words, &worker.encoded, &worker.work,
-                                  &worker.status) != OK:
-            index_release(index)
-            return NULL
-        if self.cache is not None:
-            self.cache.keep(index)
-        return index
-
-    cdef int _find_chunks(self, OpenShard *shard, const Span *object, const uint64_t *words, int64_t size,
-                          Worker *worker) noexcept nogil:
+    cdef int _find_chunks(self, OpenShard *shard, const Span *object, Worker *worker) noexcept nogil:
         """Note the extents of the selected chunks, in the order of the file."""
-        cdef Span spans[MAX_NDIM]
-        cdef int64_t first[MAX_NDIM]
-        cdef int64_t count[MAX_NDIM]
-        cdef int64_t limit = self.program.max_encoded(self.layout.n_bytes)
-        cdef int64_t n = self.chunks_of(object, first, count)
-        cdef int64_t i
-        cdef int64_t position
-        shard.n = n
+        cdef Search search
+        cdef Extent everything
+        cdef int64_t n = self.chunks_of(self.axes, object, search.first, search.count)
+        cdef int code
         if n > shard.capacity:
             free(shard.extents)
             shard.extents = <Extent *>malloc(n * sizeof(Extent))
             shard.capacity = 0 if shard.extents == NULL else n
             if shard.extents == NULL:
                 return fail(&worker.status, NO_MEMORY, 0, n * <int64_t>sizeof(Extent), 0)
-        for i in range(n):
-            position = self.chunk_of(object, first, count, i, spans)
-            shard.extents[i].i = i
-            if self.shards.extent_of(&shard.form, words, position, size, limit, &shard.extents[i],
-                                     &worker.status) != OK:
+        shard.n = 0
+        search.shard = shard
+        search.object = object
+        everything.offset = 0
+        everything.n_bytes = shard.identity.size
+        code = self._find_in(&search, 0, object, &everything, worker)
+        if code == OK:
+            sort_extents(shard.extents, n)
+        return code
+
+    cdef int _find_in(self, Search *search, int level, const Span *object, const Extent *place,
+                      Worker *worker) noexcept nogil:
+        """Note the selected chunks of a shard of that level: empty ones, where it is itself an empty chunk."""
+        cdef Span spans[MAX_NDIM]
+        cdef int64_t first[MAX_NDIM]
+        cdef int64_t count[MAX_NDIM]
+        cdef Axis *axes = self._axes_of(level)
+        # As the program was made, `levels` has no more; said again, the compiler knows it, too.
+        cdef bint is_last = level == self.n_levels - 1 or level == MAX_SHARD_LEVELS - 1
+        cdef int64_t limit = self.program.max_encoded(self.layout.n_bytes)
+        cdef ShardIndex *index = NULL
+        cdef IndexForm form
+        cdef Extent extent
+        cdef int64_t i
+        cdef int64_t position
+        cdef int code = OK
+        if not is_last:
+            limit = (<ShardProgram>self.levels[level + 1]).max_nbytes
+        if place.offset != UINT64_MAX:
+            if level > 0 and self.poll(worker):
+                return INTERRUPTED
+            (<ShardProgram>self.levels[level]).form_of(self.n_chunks_of(axes, object), <int64_t>place.offset, &form)
+            index = self._index_of(search.shard, level, &form, place.n_bytes, worker)
+            if index == NULL:
+                self._note_outer(search.object, level, object, &worker.status)
                 return worker.status.code
-        sort_extents(shard.extents, n)
-        return OK
+        for i in range(self.chunks_of(axes, object, first, count)):
+            position = self.chunk_of(axes, object, first, count, i, spans)
+            extent.offset = UINT64_MAX
+            extent.n_bytes = 0
+            if index != NULL:
+                code = (<ShardProgram>self.levels[level]).extent_of(&form, index.words, position, place.n_bytes, limit,
+                                                                    &extent, &worker.status)
+                if code != OK:
+                    self._note_outer(search.object, level, spans, &worker.status)
+            if code == OK and is_last:
+                extent.i = i if level == 0 else self._number_of(search, first, count, i)
+                search.shard.extents[search.shard.n] = extent
+                search.shard.n += 1
+            elif code == OK:
+                code = self._find_in(search, level + 1, spans, &extent, worker)
+            if code != OK:
+                break
+        if index != NULL:
+            index_release(index)
+        return code
+
+    cdef ShardIndex *_index_of(self, const OpenShard *shard, int level, const IndexForm *form, int64_t size,
+                               Worker *worker) noexcept nogil:
+        """Return the index of a shard of that level, kept or read; NULL with the worker's status."""
+        cdef ShardIndex *index = NULL
+        cdef uint64_t *words = NULL
+        if self.cache is not None:
+            index = self.cache.find(&shard.identity, form, size)
+        if index != NULL:
+            return index
+        # A shard that is too short for its index is refused before any memory is taken for it.
+        if size >= form.n_bytes:
+            index = index_new(2 * form.n_chunks)
+            if index == NULL:
+                fail(&worker.status, NO_MEMORY, 0, form.n_bytes, 0)
+                return NULL
+            words = index.words
+        if (<ShardProgram>self.levels[level]).read_index(form, shard.fd, size, words, &worker.encoded, &worker.work,
+                                                         &worker.status) != OK:
+            if index != NULL:
+                index_release(index)
+            return NULL
+        index.identity = shard.identity
+        index.base = form.base
+        index.size = size
+        index.form = form.number
+        if self.cache is not None:
+            self.cache.keep(index)
+        return index
+
+    # levels
+
+    cdef Axis *_axes_of(self, int level) noexcept nogil:
+        """The axes of the chunks of the shards of a level."""
+        return &self.axes[0] if level == self.n_levels - 1 else &self.outer[level * MAX_NDIM]
+
+    cdef int64_t _number_of(self, const Search *search, const int64_t *first, const int64_t *count,
+                            int64_t i) noexcept nogil:
+        """Which chunk of the outermost shard is the i-th of an innermost one, as `chunks_of` counts them."""
+        cdef int d = self.ndim - 1
+        cdef int64_t rest
+        cdef int64_t stride = 1
+        cdef int64_t number = 0
+        while d >= 0:
+            rest = i // count[d]
+            number += (first[d] + i - rest * count[d] - search.first[d]) * stride
+            stride *= search.count[d]
+            i = rest
+            d -= 1
+        return number
+
+    cdef int64_t _position_of(self, const Span *object, int level, const Span *chunk) noexcept nogil:
+        """The position in its shard of the chunk of a level that is `chunk`, or holds it."""
+        cdef Axis *axes = self._axes_of(level)
+        cdef int64_t position = 0
+        cdef int64_t origin
+        cdef int64_t length
+        cdef int d
+        for d in range(self.ndim):
+            origin = object[d].origin
+            length = object[d].length
+            if level > 0:
+                length = self._axes_of(level - 1)[d].chunk
+                origin = chunk[d].origin - chunk[d].origin % length
+            position = position * (length // axes[d].chunk) + (chunk[d].origin - origin) // axes[d].chunk
+        return position
+
+    cdef void _note_outer(self, const Span *object, int level, const Span *chunk, Status *status) noexcept nogil:
+        """Note for an error which chunks of the levels before are the shards around `chunk`."""
+        cdef int i
+        status.n_outer = min(level, <int>MAX_SHARD_LEVELS - 1)
+        for i in range(status.n_outer):
+            status.outer[i] = self._position_of(object, i, chunk)
+
+    def _inner_coords(self, shard_shape):
+        cdef ShardProgram level = self.shards
+        cdef int i
+        coords = []
+        for i in range(self.status.n_outer):
+            chunk_shape = level.chunk_shape
+            coords.append(coords_of(self.status.outer[i], shard_shape, chunk_shape))
+            shard_shape = chunk_shape
+            level = level.inner
+        if self.status.inner >= 0:
+            chunk_shape = level.chunk_shape
+            coords.append(coords_of(self.status.inner, shard_shape, chunk_shape))
+        return tuple(coords)
 
     # the chunks of a group
 
@@ -298,7 +425,7 @@ cdef class ShardReadPlan(ReadPlan):
         cdef int64_t end = (shard.n // self.n_groups * (group + 1)
                             + shard.n % self.n_groups * (group + 1) // self.n_groups)
         cdef int code = OK
-        self.chunks_of(object, first, count)
+        self.chunks_of(self.axes, object, first, count)
         while i < end and code == OK:
             if self.poll(worker):
                 return INTERRUPTED
@@ -314,10 +441,9 @@ cdef class ShardReadPlan(ReadPlan):
         cdef int64_t high = low + extent.n_bytes
         cdef int64_t behind
         cdef int64_t j = i[0] + 1
-        cdef int64_t position
         cdef int code
         if extent.offset == UINT64_MAX:
-            self.chunk_of(object, first, count, extent.i, spans)
+            self.chunk_of(self.axes, object, first, count, extent.i, spans)
             self.fill_in(spans)
             i[0] = j
             return OK
@@ -332,10 +458,11 @@ cdef class ShardReadPlan(ReadPlan):
             code = object_read_at(shard.fd, low, high - low, worker.encoded.data, &worker.status)
         while i[0] < j and code == OK:
             extent = &shard.extents[i[0]]
-            position = self.chunk_of(object, first, count, extent.i, spans)
+            self.chunk_of(self.axes, object, first, count, extent.i, spans)
             code = self.take_in(worker.encoded.data + (<int64_t>extent.offset - low), extent.n_bytes, spans, worker)
             if code != OK:
-                worker.status.inner = position
+                worker.status.inner = self._position_of(object, self.n_levels - 1, spans)
+                self._note_outer(object, self.n_levels - 1, spans, &worker.status)
                 worker.status.offset += <int64_t>extent.offset
             i[0] += 1
         return code

@@ -75,6 +75,7 @@ cdef class ShardWritePlan(CrewPlan):
                           program=None if program is None else program.program, shard_shape=shard_shape, **kwargs)
         self.shards = program
         if program is not None:
+            assert program.inner is None
             self.task_threads = max(1, program.n_chunks // 2)
 
     cdef int _prepare(self, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil:
@@ -150,8 +151,8 @@ cdef class ShardWritePlan(CrewPlan):
         cdef int64_t position
         cdef int inside
         if self.data != NULL:
-            for position in range(self.chunks_of(spans, first, count)):
-                _mark(new, self.chunk_of(spans, first, count, position, chunk))
+            for position in range(self.chunks_of(self.axes, spans, first, count)):
+                _mark(new, self.chunk_of(self.axes, spans, first, count, position, chunk))
         if old.fd == ABSENT:
             return OK
         if buffer_reserve(&worker.extents, new.form.n_chunks * <int64_t>sizeof(Extent), &worker.status) != OK:
@@ -238,13 +239,13 @@ cdef class ShardWritePlan(CrewPlan):
         job.new = new
         cdef int64_t n = new.form.n_chunks
         if self.data != NULL:
-            n = self.chunks_of(spans, job.first, job.count)
+            n = self.chunks_of(self.axes, spans, job.first, job.count)
         return self.run_parts(&job, n, worker)
 
     cdef int64_t _place_of_part(self, const Job *job, int64_t i, Span *chunk) noexcept nogil:
         """Describe the i-th chunk of a job; returns its position in the shard."""
         if self.data != NULL:
-            return self.chunk_of(job.spans, job.first, job.count, i, chunk)
+            return self.chunk_of(self.axes, job.spans, job.first, job.count, i, chunk)
         self._locate(job.spans, i, chunk)
         return i
 
@@ -325,9 +326,9 @@ cdef class ShardWritePlan(CrewPlan):
     cdef int _begin(self, NewShard *new, const char *key, const Span *spans, int n_indices,
                     Worker *worker) noexcept nogil:
         """Start a shard without chunks; room for so many indices is reserved, and empty."""
-        cdef int64_t n_words = 2 * self.n_chunks_of(spans) * n_indices
+        cdef int64_t n_words = 2 * self.n_chunks_of(self.axes, spans) * n_indices
         cdef int code
-        self.shards.form_of(self.n_chunks_of(spans), &new.form)
+        self.shards.form_of(self.n_chunks_of(self.axes, spans), 0, &new.form)
         new.key = key
         new.fd = -1
         new.size = new.form.n_bytes if self.shards.at_start else 0

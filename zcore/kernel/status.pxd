@@ -63,12 +63,15 @@ cdef enum Code:
 cdef enum:
     INNER_NONE = -1            # no inner chunk is to blame
     INNER_INDEX = -2           # the index of the shard is
+    MAX_SHARD_LEVELS = 3       # shards in shards in shards
 
 cdef struct Status:
     int code                   # a Code
     int sys_errno
     int step                   # position in the program, -1 when no step is to blame
     int64_t inner              # position of the inner chunk in its shard, in C order; INNER_NONE, INNER_INDEX
+    int n_outer                # how many shards that shard lies in: it is 0 where it is the object,
+    int64_t outer[2]           # else the positions of those that are chunks, outermost first, and last its own
     int64_t task               # task of the plan
     int64_t offset             # byte of the stored object
     int64_t expected
@@ -79,5 +82,5 @@ cdef void status_clear(Status *status) noexcept nogil
 cdef int fail(Status *status, int code, int64_t offset, int64_t expected, int64_t found) noexcept nogil
 cdef int fail_errno(Status *status, int code, int sys_errno) noexcept nogil
 cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction,
-                       object inner_coords)
+                       tuple inner_coords)
 cdef int check(const Status *status) except -1

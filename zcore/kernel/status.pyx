@@ -56,6 +56,7 @@ cdef void status_clear(Status *status) noexcept nogil:
     status.sys_errno = 0
     status.step = -1
     status.inner = INNER_NONE
+    status.n_outer = 0
     status.task = -1
     status.offset = 0
     status.expected = 0
@@ -79,12 +80,15 @@ cdef int fail_errno(Status *status, int code, int sys_errno) noexcept nogil:
 
 
 cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction,
-                       object inner_coords):
-    """The exception of a failure. `key`, `codec` and `direction` may be None, coordinates None or a tuple."""
+                       tuple inner_coords):
+    """The exception of a failure. `key`, `codec` and `direction` may be None, coordinates None or a tuple.
+
+    `inner_coords` are those of the chunk in its shard; of a shard in a shard first, then of the chunk in that one.
+    """
     where = f"{key}: " if key else ""
-    if inner_coords is not None:
-        where += f"inner chunk {inner_coords}: "
-    elif status.inner == INNER_INDEX:
+    for coords in inner_coords:
+        where += f"inner chunk {coords}: "
+    if status.inner == INNER_INDEX:
         where += "shard index: "
     if status.code == LOCK_FAILED:
         number = status.sys_errno
@@ -103,11 +107,11 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
     if status.code == MISSING:
         return cls(message, key=key, chunk_coords=chunk_coords, direction=direction)
     return cls(message, key=key, chunk_coords=chunk_coords, offset=status.offset, codec=codec, direction=direction,
-               inner_coords=inner_coords, expected=status.expected, found=status.found)
+               inner_coords=inner_coords[0] if inner_coords else None, expected=status.expected, found=status.found)
 
 
 cdef int check(const Status *status) except -1:
     """Raise what `status` records, if anything."""
     if status.code != OK:
-        raise make_error(status, None, None, None, None, None)
+        raise make_error(status, None, None, None, None, ())
     return 0

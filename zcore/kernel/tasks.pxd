@@ -65,13 +65,17 @@ cdef class Tasks:
     cdef void measure(self, const int64_t *lengths, Layout *layout) noexcept nogil
     cdef void spans_of(self, int64_t task, Span *spans) noexcept nogil
     cdef void measure_chunk(self, const Span *spans, Layout *layout) noexcept nogil
-    cdef int64_t chunks_of(self, const Span *object, int64_t *first, int64_t *count) noexcept nogil
-    cdef int64_t n_chunks_of(self, const Span *object) noexcept nogil
-    cdef int64_t chunk_of(self, const Span *object, const int64_t *first, const int64_t *count, int64_t i,
-                          Span *spans) noexcept nogil
+    cdef int64_t chunks_of(self, const Axis *axes, const Span *object, int64_t *first, int64_t *count) noexcept nogil
+    cdef int64_t n_chunks_of(self, const Axis *axes, const Span *object) noexcept nogil
+    cdef int64_t chunk_of(self, const Axis *axes, const Span *object, const int64_t *first, const int64_t *count,
+                          int64_t i, Span *spans) noexcept nogil
     cdef int key_of(self, const Span *spans, char *key) noexcept nogil
     cdef bint is_whole(self, const Span *spans) noexcept nogil
     cdef int64_t data_offset(self, const Span *spans) noexcept nogil
     cdef void copy_spec(self, const Span *spans, const Layout *layout, bint to_chunk, Copy *spec) noexcept nogil
     cdef bint runs_of(self, const Span *spans, Runs *runs) noexcept nogil
     cdef int64_t chunk_offset(self, const Span *spans, const Layout *layout) noexcept nogil
+
+
+# The coordinates of a chunk in its shard, where it has that position in C order.
+cdef tuple coords_of(int64_t position, object shard_shape, object chunk_shape)

@@ -23,6 +23,14 @@ cdef bytes _swapped(bytes item, int64_t unit):
     return b"".join([item[i:i + unit][::-1] for i in range(0, len(item), unit)])
 
 
+cdef tuple coords_of(int64_t position, shard_shape, chunk_shape):
+    coords = []
+    for length, chunk in zip(reversed(shard_shape), reversed(chunk_shape), strict=True):
+        position, i = divmod(position, length // chunk)
+        coords.append(i)
+    return tuple(reversed(coords))
+
+
 cdef class Tasks:
     """The tasks of one selection, a stored object each; see `Plan` for what they are made from."""
 
@@ -166,14 +174,14 @@ cdef class Tasks:
                 lengths[d] = spans[d].length
             self.measure(lengths, layout)
 
-    cdef int64_t chunks_of(self, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
+    cdef int64_t chunks_of(self, const Axis *axes, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
         """The chunks of an object that are touched, as positions on `axes`; returns how many there are."""
-        cdef Axis *axis
+        cdef const Axis *axis
         cdef int64_t low
         cdef int64_t n = 1
         cdef int d
         for d in range(self.ndim):
-            axis = &self.axes[d]
+            axis = &axes[d]
             low = object[d].origin + object[d].start
             if axis.step >= axis.chunk:
                 first[d] = (low - axis.start) // axis.step
@@ -184,16 +192,16 @@ cdef class Tasks:
             n *= count[d]
         return n
 
-    cdef int64_t n_chunks_of(self, const Span *object) noexcept nogil:
+    cdef int64_t n_chunks_of(self, const Axis *axes, const Span *object) noexcept nogil:
         """How many chunks an object is cut into."""
         cdef int64_t n = 1
         cdef int d
         for d in range(self.ndim):
-            n *= object[d].length // self.axes[d].chunk
+            n *= object[d].length // axes[d].chunk
         return n
 
-    cdef int64_t chunk_of(self, const Span *object, const int64_t *first, const int64_t *count, int64_t i,
-                          Span *spans) noexcept nogil:
+    cdef int64_t chunk_of(self, const Axis *axes, const Span *object, const int64_t *first, const int64_t *count,
+                          int64_t i, Span *spans) noexcept nogil:
         """The i-th chunk that `chunks_of` has found: its spans, and its position in the object in C order."""
         cdef int d = self.ndim - 1
         cdef int64_t rest
@@ -202,10 +210,10 @@ cdef class Tasks:
         cdef int64_t position = 0
         while d >= 0:
             rest = i // count[d]
-            axis_span(&self.axes[d], first[d] + i - rest * count[d], &spans[d])
+            axis_span(&axes[d], first[d] + i - rest * count[d], &spans[d])
             i = rest
-            ratio = object[d].length // self.axes[d].chunk
-            position += (spans[d].chunk - object[d].origin // self.axes[d].chunk) * stride
+            ratio = object[d].length // axes[d].chunk
+            position += (spans[d].chunk - object[d].origin // axes[d].chunk) * stride
             stride *= ratio
             d -= 1
         return position
@@ -315,14 +323,3 @@ cdef class Tasks:
         cdef Span spans[MAX_NDIM]
         self.spans_of(task, spans)
         return (tuple([spans[d].origin for d in range(self.ndim)]), tuple([spans[d].length for d in range(self.ndim)]))
-
-    def inner_coords(self, int64_t position, shard_shape):
-        """Return the coordinates in its shard of the chunk at `position` in C order, None when that is negative."""
-        if position < 0:
-            return None
-        coords = []
-        for d in reversed(range(self.ndim)):
-            ratio = shard_shape[d] // self.axes[d].chunk
-            coords.append(position % ratio)
-            position //= ratio
-        return tuple(reversed(coords))

@@ -13,6 +13,10 @@ LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 CRC = {"name": "crc32c"}
 BLOSC = {"name": "blosc",
          "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 0}}
+TRANSPOSE = {"name": "transpose", "configuration": {"order": [1, 0]}}
+BIG = {"name": "bytes", "configuration": {"endian": "big"}}
+ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
+GZIP = {"name": "gzip", "configuration": {"level": 1}}
 
 
 def document(chunk_shape, codecs=(LITTLE,), index_codecs=(LITTLE, CRC), location="end"):
@@ -89,10 +93,25 @@ def test_an_unknown_codec_in_a_shard():
 def test_what_has_a_c_form():
     chain = chain_of((4, 4), document((2, 2), [LITTLE, BLOSC, CRC]))
     assert type(chain.program) is ShardProgram and chain.step_names == ("blosc", "crc32c") and chain.is_partial
-    nested = chain_of((4, 4), document((2, 2), [document((1, 2))]))
-    assert nested.program is None and nested.is_partial
+    assert chain.is_native and chain.encodes_native
     behind = chain_of((4, 4), document((2, 2)), CRC)
     assert behind.program is None and not behind.is_partial
+
+
+def test_shards_in_shards_have_a_c_form_to_be_read():
+    """V3-SHARD-03: three levels of them; a shard that is encoded as a whole is none."""
+    codecs = [LITTLE, BLOSC]
+    for level, side in enumerate((2, 4, 8, 16), 1):
+        codecs = [document((side // 2,) * 2, codecs)]
+        chain = chain_of((side, side), *codecs)
+        assert chain.is_partial and not (level > 1 and chain.encodes_native)
+        assert chain.is_native == (level <= 3)
+        assert (chain.program.n_levels, chain.step_names) == (level, ("blosc",)) if level <= 3 else not chain.program
+        chunk = np.arange(side * side, dtype="<u2").reshape(side, side)
+        np.testing.assert_array_equal(chain.decode(chain.encode(chunk)), chunk)
+    for inner in ([document((1, 2)), CRC], [TRANSPOSE, document((2, 1))]):
+        chain = chain_of((4, 4), document((2, 2), inner))
+        assert chain.program is None and not chain.is_native and chain.is_partial
 
 
 def test_a_shard_decodes_to_what_was_encoded():
@@ -154,12 +173,6 @@ def test_an_error_in_a_shard_in_a_shard(sharded, tmp_path):
     with pytest.raises(ChecksumError, match=r"c/0/0: inner chunk \(1, 0\): shard index: checksum"):
         array[2]
     assert array[:2].tolist() == [[5, 5], [5, 5]]
-
-
-TRANSPOSE = {"name": "transpose", "configuration": {"order": [1, 0]}}
-BIG = {"name": "bytes", "configuration": {"endian": "big"}}
-ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
-GZIP = {"name": "gzip", "configuration": {"level": 1}}
 
 
 @pytest.mark.parametrize("codecs", [[BIG], [LITTLE, ZSTD], [LITTLE, GZIP, CRC], [TRANSPOSE, LITTLE],

@@ -41,6 +41,13 @@ def entries_of(raw, n, at_start=False):
     return list(zip(words[::2], words[1::2], strict=True))
 
 
+def shards_of(rows, columns, *codecs, location="end"):
+    """The document of shards of chunks of that shape."""
+    return {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [rows, columns], "codecs": list(codecs) or [LITTLE], "index_codecs": [LITTLE, CRC],
+        "index_location": location}}
+
+
 def four_chunks(sharded, tmp_path, **options):
     """An array of one shard of four chunks of two elements of two bytes."""
     return sharded.create(tmp_path, (4, 2), "<u2", (4, 2), (1, 2), fill_value=9, **options)
@@ -319,7 +326,8 @@ def test_what_is_no_file_is_no_shard(sharded, tmp_path):
 # Threads.
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("codecs", [[LITTLE], [LITTLE, BLOSC], [LITTLE, BLOSC, CRC]])
+@pytest.mark.parametrize("codecs", [[LITTLE], [LITTLE, BLOSC], [LITTLE, BLOSC, CRC], [shards_of(16, 32)],
+                                    [shards_of(64, 64, shards_of(8, 32), location="start")]])
 def test_threads_share_shards(sharded, tmp_path, threads, codecs):
     """Three large shards of many chunks, some empty, one absent: all ways to cut them into tasks give the same."""
     model = np.random.default_rng(5).integers(0, 99, (3 * 1024, 1024)).astype("<u2")
@@ -402,12 +410,22 @@ def test_no_more_is_kept_than_there_is_room(sharded, tmp_path):
     for i in range(4):
         arrays.append(four_chunks(sharded, tmp_path / str(i)))
         arrays[i][...] = i
-    cache = IndexCache(700, 0)
+    cache = IndexCache(750, 0)
     for i in (0, 1, 2, 0, 3, 0, 2):
         assert read_plan(tmp_path / str(i), cache, arrays[i], 1) == [i, i]
-        assert cache.info()["nbytes"] <= 700
+        assert cache.info()["nbytes"] <= 750
     assert cache.info()["indices"] == 3 and cache.info()["hits"] == 3
     assert read_plan(tmp_path / "0", IndexCache(100, 0), arrays[0], 1) == [0, 0]
+
+
+def test_the_indices_of_shards_in_a_shard_are_kept_by_their_places(sharded, tmp_path):
+    """V3-SHARD-03"""
+    array = sharded.create(tmp_path, (4, 2), "<u2", (4, 2), (2, 2), codecs=[shards_of(1, 2)], fill_value=9)
+    array[...] = [[1, 2], [3, 4], [5, 6], [7, 8]]
+    cache = IndexCache(1 << 20, 0)
+    for row, hits, indices in ((0, 0, 2), (1, 2, 2), (2, 3, 3), (3, 5, 3), (0, 7, 3)):
+        assert read_plan(tmp_path, cache, array, row) == [2 * row + 1, 2 * row + 2]
+        assert (cache.info()["hits"], cache.info()["indices"]) == (hits, indices)
 
 
 def test_kept_indices_survive_a_fork():
@@ -423,5 +441,13 @@ def test_programs_that_cannot_be():
                                               ((2**27,), (1,), "at most 67108864")):
         with pytest.raises(ValueError, match=message):
             ShardProgram(shard_shape, chunk_shape, Program(()))
+    with pytest.raises(ValueError, match=r"chunks of shape \(2, 3\) are no shards of shape \(3, 2\)"):
+        ShardProgram((4, 6), (2, 3), ShardProgram((3, 2), (1, 1), Program(())))
+    program = Program(())
+    for side in (2, 4, 8):
+        program = ShardProgram((side,), (side // 2,), program)
+    assert program.n_levels == 3 and program.inner.inner.inner is None
+    with pytest.raises(ValueError, match="4 deep in each other, at most 3"):
+        ShardProgram((16,), (8,), program)
     program = ShardProgram((4, 6), (2, 2), Program(()), [("crc32c",)], at_start=True)
     assert (program.n_chunks, program.index_nbytes, program.chunk_shape) == (6, 100, (2, 2)) and program.at_start
