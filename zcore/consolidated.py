@@ -14,13 +14,17 @@ import os
 from zcore import nodes
 from zcore.binding import GroupBinding
 from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
-from zcore.formats import NODE_DOCUMENTS, format_of
+from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
+from zcore.kernel.documents import existing
+from zcore.model.metadata import GroupMetadata
 from zcore.options import Options
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import prefix_of
+from zcore.views import metadata_of
 
 # The document of a group -> its format, of those that have copies: the last one that a format has.
 _FORMAT_OF = {NODE_DOCUMENTS[name][-1]: name for name in (3, 2)}
+_DOCUMENTS = tuple([os.fsencode(document) for documents in NODE_DOCUMENTS.values() for document in documents])
 # A hierarchy that changes while it is copied is copied again, so often.
 _MAX_TRIES = 20
 
@@ -144,9 +148,13 @@ def _drop_at(store, path, is_above):
 
 def _drop_inline(store, path, format):
     try:
-        binding = GroupBinding(store, path, format, Options())
-        if binding.metadata.consolidated is None:
+        found = store.get_first(prefix_of(path), (format.group_document,), MAX_NBYTES + 1)
+        if found is None:
             return
+        metadata = metadata_of(format, format.group_document, found[1], path)
+        if not isinstance(metadata, GroupMetadata) or metadata.consolidated is None:
+            return
+        binding = GroupBinding(store, path, format, Options())
         with binding.exclusive() as exclusive:
             exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
     except (NodeNotFoundError, MetadataError, UnsupportedError):
@@ -161,9 +169,12 @@ def _nodes_at_and_above(store, path):
         path = path.rpartition("/")[0]
         yield store, path, True
     base = store.native_path
-    documents = [document for documents in NODE_DOCUMENTS.values() for document in documents]
     while base is not None and os.path.dirname(base) != base:
         base = os.path.dirname(base)
-        if not any(os.path.lexists(os.path.join(base, name)) for name in documents):
+        try:
+            if not existing(os.fsencode(base), _DOCUMENTS):
+                return
+        except OSError:
+            # Out of reach, and so is a copy in it.
             return
         yield DirectoryStore(base, fsync=store.fsync, check_base=False), "", True

@@ -219,7 +219,7 @@ class DescribedArray(Handle):
             "chunks": chunks,
             "objects": f"{'' if self._binding.chain.shards is None else 'shards of '}{objects}, {metadata.n_chunks} in "
                        f"a grid of {metadata.grid_shape}",
-            "codecs": ", ".join(map(repr, self.codecs)),
+            "codecs": ", ".join(map(repr, self._chunk_chain.codecs)),
             "bytes": f"{metadata.nbytes} decoded",
         })
 

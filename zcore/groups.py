@@ -164,7 +164,8 @@ class Group(Handle):
         """Return `info` with the number of members; costs a listing of all of them."""
         are_arrays = [isinstance(node, Array) for _, node in self.members(None)]
         n_arrays = sum(are_arrays)
-        return Info({**self.info, "members": f"{n_arrays} arrays, {len(are_arrays) - n_arrays} groups below"})
+        return Info({**self.info, "members": f"{_counted(n_arrays, 'array')}, "
+                                             f"{_counted(len(are_arrays) - n_arrays, 'group')} below"})
 
     def tree(self, max_depth=None):
         """Return the hierarchy below as text, a node a line."""
@@ -277,7 +278,11 @@ class Group(Handle):
         self._copy = None
         return super().refresh()
 
-    # Python's protocols
+    # Python's protocols, and IPython's
+
+    def _ipython_key_completions_(self):
+        """Return the names of the members, which a prompt offers behind ``group["``."""
+        return list(self)
 
     def __reduce__(self):
         binding = self._binding
@@ -287,6 +292,10 @@ class Group(Handle):
 def node_of(binding):
     """Return the `Array` or `Group` of a binding."""
     return Array(binding) if type(binding) is Binding else Group(binding)
+
+
+def _counted(n, noun):
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _branches(group, max_depth, indent=""):

@@ -120,6 +120,13 @@ def test_repr_and_info(store):
     assert "('b', '>f8', (2,))" in repr(structured) and "None" in repr(structured.info)
 
 
+def test_info_of_shards_has_the_codecs_of_a_chunk():
+    a = zcore.create_array(zcore.MemoryStore(), shape=(8, 8), chunks=(2, 2), shards=(4, 4), dtype="u1",
+                           compressors=zcore.codecs.ZstdCodec(level=1))
+    assert a.info["chunks"] == "(2, 2)" and a.info["objects"] == "shards of (4, 4), 4 in a grid of (2, 2)"
+    assert a.info["codecs"] == "ZstdCodec(level=1, checksum=False), Crc32cCodec()"
+
+
 def test_handles_of_one_array_are_equal(store):
     a = make(store, 5, 2)
     b = zcore.open(store, mode="r+", missing="raise")

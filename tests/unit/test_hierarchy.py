@@ -86,10 +86,16 @@ def test_tree(tmp_path):
     assert zcore.tree(tmp_path, path="a", max_depth=0) == "/a\n└── b"
 
 
+def test_names_of_members_are_completed_at_a_prompt():
+    g = sample(3)
+    assert g._ipython_key_completions_() == ["a", "p"] == sorted(g)
+
+
 def test_info_of_a_group():
     g = sample(3)
     assert dict(g.info).keys() == {"path", "store", "format", "read-only"} and "/" in str(g.info)
-    assert g.info_complete()["members"] == "2 arrays, 1 groups below"
+    assert g.info_complete()["members"] == "2 arrays, 1 group below"
+    assert g["a"].info_complete()["members"].endswith(" 0 groups below")
     assert [node.name for node in g.array_values()] == ["/p"] and [node.name for node in g.group_values()] == ["/a"]
 
 

@@ -59,7 +59,10 @@ class Codec:
 
         Raises : ValueError, if it may not have this one.
         """
-        return self.encode(fill)
+        try:
+            return self.encode(fill)
+        except CodecError as exc:
+            raise ValueError(f"the fill value cannot be stored by {self.name!r}: {exc.message}") from exc
 
     def __repr__(self):
         return f"{type(self).__name__}({', '.join([f'{n}={v!r}' for n, v in self.configuration().items()])})"

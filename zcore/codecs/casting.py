@@ -81,6 +81,9 @@ def cast(numbers, dtype, rounding="nearest-even", out_of_range=None):
     ValueError
         A number is out of range, NaN or infinite, where the type has none and nothing says what becomes of it.
     """
+    if not numbers.ndim:
+        # NumPy makes scalars of results without dimensions, and where integers wrap it warns of scalars alone.
+        return cast(numbers.reshape(1), dtype, rounding, out_of_range).reshape(())
     if is_integer(dtype):
         found = _integers(numbers, *integer_range(dtype), rounding, out_of_range)
         return found.astype(np.int8).astype(dtype) if is_foreign(dtype) else found.astype(dtype)

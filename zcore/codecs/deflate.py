@@ -9,6 +9,8 @@ the measurement.
 import functools
 
 MIN_NBYTES = 1 << 16
+# Of a stream. Behind each member isal copies all that is left, so that the time of many would grow with their square.
+MAX_MEMBERS = 16
 
 # What `wbits` of zlib's interface stands for: the frame of RFC 1952, or of RFC 1950.
 GZIP_WBITS, ZLIB_WBITS = 31, 15
@@ -46,7 +48,7 @@ def inflate(data, n_bytes, at_most, wbits):
     isal = _reader()
     parts, n_left, rest = [], n_bytes, memoryview(data)
     while rest:
-        if wbits == GZIP_WBITS and len(rest) > 3 and rest[3] >= _RESERVED_FLAG:
+        if len(parts) == MAX_MEMBERS or (wbits == GZIP_WBITS and len(rest) > 3 and rest[3] >= _RESERVED_FLAG):
             return None
         member = isal.decompressobj(wbits=wbits)
         try:

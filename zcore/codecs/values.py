@@ -214,8 +214,8 @@ class CastValue(Codec):
 
     def encode_fill(self, fill):
         """Return what becomes of a fill value; one that does not come back is refused, as the codec's text demands."""
+        encoded = super().encode_fill(fill)
         try:
-            encoded = self.encode(fill)
             back = self.decode(encoded, fill.dtype, fill.shape)
         except CodecError as exc:
             raise ValueError(f"the fill value cannot be stored by {self.name!r}: {exc.message}") from exc

@@ -240,25 +240,26 @@ def check_attributes(attributes, old):
     An attribute that is the same as the old one keeps them, wherever they come from: who changes another one, or the
     shape of an array, does not answer for it, and must not lose it either.
 
-    Raises : ValueError, which names the attribute; as `render_json` for what is no JSON at all.
+    Raises : ValueError; TypeError for what is no JSON at all. Both name the attribute.
     """
-    _check_writable(attributes, 1)
     for name, value in attributes.items():
         if name in old and value is old[name]:
             continue
         try:
+            _check_writable({name: value}, 1)
             _encoded_strictly(value)
-        except ValueError as exc:
+        except (TypeError, ValueError) as exc:
             # NaN does not equal itself, its text does.
             if name not in old or repr(value) != repr(old[name]):
-                raise ValueError(f"attribute {name!r:.60}: {exc}") from exc
+                kind = TypeError if isinstance(exc, TypeError) else ValueError
+                raise kind(f"attribute {name!r:.60}: {exc}") from None
 
 
 def _encoded_strictly(value):
     try:
         return _encode(value)
-    except ValueError as exc:
-        raise ValueError("NaN and infinities are not JSON; as text, such as 'NaN', they can be stored") from exc
+    except ValueError:
+        raise ValueError("NaN and infinities are not JSON; as text, such as 'NaN', they can be stored") from None
 
 
 def _readable(text):
@@ -272,7 +273,8 @@ def _scalar(value):
     """Return the number, text or truth value of a NumPy scalar, which JSON's encoder does not know."""
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":
         return value.item()
-    raise TypeError(f"{value!r:.60} of type {type(value).__name__} is no JSON value")
+    advice = "; the list that its tolist() returns may be one" if isinstance(value, np.ndarray) else ""
+    raise TypeError(f"{value!r:.60} of type {type(value).__name__} is no JSON value{advice}")
 
 
 _quote = json.encoder.encode_basestring_ascii  # what `_encode` does with text
@@ -287,9 +289,8 @@ def _check_writable(value, depth):
             if not isinstance(name, str):
                 raise TypeError(f"names of a JSON object are strings, not {name!r}")
         value = value.values()
-    elif not isinstance(value, (list, tuple)):
-        return
     if depth > MAX_DEPTH:
         raise ValueError(f"more than {MAX_DEPTH} nested lists and objects")
     for part in value:
-        _check_writable(part, depth + 1)
+        if isinstance(part, (dict, list, tuple)):  # most are not, and a call for each would take longer than json
+            _check_writable(part, depth + 1)

@@ -10,8 +10,9 @@ from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs
 from zcore.kernel.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_run
 from zcore.kernel.fileio cimport buffer_reserve
 from zcore.kernel.grid cimport Span
-from zcore.kernel.plan cimport MAX_KEY, Plan, Worker
+from zcore.kernel.plan cimport Plan, Worker
 from zcore.kernel.status cimport MISSING, OK, fail
+from zcore.kernel.tasks cimport MAX_KEY
 
 
 cdef class ReadPlan(Plan):
@@ -25,7 +26,7 @@ cdef class ReadPlan(Plan):
         cdef char key[MAX_KEY]
         cdef int code
         self.spans_of(task, spans)
-        self.begin_chunk(spans, worker)
+        self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
         code = self.load(key, spans, worker)
         if code != MISSING:
@@ -45,7 +46,7 @@ cdef class ReadPlan(Plan):
         if whole and worker.layout.in_place:
             return self.program.decode(encoded, n_bytes, <uint8_t *>out, worker.layout.n_bytes, self.n_inner_threads,
                                        &worker.work, &worker.status)
-        if whole and self.runs_of(spans, &runs):
+        if whole and self.n_inner_threads == 1 and self.runs_of(spans, &runs):
             code = buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status)
             if code == OK:
                 code = self.program.scatter(encoded, n_bytes, worker.layout.n_bytes, &runs, <uint8_t *>out,

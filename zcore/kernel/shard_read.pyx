@@ -21,7 +21,7 @@ from zcore.kernel.fileio cimport (
     ABSENT, Identity, buffer_reserve, object_close, object_identify, object_open, object_read_at,
 )
 from zcore.kernel.grid cimport Axis, Span, ceil_div
-from zcore.kernel.plan cimport MAX_KEY, Plan, Worker, coords_of
+from zcore.kernel.plan cimport Plan, Worker
 from zcore.kernel.read cimport ReadPlan
 from zcore.kernel.shard import INDICES
 
@@ -29,6 +29,7 @@ from zcore.kernel.shard cimport (
     Extent, IndexCache, IndexForm, ShardIndex, ShardProgram, index_new, index_release, sort_extents,
 )
 from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, Status, fail
+from zcore.kernel.tasks cimport MAX_KEY, coords_of
 
 cdef enum:
     GROUP_NBYTES = 1 << 20     # decoded bytes of the smallest task that is worth a thread

@@ -5,7 +5,8 @@ from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.fileio cimport Identity
 from zcore.kernel.grid cimport Span
 from zcore.kernel.holds cimport ObjectLocks
-from zcore.kernel.plan cimport Layout, Plan, Worker
+from zcore.kernel.plan cimport Plan, Worker
+from zcore.kernel.tasks cimport Layout
 
 
 cdef enum:

@@ -21,8 +21,9 @@ from zcore.kernel.fileio cimport (
 from zcore.kernel.grid cimport Span
 from zcore.kernel.holds cimport ObjectLocks
 from zcore.kernel.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
-from zcore.kernel.plan cimport MAX_KEY, Layout, Plan, Worker, poll_worker
+from zcore.kernel.plan cimport Plan, Worker, poll_worker
 from zcore.kernel.status cimport BLOSC_ENCODE, CHUNK_LONG, MISSING, OK, STALE, STREAM_ENCODE, fail
+from zcore.kernel.tasks cimport MAX_KEY, Layout
 
 
 cdef class WritePlan(Plan):
@@ -114,7 +115,7 @@ cdef class WritePlan(Plan):
         cdef int d
         cdef bint covered = self.data != NULL
         self.spans_of(task, spans)
-        self.begin_chunk(spans, worker)
+        self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
         for d in range(self.ndim):
             covered = covered and spans[d].count == spans[d].valid
@@ -157,7 +158,7 @@ cdef class WritePlan(Plan):
         if not (whole and worker.layout.in_place):
             if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
                 return FAILED
-            if whole and self.runs_of(spans, &runs):
+            if whole and self.n_inner_threads == 1 and self.runs_of(spans, &runs):
                 if not self.keep_filled and runs_are_filled(chunk, &runs, worker.layout.n_items, self.fill_value):
                     return FILLED
                 n = self.program.gather(chunk, &runs, worker.layout.n_bytes, &worker.encoded, worker.decoded.data,

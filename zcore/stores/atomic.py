@@ -140,12 +140,24 @@ def _make_directory(directory, fsync):
     except FileNotFoundError:
         return False
     except FileExistsError:
-        if not os.path.isdir(directory) and os.path.lexists(directory):
+        mode = _mode_of_directory(directory)
+        if mode is not None and not stat.S_ISDIR(mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory) from None
         return True
     if fsync:
         sync_directory(os.path.dirname(directory))
     return True
+
+
+def _mode_of_directory(directory):
+    """Return the mode of what has the name, that of the link itself when it leads nowhere; None when it is gone."""
+    # One look at a time: between two of them it may be pruned and made anew.
+    for look in (os.stat, os.lstat):
+        try:
+            return look(directory).st_mode
+        except FileNotFoundError:
+            pass
+    return None
 
 
 def sync_directory(directory: str) -> None:

@@ -91,6 +91,18 @@ def test_a_stream_is_stopped_at_the_expected_size(codec):
 
 
 @installed
+def test_of_many_members_the_kernel_makes_the_content():
+    """Of millions of empty ones, which fit into an object of some megabytes, isal would copy what follows each."""
+    empty = gzip.compress(b"", mtime=0)
+    for n in (deflate.MAX_MEMBERS - 1, deflate.MAX_MEMBERS, 1000):
+        data = MEMBER + n * empty
+        assert (deflate.inflate(data, len(CONTENT), False, deflate.GZIP_WBITS) is None) is (n >= deflate.MAX_MEMBERS)
+        assert GzipCodec().decode(data, len(CONTENT)) == CONTENT
+        assert outcome(GzipCodec().decode, data[:-1], len(CONTENT)) == outcome(
+            lambda data, n: StepCodec.decode(GzipCodec(), data, n), data[:-1], len(CONTENT))
+
+
+@installed
 @pytest.mark.parametrize("codec", [GzipCodec, NumcodecsZlib])
 @pytest.mark.parametrize("level", range(-1, 10))
 def test_what_is_encoded_the_kernel_decodes_and_has_room_for(codec, level):

@@ -314,17 +314,36 @@ def test_an_object_that_does_not_decode_is_an_error():
     assert (caught.value.key, caught.value.codec, caught.value.direction) == ("c/0/0", "cast_value", "decode")
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("dtype", "name", "out_of_range", "value"), [
+    ("i2", "uint64", "wrap", -3), ("f8", "uint8", "wrap", -3), ("i8", "float32", None, -2**62),
+    ("u8", "float64", None, 2**63), ("f8", "int8", "clamp", -1e9), ("f4", "float16", "clamp", 1e30),
+])
+def test_an_element_alone_is_as_any_other(dtype, name, out_of_range, value):
+    """V3-XC-06"""
+    found = []
+    for shape in ((), (1,)):
+        codec = CastValue(data_type=name, out_of_range=out_of_range)
+        encoded = codec.encode(np.full(shape, value, dtype))
+        assert (encoded.shape, encoded.dtype) == (shape, np.dtype(name))
+        found.append(codec.decode(encoded, np.dtype(dtype), shape).reshape(1))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(("dtype", "filters", "fill_value"), [
     ("f8", [spec("cast_value", data_type="float32")], 0.1), ("f8", [spec("cast_value", data_type="uint8")], 0.5),
     ("f8", [spec("cast_value", data_type="uint8")], np.nan), ("i4", [spec("cast_value", data_type="uint8")], -1),
     ("i4", [spec("cast_value", data_type="uint8", out_of_range="clamp")], -1),
     ("f8", [spec("scale_offset", scale=0.5), spec("cast_value", data_type="uint8")], 3),
+    ("u1", [spec("scale_offset", offset=100), spec("cast_value", data_type="int16")], 0),
+    ("i2", [spec("cast_value", data_type="uint8"), spec("scale_offset", scale=2)], 200),
 ])
 def test_a_fill_value_that_does_not_come_back_is_refused(dtype, filters, fill_value):
     """V3-XC-06, V3-XC-08"""
     store = zcore.MemoryStore()
-    with pytest.raises(MetadataError, match="fill value"):
+    with pytest.raises(MetadataError, match="fill value") as caught:
         zcore.create_array(store, shape=(4,), dtype=dtype, filters=filters, fill_value=fill_value)
+    assert caught.value.member == "codecs"
     assert list(store.list()) == []
 
 

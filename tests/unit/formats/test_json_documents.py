@@ -144,6 +144,12 @@ def test_what_json_would_alter_or_cannot_hold_is_not_written(members, error):
 def test_a_value_that_json_lacks_is_shown_with_its_type():
     with pytest.raises(TypeError, match="^b'x' of type bytes is no JSON value$"):
         render_json({"a": b"x"})
+    with pytest.raises(TypeError, match=r"^attribute 'a': b'x' of type bytes is no JSON value$"):
+        check_attributes({"b": 1, "a": [b"x"]}, {})
+    with pytest.raises(TypeError, match=r"^attribute 'a': array\(\[0, 1\]\) of type ndarray .*tolist\(\)"):
+        check_attributes({"a": np.arange(2)}, {})
+    with pytest.raises(TypeError, match="^attribute 'a': names of a JSON object are strings, not 1$"):
+        check_attributes({"a": {1: 2}}, {})
 
 
 def test_what_could_not_be_read_again_is_not_written():

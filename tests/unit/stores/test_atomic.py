@@ -1,4 +1,5 @@
 """Files written whole, beside erasures that prune the directories they go to."""
+import functools
 import os
 
 from zcore.stores import atomic
@@ -23,3 +24,21 @@ def test_parent_pruned_right_after_a_durable_mkdir_is_made_anew(tmp_path, monkey
     assert atomic.write_file(str(tmp_path / "p" / "q" / "0"), memoryview(b"new"), fsync=True)
     assert (tmp_path / "p" / "q" / "0").read_bytes() == b"new"
     assert pruned
+
+
+def test_a_directory_that_is_pruned_and_made_anew_at_any_look(tmp_path, monkeypatch):
+    """It was there, is gone, and is there again: between any two looks, no look says that it is no directory."""
+    directory = tmp_path / "d"
+    for n_absent in range(3):
+        directory.mkdir(exist_ok=True)
+        left = iter([True] * n_absent)
+
+        def look(path, real, left=left):
+            if path == str(directory) and next(left, False):
+                raise FileNotFoundError(2, "gone", path)
+            return real(path)
+
+        with monkeypatch.context() as patch:
+            for name in ("stat", "lstat"):
+                patch.setattr(atomic.os, name, functools.partial(look, real=getattr(os, name)))
+            atomic.make_directories(str(directory))

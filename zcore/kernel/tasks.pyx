@@ -1,0 +1,325 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""What the tasks of a selection are: numbers from which follow objects, their keys, and where elements lie.
+
+Compiled because every task of a read or write asks; nothing is stored for a task, however many there are.
+"""
+from zcore import errors
+
+cimport numpy as cnp
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from zcore.kernel.blosc_blocks cimport runs_init
+from zcore.kernel.grid cimport axis_free, axis_init, axis_init_runs, axis_span
+
+cnp.import_array()
+
+cdef enum:
+    MAX_DIGITS = 20
+
+
+cdef tuple coords_of(int64_t position, shard_shape, chunk_shape):
+    coords = []
+    for length, chunk in zip(reversed(shard_shape), reversed(chunk_shape), strict=True):
+        position, i = divmod(position, length // chunk)
+        coords.append(i)
+    return tuple(reversed(coords))
+
+
+cdef bytes _swapped(bytes item, int64_t unit):
+    """The bytes of an item with the order of each `unit` of them reversed."""
+    return b"".join([item[i:i + unit][::-1] for i in range(0, len(item), unit)])
+
+
+cdef class Tasks:
+    """The tasks of one selection, a stored object each; see `Plan` for what they are made from."""
+
+    def __cinit__(self, *args, **kwargs):
+        self.data = NULL
+        self.objects = self.axes
+
+    def __dealloc__(self):
+        cdef int d
+        for d in range(self.ndim):
+            axis_free(&self.axes[d])
+            if self.objects != self.axes:
+                axis_free(&self.objects[d])
+        if self.objects != self.axes:
+            free(self.objects)
+
+    # made from what a plan is given
+
+    cdef int project(self, shape, chunk_shape, starts, steps, counts, shard_shape, tuple edges) except -1:
+        """Project the box on the chunks and on the stored objects, dimension by dimension."""
+        cdef int d
+        cdef int64_t length, chunk, start, step, count
+        cdef Edges unequal
+        if len(shape) > MAX_NDIM:
+            raise ValueError(f"array has {len(shape)} dimensions, at most {MAX_NDIM} are supported")
+        self.ndim = len(shape)
+        self.n_tasks = 1
+        self.n_chunks = 1
+        self.edges = edges
+        if shard_shape is not None:
+            self.objects = <Axis *>calloc(MAX_NDIM, sizeof(Axis))
+            if self.objects == NULL:
+                raise MemoryError
+        else:
+            self.is_irregular = edges is not None
+        for d in range(self.ndim):
+            length, chunk, start, step, count = shape[d], chunk_shape[d], starts[d], steps[d], counts[d]
+            unequal = None if edges is None or shard_shape is not None else edges[d]
+            if self._set_axis(&self.axes[d], unequal, length, chunk, start, step, count):
+                raise errors.SelectionError(
+                    f"selection {start}:{step}:{count} does not fit dimension {d} of {shape}", dimension=d)
+            if shard_shape is not None:
+                assert shard_shape[d] % chunk == 0
+                chunk = shard_shape[d]
+                unequal = None if edges is None else edges[d]
+                self._set_axis(&self.objects[d], unequal, length, chunk, start, step, count)
+            # None overflows: the metadata have bounded all these products.
+            self.n_chunks *= self.axes[d].n_chunks
+            self.n_tasks *= self.objects[d].n_chunks
+        return 0
+
+    cdef int lay_out(self, bytes fill, int64_t swap, order, array) except -1:
+        """Find how the elements of a chunk lie in its bytes, and in the caller's array."""
+        cdef int64_t lengths[MAX_NDIM]
+        cdef int d
+        cdef int i
+        self.shown_fill = fill
+        self.shown_fill_value = self.shown_fill
+        self.fill = fill if swap == 0 else _swapped(fill, swap)
+        self.fill_value = self.fill
+        self.itemsize = len(fill)
+        self.swap = swap
+        self.is_c_order = swap == 0 and order is None
+        self.task_nbytes = self.itemsize
+        for d in range(self.ndim):
+            self.task_nbytes *= self.objects[d].chunk
+            lengths[d] = self.axes[d].chunk
+        for i, d in enumerate(range(self.ndim) if order is None else order):
+            self.order[i] = d
+        self._set_array(array)
+        self.measure(lengths, &self.layout)
+        return 0
+
+    cdef int name_keys(self, tuple template) except -1:
+        self.head, self.separator, self.tail = template
+        self.head_text, self.n_head = self.head, <int>len(self.head)
+        self.separator_text, self.n_separator = self.separator, <int>len(self.separator)
+        self.tail_text, self.n_tail = self.tail, <int>len(self.tail)
+        if self.n_head + self.n_tail + self.ndim * (MAX_DIGITS + self.n_separator) >= MAX_KEY:
+            raise ValueError("chunk keys of this array would be too long")
+        return 0
+
+    cdef int _set_axis(self, Axis *axis, Edges edges, int64_t length, int64_t chunk, int64_t start, int64_t step,
+                       int64_t count) except? -1:
+        """Project one dimension; returns whether the selection does not fit it."""
+        cdef int code
+        if edges is None:
+            return axis_init(axis, length, chunk, start, step, count)
+        assert edges.total >= length and edges.longest == chunk
+        code = axis_init_runs(axis, edges.table, edges.n_runs, length, chunk, start, step, count)
+        if code < 0:
+            raise MemoryError
+        return code
+
+    cdef int _set_array(self, object elements) except -1:
+        cdef cnp.ndarray array = elements
+        cdef int d
+        self.array = array
+        if array is None:
+            return 0
+        assert cnp.PyArray_NDIM(array) == self.ndim and cnp.PyArray_ITEMSIZE(array) == self.itemsize
+        self.data = <char *>cnp.PyArray_DATA(array)
+        for d in range(self.ndim):
+            assert cnp.PyArray_DIM(array, d) == self.axes[d].count
+            self.data_strides[d] = cnp.PyArray_STRIDE(array, d)
+        return 0
+
+    cdef void measure(self, const int64_t *lengths, Layout *layout) noexcept nogil:
+        """Find how elements lie in a chunk of these lengths."""
+        cdef int i = self.ndim - 1
+        cdef int d
+        layout.n_items = 1
+        layout.in_place = self.swap == 0
+        while i >= 0:
+            d = self.order[i]
+            layout.strides[d] = layout.n_items * self.itemsize
+            if lengths[d] > 1 and self.data_strides[d] != layout.strides[d]:
+                layout.in_place = False
+            layout.n_items *= lengths[d]
+            i -= 1
+        layout.n_bytes = layout.n_items * self.itemsize
+
+    # geometry
+
+    cdef void spans_of(self, int64_t task, Span *spans) noexcept nogil:
+        """The part of the selection that lies in the object of a task."""
+        cdef int d = self.ndim - 1
+        cdef int64_t rest
+        while d >= 0:
+            rest = task // self.objects[d].n_chunks
+            axis_span(&self.objects[d], task - rest * self.objects[d].n_chunks, &spans[d])
+            task = rest
+            d -= 1
+
+    cdef void measure_chunk(self, const Span *spans, Layout *layout) noexcept nogil:
+        """Find how elements lie in the chunk of a task, where that is not known yet."""
+        cdef int64_t lengths[MAX_NDIM]
+        cdef int d
+        if self.is_irregular:
+            for d in range(self.ndim):
+                lengths[d] = spans[d].length
+            self.measure(lengths, layout)
+
+    cdef int64_t chunks_of(self, const Axis *axes, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
+        """The chunks of an object that are touched, as positions on `axes`; returns how many there are."""
+        cdef const Axis *axis
+        cdef int64_t low
+        cdef int64_t n = 1
+        cdef int d
+        for d in range(self.ndim):
+            axis = &axes[d]
+            low = object[d].origin + object[d].start
+            if axis.step >= axis.chunk:
+                first[d] = (low - axis.start) // axis.step
+                count[d] = object[d].count
+            else:
+                first[d] = low // axis.chunk - axis.first_chunk
+                count[d] = (low + (object[d].count - 1) * axis.step) // axis.chunk - low // axis.chunk + 1
+            n *= count[d]
+        return n
+
+    cdef int64_t n_chunks_of(self, const Axis *axes, const Span *object) noexcept nogil:
+        """How many chunks an object is cut into."""
+        cdef int64_t n = 1
+        cdef int d
+        for d in range(self.ndim):
+            n *= object[d].length // axes[d].chunk
+        return n
+
+    cdef int64_t chunk_of(self, const Axis *axes, const Span *object, const int64_t *first, const int64_t *count,
+                          int64_t i, Span *spans) noexcept nogil:
+        """The i-th chunk that `chunks_of` has found: its spans, and its position in the object in C order."""
+        cdef int d = self.ndim - 1
+        cdef int64_t rest
+        cdef int64_t ratio
+        cdef int64_t stride = 1
+        cdef int64_t position = 0
+        while d >= 0:
+            rest = i // count[d]
+            axis_span(&axes[d], first[d] + i - rest * count[d], &spans[d])
+            i = rest
+            ratio = object[d].length // axes[d].chunk
+            position += (spans[d].chunk - object[d].origin // axes[d].chunk) * stride
+            stride *= ratio
+            d -= 1
+        return position
+
+    cdef int key_of(self, const Span *spans, char *key) noexcept nogil:
+        """Write the key of a task's chunk, with a final zero; returns its length."""
+        cdef char digits[MAX_DIGITS]
+        cdef int n = self.n_head
+        cdef int n_digits
+        cdef int64_t number
+        cdef int d
+        memcpy(key, self.head_text, n)
+        for d in range(self.ndim):
+            if d:
+                memcpy(key + n, self.separator_text, self.n_separator)
+                n += self.n_separator
+            number = spans[d].chunk
+            n_digits = 0
+            while True:
+                digits[n_digits] = c'0' + <char>(number % 10)
+                n_digits += 1
+                number //= 10
+                if number == 0:
+                    break
+            while n_digits:
+                n_digits -= 1
+                key[n] = digits[n_digits]
+                n += 1
+        memcpy(key + n, self.tail_text, self.n_tail + 1)
+        return n + self.n_tail
+
+    cdef bint is_whole(self, const Span *spans) noexcept nogil:
+        """Whether the task takes every element of its chunk, in order."""
+        cdef int d
+        for d in range(self.ndim):
+            if spans[d].count != spans[d].length or (spans[d].count > 1 and self.axes[d].out_step != 1):
+                return False
+        return True
+
+    cdef int64_t data_offset(self, const Span *spans) noexcept nogil:
+        cdef int64_t offset = 0
+        cdef int d
+        for d in range(self.ndim):
+            offset += spans[d].out * self.data_strides[d]
+        return offset
+
+    cdef bint runs_of(self, const Span *spans, Runs *runs) noexcept nogil:
+        """Describe where the elements of a whole chunk lie in the caller's array; whether to go block by block."""
+        cdef int64_t shape[MAX_NDIM]
+        cdef int d
+        if not self.is_c_order:
+            return False
+        for d in range(self.ndim):
+            shape[d] = spans[d].length
+        runs_init(runs, self.ndim, shape, self.data_strides, self.itemsize)
+        return runs.n_items * runs.itemsize >= MIN_RUN_NBYTES
+
+    cdef int64_t chunk_offset(self, const Span *spans, const Layout *layout) noexcept nogil:
+        cdef int64_t offset = 0
+        cdef int d
+        for d in range(self.ndim):
+            offset += spans[d].start * layout.strides[d]
+        return offset
+
+    cdef void copy_spec(self, const Span *spans, const Layout *layout, bint to_chunk, Copy *spec) noexcept nogil:
+        """Describe the copy between the selected elements of a chunk and their place in the caller's array."""
+        cdef int64_t *chunk_side = &spec.dst_strides[0] if to_chunk else &spec.src_strides[0]
+        cdef int64_t *data_side = &spec.src_strides[0] if to_chunk else &spec.dst_strides[0]
+        cdef int d
+        spec.ndim = self.ndim
+        spec.itemsize = self.itemsize
+        spec.swap = self.swap
+        for d in range(self.ndim):
+            spec.shape[d] = spans[d].count
+            # A step beyond the chunk is never taken, and its bytes may be no 64-bit number.
+            chunk_side[d] = layout.strides[d] * self.axes[d].step if spans[d].count > 1 else 0
+            data_side[d] = self.data_strides[d] * self.axes[d].out_step
+
+    # for Python
+
+    def task(self, int64_t task):
+        """Return what a task is, for code that runs it in Python.
+
+        Returns
+        -------
+        (key, chunk_coords, chunk_selection, array_selection, covered)
+            Of the stored object. `covered`: no element of it inside the array is left out.
+        """
+        cdef Span spans[MAX_NDIM]
+        cdef char key[MAX_KEY]
+        cdef int d
+        cdef int64_t last
+        self.spans_of(task, spans)
+        cdef int n = self.key_of(spans, key)
+        coords, inside, outside, covered = [], [], [], True
+        for d in range(self.ndim):
+            coords.append(spans[d].chunk)
+            step = self.objects[d].step
+            inside.append(slice(spans[d].start, spans[d].start + (spans[d].count - 1) * step + 1, step))
+            last = spans[d].out + spans[d].count * self.objects[d].out_step
+            outside.append(slice(spans[d].out, last if last >= 0 else None, self.objects[d].out_step))
+            covered = covered and spans[d].count == spans[d].valid
+        return key[:n].decode(), tuple(coords), tuple(inside), tuple(outside), covered
+
+    def place(self, int64_t task):
+        """Return the first element and the shape of a task's object, in elements: two tuples of int."""
+        cdef Span spans[MAX_NDIM]
+        self.spans_of(task, spans)
+        return (tuple([spans[d].origin for d in range(self.ndim)]), tuple([spans[d].length for d in range(self.ndim)]))
