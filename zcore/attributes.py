@@ -26,6 +26,11 @@ class Attributes(MutableMapping):
     def __getitem__(self, name):
         return self.asdict()[name]
 
+    def get(self, name, default=None):
+        """Return the value of an attribute, or `default` when there is none of this name."""
+        # What `Mapping` has would take the error of a node that is gone, a KeyError, for that of a name.
+        return self.asdict().get(name, default)
+
     def __iter__(self):
         return iter(self.asdict())
 

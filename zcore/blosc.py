@@ -15,6 +15,11 @@ from zcore.kernel.compress import COMPRESSORS, blosc_compress, blosc_decompress,
 __all__ = ["COMPRESSORS", "can_compress", "compress", "decompress", "header"]
 
 
+def __dir__():
+    """Return the public names, for completion at a prompt."""
+    return __all__
+
+
 def compress(content, *, cname="lz4", clevel=5, shuffle=1, typesize=1, blocksize=0, n_threads=1):
     """Return the bytes of `content` as one chunk, a `bytes`.
 

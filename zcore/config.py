@@ -54,6 +54,11 @@ _force_python = None
 sys.modules[__name__].__class__ = _Config
 
 
+def __dir__():
+    """Return the public names, for completion at a prompt: settings of a module's type are not found otherwise."""
+    return ["available_cpus", "force_python", "get_include", "show_config", "threads"]
+
+
 def get_include():
     """Return the directory to give to Cython's `include_path` for `cimport zcore.kernel`: the parent of the package.
 

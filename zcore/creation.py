@@ -94,6 +94,8 @@ def create_hierarchy(store, path, below, options, *, overwrite=False):
 
     Returns a list of (relative path, binding).
     """
+    if not isinstance(below, Mapping):
+        raise TypeError(f"nodes are a mapping of paths to metadata, not {type(below).__name__}")
     for name, metadata in below.items():
         if not isinstance(metadata, (ArrayMetadata, GroupMetadata)):
             raise TypeError(f"{name!r}: expected the metadata of an array or a group, found {type(metadata).__name__}")

@@ -2,8 +2,18 @@
 
 The message says what was expected, what was found and where; everything in it is an attribute too, so that callers
 branch on fields and never parse text. A class also derives from the built-in that callers of dictionaries, files and
-NumPy arrays would expect. Wrong types passed by a programmer stay `TypeError`.
+NumPy arrays would expect. Wrong types passed by a programmer stay `TypeError`. What is worth a warning, `warn` tells.
 """
+import sys
+import warnings
+
+
+def warn(message):
+    """Warn of the line of the program by which zcore was called, not of one in here: how deep that lies may change."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "zcore":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 class ZcoreError(Exception):

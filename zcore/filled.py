@@ -16,7 +16,22 @@ _ENCODING = frozenset(("dtype", "chunks", "shards", "filters", "serializer", "co
 
 
 def create(shape, *, store=None, path=None, dtype="f8", **keywords):
-    """Return a new array of `shape`; `path` is the ``name`` of `zcore.create_array`.
+    """Return a new array of `shape`.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    store : str, os.PathLike or Store, optional
+        By default a `MemoryStore` of its own.
+    path : str, optional
+        Of the array in the store; its root by default.
+    dtype : object
+    **keywords
+        See `zcore.create_array`.
+
+    Returns
+    -------
+    Array
 
     >>> create((4, 6), chunks=(2, 3)).nchunks
     4
@@ -27,7 +42,8 @@ def create(shape, *, store=None, path=None, dtype="f8", **keywords):
 def array(data, *, store=None, path=None, **keywords):
     """Return a new array that holds `data`, what `numpy.asarray` takes, or an `Array`, which is read whole.
 
-    Of an `Array` it has the type, the chunks and all else, too, unless `keywords` say otherwise.
+    Of an `Array` it has the type, the chunks and all else, too, unless `keywords` say otherwise. These, `store` and
+    `path` are as for `create`.
 
     >>> array([[1, 2], [3, 4]], chunks=(1, 2))[1]
     array([3, 4])
@@ -40,22 +56,22 @@ def array(data, *, store=None, path=None, **keywords):
 
 
 def empty(shape, **keywords):
-    """Return a new array of which nothing is written: it has the default fill value."""
+    """Return a new array of which nothing is written: it has the default fill value. `keywords` as for `create`."""
     return create(shape, **keywords)
 
 
 def full(shape, fill_value, **keywords):
-    """Return a new array whose fill value is `fill_value`."""
+    """Return a new array whose fill value is `fill_value`; `keywords` as for `create`."""
     return create(shape, fill_value=fill_value, **keywords)
 
 
 def zeros(shape, **keywords):
-    """Return a new array of zeros."""
+    """Return a new array of zeros; `keywords` as for `create`."""
     return full(shape, zero_of(keywords.get("dtype")), **keywords)
 
 
 def ones(shape, **keywords):
-    """Return a new array of ones.
+    """Return a new array of ones; `keywords` as for `create`.
 
     >>> ones((2, 3), dtype="i4")[...].sum()
     np.int64(6)
@@ -84,8 +100,7 @@ def full_like(a, fill_value, **keywords):
 
 def zeros_like(a, **keywords):
     """Return a new array of zeros like `a`; see `empty_like`."""
-    settings = _settings_like(a, keywords)
-    return create(**{**settings, "fill_value": zero_of(settings["dtype"])})
+    return full_like(a, zero_of(_settings_like(a, keywords)["dtype"]), **keywords)
 
 
 def ones_like(a, **keywords):

@@ -39,10 +39,12 @@ class Group(Handle):
     def _path_of(self, name):
         name = nodes.path_of(name, self._binding.format.name)
         if not name:
-            raise KeyError(name)
+            raise NodeNotFoundError(f"{self._binding.describe()} has no member without a name", path="")
         return prefix_of(self._binding.path) + name
 
     def _find(self, name):
+        if isinstance(name, str) and not name.strip("/"):
+            return None     # the group itself, which is not among its members
         binding = self._binding
         return nodes.find(binding.store, self._path_of(name), None, binding.options)
 
@@ -60,11 +62,15 @@ class Group(Handle):
 
     def get(self, name, default=None):
         """Return a member, or `default` when there is none of this name."""
-        found = self._find(name)
+        try:
+            found = self._find(name)
+        except InvalidKeyError:
+            # No node can have it.
+            return default
         return default if found is None else self._member(found)
 
     def __contains__(self, name):
-        return isinstance(name, str) and self._find(name) is not None
+        return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self):
         if self._copy is not None:
@@ -105,12 +111,9 @@ class Group(Handle):
             0 gives the members right below; None all.
         """
         for name in self._names():
-            try:
-                node = self.get(name)
-            except InvalidKeyError:
-                continue     # a name that its format reserves
+            node = self.get(name)
             if node is None:
-                continue     # no node, or deleted meanwhile
+                continue     # no node, a name that its format reserves, or deleted meanwhile
             if type(node) is Group and node.store.leads_up(node._binding.prefix):
                 continue     # as in `nodes.members`
             yield name, node
@@ -187,19 +190,19 @@ class Group(Handle):
         self.create_array(name, data=data, overwrite=True)
 
     def empty(self, name, shape, *, dtype="f8", **keywords):
-        """Create an array of which nothing is written."""
+        """Create an array of which nothing is written; see `create_array`."""
         return self.create_array(name, shape=shape, dtype=dtype, **keywords)
 
     def full(self, name, shape, fill_value, *, dtype="f8", **keywords):
-        """Create an array of one value."""
+        """Create an array of one value; see `create_array`."""
         return self.empty(name, shape, dtype=dtype, fill_value=fill_value, **keywords)
 
     def zeros(self, name, shape, *, dtype="f8", **keywords):
-        """Create an array of zeros."""
+        """Create an array of zeros; see `create_array`."""
         return self.full(name, shape, creation.zero_of(dtype), dtype=dtype, **keywords)
 
     def ones(self, name, shape, **keywords):
-        """Create an array of ones."""
+        """Create an array of ones; see `create_array`."""
         return self.full(name, shape, 1, **keywords)
 
     def create_group(self, name, **keywords):

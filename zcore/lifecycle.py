@@ -71,6 +71,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
                 for node in standing:
                     _delete(node, options)
                 if any(store.list_dir(prefix)):
+                    if not overwrite:
+                        nodes.check_free(store, path)
                     _clear(store, prefix, format, metadata)
                 if kind is Binding:
                     store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
@@ -282,13 +284,19 @@ def change_attributes(binding, change):
 
 
 def read_attributes(binding):
-    """Return the attributes as they are stored now, a new dict."""
+    """Return the attributes as they are stored now, a new dict.
+
+    Raises : NodeNotFoundError, if the node is gone.
+    """
     format = binding.format
     if format.attributes_document is None:
         # Parsed anew: what handles share is not the caller's to change.
         return format.parse_node(binding.document_name, binding.look().raw, binding.path).attributes
     try:
         raw = binding.store.get(binding.prefix + format.attributes_document, (0, MAX_NBYTES + 1))
+        # In this order: of a node the document goes first.
+        if not binding.store.exists(binding.document):
+            raise binding.not_found(f"{binding.document} does not exist")
         return format.parse_attributes(raw, binding.path)
     except ZcoreError as error:
         error.locate(binding.describe())

@@ -1,7 +1,6 @@
 """What stands at a place: from what a caller says to a store and a path, and from there to the node, or to the error
 that says what is there instead."""
 import os
-import warnings
 from collections import namedtuple
 from functools import lru_cache
 
@@ -17,6 +16,7 @@ from zcore.errors import (
     NodeNotFoundError,
     UnsupportedError,
     ZcoreError,
+    warn,
 )
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
 from zcore.model.auto_chunks import normalize_grid
@@ -57,7 +57,8 @@ def store_of(place, read_only, fsync, check_base=True):
                                  "DirectoryStore(path, fsync=True)")
             return place
         if not isinstance(place, os.PathLike):
-            raise TypeError(f"expected a path, a URI or a store, found {type(place).__name__}")
+            raise TypeError("expected a path, a URI or a store, such as MemoryStore(), found "
+                            f"{type(place).__name__}")
         place = os.fspath(place)
     if isinstance(place, str):
         if ":" in place:
@@ -118,7 +119,7 @@ def check_new_names(path, format):
     check_names(path, format)
     for name in path.split("/") if path else ():
         if advice := format.names.advice(name):
-            warnings.warn(f"the name {name!r:.60} is not portable: {advice}", stacklevel=5)
+            warn(f"the name {name!r:.60} is not portable: {advice}")
 
 
 def find(store, path, zarr_format, options):
@@ -164,8 +165,8 @@ def _warn_of_others(store, path, kind, others):
     """Warn when documents of other nodes lie beside the one that counts."""
     for other in store.existing(prefix_of(path), others):
         is_what = f"what {kind.document} says" if _NAMES[other] == kind.name else f"of format {kind.name!r}"
-        warnings.warn(f"{store.describe(path)} holds {kind.document} and {other}: the node is {is_what}, the other "
-                      "document is ignored", stacklevel=4)
+        warn(f"{store.describe(path)} holds {kind.document} and {other}: the node is {is_what}, the other "
+             "document is ignored")
 
 
 class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
@@ -184,6 +185,15 @@ def standing(store, path):
     """Return a list of all documents that make `path` a node."""
     return [Standing(store, path, format_of(_NAMES[document]), document)
             for document in store.existing(prefix_of(path), _DOCUMENTS)]
+
+
+def check_free(store, path):
+    """Raise StoreError when a document that makes `path` a node is there, but out of reach.
+
+    A link to a disk that is not mounted, or to content that was dropped, is no document for `standing`. But the chunks
+    beside it are no left-overs.
+    """
+    store.get_first(prefix_of(path), _DOCUMENTS, 0)
 
 
 def members(store, path):
@@ -215,7 +225,8 @@ def not_found(store, path, zarr_format, options, what="array"):
     """Return the error that says what is there instead of the node that was asked for."""
     place = store.describe(path)
     if store.native_path is not None and not os.path.lexists(os.path.join(store.native_path, path)):
-        reason = f"{place} does not exist"
+        # To open is to read unless a mode is given, where in zarr-python it is to create.
+        reason = f"{place} does not exist" + ("; opened with mode='a' it would be created" if options.read_only else "")
     elif zarr_format is not None and (other := find(store, path, None, options)) is not None:
         reason = f"{place} is of the format {other.format.name!r}, asked for was {zarr_format!r}"
     else:

@@ -209,6 +209,21 @@ def test_gone_with_the_array(tmp_path):
     assert not (tmp_path / "x" / "__zattr__").exists()
 
 
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize("kind", ["array", "group"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_node_that_is_gone_has_none(tmp_path, zarr_format, kind, stored):
+    group = zcore.create_group(tmp_path if stored else zcore.MemoryStore(), zarr_format=zarr_format)
+    node = group.create_array("n", shape=2, dtype="i1") if kind == "array" else group.create_group("n")
+    node.attrs["a"] = 1
+    del group["n"]
+    attributes = node.attrs
+    for call in (attributes.asdict, lambda: attributes["a"], lambda: attributes.get("a", 2), lambda: "a" in attributes,
+                 lambda: list(attributes), lambda: len(attributes), lambda: attributes.update(b=2), attributes.clear):
+        with pytest.raises(zcore.NodeNotFoundError, match="no (array|group) at"):
+            call()
+
+
 def test_threads_that_set_different_attributes_lose_none(array):
     def work(k):
         for i in range(10):

@@ -39,8 +39,13 @@ def test_attributes_take_scalars_of_numpy(tmp_path):
 def test_messages_say_what_to_do(tmp_path):
     with pytest.raises(zcore.NodeNotFoundError, match="holds no node"):
         zcore.open(tmp_path)
-    with pytest.raises(zcore.NodeNotFoundError, match="does not exist"):
-        zcore.open(tmp_path / "typo")
+    for call in (zcore.open, zcore.open_array, zcore.open_group):
+        with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist; opened with mode='a' it would be"):
+            call(tmp_path / "typo")
+    with pytest.raises(zcore.NodeNotFoundError, match="typo does not exist$"):
+        zcore.open(tmp_path / "typo", mode="r+")
+    with pytest.raises(zcore.UnsupportedError, match=r"^'memory://a': .*'memory'.* MemoryStore\(\)"):
+        zcore.open("memory://a")
     zcore.open(tmp_path / "a", mode="w", shape=3, dtype="i4", cname="lz4")
     with pytest.raises(zcore.NodeNotFoundError, match="is of the format 'zmeta', asked for was 3"):
         zcore.open(tmp_path / "a", zarr_format=3)
@@ -76,6 +81,9 @@ def test_text_of_any_length(tmp_path, shards):
 
 def test_completion_shows_public_names_alone():
     assert dir(zcore) == sorted(zcore.__all__)
+    assert dir(zcore.codecs) == zcore.codecs.__all__ and dir(zcore.blosc) == zcore.blosc.__all__
+    assert {"threads", "force_python"} < set(dir(zcore.config)) and "os" not in dir(zcore.config)
+    assert all(hasattr(zcore.config, name) for name in dir(zcore.config))
     assert all(hasattr(zcore, name) for name in dir(zcore))
 
 

@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+import sys
 
 import pytest
 
@@ -113,3 +114,13 @@ def test_nothing_new_can_be_created(tmp_path):
     (tmp_path / "a").write_bytes(b"")
     error = error_of(lambda: make(str(tmp_path), name="a/b"))
     assert error.place == str(tmp_path / "a/b")
+
+
+def test_a_warning_is_of_the_line_that_called(tmp_path):
+    store = zcore.DirectoryStore(tmp_path)
+    store.set("deep/.zarray", b'{"zarr_format": 2, "shape": [3], "chunks": [3], "dtype": "<i2", "compressor": null,'
+                              b' "fill_value": 7, "order": "C"}')
+    with pytest.warns(UserWarning, match=r"\.zarray: member 'filters' is missing") as caught:
+        line = sys._getframe().f_lineno + 1
+        assert zcore.open_group(tmp_path, mode="a")["deep"].fill_value == 7
+    assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, line)]

@@ -60,6 +60,15 @@ def test_data_that_the_type_does_not_hold_leave_no_array(tmp_path, zarr_format):
             zcore.open(tmp_path / "a")
 
 
+@pytest.mark.parametrize("make", [
+    lambda **keywords: zcore.zeros((2,), **keywords), lambda **keywords: zcore.ones((2,), **keywords),
+    lambda **keywords: zcore.zeros_like(np.ones(2), **keywords), lambda **keywords: zcore.ones_like([1, 2], **keywords),
+])
+def test_a_fill_value_that_the_name_contradicts(make):
+    with pytest.raises(TypeError, match="fill_value"):
+        make(fill_value=3)
+
+
 def test_data_say_the_shape():
     with pytest.raises(TypeError, match="exclude each other"):
         zcore.create_array(zcore.MemoryStore(), data=[1, 2], shape=2)

@@ -92,9 +92,19 @@ def test_a_member_that_is_not_there(group, name):
         del group[name]
 
 
+@pytest.mark.parametrize("name", ["", "/"])
+def test_a_group_is_no_member_of_itself(group, name):
+    assert name not in group and group.get(name, 5) == 5
+    for call in (lambda: group[name], lambda: group.create_array(name, shape=1, dtype="i1"),
+                 lambda: group.create_group(name), lambda: group.__delitem__(name), lambda: group.move("a", name)):
+        with pytest.raises(zcore.NodeNotFoundError, match=" has no member without a name$"):
+            call()
+
+
 @pytest.mark.parametrize("name", ["../a", "./a", "g/../a", "a\0", "\ud800"])
 def test_names_that_are_none(group, name):
     """V3-NAME-04, V3-NAME-05, V2-KEY-03"""
+    assert name not in group and group.get(name, 5) == 5
     for call in (lambda: group[name], lambda: group.create_array(name, shape=1, dtype="i1"),
                  lambda: group.create_group(name)):
         with pytest.raises(zcore.InvalidKeyError):

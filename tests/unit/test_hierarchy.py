@@ -74,6 +74,8 @@ def test_a_hierarchy_below_a_group(tmp_path):
 def test_what_is_no_metadata():
     with pytest.raises(TypeError, match="'a/b': expected the metadata of an array or a group, found dict"):
         zcore.create_hierarchy(store=zcore.MemoryStore(), nodes={"a/b": {"zarr_format": 3}})
+    with pytest.raises(TypeError, match="mapping"):
+        zcore.create_hierarchy(store=zcore.MemoryStore(), nodes=["a"])
     with pytest.raises(zcore.InvalidKeyError):
         zcore.create_hierarchy(store=zcore.MemoryStore(), nodes={"a/../b": zcore.group().metadata})
 

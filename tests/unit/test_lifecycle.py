@@ -1,6 +1,7 @@
 """Arrays change their shape and go: what was cut off never comes back, and only what exists is touched."""
 import collections
 import fcntl
+import functools
 import itertools
 import os
 
@@ -371,3 +372,22 @@ def test_a_place_is_given_back_when_a_signal_handler_raises_in_it(tmp_path, monk
         os.close(fd)
     assert not [name for name in os.listdir(tmp_path) if name.startswith(TEMP_PREFIX)]
     assert make(str(tmp_path)).shape == (10, 10)
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+def test_chunks_beside_a_document_out_of_reach_are_no_left_overs(tmp_path, zarr_format):
+    """As in a dataset of which the content of some files was dropped."""
+    node, content = tmp_path / "node", tmp_path / "content"
+    create = functools.partial(zcore.create_array, node, shape=4, chunks=2, dtype="i4", fill_value=0)
+    create(zarr_format=zarr_format)[...] = 7
+    document, = {"zarr.json", ".zarray", "__zmeta__"}.intersection(os.listdir(node))
+    kept = (node / document).read_bytes()
+    (node / document).unlink()
+    (node / document).symlink_to(content)
+    for again in (3, 2, "zmeta"):
+        with pytest.raises(zcore.StoreError, match="leads nowhere"):
+            create(zarr_format=again)
+    content.write_bytes(kept)
+    assert zcore.open(node)[...].tolist() == [7] * 4
+    content.unlink()
+    assert create(zarr_format=zarr_format, overwrite=True)[...].tolist() == [0] * 4

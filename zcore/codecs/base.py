@@ -15,9 +15,8 @@ that a codec does not take are a ValueError of `encoded_type` and `encoded_nbyte
 elements stay what they are and change their places alone, so that a fill value stays what it is. Of others
 `encode_fill` makes what elements become that were never written; with `checks_fill` not every fill value may stand.
 """
-import warnings
 
-from zcore.errors import CodecError
+from zcore.errors import CodecError, warn
 from zcore.kernel.program import Program
 from zcore.model.metadata import CodecSpec
 
@@ -110,7 +109,7 @@ class Lenient:
         """Return the codec of a document's configuration."""
         unknown = configuration.keys() - set(cls._parameters)
         if unknown:
-            warnings.warn(f"codec {cls.name!r} has no parameter {', '.join(sorted(unknown))}; ignored", stacklevel=2)
+            warn(f"codec {cls.name!r} has no parameter {', '.join(sorted(unknown))}; ignored")
         return cls(**{name: value for name, value in configuration.items() if name not in unknown})
 
 

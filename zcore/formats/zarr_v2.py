@@ -22,11 +22,10 @@ Source: Zarr storage specification version 2, and what zarr-python 2 and 3 read 
 What is rewritten is written as zarr-python 2 does (indent 4, sorted), and the codecs as they stood there, though
 several spellings mean the same: those that differ from ours travel in the metadata's `extra`.
 """
-import warnings
 
 import numpy as np
 
-from zcore.errors import UnsupportedError
+from zcore.errors import UnsupportedError, warn
 from zcore.formats import zarr_v2_consolidated
 from zcore.formats.json_documents import Document, render_json
 from zcore.formats.zarr_v2_chain import ChainBuilder, from_chain, to_chain
@@ -142,7 +141,7 @@ def _parse_array(document, attributes=None):
     codecs = _parse_chain(document, order, dtype, len(shape))
     separator = document.choice("dimension_separator", ("/", ".")) if "dimension_separator" in members else "."
     if "fill_value" not in members:
-        warnings.warn(f"{document.where()}: member 'fill_value' is missing; read as null", stacklevel=2)
+        warn(f"{document.where()}: member 'fill_value' is missing; read as null")
     fill_value = members.get("fill_value")
     if has_varying_items(dtype):
         object_codec = _object_codec(codecs)
@@ -183,10 +182,10 @@ def _parse_dtype(descr):
 def _parse_chain(document, order, dtype, ndim):
     members = document.members
     if "filters" not in members:
-        warnings.warn(f"{document.where()}: member 'filters' is missing; read as null", stacklevel=2)
+        warn(f"{document.where()}: member 'filters' is missing; read as null")
     filters = members.get("filters")
     if filters == []:
-        warnings.warn(f"{document.where()}: member 'filters' is an empty list; read as null", stacklevel=2)
+        warn(f"{document.where()}: member 'filters' is an empty list; read as null")
     if not (filters is None or type(filters) is list):
         raise document.unexpected("filters", "null or a list of codecs")
     compressor = document.required("compressor")
@@ -197,8 +196,7 @@ def _parse_chain(document, order, dtype, ndim):
         document.checked("compressor", builder.add, compressor)
     for config in [*(filters or ()), compressor or {"id": ""}]:
         if unknown := unknown_parameters(config):
-            warnings.warn(f"{document.where()}: codec {config['id']!r} has no parameter {', '.join(unknown)}; ignored",
-                          stacklevel=2)
+            warn(f"{document.where()}: codec {config['id']!r} has no parameter {', '.join(unknown)}; ignored")
     return document.checked("filters", builder.finished)
 
 
@@ -213,8 +211,7 @@ def _parse_group(document, attributes=None):
     if document.inside:
         others.discard("consolidated_metadata")  # zarr-python 3 leaves it in the copies
     if others:
-        warnings.warn(f"{document.where()}: members {sorted(others)} are ignored; a group has only 'zarr_format'",
-                      stacklevel=2)
+        warn(f"{document.where()}: members {sorted(others)} are ignored; a group has only 'zarr_format'")
     return GroupMetadata(2, attributes)
 
 

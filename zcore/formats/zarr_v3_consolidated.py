@@ -8,9 +8,9 @@ The keys are paths relative to the group. Groups in it carry an empty member of 
 in the list of the outermost group, whatever their own says. A node is parsed when it is asked for, so that one that
 zcore cannot read spoils no other.
 """
-import warnings
 from functools import partial
 
+from zcore.errors import warn
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import Document
 from zcore.model.node_names import V3 as names
@@ -49,7 +49,7 @@ def parse_consolidated(document, parse):
     for path, members in nodes.items():
         mistake = _mistake(path, members, nodes)
         if mistake is not None:
-            warnings.warn(f"{document.where()}: member {_MEMBER!r} is not used: {mistake}", stacklevel=2)
+            warn(f"{document.where()}: member {_MEMBER!r} is not used: {mistake}")
             return None
     return ConsolidatedNodes(nodes, partial(_node, document, nodes, parse))
 

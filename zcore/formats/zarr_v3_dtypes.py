@@ -17,12 +17,11 @@ Some types have two names, and other readers may know one of them only: a docume
 names of one meaning that are never written are `structured`, and the object form of a name without configuration.
 """
 import re
-import warnings
 from functools import lru_cache
 
 import numpy as np
 
-from zcore.errors import UnsupportedError
+from zcore.errors import UnsupportedError, warn
 from zcore.formats.json_documents import shown
 from zcore.formats.zarr_v3_extensions import check_members, parse_extension
 from zcore.model.dtypes import MAX_ITEM_NBYTES
@@ -271,4 +270,4 @@ def as_dtype(dtype):
 
 def warn_of_order(where):
     """Warn that the byte order of a structure is assumed (zarr-extensions, "struct": older documents lack it)."""
-    warnings.warn(f"{where}: the fields do not say their byte order; little-endian is assumed", stacklevel=2)
+    warn(f"{where}: the fields do not say their byte order; little-endian is assumed")

@@ -8,12 +8,11 @@ The text is never handed to `numpy.dtype` unread: that would accept ``"i4,f8"``,
 whose size overflows. Types that have no fixed, portable bytes (objects, variable strings, long double) are refused.
 """
 import re
-import warnings
 from functools import lru_cache
 
 import numpy as np
 
-from zcore.errors import UnsupportedError
+from zcore.errors import UnsupportedError, warn
 
 MAX_ITEM_NBYTES = 2**24  # numpy lets structures overflow at 2**31 silently; a larger item is no element of anything
 
@@ -92,7 +91,7 @@ def from_typestr(text, default_order=None):
         return dtype
     if default_order is None:
         raise ValueError(f"data type {text!r} does not say its byte order")
-    warnings.warn(f"data type {text!r} does not say its byte order; {default_order!r} is assumed", stacklevel=2)
+    warn(f"data type {text!r} does not say its byte order; {default_order!r} is assumed")
     return _canonical(default_order + _NAMES.get(text, text).lstrip("=|"))
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import warnings
 
+from zcore.errors import warn
 from zcore.stores.keys import is_temporary
 
 
@@ -106,6 +106,6 @@ def _is_text(name, directory):
         try:
             name.encode()
         except UnicodeEncodeError:
-            warnings.warn(f"{directory!r} holds a name that is not UTF-8, {name!r}: it is left out", stacklevel=3)
+            warn(f"{directory!r} holds a name that is not UTF-8, {name!r}: it is left out")
             return False
     return True
