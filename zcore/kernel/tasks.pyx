@@ -18,6 +18,14 @@ cdef enum:
     MAX_DIGITS = 20
 
 
+cdef tuple coords_of(int64_t position, shard_shape, chunk_shape):
+    coords = []
+    for length, chunk in zip(reversed(shard_shape), reversed(chunk_shape), strict=True):
+        position, i = divmod(position, length // chunk)
+        coords.append(i)
+    return tuple(reversed(coords))
+
+
 cdef bytes _swapped(bytes item, int64_t unit):
     """The bytes of an item with the order of each `unit` of them reversed."""
     return b"".join([item[i:i + unit][::-1] for i in range(0, len(item), unit)])
