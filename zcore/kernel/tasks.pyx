@@ -31,14 +31,6 @@ cdef bytes _swapped(bytes item, int64_t unit):
     return b"".join([item[i:i + unit][::-1] for i in range(0, len(item), unit)])
 
 
-cdef tuple coords_of(int64_t position, shard_shape, chunk_shape):
-    coords = []
-    for length, chunk in zip(reversed(shard_shape), reversed(chunk_shape), strict=True):
-        position, i = divmod(position, length // chunk)
-        coords.append(i)
-    return tuple(reversed(coords))
-
-
 cdef class Tasks:
     """The tasks of one selection, a stored object each; see `Plan` for what they are made from."""
 
