@@ -35,6 +35,11 @@ _NAMES = {document: name for name, documents in NODE_DOCUMENTS.items() for docum
 _DOCUMENTS = tuple(_NAMES)
 _KINDS = (*map(_Kind, _NAMES, _NAMES.values()), _OTHER)
 _ANY = (*_DOCUMENTS, _OTHER.document)
+# What a node of a format can be, and of any format, when none is asked for: kinds and their documents.
+_LOOKED_FOR = {None: (_KINDS, _ANY)}
+for _name, _documents in NODE_DOCUMENTS.items():
+    _LOOKED_FOR[_name] = ((*[_Kind(document, _name) for document in _documents], _OTHER),
+                          (*_documents, _OTHER.document))
 # Which documents make it another node for whoever reads only their format, or only that document.
 _CONTRADICTING = {kind: _DOCUMENTS[i + 1:]
                   for i, kind in enumerate(_KINDS)}
@@ -101,6 +106,8 @@ def path_of(path, zarr_format=None):
     if zarr_format is None:
         return check_path(path)
     format = format_of(zarr_format)
+    if not path:
+        return path
     path = check_path(format.names.spelled(path))
     check_names(path, format)
     return path
@@ -134,10 +141,7 @@ def find(store, path, zarr_format, options):
     InvalidKeyError
         A name in its path is one that its format reserves.
     """
-    kinds, documents = _KINDS, _ANY
-    if zarr_format is not None:
-        kinds = [kind for kind in _KINDS if kind is _OTHER or kind.name == zarr_format]
-        documents = tuple([kind.document for kind in kinds])
+    kinds, documents = _LOOKED_FOR[zarr_format]
     # One byte more than a document may have: the format refuses it, whatever the size of the file.
     try:
         found = store.get_first(prefix_of(path), documents, MAX_NBYTES + 1)

@@ -1,4 +1,7 @@
-"""zcore itself: the `__zmeta__` view where there is one, locks on, as a user gets it."""
+"""zcore itself: the `__zmeta__` view where there is one, locks on, as a user gets it.
+
+`zarr_format` is passed on opening, as it is to the others.
+"""
 import contextlib
 import importlib.metadata
 
@@ -7,6 +10,8 @@ from benchmarks.adapters import Base
 from benchmarks.encodings import V2, V3, ZMETA
 from zcore import config, create_group, open_group
 from zcore import open as open_array
+
+_FORMATS = {ZMETA: "zmeta", V2: 2, V3: 3}
 
 
 class Adapter(Base):
@@ -30,10 +35,10 @@ class Adapter(Base):
         config.threads = self.threads
 
     def open(self, path, view):
-        return open_array(path)
+        return open_array(path, zarr_format=_FORMATS[view])
 
     def open_to_write(self, path, view):
-        return open_array(path, mode="r+")
+        return open_array(path, mode="r+", zarr_format=_FORMATS[view])
 
     def create_group(self, path, names, shape, chunks):
         group = create_group(path)
