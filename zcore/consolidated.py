@@ -83,7 +83,10 @@ def _read_below(binding, attributes_of):
         node = nodes.find(store, child, format.name, binding.options)
         if node is None:
             continue     # of another format
-        below[child[len(binding.prefix):]] = _complete(node, attributes_of)
+        try:
+            below[child[len(binding.prefix):]] = _complete(node, attributes_of)
+        except NodeNotFoundError:
+            continue     # deleted since it was found
         if isinstance(node, GroupBinding):
             pending += nodes.members(store, child)
     return {name: below[name] for name in sorted(below, key=lambda name: (name.count("/"), name))}

@@ -176,3 +176,22 @@ def test_processes(place, crew, zarr_format, n_rounds):
         assert crew.line(process) == "end"
         crew.tell(process)
     crew.results(processes)
+
+
+def test_a_node_that_is_deleted_while_its_attributes_are_read(group):
+    """It was found, and is gone when its document of attributes is asked for; v3 has them in the node's own."""
+    store = group.store
+
+    class Deleting(Interleaved):
+        def get(self, key, *byte_range):
+            self._meet(key)
+            return super().get(key, *byte_range)
+
+    deleting = Deleting()
+    for key in store.list():
+        deleting.set(key, store.get(key))
+    deleting.key = "g/a/.zattrs" if group.zarr_format == 2 else "zarr.json"
+    deleting.happens = lambda: zcore.open_group(deleting, "r+", use_consolidated=False).__delitem__("g/a")
+    zcore.consolidate_metadata(deleting)
+    made = zcore.open_group(deleting)
+    assert copied(made) == told(made) and "g/a" not in told(made)
