@@ -1,7 +1,6 @@
 """What stands at a place: from what a caller says to a store and a path, and from there to the node, or to the error
 that says what is there instead."""
 import os
-from collections import namedtuple
 from functools import lru_cache
 
 import numpy as np
@@ -29,20 +28,14 @@ from zcore.views import metadata_of, view_of
 
 # Which document makes a directory a node of which format; the first one that is there counts. The last one is of a
 # format that zcore does not read.
-_Kind = namedtuple("_Kind", ("document", "name"))
-_OTHER = _Kind("meta", "Zarr v1")
 _NAMES = {document: name for name, documents in NODE_DOCUMENTS.items() for document in documents}
 _DOCUMENTS = tuple(_NAMES)
-_KINDS = (*map(_Kind, _NAMES, _NAMES.values()), _OTHER)
-_ANY = (*_DOCUMENTS, _OTHER.document)
-# What a node of a format can be, and of any format, when none is asked for: kinds and their documents.
-_LOOKED_FOR = {None: (_KINDS, _ANY)}
-for _name, _documents in NODE_DOCUMENTS.items():
-    _LOOKED_FOR[_name] = ((*[_Kind(document, _name) for document in _documents], _OTHER),
-                          (*_documents, _OTHER.document))
+_OTHER, _OTHER_NAME = "meta", "Zarr v1"
+_ANY = (*_DOCUMENTS, _OTHER)
+# What a node of a format can have, and of any format, when none is asked for.
+_LOOKED_FOR = {None: _ANY, **{name: (*documents, _OTHER) for name, documents in NODE_DOCUMENTS.items()}}
 # Which documents make it another node for whoever reads only their format, or only that document.
-_CONTRADICTING = {kind: _DOCUMENTS[i + 1:]
-                  for i, kind in enumerate(_KINDS)}
+_CONTRADICTING = {document: _DOCUMENTS[i + 1:] for i, document in enumerate(_DOCUMENTS)}
 
 
 def store_of(place, read_only, fsync, check_base=True):
@@ -141,23 +134,23 @@ def find(store, path, zarr_format, options):
     InvalidKeyError
         A name in its path is one that its format reserves.
     """
-    kinds, documents = _LOOKED_FOR[zarr_format]
+    documents = _LOOKED_FOR[zarr_format]
     # One byte more than a document may have: the format refuses it, whatever the size of the file.
     try:
         found = store.get_first(prefix_of(path), documents, MAX_NBYTES + 1)
         if found is None:
             return None
         i, raw, identity = found
-        kind = kinds[i]
-        if kind is _OTHER:
-            raise UnsupportedError(f"{store.describe(path)} is a {kind.name} node, which this version does not read",
-                                   feature=kind.name)
-        format = format_of(kind.name)
+        document = documents[i]
+        if document is _OTHER:
+            raise UnsupportedError(f"{store.describe(path)} is a {_OTHER_NAME} node, which this version does not read",
+                                   feature=_OTHER_NAME)
+        format = format_of(_NAMES[document])
         if zarr_format is None:
             check_names(path, format)
-            if others := _CONTRADICTING[kind]:
-                _warn_of_others(store, path, kind, others)
-        view = view_of(format, kind.document, raw, identity, path, options.strict, 0)
+            if others := _CONTRADICTING[document]:
+                _warn_of_others(store, path, document, others)
+        view = view_of(format, document, raw, identity, path, options.strict, 0)
     except ZcoreError as error:
         error.locate(store.describe(path))
         raise
@@ -165,16 +158,25 @@ def find(store, path, zarr_format, options):
     return bind(store, path, format, options, view)
 
 
-def _warn_of_others(store, path, kind, others):
+def _warn_of_others(store, path, document, others):
     """Warn when documents of other nodes lie beside the one that counts."""
+    name = _NAMES[document]
     for other in store.existing(prefix_of(path), others):
-        is_what = f"what {kind.document} says" if _NAMES[other] == kind.name else f"of format {kind.name!r}"
-        warn(f"{store.describe(path)} holds {kind.document} and {other}: the node is {is_what}, the other "
-             "document is ignored")
+        is_what = f"what {document} says" if _NAMES[other] == name else f"of format {name!r}"
+        warn(f"{store.describe(path)} holds {document} and {other}: the node is {is_what}, the other document is "
+             "ignored")
 
 
-class Standing(namedtuple("Standing", ("store", "path", "format", "document"))):
+class Standing:
     """One document that makes `path` a node, of whichever format."""
+
+    __slots__ = ("store", "path", "format", "document")
+
+    def __init__(self, store, path, format, document):
+        self.store = store
+        self.path = path
+        self.format = format
+        self.document = document
 
     def parse(self):
         """Return the metadata that it says; None when it is damaged or says more than zcore knows."""
@@ -213,16 +215,16 @@ def children(store, path):
     for prefix in store.list_dir(prefix_of(path))[1]:
         found = store.get_first(prefix, _ANY, 0)
         if found is not None:
-            kind = _KINDS[found[0]]
-            if kind is _OTHER or format_of(kind.name).names.fault(prefix[n:-1]) is None:
+            document = _ANY[found[0]]
+            if document is _OTHER or format_of(_NAMES[document]).names.fault(prefix[n:-1]) is None:
                 yield prefix[:-1]
 
 
 def check_replaceable(store, path):
     """Raise NodeExistsError when at `path` stands a node of a format that this version does not know to replace."""
-    if store.exists(prefix_of(path) + _OTHER.document):
-        raise NodeExistsError(f"{store.describe(path)} holds a {_OTHER.name} node ({_OTHER.document}), which this "
-                              "version does not replace", path=path)
+    if store.exists(prefix_of(path) + _OTHER):
+        raise NodeExistsError(f"{store.describe(path)} holds a {_OTHER_NAME} node ({_OTHER}), which this version does "
+                              "not replace", path=path)
 
 
 def not_found(store, path, zarr_format, options, what="array"):
