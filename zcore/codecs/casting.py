@@ -153,12 +153,17 @@ def _wrapped(numbers, low, high):
     return ((found & np.uint64(high - low)) ^ sign) - sign
 
 
+def _magnitudes(integers):
+    """Return absolute values as uint64, which holds that of every integer."""
+    return np.where(integers < 0, np.uint64(0) - integers.astype(np.uint64), integers.astype(np.uint64))
+
+
 def _as_float64(numbers, rounding):
     if numbers.dtype.kind == "f":
         return numbers
     if not numbers.size or (numbers.max() <= 2**53 and numbers.min() >= -2**53):
         return numbers.astype(np.float64)
-    size = np.where(numbers < 0, np.uint64(0) - numbers.astype(np.uint64), numbers.astype(np.uint64))
+    size = _magnitudes(numbers)
     large = size > np.uint64(2**53)
     # How many bits are too many, and the two numbers between which the integer lies, in units of the last bit kept.
     _, n_bits = np.frexp((size >> np.uint64(11)).astype(np.float64))
@@ -200,7 +205,7 @@ def _sticky(numbers):
         return numbers
     if not numbers.size or (numbers.max() <= 2**53 and numbers.min() >= -2**53):
         return numbers.astype(np.float64)
-    size = np.where(numbers < 0, np.uint64(0) - numbers.astype(np.uint64), numbers.astype(np.uint64))
+    size = _magnitudes(numbers)
     large = size > np.uint64(2**53)
     cut = (size >> np.uint64(11)) | (size & np.uint64(2**11 - 1) != 0)
     found = np.where(large, cut.astype(np.float64) * 2.0**11, np.where(large, 0, size).astype(np.float64))
