@@ -65,7 +65,8 @@ cdef class Plan(Tasks):
     shape, chunk_shape : tuple of int
         Of the array and of what is encoded as one, elements; where chunks differ, of the longest in each dimension.
     starts, steps, counts : sequence of int
-        The box, one number per dimension; steps may be negative.
+        The box, one number per dimension; steps may be negative. Of the dimensions of a group only the first one has a
+        count but 1, that of its points.
     program : Program
         How a chunk becomes an object; None for a plan whose tasks are only listed.
     fill : bytes
@@ -94,11 +95,13 @@ cdef class Plan(Tasks):
         Of the stored objects, where they hold many chunks; a multiple of `chunk_shape`.
     edges : tuple of (Edges or None) or None
         Of the stored objects, for the dimensions in which they differ in length.
+    groups : sequence of (dims, vectors), or None
+        Dimensions that are selected by lists; see `Points`.
 
     Raises
     ------
     SelectionError
-        The box does not lie in the array.
+        The selection does not lie in the array.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -109,8 +112,8 @@ cdef class Plan(Tasks):
     def __init__(self, shape, chunk_shape, starts, steps, counts, *, Program program, bytes fill not None,
                  cnp.ndarray array, tuple template not None, bytes directory=None, int64_t swap=0, order=None,
                  int n_threads=1, bint lenient=False, bint missing_raises=False, Plan resume=None, tasks=None,
-                 shard_shape=None, tuple edges=None):
-        self.project(shape, chunk_shape, starts, steps, counts, shard_shape, edges)
+                 shard_shape=None, tuple edges=None, groups=None):
+        self.project(shape, chunk_shape, starts, steps, counts, shard_shape, edges, groups)
         self.lay_out(fill, swap, order, array)
         self.name_keys(template)
         self.program = program

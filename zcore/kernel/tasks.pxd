@@ -9,6 +9,7 @@ from zcore.kernel.blosc_blocks cimport Runs
 from zcore.kernel.copy cimport MAX_NDIM, Copy
 from zcore.kernel.edges cimport Edges
 from zcore.kernel.grid cimport Axis, Span
+from zcore.kernel.points cimport Points
 
 
 cdef enum:
@@ -29,6 +30,7 @@ cdef class Tasks:
     cdef int64_t n_chunks      # that are touched
     cdef Axis axes[MAX_NDIM]   # of the chunks
     cdef Axis *objects         # of the stored objects: the same axes, or those of shards of many chunks
+    cdef Points points         # None: the selection is a box
     cdef tuple edges           # keeps what `axes` and `objects` point to
     # a chunk's decoded bytes
     cdef bytes fill            # one element, as chunks store it
@@ -56,7 +58,8 @@ cdef class Tasks:
     cdef int n_separator
     cdef int n_tail
 
-    cdef int project(self, shape, chunk_shape, starts, steps, counts, shard_shape, tuple edges) except -1
+    cdef int project(self, shape, chunk_shape, starts, steps, counts, shard_shape, tuple edges,
+                     groups) except -1
     cdef int lay_out(self, bytes fill, int64_t swap, order, array) except -1
     cdef int name_keys(self, tuple template) except -1
     cdef int _set_axis(self, Axis *axis, Edges edges, int64_t length, int64_t chunk, int64_t start, int64_t step,
@@ -70,6 +73,7 @@ cdef class Tasks:
     cdef int64_t chunk_of(self, const Axis *axes, const Span *object, const int64_t *first, const int64_t *count,
                           int64_t i, Span *spans) noexcept nogil
     cdef int key_of(self, const Span *spans, char *key) noexcept nogil
+    cdef bint is_covered(self, const Span *spans) noexcept nogil
     cdef bint is_whole(self, const Span *spans) noexcept nogil
     cdef int64_t data_offset(self, const Span *spans) noexcept nogil
     cdef void copy_spec(self, const Span *spans, const Layout *layout, bint to_chunk, Copy *spec) noexcept nogil

@@ -49,8 +49,9 @@ cdef class Tasks:
 
     # made from what a plan is given
 
-    cdef int project(self, shape, chunk_shape, starts, steps, counts, shard_shape, tuple edges) except -1:
-        """Project the box on the chunks and on the stored objects, dimension by dimension."""
+    cdef int project(self, shape, chunk_shape, starts, steps, counts, shard_shape, tuple edges,
+                     groups) except -1:
+        """Project the selection on the chunks and on the stored objects, dimension by dimension."""
         cdef int d
         cdef int64_t length, chunk, start, step, count
         cdef Edges unequal
@@ -66,7 +67,15 @@ cdef class Tasks:
                 raise MemoryError
         else:
             self.is_irregular = edges is not None
+        if groups:
+            assert shard_shape is None
+            self.points = Points(shape, chunk_shape, groups, edges)
         for d in range(self.ndim):
+            if self.points is not None and self.points.group_of[d] >= 0:
+                self.points.set_axis(d, &self.axes[d])
+                self.n_chunks *= self.axes[d].n_chunks
+                self.n_tasks *= self.axes[d].n_chunks
+                continue
             length, chunk, start, step, count = shape[d], chunk_shape[d], starts[d], steps[d], counts[d]
             unequal = None if edges is None or shard_shape is not None else edges[d]
             if self._set_axis(&self.axes[d], unequal, length, chunk, start, step, count):
@@ -159,6 +168,9 @@ cdef class Tasks:
         """The part of the selection that lies in the object of a task."""
         cdef int d = self.ndim - 1
         cdef int64_t rest
+        if self.points is not None:
+            self.points.spans_of(self.objects, task, spans)
+            return
         while d >= 0:
             rest = task // self.objects[d].n_chunks
             axis_span(&self.objects[d], task - rest * self.objects[d].n_chunks, &spans[d])
@@ -245,6 +257,16 @@ cdef class Tasks:
         memcpy(key + n, self.tail_text, self.n_tail + 1)
         return n + self.n_tail
 
+    cdef bint is_covered(self, const Span *spans) noexcept nogil:
+        """Whether no element of an object inside the array is left out."""
+        cdef int d
+        if self.points is not None:
+            return self.points.covers(spans)
+        for d in range(self.ndim):
+            if spans[d].count != spans[d].valid:
+                return False
+        return True
+
     cdef bint is_whole(self, const Span *spans) noexcept nogil:
         """Whether the task takes every element of its chunk, in order."""
         cdef int d
@@ -300,7 +322,8 @@ cdef class Tasks:
         Returns
         -------
         (key, chunk_coords, chunk_selection, array_selection, covered)
-            Of the stored object. `covered`: no element of it inside the array is left out.
+            Of the stored object. The selections are slices, or arrays for all dimensions that broadcast together.
+            `covered`: no element of the object inside the array is left out.
         """
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
@@ -308,15 +331,17 @@ cdef class Tasks:
         cdef int64_t last
         self.spans_of(task, spans)
         cdef int n = self.key_of(spans, key)
-        coords, inside, outside, covered = [], [], [], True
-        for d in range(self.ndim):
-            coords.append(spans[d].chunk)
-            step = self.objects[d].step
-            inside.append(slice(spans[d].start, spans[d].start + (spans[d].count - 1) * step + 1, step))
-            last = spans[d].out + spans[d].count * self.objects[d].out_step
-            outside.append(slice(spans[d].out, last if last >= 0 else None, self.objects[d].out_step))
-            covered = covered and spans[d].count == spans[d].valid
-        return key[:n].decode(), tuple(coords), tuple(inside), tuple(outside), covered
+        coords = tuple([spans[d].chunk for d in range(self.ndim)])
+        if self.points is not None:
+            inside, outside = self.points.mesh(self.objects, spans)
+        else:
+            inside, outside = [], []
+            for d in range(self.ndim):
+                step = self.objects[d].step
+                inside.append(slice(spans[d].start, spans[d].start + (spans[d].count - 1) * step + 1, step))
+                last = spans[d].out + spans[d].count * self.objects[d].out_step
+                outside.append(slice(spans[d].out, last if last >= 0 else None, self.objects[d].out_step))
+        return key[:n].decode(), coords, tuple(inside), tuple(outside), bool(self.is_covered(spans))
 
     def place(self, int64_t task):
         """Return the first element and the shape of a task's object, in elements: two tuples of int."""

@@ -112,14 +112,10 @@ cdef class WritePlan(Plan):
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
-        cdef int d
-        cdef bint covered = self.data != NULL
         self.spans_of(task, spans)
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
-        for d in range(self.ndim):
-            covered = covered and spans[d].count == spans[d].valid
-        if covered:
+        if self.data != NULL and self.is_covered(spans):
             return self._replace(spans, key, worker)
         return self._merge(spans, key, worker)
 

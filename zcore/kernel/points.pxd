@@ -1,0 +1,49 @@
+"""Dimensions that are selected by lists of indices: which chunks hold which points.
+
+Dimensions whose lists go together, index by index, are a group with a point for each index; a dimension with a list of
+its own is a group of one. What a group selects is sorted by chunks once, and then known by the chunk's number::
+
+    index     7 1 5 1 6        chunks of 4 elements
+    order     1 3 0 2 4        points as chunks hold them
+    bounds    0 2 5            of the run of each touched chunk
+"""
+from libc.stdint cimport int64_t
+
+from zcore.kernel.copy cimport MAX_NDIM
+from zcore.kernel.edges cimport Run
+from zcore.kernel.grid cimport Axis, Span
+
+
+cdef struct Group:
+    int n_dims
+    int dims[MAX_NDIM]         # ascending; the first one leads
+    int64_t n                  # points
+    int64_t *order             # NULL: as they are
+    int64_t n_touched          # chunks, where several dimensions are cut: combinations of these
+    int64_t *bounds            # n_touched + 1
+
+
+cdef class Points:
+    cdef int ndim
+    cdef int n_groups
+    cdef Group *groups
+    cdef int group_of[MAX_NDIM]            # -1: a slice
+    cdef const int64_t *index_of[MAX_NDIM]
+    cdef int64_t length_of[MAX_NDIM]
+    cdef int64_t chunk_of[MAX_NDIM]
+    cdef const Run *runs_of[MAX_NDIM]      # NULL: all chunks have one length
+    cdef int64_t n_runs_of[MAX_NDIM]
+    cdef dict vectors          # of each dimension of a group; and the edges: what these point to
+    cdef tuple edges
+
+    cdef int _add(self, int g, dims, vectors) except -1
+    cdef int _sort(self, Group *group) except -1
+    cdef int64_t _key(self, const Group *group, int64_t point, const int64_t *lowest,
+                      const int64_t *extent) noexcept nogil
+    cdef int64_t _chunk_at(self, int d, int64_t index) noexcept nogil
+    cdef void set_axis(self, int d, Axis *axis) noexcept nogil
+    cdef void spans_of(self, const Axis *axes, int64_t task, Span *spans) noexcept nogil
+    cdef void _group_span(self, const Group *group, int64_t k, Span *spans) noexcept nogil
+    cdef bint covers(self, const Span *spans) noexcept nogil
+    cdef bint _covers_group(self, const Group *group, const Span *spans) noexcept nogil
+    cdef object mesh(self, const Axis *axes, const Span *spans)
