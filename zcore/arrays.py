@@ -127,9 +127,9 @@ class Array(DescribedArray):
     def _slabs(self):
         """Yield the array in rows of chunks: a chunk is decoded once, however many rows of elements it has."""
         view = self._binding.view
-        shape, shards = view.metadata.shape, view.chain.shards
-        n_rows = (view.metadata.chunk_shape if shards is None else shards.chunk_shape)[0]
-        unequal = view.metadata.edges[0] if shards is None and view.metadata.edges is not None else None
+        shape, inner_shape = view.metadata.shape, view.chain.inner_shape
+        n_rows = (inner_shape or view.metadata.chunk_shape)[0]
+        unequal = view.metadata.edges[0] if inner_shape is None and view.metadata.edges is not None else None
         start = i = 0
         while start < shape[0]:
             stop = start + n_rows if unequal is None else sum(unequal.place(i))
