@@ -24,8 +24,8 @@ from zcore.kernel.fileio cimport (
 from zcore.kernel.grid cimport Span
 from zcore.kernel.program cimport Program, workspace_free
 from zcore.kernel.status cimport (
-    BLOSC_NBYTES, BLOSC_SNAPPY, CHUNK_LONG, INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, STALE, Status, fail,
-    make_error, status_clear,
+    BLOSC_NBYTES, BLOSC_SNAPPY, CHUNK_LONG, INNER_NONE, INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, STALE,
+    Status, fail, make_error, status_clear,
 )
 from zcore.kernel.tasks cimport Tasks, coords_of
 
@@ -396,7 +396,7 @@ cdef class Plan(Tasks):
                 if n_all > n:
                     status_clear(&worker.status)
                     code = self._take_in(n_all, limit, spans, worker)
-        if code == CHUNK_LONG and identify_fd(fd, &identity) == 0:
+        if code == CHUNK_LONG and worker.status.inner == INNER_NONE and identify_fd(fd, &identity) == 0:
             worker.status.found = identity.size
         object_close(fd)
         return code
