@@ -210,7 +210,7 @@ def resize(binding, shape):
     """
     with binding.exclusive() as exclusive:
         metadata = exclusive.metadata
-        old, shape = metadata.shape, tuple(shape)
+        old = metadata.shape
         if len(shape) != len(old):
             raise ValueError(f"array has {len(old)} dimensions, the new shape {shape} has {len(shape)}")
         metadata = metadata.resized(shape)

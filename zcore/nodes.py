@@ -19,7 +19,7 @@ from zcore.errors import (
 )
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
 from zcore.model.auto_chunks import normalize_grid
-from zcore.model.metadata import ArrayMetadata, check_shape
+from zcore.model.metadata import ArrayMetadata, shape_of
 from zcore.model.value import text_of
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
@@ -259,7 +259,7 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
         found["chunks"] = metadata.chunk_shape, metadata.edges
     asked = {}
     if shape is not None:
-        asked["shape"] = check_shape(shape if np.iterable(shape) else (shape,))
+        asked["shape"] = shape_of(shape)
     if chunks is not None and not isinstance(chunks, str):
         asked["chunks"], edges = normalize_grid(chunks, asked.get("shape", metadata.shape), metadata.itemsize)
         if edges is not None:

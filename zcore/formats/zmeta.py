@@ -31,7 +31,7 @@ from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import byte_order, from_descr, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar
-from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape
+from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape, shape_of
 
 name = "zmeta"
 names = node_names.ANY
@@ -184,7 +184,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, compres
     """
     if others:
         raise ValueError(f"a __zmeta__ array cannot record {', '.join(others)}")
-    shape = check_shape(shape if np.iterable(shape) else (shape,))
+    shape = shape_of(shape)
     dtype = np.dtype(dtype)
     if dtype.itemsize == 0:
         raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
