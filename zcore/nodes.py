@@ -17,7 +17,7 @@ from zcore.errors import (
     ZcoreError,
     warn,
 )
-from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
+from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, TITLES, format_of
 from zcore.model.auto_chunks import normalize_grid
 from zcore.model.metadata import ArrayMetadata, shape_of
 from zcore.model.value import text_of
@@ -234,7 +234,7 @@ def not_found(store, path, zarr_format, options, what="array"):
         # To open is to read unless a mode is given, where in zarr-python it is to create.
         reason = f"{place} does not exist" + ("; opened with mode='a' it would be created" if options.read_only else "")
     elif zarr_format is not None and (other := find(store, path, None, options)) is not None:
-        reason = f"{place} is of the format {other.format.name!r}, asked for was {zarr_format!r}"
+        reason = f"{place} is a {TITLES[other.format.name]} {other.what}, zarr_format={zarr_format!r} was asked for"
     else:
         reason = f"{place} holds no {what}"
     return NodeNotFoundError(reason, path=path, format=zarr_format)

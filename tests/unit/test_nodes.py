@@ -120,6 +120,20 @@ def test_who_creates_at_the_same_time_is_compared_too(store, monkeypatch):
     assert len(calls) == 2
 
 
+@pytest.mark.parametrize(("zarr_format", "title"), [(3, "Zarr v3"), (2, "Zarr v2"), ("zmeta", "__zmeta__")])
+def test_what_is_there_instead_is_said(store, zarr_format, title):
+    zcore.create_array(store, name="a", shape=3, dtype="i4", zarr_format=zarr_format)
+    other = 2 if zarr_format == 3 else 3
+    with pytest.raises(zcore.NodeNotFoundError) as caught:
+        zcore.open(store, path="a", zarr_format=other)
+    assert str(caught.value) == f"{store.describe('a')} is a {title} array, zarr_format={other} was asked for"
+    if zarr_format != "zmeta":
+        zcore.create_group(store, path="g", zarr_format=zarr_format)
+        for open_it in (zcore.open, zcore.open_group):
+            with pytest.raises(zcore.NodeNotFoundError, match=f"g.* is a {title} group, zarr_format={other} was asked"):
+                open_it(store, path="g", zarr_format=other)
+
+
 # Places
 
 
