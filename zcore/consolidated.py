@@ -13,7 +13,7 @@ import os
 
 from zcore import nodes
 from zcore.binding import GroupBinding
-from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
+from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError, noted, warn_of
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
 from zcore.kernel.documents import existing
 from zcore.model.metadata import GroupMetadata
@@ -105,7 +105,12 @@ def copy_of(binding):
     if format.consolidated_document is None:
         return binding.metadata.consolidated
     raw = binding.store.get(binding.prefix + format.consolidated_document)
-    return None if raw is None else format.parse_consolidated(raw, binding.path).consolidated
+    if raw is None:
+        return None
+    with noted() as notes:
+        copy = format.parse_consolidated(raw, binding.path).consolidated
+    warn_of(binding.describe(), notes)
+    return copy
 
 
 @contextlib.contextmanager

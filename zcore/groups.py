@@ -3,7 +3,7 @@ from zcore import creation, lifecycle, nodes
 from zcore.arrays import Array
 from zcore.binding import GroupBinding
 from zcore.engine import Binding
-from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError
+from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, noted
 from zcore.formats import format_of
 from zcore.handles import Handle
 from zcore.info import Info
@@ -57,7 +57,10 @@ class Group(Handle):
     def _member(self, found):
         if type(found) is Binding:
             return Array(found)
-        known = None if self._copy is None else self._copy.get(found.path[len(prefix_of(self._binding.path)):])
+        if self._copy is None:
+            return Group(found)
+        with noted():    # the group itself has been read, and warned of
+            known = self._copy.get(found.path[len(self._binding.prefix):])
         return Group(found, getattr(known, "consolidated", None))
 
     def get(self, name, default=None):

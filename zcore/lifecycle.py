@@ -16,7 +16,7 @@ import contextlib
 from zcore import consolidated, nodes
 from zcore.binding import GroupBinding
 from zcore.engine import Binding, stored_chunks
-from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError
+from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
 from zcore.formats import MAX_NBYTES
 from zcore.formats.json_documents import check_attributes
 from zcore.kernel.selection import Box, whole
@@ -290,8 +290,10 @@ def read_attributes(binding):
     """
     format = binding.format
     if format.attributes_document is None:
-        # Parsed anew: what handles share is not the caller's to change.
-        return format.parse_node(binding.document_name, binding.look().raw, binding.path).attributes
+        # Parsed anew: what handles share is not the caller's to change. The handle has warned of the document.
+        raw = binding.look().raw
+        with noted():
+            return format.parse_node(binding.document_name, raw, binding.path).attributes
     try:
         raw = binding.store.get(binding.prefix + format.attributes_document, (0, MAX_NBYTES + 1))
         # In this order: of a node the document goes first.

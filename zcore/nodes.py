@@ -16,6 +16,7 @@ from zcore.errors import (
     UnsupportedError,
     ZcoreError,
     warn,
+    warn_of,
 )
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, TITLES, format_of
 from zcore.model.auto_chunks import normalize_grid
@@ -151,6 +152,8 @@ def find(store, path, zarr_format, options):
             if others := _CONTRADICTING[document]:
                 _warn_of_others(store, path, document, others)
         view = view_of(format, document, raw, identity, path, options.strict, 0)
+        if view.notes:
+            warn_of(store.describe(path), view.notes)
     except ZcoreError as error:
         error.locate(store.describe(path))
         raise

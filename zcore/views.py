@@ -10,15 +10,16 @@ from time import time_ns
 import numpy as np
 
 from zcore.codecs.chain import CodecChain
-from zcore.errors import ZcoreError
+from zcore.errors import ZcoreError, noted
 from zcore.model.metadata import ArrayMetadata
 
 # A document younger than this when it was read may be replaced by one of the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
 
 # `raw` is the document, `identity` that of its object; `trusted`: no other document can have the same identity;
-# `ticket` orders the moments. A group has neither chain nor template.
-View = namedtuple("View", ("metadata", "chain", "template", "raw", "identity", "trusted", "ticket"))
+# `ticket` orders the moments. A group has neither chain nor template. `notes` are what is worth a warning in the
+# document, for `warn_of`: a tuple.
+View = namedtuple("View", ("metadata", "chain", "template", "notes", "raw", "identity", "trusted", "ticket"))
 
 
 def view_of(format, document, raw, identity, path, strict, ticket):
@@ -37,37 +38,45 @@ def view_of(format, document, raw, identity, path, strict, ticket):
 
 def metadata_of(format, document, raw, path):
     """Return what the document `raw` of the node at `path` says; see `view_of`. It is not the caller's to change."""
+    return _parsed(format, document, raw, path)[0]
+
+
+def _parsed(format, document, raw, path):
     try:
         return _parse(format, document, raw)
     except ZcoreError:
         # Again, for a message that names the path.
-        return format.parse_node(document, raw, path)
+        with noted() as notes:
+            return format.parse_node(document, raw, path), tuple(notes)
 
 
 def _resolved(format, document, raw, path, strict):
-    metadata = metadata_of(format, document, raw, path)
-    return _resolve(format, document, raw, strict) if type(metadata) is ArrayMetadata else (metadata, None, None)
+    metadata, notes = _parsed(format, document, raw, path)
+    return _resolve(format, document, raw, strict) if type(metadata) is ArrayMetadata else (metadata, None, None, notes)
 
 
 @lru_cache(maxsize=64)
 def _parse(format, document, raw):
-    return format.parse_node(document, raw, "")
+    """Return the metadata that a document says, and what is worth a warning in it."""
+    with noted() as notes:
+        return format.parse_node(document, raw, ""), tuple(notes)
 
 
 @lru_cache(maxsize=64)
 def _resolve(format, document, raw, strict):
-    """Return (metadata, codec chain, key template) of an array's document: what depends on nothing else.
+    """Return (metadata, codec chain, key template, notes) of an array's document: what depends on nothing else.
 
-    All three are immutable and shared by the handles of equal documents. A task scheduler that opens an array for
+    All are immutable and shared by the handles of equal documents. A task scheduler that opens an array for
     every task finds it here, and so does who lists a group of arrays of one kind.
     """
-    metadata = _parse(format, document, raw)
-    # Only where the format cannot say the item size of blosc chunks, another one in them is a contradiction.
-    chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
-                       strict and format.implies_typesize, _fill_of(metadata))
+    metadata, notes = _parse(format, document, raw)
+    with noted() as of_codecs:
+        # Only where the format cannot say the item size of blosc chunks, another one in them is a contradiction.
+        chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
+                           strict and format.implies_typesize, _fill_of(metadata))
     if metadata.edges is not None:
         chain.check_edges(metadata.edges)
-    return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
+    return metadata, chain, metadata.chunk_keys.template(len(metadata.shape)), (*notes, *of_codecs)
 
 
 def _fill_of(metadata):

@@ -25,7 +25,7 @@ several spellings mean the same: those that differ from ours travel in the metad
 
 import numpy as np
 
-from zcore.errors import UnsupportedError, warn
+from zcore.errors import UnsupportedError
 from zcore.formats import zarr_v2_consolidated
 from zcore.formats.json_documents import Document, render_json
 from zcore.formats.zarr_v2_chain import ChainBuilder, from_chain, to_chain
@@ -141,7 +141,7 @@ def _parse_array(document, attributes=None):
     codecs = _parse_chain(document, order, dtype, len(shape))
     separator = document.choice("dimension_separator", ("/", ".")) if "dimension_separator" in members else "."
     if "fill_value" not in members:
-        warn(f"{document.where()}: member 'fill_value' is missing; read as null")
+        document.warn("member 'fill_value' is missing; read as null")
     fill_value = members.get("fill_value")
     if has_varying_items(dtype):
         object_codec = _object_codec(codecs)
@@ -182,10 +182,10 @@ def _parse_dtype(descr):
 def _parse_chain(document, order, dtype, ndim):
     members = document.members
     if "filters" not in members:
-        warn(f"{document.where()}: member 'filters' is missing; read as null")
+        document.warn("member 'filters' is missing; read as null")
     filters = members.get("filters")
     if filters == []:
-        warn(f"{document.where()}: member 'filters' is an empty list; read as null")
+        document.warn("member 'filters' is an empty list; read as null")
     if not (filters is None or type(filters) is list):
         raise document.unexpected("filters", "null or a list of codecs")
     compressor = document.required("compressor")
@@ -196,7 +196,7 @@ def _parse_chain(document, order, dtype, ndim):
         document.checked("compressor", builder.add, compressor)
     for config in [*(filters or ()), compressor or {"id": ""}]:
         if unknown := unknown_parameters(config):
-            warn(f"{document.where()}: codec {config['id']!r} has no parameter {', '.join(unknown)}; ignored")
+            document.warn(f"codec {config['id']!r} has no parameter {', '.join(unknown)}; ignored")
     return document.checked("filters", builder.finished)
 
 
@@ -211,7 +211,7 @@ def _parse_group(document, attributes=None):
     if document.inside:
         others.discard("consolidated_metadata")  # zarr-python 3 leaves it in the copies
     if others:
-        warn(f"{document.where()}: members {sorted(others)} are ignored; a group has only 'zarr_format'")
+        document.warn(f"members {sorted(others)} are ignored; a group has only 'zarr_format'")
     return GroupMetadata(2, attributes)
 
 

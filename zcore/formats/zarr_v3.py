@@ -26,7 +26,7 @@ from zcore.errors import NodeNotFoundError, UnsupportedError
 from zcore.formats.json_documents import Document, render_json_lines
 from zcore.formats.zarr_v3_chain import check_chain, parse_chain, render_chain, stored_endian
 from zcore.formats.zarr_v3_consolidated import parse_consolidated, render_consolidated
-from zcore.formats.zarr_v3_dtypes import parse_data_type, render_data_type, stored_order, warn_of_order
+from zcore.formats.zarr_v3_dtypes import parse_data_type, render_data_type, stored_order
 from zcore.formats.zarr_v3_extensions import is_optional
 from zcore.formats.zarr_v3_fill import parse_fill, render_fill
 from zcore.formats.zarr_v3_grids import parse_grid, parse_key_encoding, render_grid, render_key_encoding
@@ -141,7 +141,8 @@ def _parse_array(document, attributes, extra):
     dtype, data_type = document.checked("data_type", parse_data_type, document.required("data_type"), order or "<")
     needed = stored_order(dtype)
     if order is None and needed and _is_old_structure(members["data_type"]):
-        warn_of_order(document.where())
+        # zarr-extensions, "struct": older documents lack it.
+        document.warn("the fields do not say their byte order; little-endian is assumed")
         codecs = tuple([codec.replace(configuration={**codec.configuration, "endian": "little"})
                         if codec.name == "bytes" else codec for codec in codecs])
     document.checked("codecs", check_chain, codecs, dtype, needed, data_type)
