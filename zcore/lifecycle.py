@@ -64,6 +64,7 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     while True:
         _create_ancestors(store, path, format)
         with hold_place(store, path, name, options) as is_here:
+            nodes.check_no_special(store, path, format)
             standing = nodes.standing(store, path)
             if standing and not overwrite:
                 raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
@@ -190,6 +191,7 @@ def _create_ancestors(store, path, format):
         if standing:
             # Whoever made this one has made those above it.
             break
+        nodes.check_no_special(store, path, format)
         missing.append(path)
     if missing:
         document = format.render_group(format.new_group({}))

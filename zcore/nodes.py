@@ -205,6 +205,16 @@ def check_free(store, path):
     store.get_first(prefix_of(path), _DOCUMENTS, 0)
 
 
+def check_no_special(store, path, format):
+    """Raise StoreError when something that is no file has the name of a node's document at `path`.
+
+    No node is there, as `find` says by the same error, and what there is has nothing to do with one: it is not for
+    whoever creates a node to take away, even where he would replace a node.
+    """
+    names = _ANY if format.attributes_document is None else (*_ANY, format.attributes_document)
+    store.check_no_special(prefix_of(path), names)
+
+
 def members(store, path):
     """Iterate over the paths of the nodes that `path` lists: its children, but for links to what lies above them."""
     for child in children(store, path):
