@@ -1,5 +1,6 @@
 """What stands at a place: from what a caller says to a store and a path, and from there to the node, or to the error
 that says what is there instead."""
+import errno
 import os
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ from zcore.errors import (
     MetadataError,
     NodeExistsError,
     NodeNotFoundError,
+    StoreError,
     UnsupportedError,
     ZcoreError,
     warn,
@@ -35,6 +37,8 @@ _OTHER, _OTHER_NAME = "meta", "Zarr v1"
 _ANY = (*_DOCUMENTS, _OTHER)
 # What a node of a format can have, and of any format, when none is asked for.
 _LOOKED_FOR = {None: _ANY, **{name: (*documents, _OTHER) for name, documents in NODE_DOCUMENTS.items()}}
+# What the system says of links in circles, links to nowhere, what is no file, and files that others may read.
+_OF_ONE_NODE = frozenset((errno.ELOOP, errno.ENOENT, errno.ESPIPE, errno.ENXIO, errno.EACCES, errno.EPERM))
 # Which documents make it another node for whoever reads only their format, or only that document.
 _CONTRADICTING = {document: _DOCUMENTS[i + 1:] for i, document in enumerate(_DOCUMENTS)}
 
@@ -223,14 +227,32 @@ def members(store, path):
 
 
 def children(store, path):
-    """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out."""
+    """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out.
+
+    One whose document cannot be read is among them: it is there, and whoever asks for it is told why it cannot be had.
+    """
     n = len(prefix_of(path))
     for prefix in store.list_dir(prefix_of(path))[1]:
-        found = store.get_first(prefix, _ANY, 0)
+        try:
+            found = store.get_first(prefix, _ANY, 0)
+        except StoreError as error:
+            if not is_damage(error):
+                raise
+            yield prefix[:-1]
+            continue
         if found is not None:
             document = _ANY[found[0]]
             if document is _OTHER or format_of(_NAMES[document]).names.fault(prefix[n:-1]) is None:
                 yield prefix[:-1]
+
+
+def is_damage(error):
+    """Whether an error says what is wrong with one node, so that it does not stand in the way of others.
+
+    What the system may do to any of them, such as having no descriptors left or a disk that fails, is none.
+    """
+    return isinstance(error, (MetadataError, UnsupportedError)) or (
+        isinstance(error, StoreError) and error.errno in _OF_ONE_NODE)
 
 
 def check_replaceable(store, path):
