@@ -86,7 +86,7 @@ class NodeBinding:
     def view_of(self, raw, identity, ticket=None):
         """Return the view of the document `raw`, the content of the object `identity`, read just now."""
         try:
-            view = view_of(self.format, self.document_name, raw, identity, self.path, self.options.strict,
+            view = view_of(self.format, self.document_name, raw, identity, self.path, self.options,
                            next(self._tickets) if ticket is None else ticket)
         except ZcoreError as error:
             error.locate(self.describe())

@@ -50,6 +50,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     NodeExistsError
         A node stands there, and `overwrite` is false; or an array stands above.
     """
+    if options.dimension_separator is not None:
+        raise TypeError("dimension_separator is what an array is opened with; a new one has chunk_key_encoding")
     prefix = prefix_of(path)
     kind = Binding if isinstance(metadata, ArrayMetadata) else GroupBinding
     name = kind.name_of_document(format)
@@ -59,7 +61,7 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
         check_attributes(metadata.attributes or {}, {})
     document = kind.render(format, metadata)
     # What nobody could open, such as codecs that do not go together, is refused before anything is changed.
-    view_of(format, name, document, None, path, options.strict, 0)
+    view_of(format, name, document, None, path, options, 0)
     attributes_document = format.render_attributes(attributes) if attributes else None
     while True:
         _create_ancestors(store, path, format)

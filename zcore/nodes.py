@@ -24,6 +24,7 @@ from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, TITLES, format_of
 from zcore.model.auto_chunks import normalize_grid
 from zcore.model.metadata import ArrayMetadata, shape_of
 from zcore.model.value import text_of
+from zcore.options import Options
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import check_path, prefix_of
@@ -155,7 +156,7 @@ def find(store, path, zarr_format, options):
             check_names(path, format)
             if others := _CONTRADICTING[document]:
                 _warn_of_others(store, path, document, others)
-        view = view_of(format, document, raw, identity, path, options.strict, 0)
+        view = view_of(format, document, raw, identity, path, options, 0)
         if view.notes:
             warn_of(store.describe(path), view.notes)
     except ZcoreError as error:
@@ -268,7 +269,7 @@ def not_found(store, path, zarr_format, options, what="array"):
     if store.native_path is not None and not os.path.lexists(os.path.join(store.native_path, path)):
         # To open is to read unless a mode is given, where in zarr-python it is to create.
         reason = f"{place} does not exist" + ("; opened with mode='a' it would be created" if options.read_only else "")
-    elif zarr_format is not None and (other := find(store, path, None, options)) is not None:
+    elif zarr_format is not None and (other := find(store, path, None, Options(strict=options.strict))) is not None:
         reason = f"{place} is a {TITLES[other.format.name]} {other.what}, zarr_format={zarr_format!r} was asked for"
     else:
         reason = f"{place} holds no {what}"

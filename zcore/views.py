@@ -10,7 +10,7 @@ from time import time_ns
 import numpy as np
 
 from zcore.codecs.chain import CodecChain
-from zcore.errors import ZcoreError, noted
+from zcore.errors import ArrayMismatchError, ZcoreError, noted
 from zcore.model.metadata import ArrayMetadata
 
 # A document younger than this when it was read may be replaced by one of the same inode, size and times.
@@ -22,18 +22,20 @@ TRUSTED_AGE_NS = 2_000_000_000
 View = namedtuple("View", ("metadata", "chain", "template", "notes", "raw", "identity", "trusted", "ticket"))
 
 
-def view_of(format, document, raw, identity, path, strict, ticket):
+def view_of(format, document, raw, identity, path, options, ticket):
     """Return the view of the document `raw` of the node at `path`, the content of the object `identity`, just read.
 
-    `document` is the name of the document.
+    `document` is the name of the document, `options` are those of the handle.
 
     Raises
     ------
     MetadataError, UnsupportedError
         The document is damaged, or needs what zcore does not have.
+    ArrayMismatchError
+        It contradicts what the options say of it.
     """
     trusted = identity is None or time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
-    return View(*_resolved(format, document, raw, path, strict), raw, identity, trusted, ticket)
+    return View(*_resolved(format, document, raw, path, options), raw, identity, trusted, ticket)
 
 
 def metadata_of(format, document, raw, path):
@@ -50,9 +52,30 @@ def _parsed(format, document, raw, path):
             return format.parse_node(document, raw, path), tuple(notes)
 
 
-def _resolved(format, document, raw, path, strict):
+def _resolved(format, document, raw, path, options):
     metadata, notes = _parsed(format, document, raw, path)
-    return _resolve(format, document, raw, strict) if type(metadata) is ArrayMetadata else (metadata, None, None, notes)
+    if type(metadata) is not ArrayMetadata:
+        return metadata, None, None, notes
+    resolved = _resolve(format, document, raw, options.strict)
+    if options.dimension_separator is None:
+        return resolved
+    metadata = _separated(format, metadata, options.dimension_separator, path)
+    return metadata, resolved[1], metadata.chunk_keys.template(len(metadata.shape)), resolved[3]
+
+
+def _separated(format, metadata, separator, path):
+    """Return the metadata of an array whose caller says the separator of its chunk keys."""
+    if format.with_separator is None:
+        raise ArrayMismatchError("the array is not of Zarr v2: its document names its chunks, and takes no "
+                                 "dimension_separator", path=path, asked={"zarr_format": 2},
+                                 found={"zarr_format": format.name})
+    separated = format.with_separator(metadata, separator)
+    found = separated.chunk_keys.separator
+    if found != separator:
+        raise ArrayMismatchError(f"dimension_separator {separator!r} was asked for, the document says {found!r}",
+                                 path=path, asked={"dimension_separator": separator},
+                                 found={"dimension_separator": found})
+    return separated
 
 
 @lru_cache(maxsize=64)

@@ -17,6 +17,8 @@ Source: Zarr storage specification version 2, and what zarr-python 2 and 3 read 
 - Members that the text does not name are kept when the document is rewritten; the opposite of v3.
 - A document without `filters` or `fill_value` is read with a warning, as if they were null.
 - Objects of `vlen-utf8` are strings, others stay objects. What needs unpickling is refused.
+- Old nested arrays do not say that ``/`` joins the indices in their chunks' names. Who knows it says so when they are
+  opened, and the document does from its next rewriting on; nothing is probed.
 - Chunk lengths of 0, which old programs wrote where the array has length 0, are read as 1.
 
 What is rewritten is written as zarr-python 2 does (indent 4, sorted), and the codecs as they stood there, though
@@ -43,6 +45,7 @@ __all__ = [
     "array_document", "attributes_document", "consolidated_document", "group_document", "name", "names", "new_array",
     "new_group", "node_documents", "parse_array", "parse_attributes", "parse_consolidated", "parse_group", "parse_node",
     "render_array", "render_attributes", "render_consolidated", "render_group",
+    "with_separator",
 ]
 
 name = 2
@@ -162,6 +165,15 @@ def _parse_array(document, attributes=None):
     return document.checked("chunks", lambda: ArrayMetadata(
         shape, dtype, chunk_shape, _CHUNK_KEYS[separator], codecs, fill_value, raw_fill, 2, attributes, extra=extra,
     ))
+
+
+def with_separator(metadata, separator):
+    """Return the metadata of an array whose chunk keys are joined by `separator`, if its document names none.
+
+    Old programs (N5 with Zarr's names, OME-Zarr 0.2) joined them by ``/`` and did not say so.
+    """
+    says_so = metadata.chunk_keys.separator != "." or "dimension_separator" in metadata.extra
+    return metadata if says_so else metadata.replace(chunk_keys=_CHUNK_KEYS[separator])
 
 
 def _chunk_shape(lengths, shape):

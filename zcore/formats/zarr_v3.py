@@ -37,7 +37,7 @@ from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape
 __all__ = [
     "array_document", "attributes_document", "chunk_directory", "consolidated_document", "group_document", "name",
     "names", "new_array", "new_group", "node_documents", "parse_array", "parse_group", "parse_node", "render_array",
-    "render_group",
+    "render_group", "with_separator",
 ]
 
 name = 3
@@ -48,6 +48,7 @@ node_documents = ("zarr.json",)
 strict_attributes = True  # no new one may be NaN or an infinity, which are not JSON
 implies_typesize = False  # what is in blosc chunks may be what a filter made of the elements
 chunk_directory = None  # chunks lie beside the document
+with_separator = None  # every document says how chunks are named, or there is one way
 consolidated_document = None  # the copy is a member of the group's document
 
 _COMMON_MEMBERS = frozenset(("zarr_format", "node_type", "attributes"))

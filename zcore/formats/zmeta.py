@@ -43,6 +43,7 @@ attributes_document = "__zattr__"
 node_documents = (array_document,)
 consolidated_document = None
 chunk_directory = "__zdata__"
+with_separator = None  # every document says how chunks are named, or there is one way
 
 MAX_CHUNK_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
