@@ -72,7 +72,7 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
                 raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
             with consolidated.dropped(store, path, itself=bool(standing)):
                 for node in standing:
-                    _delete(node, options)
+                    _run(_deletion_of(node, options), store, options)
                 if any(store.list_dir(prefix)):
                     if not overwrite:
                         nodes.check_free(store, path)
@@ -96,17 +96,40 @@ def delete(store, path, options):
     Files that belong to no node are left alone. Of a directory that is a link the link goes: what it leads to may be a
     node of another hierarchy, or one above.
     """
+    _run(_deletion(store, path, options), store, options)
+
+
+def _deletion(store, path, options, is_below=False):
+    """Delete the node at `path`, a generator of the paths of the nodes below, each to be deleted when it is given.
+
+    `is_below`: those above are being deleted, and the copies above these are dropped.
+    """
     if store.is_link(prefix_of(path)):
-        with consolidated.dropped(store, path):
+        with consolidated.dropped(store, path, is_below=is_below):
             store.erase_prefix(prefix_of(path))
         return
     standing = nodes.standing(store, path)
     if standing:
-        with (consolidated.dropped(store, path, itself=True),
+        with (consolidated.dropped(store, path, itself=True, is_below=is_below),
               hold_place(store, path, standing[0].document, options)):
             for node in standing:
-                _delete(node, options)
+                yield from _deletion_of(node, options)
         store.prune(prefix_of(path))
+
+
+def _run(deletion, store, options):
+    """Run a deletion, and those of the nodes below, however deep they lie: the interpreter's stack is not."""
+    way = [deletion]
+    try:
+        while way:
+            child = next(way[-1], None)
+            if child is None:
+                way.pop()
+            else:
+                way.append(_deletion(store, child, options, is_below=True))
+    finally:
+        while way:
+            way.pop().close()
 
 
 def move(store, source, destination, options):
@@ -147,8 +170,8 @@ def kind_of(node):
     return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
 
 
-def _delete(node, options):
-    """Take the document of a node away while nobody writes an object, then the rest.
+def _deletion_of(node, options):
+    """Take the document of a node away while nobody writes an object, then the rest; see `_deletion`.
 
     From then on there is no node, and no kill brings it back.
     """
@@ -163,8 +186,7 @@ def _delete(node, options):
         store.erase(document)
     _clear(store, prefix, node.format, metadata)
     if isinstance(metadata, GroupMetadata):
-        for child in list(nodes.children(store, path)):
-            delete(store, child, options)
+        yield from list(nodes.children(store, path))
 
 
 def _clear(store, prefix, format, metadata):
@@ -197,8 +219,9 @@ def _create_ancestors(store, path, format):
         missing.append(path)
     if missing:
         document = format.render_group(format.new_group({}))
-        for path in reversed(missing):
-            with consolidated.dropped(store, path):
+        # The copies above the deepest one are those above each of them.
+        with consolidated.dropped(store, missing[0]):
+            for path in reversed(missing):
                 store.set_if_not_exists(prefix_of(path) + format.group_document, document)
 
 

@@ -114,7 +114,7 @@ def path_of(path, zarr_format=None):
 
 def check_names(path, format):
     """Raise InvalidKeyError when the format has no node of this path."""
-    if path:
+    if path and any([sign in path for sign in format.names.signs]):
         for name in path.split("/"):
             if reason := format.names.fault(name):
                 raise InvalidKeyError(f"{path!r} is not the path of a node: {reason}", key=path)

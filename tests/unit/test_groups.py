@@ -5,6 +5,7 @@ import errno
 import os
 import pickle
 import shutil
+import sys
 import warnings
 
 import numpy as np
@@ -517,3 +518,53 @@ def test_what_any_member_may_meet_is_an_error_of_the_listing(tmp_path, monkeypat
     for listing in (group.keys, group.members, group.tree):
         with pytest.raises(zcore.StoreError):
             list(listing())
+
+
+class CountingStore(zcore.MemoryStore):
+    """Counts what it is asked."""
+
+    n_calls = 0
+
+    def __getattribute__(self, name):
+        found = super().__getattribute__(name)
+        if name[0] != "_" and callable(found):
+            self.n_calls += 1
+        return found
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_what_a_deep_group_costs(zarr_format):
+    """To make, list and delete it, as many calls as there are levels, times a few; and no stack, however deep it is."""
+    n_calls = []
+    for depth in (sys.getrecursionlimit() // 2, sys.getrecursionlimit()):
+        store = CountingStore()
+        group = zcore.group(store, zarr_format=zarr_format)
+        path = "/".join(["a"] * depth)
+        group.create_group(path)
+        assert [node.path.count("/") for _, node in group.members(None)] == list(range(depth))
+        assert sum(1 for _ in group.members(depth - 2)) == depth - 1
+        assert group.tree().count("a") == depth
+        del group["a"]
+        assert len(list(store.list())) == 1
+        n_calls.append(store.n_calls)
+    assert n_calls[1] < 2.1 * n_calls[0] and n_calls[1] < 60 * depth
+
+
+def test_a_deletion_that_fails_far_below_gives_back_what_it_holds():
+    store = zcore.MemoryStore()
+    group = zcore.group(store)
+    group.create_group("a/b/c/d")
+    erase = store.erase
+
+    def fail(key):
+        if key.startswith("a/b/c/"):
+            raise zcore.StoreError("no")
+        erase(key)
+
+    store.erase = fail
+    with pytest.raises(zcore.StoreError, match="no"):
+        del group["a"]
+    store.erase = erase
+    assert "a" not in group and "a/b/c/d" in group
+    group.create_group("a/b", overwrite=True)
+    assert list(group["a"]) == ["b"] and list(group["a/b"]) == ["c"]
