@@ -208,7 +208,6 @@ class DescribedArray(Handle):
     def info(self):
         """A description in several lines, an `Info`; reads nothing."""
         metadata = self.metadata
-        chunks, objects = self._shown_shapes()
         return Info({
             "path": self.name,
             "store": repr(self.store),
@@ -216,18 +215,23 @@ class DescribedArray(Handle):
             "shape": f"{metadata.shape} = {metadata.size} elements",
             "type": type_name(metadata.dtype),
             "fill value": metadata.fill_value,
-            "chunks": chunks,
-            "objects": f"{'' if self._binding.chain.shards is None else 'shards of '}{objects}, {metadata.n_chunks} in "
-                       f"a grid of {metadata.grid_shape}",
+            **self._shown_grid(),
             "codecs": ", ".join(map(repr, self._chunk_chain.codecs)),
             "bytes": f"{metadata.nbytes} decoded",
         })
+
+    def _shown_grid(self):
+        """Return the rows of chunks, and of objects where these are not the chunks; the last one counts objects."""
+        chunks, objects = self._shown_shapes()
+        grid = f"{objects}, {self.metadata.n_chunks} in a grid of {self.metadata.grid_shape}"
+        return {"chunks": grid} if self._binding.chain.shards is None else {
+            "chunks": chunks, "objects": f"shards of {grid}"}
 
     def info_complete(self):
         """Return `info` with what is stored: objects are counted and measured, which costs a listing."""
         rows = dict(self.info)
         stored = self.nbytes_stored()
-        rows["objects"] += f", {self._n_objects()} stored"
+        rows["objects" if "objects" in rows else "chunks"] += f", {self._n_objects()} stored"
         rows["bytes"] += f", {stored} stored" + (f" (ratio {self.nbytes / stored:.1f})" if stored else "")
         return Info(rows)
 
