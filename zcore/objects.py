@@ -72,8 +72,7 @@ def _changed_chunk(binding, view, key, coords, place, inside, values, kept, is_m
 
 def _changed_shard(binding, view, key, coords, place, inside, values, kept, is_merge, part):
     """The same of a shard, of which only those chunks are decoded that change in part."""
-    shards = view.chain.shards.of_shape(place[1])
-    metadata = view.metadata
+    metadata, shape = view.metadata, place[1]
     box = inside if values is None else _bounds(inside)
 
     def change(old):
@@ -85,26 +84,25 @@ def _changed_shard(binding, view, key, coords, place, inside, values, kept, is_m
                 # What lies between the points, and around a part, is written again as it is.
                 elements = _filled_chunk(metadata, [len(range(*side.indices(side.stop))) for side in box])
                 if old is not None:
-                    elements[...] = shards.read(old, box)
+                    elements[...] = view.chain.read_part(old, box, shape)
                 _part(elements, metadata, part)[_within(inside, box)] = values
-            return shards.change(old, box, elements, kept, binding.options.keeps_filled)
+            return view.chain.change_part(old, box, elements, kept, shape, binding.options.keeps_filled)
 
-    return _with_shard(binding, shards, key, coords, change) if is_merge else change(None)
+    return _with_shard(binding, view.chain, shape, key, coords, change) if is_merge else change(None)
 
 
 def _read_shard(binding, view, key, coords, shape, inside):
     """Return the selected elements of a shard, of `_raw_type`, or None when its object is absent."""
-    shards = view.chain.shards.of_shape(shape)
 
     def read(raw):
         if raw is None:
             return None
         box = _bounds(inside)
         with _located(key, coords, "decode"):
-            elements = shards.read(raw, box)
+            elements = view.chain.read_part(raw, box, shape)
         return elements if box is inside else elements[_within(inside, box)]
 
-    return _with_shard(binding, shards, key, coords, read)
+    return _with_shard(binding, view.chain, shape, key, coords, read)
 
 
 def _load(binding, view, key, coords, origin, shape):
@@ -140,9 +138,11 @@ def _get(binding, key, coords, limit):
     return raw
 
 
-def _with_shard(binding, shards, key, coords, use):
-    """Return ``use(shard)``, of a shard as `Shards.read` takes it, or of None when it is absent."""
-    limit = shards.max_encoded
+def _with_shard(binding, chain, shape, key, coords, use):
+    """Return ``use(shard)``, of a shard of `shape` as `Shards.read` takes it, or of None when it is absent."""
+    limit = chain.max_encoded_of(shape)
+    if chain.compressors:
+        return use(_get(binding, key, coords, limit))
     while True:
         found = binding.store.get_with_identity(binding.prefix + key, None if limit is None else (0, limit + 1))
         if found is None:

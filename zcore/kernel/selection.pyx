@@ -1,10 +1,9 @@
 # cython: language_level=3, freethreading_compatible=True
 """NumPy's basic indexing, turned into a box: integers, slices with any step and ``...``.
 
-Compiled because every read and write begins here, however small it is; what is no box goes on to `zcore.indexing`. A box
-is three tuples of one number per
-dimension, `starts`, `steps` and `counts`, in the order of the result: a slice that runs downwards starts at its highest
-element.
+Compiled because every read and write begins here, however small it is; what is no box goes on to `zcore.indexing`. A
+box is three tuples of one number per dimension, `starts`, `steps` and `counts`, in the order of the result: a slice
+that runs downwards starts at its highest element.
 """
 cimport cython
 from operator import index as as_integer
