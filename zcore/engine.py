@@ -84,7 +84,8 @@ class Binding(NodeBinding):
             program=view.chain.program if native else None, fill=metadata.fill_bytes,
             array=out if native else None, template=view.template, directory=self.directory if native else None,
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
-            missing_raises=options.missing == "raise", edges=metadata.edges, groups=box.groups)
+            missing_raises=options.missing == "raise", edges=metadata.edges, groups=box.groups,
+            part=None if field is None else (field.offset, field.nbytes))
 
         def read_task(task):
             objects.read_object(self, view, plan, task, out, field)
@@ -98,9 +99,14 @@ class Binding(NodeBinding):
         self._check_unreplaced(view, box, plan)
         _make_true_one(out)
 
-    def _is_native(self, view, box, field):
-        return (self.directory is not None and view.chain.is_native and not config.force_python
-                and field is None and not box.groups)
+    def _is_native(self, view, box, field, *, writes=False):
+        chain = view.chain
+        if self.directory is None or not chain.is_native or config.force_python:
+            return False
+        if field is not None and (chain.swap or (writes and chain.shards is not None)):
+            return False
+        # What is selected of a shard is a box there.
+        return not box.groups or chain.shards is None
 
     def _run(self, view, plan, native, n_threads, python_task):
         """Run a plan to its end; raises what stopped it, but for a stale document."""
@@ -223,7 +229,7 @@ class Binding(NodeBinding):
         """
         options = self.options
         metadata = metadata or view.metadata
-        native = self._is_native(view, box, field)
+        native = self._is_native(view, box, field, writes=True)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         locks = self.locks() if options.lock and not exclusive else None
         make_plan = _shard_plans()[1] if native and view.chain.shards is not None else WritePlan
@@ -236,7 +242,8 @@ class Binding(NodeBinding):
             identity=view.identity if locks is not None else None,
             content=None if view.trusted else view.raw, old_shape=old_shape, keep_filled=options.keeps_filled,
             missing_raises=options.missing == "raise", fsync=self.store.fsync, resume=resume, tasks=tasks,
-            edges=metadata.edges, groups=box.groups)
+            edges=metadata.edges, groups=box.groups,
+            part=None if field is None else (field.offset, field.nbytes))
 
         def write_task(task):
             self._write_task(view, plan, task, values, locks, old_shape or metadata.shape, field)

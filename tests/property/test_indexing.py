@@ -281,6 +281,28 @@ def test_last_of_several_values_stays(place):
         assert (array[...] == model).all()
 
 
+@pytest.mark.parametrize(("kind", "dtype"), [
+    *itertools.product(["v2"], ["|u1", ">i2", "<f4", ">f8", "<c16", ">c16", "|S3", ">U2"]), ("v3", "<i2"),
+    ("shards", "<f8"),
+])
+def test_many_points(tmp_path, dtype, kind):
+    """More than one table of offsets has, in all three loops: points, points around them, and slices."""
+    rng = np.random.default_rng(1)
+    for shape, chunks in (((5000,), (2000,)), ((1500, 20), (700, 9)), ((10, 3, 1200), (6, 2, 900))):
+        model = rng.integers(0, 100, shape).astype(dtype)
+        array = make(zcore.DirectoryStore(str(tmp_path / f"{len(shape)}")), kind, model, chunks)
+        vectors = [rng.integers(-length, length, 1500) for length in shape]
+        for selection in (tuple(vectors), np.ix_(*[vector[:700 if n > 100 else 9] for n, vector in
+                                                   zip(shape, vectors, strict=True)]),
+                          (..., vectors[-1]), (vectors[0],), rng.random(shape) < 0.7):
+            expected = model[selection]
+            assert array[selection].tobytes() == expected.tobytes()
+            values = rng.integers(0, 100, expected.shape).astype(dtype)
+            model[selection] = values
+            array[selection] = values
+            assert array[...].tobytes() == model.tobytes()
+
+
 def test_text_and_objects(place):
     model = np.array(["", "a", "bc" * 40, "é"] * 5).reshape(4, 5).astype(np.dtypes.StringDType())
     array = zcore.create_array(place("a"), shape=(4, 5), chunks=(2, 2), dtype=model.dtype)

@@ -16,6 +16,7 @@ class Plan(Tasks):
         resume: Plan | None = None, tasks: Sequence[int] | None = None, shard_shape: tuple[int, ...] | None = None,
         edges: tuple[Edges | None, ...] | None = None,
         groups: Sequence[tuple[tuple[int, ...], tuple[np.ndarray[Any, Any], ...]]] | None = None,
+        part: tuple[int, int] | None = None,
     ) -> None: ...
     @property
     def task_threads(self) -> int: ...

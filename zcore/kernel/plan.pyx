@@ -97,6 +97,8 @@ cdef class Plan(Tasks):
         Of the stored objects, for the dimensions in which they differ in length.
     groups : sequence of (dims, vectors), or None
         Dimensions that are selected by lists; see `Points`.
+    part : (offset, nbytes), or None
+        Bytes of each element that are moved; of these `array` has the item size.
 
     Raises
     ------
@@ -112,9 +114,10 @@ cdef class Plan(Tasks):
     def __init__(self, shape, chunk_shape, starts, steps, counts, *, Program program, bytes fill not None,
                  cnp.ndarray array, tuple template not None, bytes directory=None, int64_t swap=0, order=None,
                  int n_threads=1, bint lenient=False, bint missing_raises=False, Plan resume=None, tasks=None,
-                 shard_shape=None, tuple edges=None, groups=None):
+                 shard_shape=None, tuple edges=None, groups=None,
+                 part=None):
         self.project(shape, chunk_shape, starts, steps, counts, shard_shape, edges, groups)
-        self.lay_out(fill, swap, order, array)
+        self.lay_out(fill, swap, order, array, part)
         self.name_keys(template)
         self.program = program
         self.task_threads = 1

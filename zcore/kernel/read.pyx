@@ -7,7 +7,7 @@ worker's scratch and its elements are copied from there.
 from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs
-from zcore.kernel.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_run
+from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.fileio cimport buffer_reserve
 from zcore.kernel.grid cimport Span
 from zcore.kernel.plan cimport Plan, Worker
@@ -40,7 +40,6 @@ cdef class ReadPlan(Plan):
         """Decode a chunk and bring its selected elements to their places."""
         cdef char *out = self.data + self.data_offset(spans)
         cdef bint whole = self.is_whole(spans)
-        cdef Copy spec
         cdef Runs runs
         cdef int code
         if whole and worker.layout.in_place:
@@ -55,15 +54,5 @@ cdef class ReadPlan(Plan):
                 return code
         code = Plan.take_in(self, encoded, n_bytes, spans, worker)
         if code == OK:
-            self.copy_spec(spans, &worker.layout, False, &spec)
-            copy_simplify(&spec)
-            copy_run(&spec, <const char *>worker.decoded.data + self.chunk_offset(spans, &worker.layout), out)
+            self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
         return code
-
-    cdef void fill_in(self, const Span *spans) noexcept nogil:
-        """Give selected elements the fill value."""
-        cdef Copy spec
-        # Whose strides they are does not matter, as nothing is taken from a chunk.
-        self.copy_spec(spans, &self.layout, False, &spec)
-        copy_simplify(&spec)
-        fill_run(&spec, self.shown_fill_value, self.data + self.data_offset(spans))

@@ -9,6 +9,7 @@ from zcore.kernel.blosc_blocks cimport Runs
 from zcore.kernel.copy cimport MAX_NDIM, Copy
 from zcore.kernel.edges cimport Edges
 from zcore.kernel.grid cimport Axis, Span
+from zcore.kernel.moves cimport Sides
 from zcore.kernel.points cimport Points
 
 
@@ -38,6 +39,8 @@ cdef class Tasks:
     cdef bytes shown_fill      # the same, as `array` holds it
     cdef const char *shown_fill_value
     cdef int64_t itemsize
+    cdef int64_t item_offset   # of the bytes of each element that are moved: a field of it, or all
+    cdef int64_t item_nbytes
     cdef int64_t swap
     cdef Layout layout         # the only one there is, or of the longest edges
     cdef bint is_irregular     # chunks differ in shape: each is measured when its turn comes
@@ -60,7 +63,7 @@ cdef class Tasks:
 
     cdef int project(self, shape, chunk_shape, starts, steps, counts, shard_shape, tuple edges,
                      groups) except -1
-    cdef int lay_out(self, bytes fill, int64_t swap, order, array) except -1
+    cdef int lay_out(self, bytes fill, int64_t swap, order, array, part) except -1
     cdef int name_keys(self, tuple template) except -1
     cdef int _set_axis(self, Axis *axis, Edges edges, int64_t length, int64_t chunk, int64_t start, int64_t step,
                        int64_t count) except? -1
@@ -77,6 +80,11 @@ cdef class Tasks:
     cdef bint is_whole(self, const Span *spans) noexcept nogil
     cdef int64_t data_offset(self, const Span *spans) noexcept nogil
     cdef void copy_spec(self, const Span *spans, const Layout *layout, bint to_chunk, Copy *spec) noexcept nogil
+    # Move the selected elements from the decoded bytes of a chunk to the caller's array, or back; or give them there
+    # the fill value.
+    cdef void move(self, const Span *spans, const Layout *layout, bint to_chunk, char *chunk) noexcept nogil
+    cdef void fill_in(self, const Span *spans) noexcept nogil
+    cdef void _describe(self, const Layout *layout, Sides *sides) noexcept nogil
     cdef bint runs_of(self, const Span *spans, Runs *runs) noexcept nogil
     cdef int64_t chunk_offset(self, const Span *spans, const Layout *layout) noexcept nogil
 

@@ -10,7 +10,9 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from zcore.kernel.blosc_blocks cimport runs_init
+from zcore.kernel.copy cimport copy_run, copy_simplify, fill_run
 from zcore.kernel.grid cimport axis_free, axis_init, axis_init_runs, axis_span
+from zcore.kernel.moves cimport Sides, move_points
 
 cnp.import_array()
 
@@ -91,7 +93,7 @@ cdef class Tasks:
             self.n_tasks *= self.objects[d].n_chunks
         return 0
 
-    cdef int lay_out(self, bytes fill, int64_t swap, order, array) except -1:
+    cdef int lay_out(self, bytes fill, int64_t swap, order, array, part) except -1:
         """Find how the elements of a chunk lie in its bytes, and in the caller's array."""
         cdef int64_t lengths[MAX_NDIM]
         cdef int d
@@ -101,6 +103,8 @@ cdef class Tasks:
         self.fill = fill if swap == 0 else _swapped(fill, swap)
         self.fill_value = self.fill
         self.itemsize = len(fill)
+        self.item_offset, self.item_nbytes = (0, self.itemsize) if part is None else part
+        assert part is None or (swap == 0 and 0 <= self.item_offset <= self.itemsize - self.item_nbytes)
         self.swap = swap
         self.is_c_order = swap == 0 and order is None
         self.task_nbytes = self.itemsize
@@ -140,7 +144,7 @@ cdef class Tasks:
         self.array = array
         if array is None:
             return 0
-        assert cnp.PyArray_NDIM(array) == self.ndim and cnp.PyArray_ITEMSIZE(array) == self.itemsize
+        assert cnp.PyArray_NDIM(array) == self.ndim and cnp.PyArray_ITEMSIZE(array) == self.item_nbytes
         self.data = <char *>cnp.PyArray_DATA(array)
         for d in range(self.ndim):
             assert cnp.PyArray_DIM(array, d) == self.axes[d].count
@@ -152,7 +156,7 @@ cdef class Tasks:
         cdef int i = self.ndim - 1
         cdef int d
         layout.n_items = 1
-        layout.in_place = self.swap == 0
+        layout.in_place = self.swap == 0 and self.item_nbytes == self.itemsize
         while i >= 0:
             d = self.order[i]
             layout.strides[d] = layout.n_items * self.itemsize
@@ -265,6 +269,8 @@ cdef class Tasks:
     cdef bint is_covered(self, const Span *spans) noexcept nogil:
         """Whether no element of an object inside the array is left out."""
         cdef int d
+        if self.item_nbytes != self.itemsize:
+            return False
         if self.points is not None:
             return self.points.covers(spans)
         for d in range(self.ndim):
@@ -275,6 +281,8 @@ cdef class Tasks:
     cdef bint is_whole(self, const Span *spans) noexcept nogil:
         """Whether the task takes every element of its chunk, in order."""
         cdef int d
+        if self.points is not None or self.item_nbytes != self.itemsize:
+            return False
         for d in range(self.ndim):
             if spans[d].count != spans[d].length or (spans[d].count > 1 and self.axes[d].out_step != 1):
                 return False
@@ -311,13 +319,58 @@ cdef class Tasks:
         cdef int64_t *data_side = &spec.src_strides[0] if to_chunk else &spec.dst_strides[0]
         cdef int d
         spec.ndim = self.ndim
-        spec.itemsize = self.itemsize
+        spec.itemsize = self.item_nbytes
         spec.swap = self.swap
         for d in range(self.ndim):
             spec.shape[d] = spans[d].count
             # A step beyond the chunk is never taken, and its bytes may be no 64-bit number.
             chunk_side[d] = layout.strides[d] * self.axes[d].step if spans[d].count > 1 else 0
             data_side[d] = self.data_strides[d] * self.axes[d].out_step
+
+    cdef void move(self, const Span *spans, const Layout *layout, bint to_chunk, char *chunk) noexcept nogil:
+        cdef char *data
+        cdef Copy spec
+        cdef Sides sides
+        chunk += self.item_offset
+        if self.points is not None:
+            self._describe(layout, &sides)
+            sides.chunk = chunk
+            sides.to_chunk = to_chunk
+            move_points(self.points, spans, &sides)
+            return
+        chunk += self.chunk_offset(spans, layout)
+        data = self.data + self.data_offset(spans)
+        self.copy_spec(spans, layout, to_chunk, &spec)
+        copy_simplify(&spec)
+        if to_chunk:
+            copy_run(&spec, data, chunk)
+        else:
+            copy_run(&spec, chunk, data)
+
+    cdef void fill_in(self, const Span *spans) noexcept nogil:
+        cdef const char *value = self.shown_fill_value + self.item_offset
+        cdef Copy spec
+        cdef Sides sides
+        # Whose strides they are does not matter, as nothing is taken from a chunk.
+        if self.points is not None:
+            self._describe(&self.layout, &sides)
+            sides.value = value
+            move_points(self.points, spans, &sides)
+            return
+        self.copy_spec(spans, &self.layout, False, &spec)
+        copy_simplify(&spec)
+        fill_run(&spec, value, self.data + self.data_offset(spans))
+
+    cdef void _describe(self, const Layout *layout, Sides *sides) noexcept nogil:
+        sides.chunk = NULL
+        sides.chunk_strides = layout.strides
+        sides.data = self.data
+        sides.data_strides = self.data_strides
+        sides.axes = self.axes
+        sides.itemsize = self.item_nbytes
+        sides.swap = self.swap
+        sides.to_chunk = False
+        sides.value = NULL
 
     # for Python
 
