@@ -1,4 +1,6 @@
 """Packed bits of zarr-extensions, "packbits", by vectors of its text."""
+import itertools
+
 import numpy as np
 import pytest
 
@@ -109,7 +111,7 @@ def test_what_documents_record():
 def test_all_parts_of_a_byte(dtype, n_items):
     """V3-XC-04: those of which a byte holds a whole number are moved together; bit by bit it is the same."""
     items = np.random.default_rng(n_items).integers(0, 256, n_items).astype("u1")
-    for first, last in [(first, last) for last in range(8) for first in range(last + 1)]:
+    for first, last in itertools.combinations_with_replacement(range(8), 2):
         n_bits = last - first + 1
         chain = chain_of(dtype, (n_items,), first_bit=first, last_bit=last)
         number = sum((int(item) >> first & 2**n_bits - 1) << i * n_bits for i, item in enumerate(items))
