@@ -32,22 +32,28 @@ class Options:
         Store objects that hold only the fill value.
     read_only : bool
         Refuse every change.
+    dimension_separator : {"/", "."} or None
+        Of the chunk keys of a Zarr v2 array that exists and whose document names none; only `zcore.open` has it.
     """
 
-    __slots__ = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only")
+    SHARED = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only")
+    __slots__ = (*SHARED, "dimension_separator")
 
     def __init__(self, lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False,
-                 read_only=False):
+                 read_only=False, dimension_separator=None):
         if missing not in ("fill", "raise"):
             raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
         if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
             raise ValueError(f"threads is {threads!r}, expected an integer of at least 1")
+        if dimension_separator not in (None, "/", "."):
+            raise ValueError(f"dimension_separator is {dimension_separator!r:.60}, expected '/' or '.'")
         self.lock = lock is not None and as_bool(lock, "lock", "True, False or None")
         self.missing = missing
         self.threads = None if threads is None else threads.__index__()
         self.strict = as_bool(strict, "strict")
         self.write_empty_chunks = as_bool(write_empty_chunks, "write_empty_chunks")
         self.read_only = as_bool(read_only, "read_only")
+        self.dimension_separator = dimension_separator
 
     @property
     def keeps_filled(self):
