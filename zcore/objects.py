@@ -248,7 +248,7 @@ def _is_filled(chunk, metadata):
     fill = _fill(metadata).item()
     # Other values may be equal and not the same: numbers, arrays, containers of these.
     return (fill is None or isinstance(fill, (str, bytes))) and all(
-        type(item) is type(fill) and item == fill for item in chunk.reshape(-1).tolist())
+        type(item) is type(fill) and item == fill for item in chunk.flat)  # most chunks differ at their first item
 
 
 @contextlib.contextmanager

@@ -80,28 +80,26 @@ class MemoryStore(Store):
         found = self._find(key)
         return None if found is None else self._identity_of(found)
 
+    # Of a prefix one look at its characters is enough, however many names there are; below one that is none is no key.
+
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
         for i, name in enumerate(names):
-            found = self._values.get(prefix + name)
+            found = self._values.get(prefix + check_key(name))
             if found is not None:
                 return i, found[0][:limit], self._identity_of(found)
-        self._check_all(prefix, names)
+        check_prefix(prefix)
         return None
 
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
-        found = [name for name in names if prefix + name in self._values]
+        found = [name for name in names if prefix + check_key(name) in self._values]
         if not found:
-            self._check_all(prefix, names)
+            check_prefix(prefix)
         return found
 
-    def _check_all(self, prefix, names):
-        """Check keys of which none has a value: one that has is a key."""
+    def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
         check_prefix(prefix)
         for name in names:
             check_key(name)
-
-    def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
-        self._check_all(prefix, names)
 
     def getsize(self, key: str) -> int | None:
         found = self._find(key)
