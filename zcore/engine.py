@@ -99,14 +99,14 @@ class Binding(NodeBinding):
         self._check_unreplaced(view, box, plan)
         _make_true_one(out)
 
-    def _is_native(self, view, box, field, *, writes=False):
+    def _is_native(self, view, box, field):
         chain = view.chain
         if self.directory is None or not chain.is_native or config.force_python:
             return False
-        if field is not None and (chain.swap or (writes and chain.shards is not None)):
+        if field is not None and chain.swap:
             return False
-        # What is selected of a shard is a box there.
-        return not box.groups or chain.shards is None
+        # Of shards in shards the kernel finds boxes only.
+        return not box.groups or chain.shards is None or chain.program.n_levels == 1
 
     def _run(self, view, plan, native, n_threads, python_task):
         """Run a plan to its end; raises what stopped it, but for a stale document."""
@@ -229,7 +229,7 @@ class Binding(NodeBinding):
         """
         options = self.options
         metadata = metadata or view.metadata
-        native = self._is_native(view, box, field, writes=True)
+        native = self._is_native(view, box, field)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         locks = self.locks() if options.lock and not exclusive else None
         make_plan = _shard_plans()[1] if native and view.chain.shards is not None else WritePlan

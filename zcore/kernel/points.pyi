@@ -13,5 +13,5 @@ class Points:
     def __init__(
         self, shape: tuple[int, ...], chunk_shape: tuple[int, ...],
         groups: Sequence[tuple[tuple[int, ...], tuple[npt.NDArray[np.int64], ...]]],
-        edges: tuple[Edges | None, ...] | None,
+        edges: tuple[Edges | None, ...] | None = None, shard_shape: tuple[int, ...] | None = None,
     ) -> None: ...

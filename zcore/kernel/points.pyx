@@ -7,15 +7,15 @@ chunk, so that of two values for one element the last one is written last, as in
 """
 import numpy as np
 
-from zcore.errors import SelectionError
+from zcore.errors import SelectionError, UnsupportedError
 
 cimport numpy as cnp
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from zcore.kernel.copy cimport MAX_NDIM
-from zcore.kernel.edges cimport Edges, run_of_chunk, run_of_element
+from zcore.kernel.edges cimport Edges, Run, run_of
 from zcore.kernel.grid cimport Axis, Span, axis_span
 
 cnp.import_array()
@@ -96,6 +96,7 @@ cdef class Points:
         Ascending dimensions, and for each a vector of int64 that nobody else changes; those of a group have one
         length, 1 or more.
     edges : tuple of (Edges or None), or None
+    shard_shape : tuple of int, or None
         As in `Plan`.
 
     Raises
@@ -108,21 +109,27 @@ cdef class Points:
         self.groups = NULL
         self.n_groups = 0
 
-    def __init__(self, shape, chunk_shape, groups, tuple edges):
+    def __init__(self, shape, chunk_shape, groups, tuple edges=None, shard_shape=None):
         cdef int d, g
         cdef Edges unequal
         self.ndim = len(shape)
         self.edges = edges
+        self.is_sharded = shard_shape is not None
         self.vectors = {}
         for d in range(self.ndim):
             self.group_of[d] = -1
             self.length_of[d] = shape[d]
-            self.chunk_of[d] = chunk_shape[d]
-            self.runs_of[d] = NULL
+            self.objects[d].chunk = chunk_shape[d] if shard_shape is None else shard_shape[d]
+            self.objects[d].runs = NULL
             unequal = None if edges is None else edges[d]
             if unequal is not None:
-                self.runs_of[d] = unequal.table
-                self.n_runs_of[d] = unequal.n_runs
+                self.objects[d].runs = unequal.table
+                self.objects[d].n_runs = unequal.n_runs
+            self.chunks[d] = self.objects[d]
+            if shard_shape is not None:
+                # Shards may differ in length, while their chunks lie in one regular grid.
+                self.chunks[d].chunk = chunk_shape[d]
+                self.chunks[d].runs = NULL
         self.groups = <Group *>calloc(len(groups), sizeof(Group))
         if self.groups == NULL:
             raise MemoryError
@@ -135,6 +142,7 @@ cdef class Points:
         for g in range(self.n_groups):
             free(self.groups[g].order)
             free(self.groups[g].bounds)
+            free(self.groups[g].object_bounds)
         free(self.groups)
 
     cdef int _add(self, int g, dims, vectors) except -1:
@@ -156,18 +164,18 @@ cdef class Points:
     # sorting
 
     cdef int _sort(self, Group *group) except -1:
-        """Sort the points of a group by their chunks."""
+        """Sort the points of a group by their objects and chunks."""
         cdef int64_t lowest[MAX_NDIM]
         cdef int64_t extent[MAX_NDIM]
         cdef const int64_t *index
-        cdef int64_t low, high, i
-        cdef int64_t n_keys = 1
-        cdef int64_t n_touched = 1
+        cdef int64_t low, high, i, n_keys
+        cdef int64_t n_inner = 1
         cdef int64_t last = 0
         cdef int64_t key
         cdef int64_t *keys
         cdef bint is_sorted = True
         cdef int e, d
+        product = 1
         for e in range(group.n_dims):
             d = group.dims[e]
             index = self.index_of[d]
@@ -178,10 +186,15 @@ cdef class Points:
             if low < 0 or high >= self.length_of[d]:
                 raise SelectionError(f"index {low if low < 0 else high} is out of bounds for axis {d} with size "
                                      f"{self.length_of[d]}", dimension=d)
-            lowest[e] = self._chunk_at(d, low)
-            extent[e] = self._chunk_at(d, high) - lowest[e] + 1
-            # No more than the grid has chunks, which is a 64-bit number.
-            n_keys *= extent[e]
+            lowest[e] = _number_at(&self.objects[d], low)
+            extent[e] = _number_at(&self.objects[d], high) - lowest[e] + 1
+            n_inner *= self._n_inner(d)
+            product *= extent[e]
+        product *= n_inner
+        if product > INT64_MAX:
+            raise UnsupportedError("points in shards that have more than 2**63 chunks between them",
+                                   feature="points in so many chunks")
+        n_keys = product
         keys = <int64_t *>malloc(group.n * sizeof(int64_t))
         if keys == NULL:
             raise MemoryError
@@ -198,91 +211,104 @@ cdef class Points:
             if not is_sorted and group.order == NULL:
                 raise MemoryError
             with nogil:
-                for i in range(1, group.n):
-                    n_touched += _at(keys, group.order, i) != _at(keys, group.order, i - 1)
-            group.bounds = <int64_t *>malloc((n_touched + 1) * sizeof(int64_t))
-            if group.bounds == NULL:
+                group.bounds = _bounds(keys, group.order, NULL, group.n, 1, &group.n_touched)
+                if group.bounds != NULL and self.is_sharded:
+                    group.object_bounds = _bounds(keys, group.order, group.bounds, group.n_touched, n_inner,
+                                                  &group.n_objects)
+            if group.bounds == NULL or (self.is_sharded and group.object_bounds == NULL):
                 raise MemoryError
-            group.n_touched = n_touched
-            group.bounds[0] = 0
-            n_touched = 0
-            with nogil:
-                for i in range(1, group.n):
-                    if _at(keys, group.order, i) != _at(keys, group.order, i - 1):
-                        n_touched += 1
-                        group.bounds[n_touched] = i
-            group.bounds[group.n_touched] = group.n
+            if not self.is_sharded:
+                group.n_objects = group.n_touched
         finally:
             free(keys)
         return 0
 
+    cdef int64_t _n_inner(self, int d) noexcept nogil:
+        """How many chunks an object is cut into along a dimension, at most."""
+        return self.objects[d].chunk // self.chunks[d].chunk if self.is_sharded else 1
+
     cdef int64_t _key(self, const Group *group, int64_t point, const int64_t *lowest,
                       const int64_t *extent) noexcept nogil:
-        """A number for the chunk of a point, in C order of the chunks."""
+        """A number for the chunk of a point: C order of the objects, and of the chunks in each."""
         cdef int64_t key = 0
+        cdef int64_t index, number, origin, length
         cdef int e, d
         for e in range(group.n_dims):
             d = group.dims[e]
-            key = key * extent[e] + self._chunk_at(d, self.index_of[d][point]) - lowest[e]
+            key = key * extent[e] + _number_at(&self.objects[d], self.index_of[d][point]) - lowest[e]
+        if self.is_sharded:
+            for e in range(group.n_dims):
+                d = group.dims[e]
+                index = self.index_of[d][point]
+                number = _number_at(&self.objects[d], index)
+                _place_of(&self.objects[d], number, &origin, &length)
+                key = key * self._n_inner(d) + (index - origin) // self.chunks[d].chunk
         return key
-
-    cdef int64_t _chunk_at(self, int d, int64_t index) noexcept nogil:
-        cdef const Run *run
-        if self.runs_of[d] == NULL:
-            return index // self.chunk_of[d]
-        run = &self.runs_of[d][run_of_element(self.runs_of[d], self.n_runs_of[d], index)]
-        return run.first + (index - run.origin) // run.edge
 
     # geometry
 
-    cdef void set_axis(self, int d, Axis *axis) noexcept nogil:
-        """Describe a dimension of a group, as far as a list can be: how many tasks it stands for."""
+    cdef void set_axis(self, int d, bint of_objects, Axis *axis) noexcept nogil:
+        """Describe a dimension of a group, as far as a list can be: how many objects or chunks it stands for."""
         cdef const Group *group = &self.groups[self.group_of[d]]
         cdef bint leads = group.dims[0] == d
         memset(axis, 0, sizeof(Axis))
         axis.length = self.length_of[d]
-        axis.chunk = self.chunk_of[d]
+        axis.chunk = self.objects[d].chunk if of_objects else self.chunks[d].chunk
         axis.step = axis.out_step = 1
         axis.count = group.n if leads else 1
-        axis.n_chunks = group.n_touched if leads else 1
+        axis.n_chunks = 1
+        if leads:
+            axis.n_chunks = group.n_objects if of_objects else group.n_touched
 
-    cdef void spans_of(self, const Axis *axes, int64_t task, Span *spans) noexcept nogil:
-        """The part of the selection that lies in the chunk of a task."""
+    cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil:
+        """The part of the selection that lies in the object of a task."""
         cdef int d = self.ndim - 1
-        cdef int64_t rest
+        cdef int64_t rest, k, end
         cdef const Group *group
         while d >= 0:
-            rest = task // axes[d].n_chunks
+            rest = task // objects[d].n_chunks
+            k = task - rest * objects[d].n_chunks
             if self.group_of[d] < 0:
-                axis_span(&axes[d], task - rest * axes[d].n_chunks, &spans[d])
+                axis_span(&objects[d], k, &spans[d])
             else:
                 group = &self.groups[self.group_of[d]]
+                end = k + 1
+                if group.object_bounds != NULL:
+                    end = group.object_bounds[k + 1]
+                    k = group.object_bounds[k]
                 if group.dims[0] == d:
-                    self._group_span(group, task - rest * axes[d].n_chunks, spans)
+                    self._group_span(group, self.objects, group.bounds[k], group.bounds[end], spans)
             task = rest
             d -= 1
 
-    cdef void _group_span(self, const Group *group, int64_t k, Span *spans) noexcept nogil:
-        cdef int64_t first = group.bounds[k]
+    cdef void chunks_of(self, int d, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
+        cdef const Group *group = &self.groups[self.group_of[d]]
+        first[0] = 0
+        count[0] = 1
+        if group.dims[0] == d:
+            first[0] = _run_at(group, object.first)
+            count[0] = _run_at(group, object.first + object.count) - first[0]
+
+    cdef void chunk_span(self, int d, int64_t k, Span *spans) noexcept nogil:
+        """The k-th touched chunk of a group that dimension d leads; nothing for the others of a group."""
+        cdef const Group *group = &self.groups[self.group_of[d]]
+        if group.dims[0] == d:
+            self._group_span(group, self.chunks, group.bounds[k], group.bounds[k + 1], spans)
+
+    cdef void _group_span(self, const Group *group, const Cut *cuts, int64_t first, int64_t end,
+                          Span *spans) noexcept nogil:
         cdef int64_t point = first if group.order == NULL else group.order[first]
-        cdef const Run *run
         cdef Span *span
         cdef int e, d
         for e in range(group.n_dims):
             d = group.dims[e]
             span = &spans[d]
-            span.chunk = self._chunk_at(d, self.index_of[d][point])
-            if self.runs_of[d] == NULL:
-                span.length = self.chunk_of[d]
-                span.origin = span.chunk * span.length
-            else:
-                run = &self.runs_of[d][run_of_chunk(self.runs_of[d], self.n_runs_of[d], span.chunk)]
-                span.length = run.edge
-                span.origin = run.origin + (span.chunk - run.first) * run.edge
+            span.chunk = _number_at(&cuts[d], self.index_of[d][point])
+            _place_of(&cuts[d], span.chunk, &span.origin, &span.length)
             span.valid = min(span.length, self.length_of[d] - span.origin)
             # Where they lie, the points say.
             span.start = span.out = 0
-            span.count = group.bounds[k + 1] - first if e == 0 else 1
+            span.count = end - first if e == 0 else 1
             span.first = first
 
     cdef bint covers(self, const Span *spans) noexcept nogil:
@@ -351,6 +377,66 @@ cdef class Points:
                                          - spans[group.dims[e]].origin).reshape(shape)
                 outside[group.dims[e]] = places.reshape(shape) if e == 0 else np.zeros([1] * self.ndim, np.int64)
         return tuple(inside), tuple(outside)
+
+
+cdef int64_t _number_at(const Cut *cut, int64_t index) noexcept nogil:
+    """The number of the chunk that holds an element."""
+    cdef const Run *run
+    if cut.runs == NULL:
+        return index // cut.chunk
+    run = &cut.runs[run_of(cut.runs, cut.n_runs, index, False)]
+    return run.first + (index - run.origin) // run.edge
+
+
+cdef void _place_of(const Cut *cut, int64_t number, int64_t *origin, int64_t *length) noexcept nogil:
+    cdef const Run *run
+    length[0] = cut.chunk
+    origin[0] = number * cut.chunk
+    if cut.runs != NULL:
+        run = &cut.runs[run_of(cut.runs, cut.n_runs, number, True)]
+        length[0] = run.edge
+        origin[0] = run.origin + (number - run.first) * run.edge
+
+
+cdef int64_t _run_at(const Group *group, int64_t first) noexcept nogil:
+    """Which run begins with that point, as they are sorted; the number of runs for the end of the last one."""
+    cdef int64_t low = 0
+    cdef int64_t high = group.n_touched
+    cdef int64_t middle
+    while low < high:
+        middle = (low + high) // 2
+        if group.bounds[middle] < first:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef int64_t *_bounds(const int64_t *keys, const int64_t *order, const int64_t *places, int64_t n, int64_t unit,
+                      int64_t *n_runs) noexcept nogil:
+    """Where runs of keys begin that are equal when divided by `unit`, and where the last one ends; NULL: no memory.
+
+    Of the n sorted keys, or of those at n `places`.
+    """
+    cdef int64_t *bounds = NULL
+    cdef int64_t i, key
+    cdef int64_t last = 0
+    cdef int step
+    for step in range(2):
+        n_runs[0] = 0
+        for i in range(n):
+            key = _at(keys, order, i if places == NULL else places[i]) // unit
+            if i == 0 or key != last:
+                if bounds != NULL:
+                    bounds[n_runs[0]] = i
+                n_runs[0] += 1
+            last = key
+        if bounds == NULL:
+            bounds = <int64_t *>malloc((n_runs[0] + 1) * sizeof(int64_t))
+            if bounds == NULL:
+                return NULL
+    bounds[n_runs[0]] = n
+    return bounds
 
 
 cdef inline int64_t _at(const int64_t *keys, const int64_t *order, int64_t i) noexcept nogil:

@@ -70,13 +70,13 @@ cdef class Tasks:
         else:
             self.is_irregular = edges is not None
         if groups:
-            assert shard_shape is None
-            self.points = Points(shape, chunk_shape, groups, edges)
+            self.points = Points(shape, chunk_shape, groups, edges, shard_shape)
         for d in range(self.ndim):
             if self.points is not None and self.points.group_of[d] >= 0:
-                self.points.set_axis(d, &self.axes[d])
+                self.points.set_axis(d, False, &self.axes[d])
+                self.points.set_axis(d, True, &self.objects[d])
                 self.n_chunks *= self.axes[d].n_chunks
-                self.n_tasks *= self.axes[d].n_chunks
+                self.n_tasks *= self.objects[d].n_chunks
                 continue
             length, chunk, start, step, count = shape[d], chunk_shape[d], starts[d], steps[d], counts[d]
             unequal = None if edges is None or shard_shape is not None else edges[d]
@@ -199,7 +199,9 @@ cdef class Tasks:
         for d in range(self.ndim):
             axis = &axes[d]
             low = object[d].origin + object[d].start
-            if axis.step >= axis.chunk:
+            if self.points is not None and self.points.group_of[d] >= 0:
+                self.points.chunks_of(d, &object[d], &first[d], &count[d])
+            elif axis.step >= axis.chunk:
                 first[d] = (low - axis.start) // axis.step
                 count[d] = object[d].count
             else:
@@ -229,7 +231,10 @@ cdef class Tasks:
         cdef int64_t position = 0
         while d >= 0:
             rest = i // count[d]
-            axis_span(&axes[d], first[d] + i - rest * count[d], &spans[d])
+            if self.points is not None and self.points.group_of[d] >= 0:
+                self.points.chunk_span(d, first[d] + i - rest * count[d], spans)
+            else:
+                axis_span(&axes[d], first[d] + i - rest * count[d], &spans[d])
             i = rest
             d -= 1
         while k >= 0:
