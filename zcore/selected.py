@@ -1,5 +1,4 @@
 """The ways of selecting that zarr-python has beside brackets: named methods, and oindex, vindex, blocks."""
-from zcore import selections
 from zcore.elements import ElementArray
 from zcore.errors import SelectionError
 from zcore.fields import fields_argument, split_fields
@@ -25,27 +24,27 @@ class SelectedArray(ElementArray):
 
     def get_orthogonal_selection(self, selection, *, out=None, fields=None):
         """Return the product of what slices, lists and masks of one dimension select, each by itself."""
-        return self._get_named(selections.orthogonal(selection, self.shape), out, fields)
+        return self._get_named(self._product("orthogonal", selection), out, fields)
 
     def set_orthogonal_selection(self, selection, value, *, fields=None):
         """Write to the product of what slices, lists and masks of one dimension select, each by itself."""
-        self._set_named(selections.orthogonal(selection, self.shape), value, fields)
+        self._set_named(self._product("orthogonal", selection), value, fields)
 
     def get_coordinate_selection(self, selection, *, out=None, fields=None):
         """Return the elements at points: for each dimension a list of indices, broadcast against each other."""
-        return self._get_named(selections.coordinates(selection, self.shape), out, fields)
+        return self._get_named(self._product("coordinates", selection), out, fields)
 
     def set_coordinate_selection(self, selection, value, *, fields=None):
         """Write to the elements at points; of an element that is named twice, the last value stays."""
-        self._set_named(selections.coordinates(selection, self.shape), value, fields)
+        self._set_named(self._product("coordinates", selection), value, fields)
 
     def get_mask_selection(self, mask, *, out=None, fields=None):
         """Return the elements where a mask of the array's shape is true, in one dimension."""
-        return self._get_named(selections.masked(mask, self.shape), out, fields)
+        return self._get_named(self._product("masked", mask), out, fields)
 
     def set_mask_selection(self, mask, value, *, fields=None):
         """Write to the elements where a mask of the array's shape is true."""
-        self._set_named(selections.masked(mask, self.shape), value, fields)
+        self._set_named(self._product("masked", mask), value, fields)
 
     def get_block_selection(self, selection, *, out=None, fields=None):
         """Return blocks: integers and slices count stored objects, chunks or shards; no dimension is dropped."""
@@ -58,20 +57,28 @@ class SelectedArray(ElementArray):
     @property
     def oindex(self):
         """Orthogonal selection by brackets: ``a.oindex[[3, 1], :, [0, 2]]``."""
-        return _Indexer(self, lambda selection: selections.orthogonal(selection, self.shape))
+        return _Indexer(self, lambda selection: self._product("orthogonal", selection))
 
     @property
     def vindex(self):
         """Selection of points by brackets: ``a.vindex[[3, 1], [0, 2]]``, or of what a mask is true for."""
-        return _Indexer(self, lambda selection: selections.points(selection, self.shape))
+        return _Indexer(self, lambda selection: self._product("points", selection))
 
     @property
     def blocks(self):
         """Selection of stored objects by brackets: ``a.blocks[0, 1:]``."""
         return _Indexer(self, self._blocks)
 
+    def _product(self, kind, selection):
+        # Imported by those who select so.
+        from zcore import selections
+
+        return getattr(selections, kind)(selection, self.shape)
+
     def _blocks(self, selection):
-        return basic(selections.blocks(selection, self._binding.metadata), self.shape)
+        from zcore.selections import blocks
+
+        return basic(blocks(selection, self._binding.metadata), self.shape)
 
     def _get_named(self, selected, out, fields):
         result = self._get(selected, fields_argument(fields, self.dtype), out, packed=True)

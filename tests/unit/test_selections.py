@@ -291,3 +291,84 @@ def test_regions_of_chunks():
     assert [region[0].stop for region in a.iter_chunks()] == [2, 4, 5, 9]
     assert list(zcore.create_array(zcore.MemoryStore(), shape=(0, 3), chunks=(2, 2), dtype="i4").iter_chunks()) == []
     assert list(zcore.create_array(zcore.MemoryStore(), shape=(), chunks=(), dtype="i4").iter_chunks()) == [()]
+
+
+# What a selection costs
+
+class CountingStore(zcore.MemoryStore):
+    """Counts the objects that are read."""
+
+    def __init__(self):
+        super().__init__()
+        self.read = []
+
+    def get(self, key, *arguments):
+        self.read.append(key)
+        return super().get(key, *arguments)
+
+    def get_with_identity(self, key, *arguments):
+        self.read.append(key)
+        return super().get_with_identity(key, *arguments)
+
+    def chunks_read(self):
+        found, self.read = [key for key in self.read if "c/" in key], []
+        return sorted(found)
+
+
+@pytest.mark.parametrize("kind", [3, "shards"])
+def test_each_object_is_read_once(kind):
+    store = CountingStore()
+    model = np.arange(1, 401).reshape(20, 20)
+    a = make(store, model, (2, 5), kind)
+    rows, columns = (2, 5) if kind == 3 else (4, 10)
+    rng = np.random.default_rng(0)
+    r, c = rng.integers(0, 20, 300), rng.integers(0, 8, 300)
+    store.chunks_read()
+    for selection in ((r, c), np.ix_(r, c), (r,), (slice(None), c), np.arange(400).reshape(20, 20) % 37 == 0):
+        assert (a[selection] == model[selection]).all()
+        touched = np.zeros((20, 20), bool)
+        touched[selection] = True
+        expected = {f"c/{i // rows}/{j // columns}" for i, j in np.argwhere(touched)}
+        assert store.chunks_read() == sorted(expected)
+    a[rng.permutation(20)] = 1
+    assert store.chunks_read() == [], "a covered object is not read"
+    a[[0, 1, 2, 3, 0, 4]] = 2
+    assert {key.split("/")[1] for key in store.chunks_read()} == ({"2"} if kind == 3 else {"1"})
+
+
+@pytest.mark.parametrize("kind", [3, "shards"])
+def test_only_touched_chunks_are_decoded(tmp_path, kind):
+    """All others are damaged; and one that is covered may be, too."""
+    model = np.arange(1, 401).reshape(20, 20)
+    a = make(zcore.DirectoryStore(str(tmp_path)), model, (2, 5), kind)
+    for path in tmp_path.rglob("c/*/*"):
+        if path.is_file() and path.parent.name not in ("1", "3"):
+            path.write_bytes(b"damage")
+    rows = 2 if kind == 3 else 4
+    few = [3 * rows, rows + 1, rows, 3 * rows]
+    assert (a[few] == model[few]).all() and (a[few, [19, 0, 4, 4]] == model[few, [19, 0, 4, 4]]).all()
+    assert (a.oindex[few, [9, 0]] == model[np.ix_(few, [9, 0])]).all()
+    with pytest.raises(zcore.ChunkError):
+        a[[0, rows]]
+    every = np.zeros((20, 20), bool)
+    every[:rows] = every[rows, 3] = True
+    a[every] = 7
+    model[every] = 7
+    assert (a[:2 * rows] == model[:2 * rows]).all()
+    with pytest.raises(zcore.ChunkError):
+        a[[2 * rows, 2 * rows + 1, 0], [0, 0, 0]] = 1
+
+
+def test_a_list_of_whole_inner_chunks_reads_none(tmp_path):
+    """Of a shard the chunks that a list covers are not decoded, the others are carried over."""
+    model = np.arange(1, 65).reshape(8, 8)
+    a = make(zcore.DirectoryStore(str(tmp_path)), model, (2, 4), "shards")
+    (shard,) = [path for path in tmp_path.rglob("c/0/0")]
+    raw = bytearray(shard.read_bytes())
+    raw[20] ^= 0xFF
+    shard.write_bytes(raw)
+    with pytest.raises(zcore.ChunkError):
+        a[0]
+    a[[1, 0]] = 3
+    model[:2] = 3
+    assert (a[...] == model).all()

@@ -421,8 +421,8 @@ cdef int64_t *_bounds(const int64_t *keys, const int64_t *order, const int64_t *
     cdef int64_t *bounds = NULL
     cdef int64_t i, key
     cdef int64_t last = 0
-    cdef int step
-    for step in range(2):
+    cdef int _step
+    for _step in range(2):
         n_runs[0] = 0
         for i in range(n):
             key = _at(keys, order, i if places == NULL else places[i]) // unit
