@@ -372,3 +372,50 @@ def test_a_list_of_whole_inner_chunks_reads_none(tmp_path):
     a[[1, 0]] = 3
     model[:2] = 3
     assert (a[...] == model).all()
+
+
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def test_lists_in_shards_in_shards(place, sharded):
+    """Of these the kernel finds boxes; Python does the rest, and fields go the same ways."""
+    inner = {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [2, 2], "codecs": [LITTLE], "index_codecs": [LITTLE], "index_location": "end"}}
+    model = np.arange(1, 145).reshape(12, 12).astype("<i4")
+    a = sharded.create(place("a"), (12, 12), "<i4", (8, 8), (4, 4), codecs=(inner,))
+    a[...] = model
+    for selection in (([11, 0, 0, 5],), np.ix_([3, 9, 3], [0, 11]), ([1, 10], [10, 1]), model % 5 == 0):
+        assert (a[selection] == model[selection]).all()
+        a[selection] = model[selection] = -model[selection]
+        assert (a[...] == model).all()
+
+
+def test_array_that_another_handle_has_shrunk(place):
+    store = place("a")
+    model = np.arange(40).reshape(10, 4)
+    a = make(store, model, (3, 2))
+    other = zcore.open_array(store, mode="r+")
+    other.resize((6, 4))
+    assert a[[5, 0]].tolist() == model[[5, 0]].tolist()
+    a[[5, 0], [1, 2]] = -1
+    assert other[[5, 0], [1, 2]].tolist() == [-1, -1]
+    for selection in ([9, 0], ([0, 7], [0, 1]), np.arange(40).reshape(10, 4) > 35):
+        with pytest.raises(SelectionError):
+            a[selection]
+        b = zcore.open_array(store, mode="r+")
+        b.resize((10, 4))
+        stale = zcore.open_array(store, mode="r+")
+        b.resize((6, 4))
+        with pytest.raises(SelectionError):
+            stale[selection] = 1
+
+
+def test_an_index_may_be_an_array_of_zcore():
+    model = np.arange(12).reshape(3, 4)
+    a = make(zcore.MemoryStore(), model, (2, 3))
+    mask = make(zcore.MemoryStore(), model % 2 == 0, (2, 3))
+    rows = make(zcore.MemoryStore(), np.array([2, 0, 0]), (2,))
+    assert (a[mask] == model[mask[...]]).all() and (a.vindex[mask] == model[mask[...]]).all()
+    assert (a[rows] == model[rows[...]]).all() and (a.oindex[rows, 1:] == model[rows[...], 1:]).all()
+    a[rows, 0] = make(zcore.MemoryStore(), np.array([7, 8, 9]), (2,))
+    assert a[:, 0].tolist() == [9, 4, 7]
