@@ -57,6 +57,9 @@ class Array(DescribedArray):
         OutOfMemoryError, ChunkError, StoreError
             See `read`.
         """
+        elements = self._binding.elements
+        if elements is not None and (element := elements.get(selection)) is not None:
+            return element
         box = basic(selection, self.shape)
         out = _allocated(box.shape, self.dtype)
         self._read(box, out)

@@ -222,7 +222,7 @@ class Group(Handle):
         binding = self._binding
         binding.check_writable()
         self._copy = None
-        options = binding.options.changed({key: keywords.pop(key) for key in Options.__slots__ if key in keywords})
+        options = binding.options.changed({key: keywords.pop(key) for key in Options.keywords if key in keywords})
         return create(binding.store, self._path_of(name), options, **{"zarr_format": binding.format.name, **keywords})
 
     def require_array(self, name, *, shape, dtype, **keywords):

@@ -1,6 +1,10 @@
 """How a handle reads and writes: the keywords that `zcore.open` and `zcore.create_array` have in common."""
 import numpy as np
 
+from zcore import config
+from zcore.kernel.chunk_cache import SHARED, ChunkCache
+from zcore.nbytes import room_of
+
 
 def as_bool(value, keyword, allowed="True or False"):
     """Return a keyword's value when it is True or False; `allowed` is what messages name.
@@ -32,12 +36,16 @@ class Options:
         Store objects that hold only the fill value.
     read_only : bool
         Refuse every change.
+    cache : int or None
+        Bytes of memory for decoded chunks, for the handles that have these options; 0 keeps none, and None those of
+        `zcore.config.cache`.
     """
 
-    __slots__ = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only")
+    keywords = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only", "cache")
+    __slots__ = (*keywords, "_chunks")
 
     def __init__(self, lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False,
-                 read_only=False):
+                 read_only=False, cache=None):
         if missing not in ("fill", "raise"):
             raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
         if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
@@ -48,15 +56,24 @@ class Options:
         self.strict = as_bool(strict, "strict")
         self.write_empty_chunks = as_bool(write_empty_chunks, "write_empty_chunks")
         self.read_only = as_bool(read_only, "read_only")
+        self.cache = None if cache is None else room_of(cache, "cache")
+        self._chunks = ChunkCache(self.cache) if self.cache else None
 
     @property
     def keeps_filled(self):
         """Whether objects that hold only the fill value are stored."""
         return self.write_empty_chunks or self.missing == "raise"
 
+    @property
+    def chunks(self):
+        """The `ChunkCache` that reads look into, or None."""
+        if self.cache is None:
+            return SHARED if config.cache else None
+        return self._chunks
+
     def as_keywords(self):
         """Return a dict that makes the same options again."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.keywords}
 
     def changed(self, keywords):
         """Return these options with others for the names in `keywords`."""

@@ -30,6 +30,7 @@ LAYERS = (
     ("model", "asdf", "blosc", "options"),
     ("kernel",),
     ("errors", "config", "buffers"),
+    ("nbytes",),
 )
 ROW = {unit: row for row, units in enumerate(LAYERS) for unit in units}
 # Allowed all the same: (importer, unit), and why.

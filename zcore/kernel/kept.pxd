@@ -31,7 +31,7 @@ cdef void kept_release(Kept *kept) noexcept nogil
 
 cdef class Cache:
     cdef int64_t guard         # spin lock of what follows
-    cdef int64_t capacity
+    cdef readonly int64_t capacity
     cdef int64_t max_nbytes    # of what is worth keeping
     cdef int64_t trusted_age_ns
     cdef int64_t n_bytes
@@ -43,8 +43,9 @@ cdef class Cache:
     cdef Kept *buckets[N_BUCKETS]
     cdef void *next            # the caches of this process are a list, for a fork
     cdef void *before
-    # What is kept of a file, held once more, or NULL.
-    cdef Kept *get(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil
+    # What is kept of a file, held once more, or NULL. `asks_again`: NULL is no miss, as the caller will look once more.
+    cdef Kept *get(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
+                   bint asks_again) noexcept nogil
     # Whether content that is read from now on may be kept by this identity, which was taken just now.
     cdef bint trusts(self, const Identity *identity) noexcept nogil
     # Keeps what was read from a file of trusted identity, if there is room for it.

@@ -103,12 +103,13 @@ cdef class Cache:
     cdef void _lock(self) noexcept nogil:
         _enter(&self.guard)
 
-    cdef Kept *get(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil:
+    cdef Kept *get(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
+                   bint asks_again) noexcept nogil:
         cdef Kept *kept
         self._lock()
         kept = self._look_up(identity, base, size, form)
         if kept == NULL:
-            self.n_misses += 1
+            self.n_misses += not asks_again
         else:
             self.n_hits += 1
             zc_add(&kept.n_holders, 1)

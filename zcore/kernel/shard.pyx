@@ -202,7 +202,7 @@ cdef class IndexCache(Cache):
         self.max_nbytes = capacity // 2
 
     cdef ShardIndex *find(self, const Identity *identity, const IndexForm *form, int64_t size) noexcept nogil:
-        return self.get(identity, form.base, size, form.number)
+        return self.get(identity, form.base, size, form.number, False)
 
     cdef void keep(self, ShardIndex *index) noexcept nogil:
         if self.trusts(&index.identity):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from _thread import RLock  # of threading, without its import time
 from collections.abc import Mapping
+from itertools import count
 from weakref import WeakSet
 
 from zcore.buffers import flat_view
@@ -42,6 +43,7 @@ class MemoryStore(Store):
     def __init__(self, items: Mapping[str, bytes] | None = None, read_only: bool = False):
         self._root = {}  # name -> (bytes, generation) of a key, or the dict of a prefix
         self._generation = 0
+        self._number = next(_numbers)
         self._lock = RLock()
         _stores.add(self)
         for key, value in (items or {}).items():
@@ -104,7 +106,7 @@ class MemoryStore(Store):
         return node if type(node) is tuple else None
 
     def _identity_of(self, found):
-        return 0, id(self), len(found[0]), found[1], found[1]
+        return 0, self._number, len(found[0]), found[1], found[1]
 
     # Writing
 
@@ -172,6 +174,8 @@ def _part(value, byte_range):
     return value[start:stop]
 
 
+# Of stores: what is kept by the identity of a value outlives its store, whose place in memory another one may take.
+_numbers = count()
 # A lock that another thread held at a fork would stay locked in the child.
 _stores = WeakSet()
 
