@@ -7,7 +7,7 @@ chunks of the plan fit into it, they are decoded into memory of their own, which
 """
 from libc.stdint cimport int64_t, uint8_t
 
-from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs
+from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, part_init
 from zcore.kernel.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_run
 from zcore.kernel.chunk_cache cimport ChunkCache
 from zcore.kernel.fileio cimport Identity, buffer_reserve, identify_fd, identify_name
@@ -87,6 +87,7 @@ cdef class ReadPlan(Plan):
         cdef bint whole = self.is_whole(spans)
         cdef uint8_t *chunk
         cdef Runs runs
+        cdef Copy part
         cdef int code
         if worker.kept != NULL:
             chunk = <uint8_t *>worker.kept.words
@@ -103,6 +104,14 @@ cdef class ReadPlan(Plan):
             if code == OK:
                 code = self.program.scatter(encoded, n_bytes, worker.layout.n_bytes, &runs, <uint8_t *>out,
                                             worker.decoded.data, &worker.status)
+            if code != NOT_BLOCKWISE:
+                return code
+        if not whole:
+            self.copy_spec(spans, &worker.layout, False, &part)
+            part_init(&part)
+            code = self.program.select(encoded, n_bytes, worker.layout.n_bytes, &part,
+                                       self.chunk_offset(spans, &worker.layout), self.n_inner_threads > 1,
+                                       <uint8_t *>out, &worker.decoded, &worker.status)
             if code != NOT_BLOCKWISE:
                 return code
         code = Plan.take_in(self, encoded, n_bytes, spans, worker)
