@@ -1,6 +1,7 @@
 """Measured comparison of zcore with the libraries that read and write the same arrays.
 
 ``python -m benchmarks run`` measures and leaves a JSON file, ``python -m benchmarks report`` makes Markdown of it,
+``python -m benchmarks codecs`` reads and writes with codecs of other types than float32,
 ``python -m benchmarks kernels`` times the kernel's leaf functions alone, against ``memcpy``.
 
 The rules of the comparison:

@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks``: ``run``, ``report`` and ``kernels``."""
+"""The command ``python -m benchmarks``: ``run``, ``report``, ``codecs`` and ``kernels``."""
 import argparse
 import json
 import subprocess
@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import adapters, data, kernels, machine, report, runner, workloads
+from benchmarks import adapters, codecs, data, kernels, machine, report, runner, workloads
 
 _RESULTS = Path(__file__).with_name("results")
 
@@ -59,6 +59,11 @@ def _parser():
     show.add_argument("file", type=Path, nargs="?", help="default: the newest of benchmarks/results")
     show.add_argument("--base", choices=list(adapters.LIBRARIES), default=None, help="compare the others with this one")
     show.add_argument("--out", type=Path, default=None)
+    others = commands.add_parser("codecs", help="read and write with codecs of other types: text, bits, casts")
+    others.add_argument("--names", type=_names, default=None, help="beginnings of codecs, bz2,vlen; all by default")
+    others.add_argument("--threads", type=int, default=2)
+    others.add_argument("--repeats", type=int, default=9)
+    others.add_argument("--quick", action="store_true")
     alone = commands.add_parser("kernels", help="time the kernel's leaf functions against memcpy")
     alone.add_argument("--quick", action="store_true")
     return parser
@@ -134,6 +139,10 @@ def main(argv=None):
         return _run(arguments)
     if arguments.command == "report":
         return _report(arguments)
+    if arguments.command == "codecs":
+        timings = codecs.measure(arguments.names, arguments.repeats, arguments.threads, arguments.quick)
+        print(codecs.render(timings), end="")
+        return int(any(timing.failed for timing in timings if timing.library == "zcore"))
     print(kernels.render(kernels.measure(quick=arguments.quick)), end="")
     return 0
 

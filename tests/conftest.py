@@ -38,6 +38,9 @@ def sharded():
     def options_of(lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False):
         return Options(lock, missing, threads, strict, write_empty_chunks)
 
+    def specs(codecs):
+        return [CodecSpec(codec["name"], codec.get("configuration")) for codec in codecs]
+
     little = {"name": "bytes", "configuration": {"endian": "little"}}
 
     def create(place, shape, dtype, shards, chunks, *, codecs=(little,), index_codecs=(little, {"name": "crc32c"}),
@@ -46,7 +49,7 @@ def sharded():
                          "index_location": index_location}
         metadata = ArrayMetadata(
             shape, dtype, shards, ChunkKeyEncoding.v3(),
-            (*before, CodecSpec("sharding_indexed", configuration), *after), fill_value, attributes={})
+            (*specs(before), CodecSpec("sharding_indexed", configuration), *specs(after)), fill_value, attributes={})
         return Array(lifecycle.create(store_of(place), "", zarr_v3, metadata, None, options_of(**options),
                                       overwrite=True))
 

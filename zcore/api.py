@@ -11,8 +11,8 @@ MODES = ("r", "r+", "a", "w", "w-", "x")
 
 
 def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_value=..., cname=None, clevel=None,
-         shuffle=None, compressors="auto", zarr_format=None, attributes=None, lock=True, missing="fill", threads=None,
-         strict=True, write_empty_chunks=False, fsync=False, cache=None):
+         shuffle=None, compressors="auto", zarr_format=None, dimension_separator=None, attributes=None, lock=True,
+         missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False, cache=None):
     """Open an array or a group, or create it.
 
     Parameters
@@ -34,6 +34,10 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         or bit shuffle. Any of them asks for that format. One that exists keeps its own.
     zarr_format : {"zmeta", 3, 2}, optional
         Of an array that is created; what `open` must find, of one that exists.
+    dimension_separator : {"/", "."}, optional
+        What joins the indices in the chunk keys of a Zarr v2 array whose document does not say it: old programs, such
+        as those that wrote OME-Zarr 0.2, nested their chunks without a word. The handle keeps it, and the document says
+        it from its next change on, a resize. Of a Zarr v2 array that is created it is the separator.
     lock : bool or None
         Lock every stored object while it is replaced, so that threads and processes that write parts of one chunk
         lose nothing. None and False write without locks.
@@ -64,8 +68,8 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     NodeExistsError
         Mode ``"w-"`` or ``"x"``, and an array is there.
     ArrayMismatchError
-        The array that is there has another shape, chunk shape, type or fill value than was given. It is both a
-        TypeError, as in h5py and zarr-python, and a ValueError.
+        The array that is there has another shape, chunk shape, type, fill value or separator than was given, or has no
+        separator as it is not of Zarr v2. It is both a TypeError, as in h5py and zarr-python, and a ValueError.
     MetadataError
         A metadata document breaks a rule of its format.
     UnsupportedError
@@ -83,7 +87,9 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     """
     _check_mode(mode)
     check_format(zarr_format)
-    options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", cache)
+    options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", dimension_separator, cache)
+    if dimension_separator is not None and zarr_format not in (None, 2):
+        raise ValueError(f"dimension_separator is of Zarr v2, zarr_format is {zarr_format!r}")
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"))
     path = nodes.path_of(path, zarr_format)
     described = shape, chunks, dtype, fill_value
@@ -94,17 +100,22 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         if mode != "a":
             raise nodes.not_found(store, path, zarr_format, options, "node")
     if shape is None:
-        if dtype is not None:
+        if dtype is not None or dimension_separator is not None:
             raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=")
         return Group(creation.create_group(store, path, options, zarr_format=zarr_format or 3, attributes=attributes,
                                            overwrite=mode == "w"))
     if zarr_format is None and (cname, clevel, shuffle) != (None, None, None):
         zarr_format = "zmeta"
+    of_new = options
+    if dimension_separator is not None:
+        if zarr_format != 2:
+            raise ValueError("a new array of a dimension_separator is of Zarr v2 and needs zarr_format=2")
+        of_new = options.changed({"dimension_separator": None})    # its document says it
     try:
         return Array(creation.create_array(
-            store, path, options, shape=shape, dtype=dtype, chunks=chunks, fill_value=fill_value, cname=cname,
+            store, path, of_new, shape=shape, dtype=dtype, chunks=chunks, fill_value=fill_value, cname=cname,
             clevel=clevel, shuffle=shuffle, compressors=compressors, zarr_format=zarr_format or 3,
-            attributes=attributes, overwrite=mode == "w"))
+            chunk_key_encoding=dimension_separator, attributes=attributes, overwrite=mode == "w"))
     except NodeExistsError:
         if mode != "a":
             raise
@@ -256,7 +267,7 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
         Mode ``"w-"``, and a node is there.
     """
     _check_mode(mode)
-    options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", cache)
+    options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", cache=cache)
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"))
     path = nodes.path_of(path, zarr_format)
     if mode in ("r", "r+", "a"):
@@ -282,7 +293,7 @@ def _existing(store, path, zarr_format, options, described):
     node = node_of(binding)
     if isinstance(node, Array):
         nodes.check_is_asked_for(binding, *described)
-    elif described[0] is not None or described[2] is not None:
+    elif (described[0], described[2], options.dimension_separator) != (None, None, None):
         raise NodeNotFoundError(f"{store.describe(path)} holds a group, not an array", path=path)
     return node
 

@@ -11,6 +11,7 @@ from zcore.engine import Binding
 from zcore.errors import OutOfMemoryError, ZcoreError
 from zcore.info import type_name
 from zcore.kernel.selection import basic
+from zcore.model.metadata import shape_of
 from zcore.options import Options
 
 
@@ -130,9 +131,9 @@ class Array(DescribedArray):
     def _slabs(self):
         """Yield the array in rows of chunks: a chunk is decoded once, however many rows of elements it has."""
         view = self._binding.view
-        shape, shards = view.metadata.shape, view.chain.shards
-        n_rows = (view.metadata.chunk_shape if shards is None else shards.chunk_shape)[0]
-        unequal = view.metadata.edges[0] if shards is None and view.metadata.edges is not None else None
+        shape, inner_shape = view.metadata.shape, view.chain.inner_shape
+        n_rows = (inner_shape or view.metadata.chunk_shape)[0]
+        unequal = view.metadata.edges[0] if inner_shape is None and view.metadata.edges is not None else None
         start = i = 0
         while start < shape[0]:
             stop = start + n_rows if unequal is None else sum(unequal.place(i))
@@ -198,9 +199,11 @@ class Array(DescribedArray):
         ------
         ValueError
             Another number of dimensions, or a negative length.
+        TypeError
+            A length is no integer.
         """
         self._binding.check_writable()
-        lifecycle.resize(self._binding, shape[0] if len(shape) == 1 and np.iterable(shape[0]) else shape)
+        lifecycle.resize(self._binding, shape_of(shape[0] if len(shape) == 1 else shape))
 
     def append(self, data, axis=0):
         """Add elements behind the last ones along `axis`; returns the new shape.
@@ -211,9 +214,11 @@ class Array(DescribedArray):
         Raises
         ------
         ValueError
-            `data` does not have the array's shape in the other dimensions.
+            `data` does not have the array's shape in the other dimensions, or there is no such axis.
         """
         self._binding.check_writable()
+        if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+            raise TypeError(f"axis is {axis!r:.60}, expected an integer")
         if not -self.ndim <= axis < self.ndim:
             raise ValueError(f"axis is {axis}, the array has {self.ndim} dimensions")
         return lifecycle.append(self._binding, cast_to(_read_whole(data), self.dtype), axis % self.ndim)

@@ -2,7 +2,7 @@
 import os
 from itertools import count
 
-from zcore.errors import NodeNotFoundError, ReadOnlyError, ZcoreError
+from zcore.errors import NodeNotFoundError, ReadOnlyError, ZcoreError, warn_of
 from zcore.formats import MAX_NBYTES
 from zcore.model.metadata import GroupMetadata
 from zcore.stores.keys import prefix_of
@@ -86,11 +86,13 @@ class NodeBinding:
     def view_of(self, raw, identity, ticket=None):
         """Return the view of the document `raw`, the content of the object `identity`, read just now."""
         try:
-            view = view_of(self.format, self.document_name, raw, identity, self.path, self.options.strict,
+            view = view_of(self.format, self.document_name, raw, identity, self.path, self.options,
                            next(self._tickets) if ticket is None else ticket)
         except ZcoreError as error:
             error.locate(self.describe())
             raise
+        if view.notes and (self.view is None or self.view.notes != view.notes):
+            warn_of(self.describe(), view.notes)
         if type(view.metadata) is not self.kind:
             raise self.not_found(f"{self.document} describes another kind of node")
         return view

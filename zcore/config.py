@@ -51,8 +51,8 @@ class _Config(ModuleType):
         nbytes = room_of(nbytes, "cache")
         if nbytes or self._cache:
             # What is beyond a lower limit goes at once.
-            from zcore.kernel.chunk_cache import SHARED
-            SHARED.resize(nbytes)
+            from zcore.kernel.chunk_cache import CHUNKS
+            CHUNKS.resize(nbytes)
         self._cache = nbytes
 
     @property

@@ -13,7 +13,7 @@ import os
 
 from zcore import nodes
 from zcore.binding import GroupBinding
-from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError
+from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError, noted, warn_of
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
 from zcore.kernel.documents import existing
 from zcore.model.metadata import GroupMetadata
@@ -105,23 +105,28 @@ def copy_of(binding):
     if format.consolidated_document is None:
         return binding.metadata.consolidated
     raw = binding.store.get(binding.prefix + format.consolidated_document)
-    return None if raw is None else format.parse_consolidated(raw, binding.path).consolidated
+    if raw is None:
+        return None
+    with noted() as notes:
+        copy = format.parse_consolidated(raw, binding.path).consolidated
+    warn_of(binding.describe(), notes)
+    return copy
 
 
 @contextlib.contextmanager
-def dropped(store, path, *, itself=False):
+def dropped(store, path, *, itself=False, is_below=False):
     """Return a context manager for a change of the node at `path`: without copies, before it and after it.
 
     See `drop` for the parameters.
     """
-    drop(store, path, itself=itself)
+    drop(store, path, itself=itself, is_below=is_below)
     try:
         yield
     finally:
-        drop(store, path, itself=itself)
+        drop(store, path, itself=itself, is_below=is_below)
 
 
-def drop(store, path, *, itself=False):
+def drop(store, path, *, itself=False, is_below=False):
     """Drop the copies that describe the node at `path`: those of the groups above it.
 
     Parameters
@@ -130,7 +135,13 @@ def drop(store, path, *, itself=False):
     path : str
     itself : bool
         The node's own documents change: a copy beside them that repeats them is dropped, too.
+    is_below : bool
+        It is part of a change further up, which is preceded and followed by a drop of its own.
     """
+    if is_below:
+        if itself:
+            _drop_at(store, path, is_above=False)
+        return
     for place, group, is_above in _nodes_at_and_above(store, path):
         if is_above or itself:
             _drop_at(place, group, is_above)

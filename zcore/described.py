@@ -55,7 +55,7 @@ class DescribedArray(Handle):
             The chunks differ in shape; `read_chunk_sizes` has them all. It is a NotImplementedError, as in zarr-python.
         """
         view = self._binding.view
-        return self._one_shape("chunks") if view.chain.shards is None else view.chain.shards.chunk_shape
+        return self._one_shape("chunks") if view.chain.shards is None else view.chain.inner_shape
 
     @property
     def shards(self):
@@ -87,7 +87,7 @@ class DescribedArray(Handle):
         view = self._binding.view
         if view.chain.shards is None:
             return self.write_chunk_sizes
-        return chunk_sizes(view.metadata.shape, view.chain.shards.chunk_shape)
+        return chunk_sizes(view.metadata.shape, view.chain.inner_shape)
 
     @property
     def write_chunk_sizes(self):
@@ -175,7 +175,7 @@ class DescribedArray(Handle):
         if view.chain.shards is None:
             return view.metadata.grid_shape
         return tuple([-(-length // chunk) for length, chunk
-                      in zip(view.metadata.shape, view.chain.shards.chunk_shape, strict=True)])
+                      in zip(view.metadata.shape, view.chain.inner_shape, strict=True)])
 
     @property
     def nchunks(self):
@@ -186,13 +186,13 @@ class DescribedArray(Handle):
     def nchunks_initialized(self):
         """Chunks of the grid whose object exists, all chunks of a shard that does; costs a listing."""
         view = self._binding.view
-        metadata, shards = view.metadata, view.chain.shards
-        if shards is None:
+        metadata, inner_shape = view.metadata, view.chain.inner_shape
+        if inner_shape is None:
             return self._n_objects()
+        n_items = math.prod(inner_shape)
         if metadata.edges is None:
-            return self._n_objects() * shards.n_chunks
-        chunk_nitems = math.prod(shards.chunk_shape)
-        return sum([math.prod(metadata.place_of(coords)[1]) // chunk_nitems for coords in self._stored()])
+            return self._n_objects() * (math.prod(metadata.chunk_shape) // n_items)
+        return sum([math.prod(metadata.place_of(coords)[1]) // n_items for coords in self._stored()])
 
     def _n_objects(self):
         return sum([1 for _ in self._stored()])
@@ -213,7 +213,6 @@ class DescribedArray(Handle):
     def info(self):
         """A description in several lines, an `Info`; reads nothing."""
         metadata = self.metadata
-        chunks, objects = self._shown_shapes()
         return Info({
             "path": self.name,
             "store": repr(self.store),
@@ -221,18 +220,23 @@ class DescribedArray(Handle):
             "shape": f"{metadata.shape} = {metadata.size} elements",
             "type": type_name(metadata.dtype),
             "fill value": metadata.fill_value,
-            "chunks": chunks,
-            "objects": f"{'' if self._binding.chain.shards is None else 'shards of '}{objects}, {metadata.n_chunks} in "
-                       f"a grid of {metadata.grid_shape}",
+            **self._shown_grid(),
             "codecs": ", ".join(map(repr, self._chunk_chain.codecs)),
             "bytes": f"{metadata.nbytes} decoded",
         })
+
+    def _shown_grid(self):
+        """Return the rows of chunks, and of objects where these are not the chunks; the last one counts objects."""
+        chunks, objects = self._shown_shapes()
+        grid = f"{objects}, {self.metadata.n_chunks} in a grid of {self.metadata.grid_shape}"
+        return {"chunks": grid} if self._binding.chain.shards is None else {
+            "chunks": chunks, "objects": f"shards of {grid}"}
 
     def info_complete(self):
         """Return `info` with what is stored: objects are counted and measured, which costs a listing."""
         rows = dict(self.info)
         stored = self.nbytes_stored()
-        rows["objects"] += f", {self._n_objects()} stored"
+        rows["objects" if "objects" in rows else "chunks"] += f", {self._n_objects()} stored"
         rows["bytes"] += f", {stored} stored" + (f" (ratio {self.nbytes / stored:.1f})" if stored else "")
         return Info(rows)
 
@@ -245,4 +249,4 @@ class DescribedArray(Handle):
         """Return the shapes of chunks and of stored objects, for people."""
         view = self._binding.view
         objects = shown_chunks(view.metadata.chunk_shape, view.metadata.edges)
-        return (objects if view.chain.shards is None else shown_chunks(view.chain.shards.chunk_shape)), objects
+        return (objects if view.chain.shards is None else shown_chunks(view.chain.inner_shape)), objects

@@ -228,7 +228,7 @@ class Binding(NodeBinding):
         """
         options = self.options
         metadata = metadata or view.metadata
-        native = self._is_native(view) and view.chain.encodes_native
+        native = self._is_native(view)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         locks = self.locks() if options.lock and not exclusive else None
         make_plan = _shard_plans()[1] if native and view.chain.shards is not None else WritePlan

@@ -6,14 +6,46 @@ NumPy arrays would expect. Wrong types passed by a programmer stay `TypeError`. 
 """
 import sys
 import warnings
+from _thread import _local  # of threading, without its import time
+from contextlib import contextmanager
+
+_thread = _local()
 
 
 def warn(message):
-    """Warn of the line of the program by which zcore was called, not of one in here: how deep that lies may change."""
+    """Warn of the line of the program by which zcore was called, not of one in here: how deep that lies may change.
+
+    While the thread is in `noted`, the message is kept instead.
+    """
+    notes = getattr(_thread, "notes", None)
+    if notes is not None:
+        notes.append(message)
+        return
     frame, level = sys._getframe(1), 2
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "zcore":
         frame, level = frame.f_back, level + 1
     warnings.warn(message, stacklevel=level)
+
+
+@contextmanager
+def noted():
+    """Return a context manager that gives a list, and keeps in it what `warn` is told meanwhile.
+
+    Who reads a document does not know where it stands, and what it says may be kept for others that are equal. Whoever
+    knows the place tells it with the messages by `warn_of`, as errors are given theirs by `locate`.
+    """
+    outer, notes = getattr(_thread, "notes", None), []
+    _thread.notes = notes
+    try:
+        yield notes
+    finally:
+        _thread.notes = outer
+
+
+def warn_of(place, notes):
+    """Warn of each message, which was kept by `noted`, and name the place that it is about."""
+    for message in notes:
+        warn(message if place in message else f"{place}: {message}")
 
 
 class ZcoreError(Exception):

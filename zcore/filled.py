@@ -82,8 +82,8 @@ def ones(shape, **keywords):
 def empty_like(a, **keywords):
     """Return a new array of shape and type of `a`; if that is an `Array`, with its fill value, chunks and codecs.
 
-    What `keywords` say comes first. The codecs are those of `a` only where nothing is said that they depend on.
-    Attributes stay behind.
+    What `keywords` say comes first. The codecs are those of `a` only where nothing is said that they depend on, and the
+    fill value only where the type is the same but for the order of its bytes. Attributes stay behind.
 
     >>> a = create((4, 6), dtype="i2", chunks=(2, 3), compressors=None)
     >>> b = zeros_like(a, shape=(8, 6))
@@ -118,7 +118,9 @@ def _settings_like(a, keywords):
         a = a if hasattr(a, "dtype") else np.asarray(a)
         return {"shape": a.shape, "dtype": a.dtype, **keywords}
     metadata = a.metadata
-    settings = {"shape": a.shape, "dtype": a.dtype, "zarr_format": a.zarr_format, "fill_value": a.fill_value}
+    settings = {"shape": a.shape, "dtype": a.dtype, "zarr_format": a.zarr_format}
+    if _is_same_type(a.dtype, keywords.get("dtype", a.dtype)):
+        settings["fill_value"] = a.fill_value
     if a.dimension_names is not None and "shape" not in keywords:
         settings["dimension_names"] = a.dimension_names
     if not _ENCODING.intersection(keywords):
@@ -130,6 +132,14 @@ def _settings_like(a, keywords):
         is_sharded = any([codec.name == "sharding_indexed" for codec in metadata.codecs])
         settings.update(chunks=a.chunks, shards=sizes) if is_sharded else settings.update(chunks=sizes)
     return {**settings, **keywords}
+
+
+def _is_same_type(dtype, asked):
+    """Return whether a caller asks for a type again, be it in another byte order."""
+    try:
+        return np.can_cast(dtype, np.dtype(asked), "equiv")
+    except (TypeError, ValueError):
+        return False     # a type that only Zarr v3 knows
 
 
 def _objects_of(metadata):

@@ -3,7 +3,7 @@ from zcore import creation, lifecycle, nodes
 from zcore.arrays import Array
 from zcore.binding import GroupBinding
 from zcore.engine import Binding
-from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError
+from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, ZcoreError, noted, warn
 from zcore.formats import format_of
 from zcore.handles import Handle
 from zcore.info import Info
@@ -57,7 +57,10 @@ class Group(Handle):
     def _member(self, found):
         if type(found) is Binding:
             return Array(found)
-        known = None if self._copy is None else self._copy.get(found.path[len(prefix_of(self._binding.path)):])
+        if self._copy is None:
+            return Group(found)
+        with noted():    # the group itself has been read, and warned of
+            known = self._copy.get(found.path[len(self._binding.prefix):])
         return Group(found, getattr(known, "consolidated", None))
 
     def get(self, name, default=None):
@@ -105,21 +108,43 @@ class Group(Handle):
     def members(self, max_depth=0):
         """Iterate over (path relative to the group, node), each group before what it holds.
 
+        A member that cannot be opened, since its document is damaged or out of reach or needs what zcore does not have,
+        is left out with a warning that says why. Iterating over the group gives the names of all.
+
         Parameters
         ----------
         max_depth : int or None
             0 gives the members right below; None all.
         """
+        way = [("", self._children())]
+        while way:
+            prefix, children = way[-1]
+            for name, node in children:
+                if isinstance(node, ZcoreError):
+                    warn(f"{node}; it is left out of the members")
+                    continue
+                yield prefix + name, node
+                if isinstance(node, Group) and (max_depth is None or len(way) <= max_depth):
+                    way.append((f"{prefix}{name}/", node._children()))
+                    break
+            else:
+                way.pop()
+
+    def _children(self):
+        """Iterate over (name, node) of the members right below; instead of one that cannot be opened, the error."""
         for name in self._names():
-            node = self.get(name)
+            try:
+                node = self.get(name)
+            except ZcoreError as error:
+                if not nodes.is_damage(error):
+                    raise
+                yield name, error
+                continue
             if node is None:
                 continue     # no node, a name that its format reserves, or deleted meanwhile
             if type(node) is Group and node.store.leads_up(node._binding.prefix):
                 continue     # as in `nodes.members`
             yield name, node
-            if isinstance(node, Group) and (max_depth is None or max_depth > 0):
-                for below, member in node.members(None if max_depth is None else max_depth - 1):
-                    yield f"{name}/{below}", member
 
     def nmembers(self, max_depth=0):
         """Return the number of `members`."""
@@ -171,7 +196,7 @@ class Group(Handle):
                                              f"{_counted(len(are_arrays) - n_arrays, 'group')} below"})
 
     def tree(self, max_depth=None):
-        """Return the hierarchy below as text, a node a line."""
+        """Return the hierarchy below as text, a node a line; of one that cannot be opened the error."""
         return "\n".join([self.name, *_branches(self, max_depth)])
 
     # changes
@@ -222,7 +247,7 @@ class Group(Handle):
         binding = self._binding
         binding.check_writable()
         self._copy = None
-        options = binding.options.changed({key: keywords.pop(key) for key in Options.keywords if key in keywords})
+        options = binding.options.changed({key: keywords.pop(key) for key in Options.SHARED if key in keywords})
         return create(binding.store, self._path_of(name), options, **{"zarr_format": binding.format.name, **keywords})
 
     def require_array(self, name, *, shape, dtype, **keywords):
@@ -301,17 +326,23 @@ def _counted(n, noun):
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def _branches(group, max_depth, indent=""):
-    members = list(group.members())
-    for i, (name, node) in enumerate(members):
-        last = i == len(members) - 1
+def _branches(group, max_depth):
+    """Yield a line for each node below, in the order of `Group.members`."""
+    way = [("", list(group._children())[::-1])]
+    while way:
+        indent, children = way[-1]
+        if not children:
+            way.pop()
+            continue
+        name, node = children.pop()
         text = name
-        if type(node.metadata) is ArrayMetadata:
+        if isinstance(node, ZcoreError):
+            text += f" ({type(node).__name__})"
+        elif type(node.metadata) is ArrayMetadata:
             text += f" {node.shape} {node.dtype}"
-        yield f"{indent}{'└── ' if last else '├── '}{text}"
-        if isinstance(node, Group) and (max_depth is None or max_depth > 0):
-            yield from _branches(node, None if max_depth is None else max_depth - 1,
-                                 indent + ("    " if last else "│   "))
+        yield f"{indent}{'├── ' if children else '└── '}{text}"
+        if isinstance(node, Group) and (max_depth is None or len(way) <= max_depth):
+            way.append((indent + ("│   " if children else "    "), list(node._children())[::-1]))
 
 
 def _reopen(store, path, format_name, keywords):

@@ -16,7 +16,7 @@ import contextlib
 from zcore import consolidated, nodes
 from zcore.binding import GroupBinding
 from zcore.engine import Binding, stored_chunks
-from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError
+from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
 from zcore.formats import MAX_NBYTES
 from zcore.formats.json_documents import check_attributes
 from zcore.kernel.selection import Box, whole
@@ -50,6 +50,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     NodeExistsError
         A node stands there, and `overwrite` is false; or an array stands above.
     """
+    if options.dimension_separator is not None:
+        raise TypeError("dimension_separator is what an array is opened with; a new one has chunk_key_encoding")
     prefix = prefix_of(path)
     kind = Binding if isinstance(metadata, ArrayMetadata) else GroupBinding
     name = kind.name_of_document(format)
@@ -59,17 +61,18 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
         check_attributes(metadata.attributes or {}, {})
     document = kind.render(format, metadata)
     # What nobody could open, such as codecs that do not go together, is refused before anything is changed.
-    view_of(format, name, document, None, path, options.strict, 0)
+    view_of(format, name, document, None, path, options, 0)
     attributes_document = format.render_attributes(attributes) if attributes else None
     while True:
         _create_ancestors(store, path, format)
         with hold_place(store, path, name, options) as is_here:
+            nodes.check_no_special(store, path, format)
             standing = nodes.standing(store, path)
             if standing and not overwrite:
                 raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
             with consolidated.dropped(store, path, itself=bool(standing)):
                 for node in standing:
-                    _delete(node, options)
+                    _run(_deletion_of(node, options), store, options)
                 if any(store.list_dir(prefix)):
                     if not overwrite:
                         nodes.check_free(store, path)
@@ -93,17 +96,40 @@ def delete(store, path, options):
     Files that belong to no node are left alone. Of a directory that is a link the link goes: what it leads to may be a
     node of another hierarchy, or one above.
     """
+    _run(_deletion(store, path, options), store, options)
+
+
+def _deletion(store, path, options, is_below=False):
+    """Delete the node at `path`, a generator of the paths of the nodes below, each to be deleted when it is given.
+
+    `is_below`: those above are being deleted, and the copies above these are dropped.
+    """
     if store.is_link(prefix_of(path)):
-        with consolidated.dropped(store, path):
+        with consolidated.dropped(store, path, is_below=is_below):
             store.erase_prefix(prefix_of(path))
         return
     standing = nodes.standing(store, path)
     if standing:
-        with (consolidated.dropped(store, path, itself=True),
+        with (consolidated.dropped(store, path, itself=True, is_below=is_below),
               hold_place(store, path, standing[0].document, options)):
             for node in standing:
-                _delete(node, options)
+                yield from _deletion_of(node, options)
         store.prune(prefix_of(path))
+
+
+def _run(deletion, store, options):
+    """Run a deletion, and those of the nodes below, however deep they lie: the interpreter's stack is not."""
+    way = [deletion]
+    try:
+        while way:
+            child = next(way[-1], None)
+            if child is None:
+                way.pop()
+            else:
+                way.append(_deletion(store, child, options, is_below=True))
+    finally:
+        while way:
+            way.pop().close()
 
 
 def move(store, source, destination, options):
@@ -144,8 +170,8 @@ def kind_of(node):
     return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
 
 
-def _delete(node, options):
-    """Take the document of a node away while nobody writes an object, then the rest.
+def _deletion_of(node, options):
+    """Take the document of a node away while nobody writes an object, then the rest; see `_deletion`.
 
     From then on there is no node, and no kill brings it back.
     """
@@ -160,8 +186,7 @@ def _delete(node, options):
         store.erase(document)
     _clear(store, prefix, node.format, metadata)
     if isinstance(metadata, GroupMetadata):
-        for child in list(nodes.children(store, path)):
-            delete(store, child, options)
+        yield from list(nodes.children(store, path))
 
 
 def _clear(store, prefix, format, metadata):
@@ -190,11 +215,13 @@ def _create_ancestors(store, path, format):
         if standing:
             # Whoever made this one has made those above it.
             break
+        nodes.check_no_special(store, path, format)
         missing.append(path)
     if missing:
         document = format.render_group(format.new_group({}))
-        for path in reversed(missing):
-            with consolidated.dropped(store, path):
+        # The copies above the deepest one are those above each of them.
+        with consolidated.dropped(store, missing[0]):
+            for path in reversed(missing):
                 store.set_if_not_exists(prefix_of(path) + format.group_document, document)
 
 
@@ -210,7 +237,7 @@ def resize(binding, shape):
     """
     with binding.exclusive() as exclusive:
         metadata = exclusive.metadata
-        old, shape = metadata.shape, tuple(shape)
+        old = metadata.shape
         if len(shape) != len(old):
             raise ValueError(f"array has {len(old)} dimensions, the new shape {shape} has {len(shape)}")
         metadata = metadata.resized(shape)
@@ -290,8 +317,10 @@ def read_attributes(binding):
     """
     format = binding.format
     if format.attributes_document is None:
-        # Parsed anew: what handles share is not the caller's to change.
-        return format.parse_node(binding.document_name, binding.look().raw, binding.path).attributes
+        # Parsed anew: what handles share is not the caller's to change. The handle has warned of the document.
+        raw = binding.look().raw
+        with noted():
+            return format.parse_node(binding.document_name, raw, binding.path).attributes
     try:
         raw = binding.store.get(binding.prefix + format.attributes_document, (0, MAX_NBYTES + 1))
         # In this order: of a node the document goes first.

@@ -1,5 +1,6 @@
 """What stands at a place: from what a caller says to a store and a path, and from there to the node, or to the error
 that says what is there instead."""
+import errno
 import os
 from functools import lru_cache
 
@@ -13,14 +14,17 @@ from zcore.errors import (
     MetadataError,
     NodeExistsError,
     NodeNotFoundError,
+    StoreError,
     UnsupportedError,
     ZcoreError,
     warn,
+    warn_of,
 )
-from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
+from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, TITLES, format_of
 from zcore.model.auto_chunks import normalize_grid
-from zcore.model.metadata import ArrayMetadata, check_shape
+from zcore.model.metadata import ArrayMetadata, shape_of
 from zcore.model.value import text_of
+from zcore.options import Options
 from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import check_path, prefix_of
@@ -34,6 +38,8 @@ _OTHER, _OTHER_NAME = "meta", "Zarr v1"
 _ANY = (*_DOCUMENTS, _OTHER)
 # What a node of a format can have, and of any format, when none is asked for.
 _LOOKED_FOR = {None: _ANY, **{name: (*documents, _OTHER) for name, documents in NODE_DOCUMENTS.items()}}
+# What the system says of links in circles, links to nowhere, what is no file, and files that others may read.
+_OF_ONE_NODE = frozenset((errno.ELOOP, errno.ENOENT, errno.ESPIPE, errno.ENXIO, errno.EACCES, errno.EPERM))
 # Which documents make it another node for whoever reads only their format, or only that document.
 _CONTRADICTING = {document: _DOCUMENTS[i + 1:] for i, document in enumerate(_DOCUMENTS)}
 
@@ -108,7 +114,7 @@ def path_of(path, zarr_format=None):
 
 def check_names(path, format):
     """Raise InvalidKeyError when the format has no node of this path."""
-    if path:
+    if path and any([sign in path for sign in format.names.signs]):
         for name in path.split("/"):
             if reason := format.names.fault(name):
                 raise InvalidKeyError(f"{path!r} is not the path of a node: {reason}", key=path)
@@ -150,7 +156,9 @@ def find(store, path, zarr_format, options):
             check_names(path, format)
             if others := _CONTRADICTING[document]:
                 _warn_of_others(store, path, document, others)
-        view = view_of(format, document, raw, identity, path, options.strict, 0)
+        view = view_of(format, document, raw, identity, path, options, 0)
+        if view.notes:
+            warn_of(store.describe(path), view.notes)
     except ZcoreError as error:
         error.locate(store.describe(path))
         raise
@@ -202,6 +210,16 @@ def check_free(store, path):
     store.get_first(prefix_of(path), _DOCUMENTS, 0)
 
 
+def check_no_special(store, path, format):
+    """Raise StoreError when something that is no file has the name of a node's document at `path`.
+
+    No node is there, as `find` says by the same error, and what there is has nothing to do with one: it is not for
+    whoever creates a node to take away, even where he would replace a node.
+    """
+    names = _ANY if format.attributes_document is None else (*_ANY, format.attributes_document)
+    store.check_no_special(prefix_of(path), names)
+
+
 def members(store, path):
     """Iterate over the paths of the nodes that `path` lists: its children, but for links to what lies above them."""
     for child in children(store, path):
@@ -210,14 +228,32 @@ def members(store, path):
 
 
 def children(store, path):
-    """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out."""
+    """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out.
+
+    One whose document cannot be read is among them: it is there, and whoever asks for it is told why it cannot be had.
+    """
     n = len(prefix_of(path))
     for prefix in store.list_dir(prefix_of(path))[1]:
-        found = store.get_first(prefix, _ANY, 0)
+        try:
+            found = store.get_first(prefix, _ANY, 0)
+        except StoreError as error:
+            if not is_damage(error):
+                raise
+            yield prefix[:-1]
+            continue
         if found is not None:
             document = _ANY[found[0]]
             if document is _OTHER or format_of(_NAMES[document]).names.fault(prefix[n:-1]) is None:
                 yield prefix[:-1]
+
+
+def is_damage(error):
+    """Whether an error says what is wrong with one node, so that it does not stand in the way of others.
+
+    What the system may do to any of them, such as having no descriptors left or a disk that fails, is none.
+    """
+    return isinstance(error, (MetadataError, UnsupportedError)) or (
+        isinstance(error, StoreError) and error.errno in _OF_ONE_NODE)
 
 
 def check_replaceable(store, path):
@@ -233,8 +269,8 @@ def not_found(store, path, zarr_format, options, what="array"):
     if store.native_path is not None and not os.path.lexists(os.path.join(store.native_path, path)):
         # To open is to read unless a mode is given, where in zarr-python it is to create.
         reason = f"{place} does not exist" + ("; opened with mode='a' it would be created" if options.read_only else "")
-    elif zarr_format is not None and (other := find(store, path, None, options)) is not None:
-        reason = f"{place} is of the format {other.format.name!r}, asked for was {zarr_format!r}"
+    elif zarr_format is not None and (other := find(store, path, None, Options(strict=options.strict))) is not None:
+        reason = f"{place} is a {TITLES[other.format.name]} {other.what}, zarr_format={zarr_format!r} was asked for"
     else:
         reason = f"{place} holds no {what}"
     return NodeNotFoundError(reason, path=path, format=zarr_format)
@@ -259,7 +295,7 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
         found["chunks"] = metadata.chunk_shape, metadata.edges
     asked = {}
     if shape is not None:
-        asked["shape"] = check_shape(shape if np.iterable(shape) else (shape,))
+        asked["shape"] = shape_of(shape)
     if chunks is not None and not isinstance(chunks, str):
         asked["chunks"], edges = normalize_grid(chunks, asked.get("shape", metadata.shape), metadata.itemsize)
         if edges is not None:

@@ -66,28 +66,27 @@ def _changed_chunk(binding, view, key, coords, place, inside, values, kept, is_m
 
 def _changed_shard(binding, view, key, coords, place, inside, values, kept, is_merge):
     """The same of a shard, of which only those chunks are decoded that change in part."""
-    shards = view.chain.shards.of_shape(place[1])
+    shape = place[1]
 
     def change(old):
         if old is None and values is None:
             return _UNCHANGED
         with _located(key, coords, "encode" if old is None else "decode"):
-            return shards.change(old, inside, values, kept, binding.options.keeps_filled)
+            return view.chain.change_part(old, inside, values, kept, shape, binding.options.keeps_filled)
 
-    return _with_shard(binding, shards, key, coords, change) if is_merge else change(None)
+    return _with_shard(binding, view.chain, shape, key, coords, change) if is_merge else change(None)
 
 
 def _read_shard(binding, view, key, coords, shape, inside):
     """Return the selected elements of a shard, of `_raw_type`, or None when its object is absent."""
-    shards = view.chain.shards.of_shape(shape)
 
     def read(raw):
         if raw is None:
             return None
         with _located(key, coords, "decode"):
-            return shards.read(raw, inside)
+            return view.chain.read_part(raw, inside, shape)
 
-    return _with_shard(binding, shards, key, coords, read)
+    return _with_shard(binding, view.chain, shape, key, coords, read)
 
 
 def _load_kept(binding, view, plan, key, coords, origin, shape):
@@ -152,9 +151,11 @@ def _get(binding, key, coords, limit):
     return found
 
 
-def _with_shard(binding, shards, key, coords, use):
-    """Return ``use(shard)``, of a shard as `Shards.read` takes it, or of None when it is absent."""
-    limit = shards.max_encoded
+def _with_shard(binding, chain, shape, key, coords, use):
+    """Return ``use(shard)``, of a shard of `shape` as `Shards.read` takes it, or of None when it is absent."""
+    limit = chain.max_encoded_of(shape)
+    if chain.compressors:
+        return use(_get(binding, key, coords, limit))
     while True:
         found = binding.store.get_with_identity(binding.prefix + key, None if limit is None else (0, limit + 1))
         if found is None:
@@ -241,7 +242,7 @@ def _is_filled(chunk, metadata):
     fill = _fill(metadata).item()
     # Other values may be equal and not the same: numbers, arrays, containers of these.
     return (fill is None or isinstance(fill, (str, bytes))) and all(
-        type(item) is type(fill) and item == fill for item in chunk.reshape(-1).tolist())
+        type(item) is type(fill) and item == fill for item in chunk.flat)  # most chunks differ at their first item
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 import numpy as np
 
 from zcore import config
-from zcore.kernel.chunk_cache import SHARED, ChunkCache
+from zcore.kernel.chunk_cache import CHUNKS, ChunkCache
 from zcore.nbytes import room_of
 
 
@@ -36,26 +36,32 @@ class Options:
         Store objects that hold only the fill value.
     read_only : bool
         Refuse every change.
+    dimension_separator : {"/", "."} or None
+        Of the chunk keys of a Zarr v2 array that exists and whose document names none; only `zcore.open` has it.
     cache : int or None
         Bytes of memory for decoded chunks, for the handles that have these options; 0 keeps none, and None those of
         `zcore.config.cache`.
     """
 
-    keywords = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only", "cache")
-    __slots__ = (*keywords, "_chunks")
+    SHARED = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only", "cache")
+    KEYWORDS = (*SHARED, "dimension_separator")
+    __slots__ = (*KEYWORDS, "_chunks")
 
     def __init__(self, lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False,
-                 read_only=False, cache=None):
+                 read_only=False, dimension_separator=None, cache=None):
         if missing not in ("fill", "raise"):
             raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
         if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
             raise ValueError(f"threads is {threads!r}, expected an integer of at least 1")
+        if dimension_separator not in (None, "/", "."):
+            raise ValueError(f"dimension_separator is {dimension_separator!r:.60}, expected '/' or '.'")
         self.lock = lock is not None and as_bool(lock, "lock", "True, False or None")
         self.missing = missing
         self.threads = None if threads is None else threads.__index__()
         self.strict = as_bool(strict, "strict")
         self.write_empty_chunks = as_bool(write_empty_chunks, "write_empty_chunks")
         self.read_only = as_bool(read_only, "read_only")
+        self.dimension_separator = dimension_separator
         self.cache = None if cache is None else room_of(cache, "cache")
         self._chunks = ChunkCache(self.cache) if self.cache else None
 
@@ -68,12 +74,12 @@ class Options:
     def chunks(self):
         """The `ChunkCache` that reads look into, or None."""
         if self.cache is None:
-            return SHARED if config.cache else None
+            return CHUNKS if config.cache else None
         return self._chunks
 
     def as_keywords(self):
         """Return a dict that makes the same options again."""
-        return {name: getattr(self, name) for name in self.keywords}
+        return {name: getattr(self, name) for name in self.KEYWORDS}
 
     def changed(self, keywords):
         """Return these options with others for the names in `keywords`."""

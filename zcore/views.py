@@ -10,7 +10,7 @@ from time import time_ns
 import numpy as np
 
 from zcore.codecs.chain import CodecChain
-from zcore.errors import ZcoreError
+from zcore.errors import ArrayMismatchError, ZcoreError, noted
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import text_of
 
@@ -18,57 +18,89 @@ from zcore.model.value import text_of
 TRUSTED_AGE_NS = 2_000_000_000
 
 # `raw` is the document, `identity` that of its object; `trusted`: no other document can have the same identity;
-# `ticket` orders the moments. A group has neither chain nor template.
-View = namedtuple("View", ("metadata", "chain", "template", "raw", "identity", "trusted", "ticket"))
+# `ticket` orders the moments. A group has neither chain nor template. `notes` are what is worth a warning in the
+# document, for `warn_of`: a tuple.
+View = namedtuple("View", ("metadata", "chain", "template", "notes", "raw", "identity", "trusted", "ticket"))
 
 
-def view_of(format, document, raw, identity, path, strict, ticket):
+def view_of(format, document, raw, identity, path, options, ticket):
     """Return the view of the document `raw` of the node at `path`, the content of the object `identity`, just read.
 
-    `document` is the name of the document.
+    `document` is the name of the document, `options` are those of the handle.
 
     Raises
     ------
     MetadataError, UnsupportedError
         The document is damaged, or needs what zcore does not have.
+    ArrayMismatchError
+        It contradicts what the options say of it.
     """
     trusted = identity is None or time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
-    return View(*_resolved(format, document, raw, path, strict), raw, identity, trusted, ticket)
+    return View(*_resolved(format, document, raw, path, options), raw, identity, trusted, ticket)
 
 
 def metadata_of(format, document, raw, path):
     """Return what the document `raw` of the node at `path` says; see `view_of`. It is not the caller's to change."""
+    return _parsed(format, document, raw, path)[0]
+
+
+def _parsed(format, document, raw, path):
     try:
         return _parse(format, document, raw)
     except ZcoreError:
         # Again, for a message that names the path.
-        return format.parse_node(document, raw, path)
+        with noted() as notes:
+            return format.parse_node(document, raw, path), tuple(notes)
 
 
-def _resolved(format, document, raw, path, strict):
-    metadata = metadata_of(format, document, raw, path)
-    return _resolve(format, document, raw, strict) if type(metadata) is ArrayMetadata else (metadata, None, None)
+def _resolved(format, document, raw, path, options):
+    metadata, notes = _parsed(format, document, raw, path)
+    if type(metadata) is not ArrayMetadata:
+        return metadata, None, None, notes
+    resolved = _resolve(format, document, raw, options.strict)
+    if options.dimension_separator is None:
+        return resolved
+    metadata = _separated(format, metadata, options.dimension_separator, path)
+    return metadata, resolved[1], metadata.chunk_keys.template(len(metadata.shape)), resolved[3]
+
+
+def _separated(format, metadata, separator, path):
+    """Return the metadata of an array whose caller says the separator of its chunk keys."""
+    if format.with_separator is None:
+        raise ArrayMismatchError("the array is not of Zarr v2: its document names its chunks, and takes no "
+                                 "dimension_separator", path=path, asked={"zarr_format": 2},
+                                 found={"zarr_format": format.name})
+    separated = format.with_separator(metadata, separator)
+    found = separated.chunk_keys.separator
+    if found != separator:
+        raise ArrayMismatchError(f"dimension_separator {separator!r} was asked for, the document says {found!r}",
+                                 path=path, asked={"dimension_separator": separator},
+                                 found={"dimension_separator": found})
+    return separated
 
 
 @lru_cache(maxsize=64)
 def _parse(format, document, raw):
-    return format.parse_node(document, raw, "")
+    """Return the metadata that a document says, and what is worth a warning in it."""
+    with noted() as notes:
+        return format.parse_node(document, raw, ""), tuple(notes)
 
 
 @lru_cache(maxsize=64)
 def _resolve(format, document, raw, strict):
-    """Return (metadata, codec chain, key template) of an array's document: what depends on nothing else.
+    """Return (metadata, codec chain, key template, notes) of an array's document: what depends on nothing else.
 
-    All three are immutable and shared by the handles of equal documents. A task scheduler that opens an array for
+    All are immutable and shared by the handles of equal documents. A task scheduler that opens an array for
     every task finds it here, and so does who lists a group of arrays of one kind.
     """
-    metadata = _parse(format, document, raw)
-    # Only where the format cannot say the item size of blosc chunks, another one in them is a contradiction.
-    chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
-                       strict and format.implies_typesize, _fill_of(metadata))
+    metadata, notes = _parse(format, document, raw)
+    with noted() as of_codecs:
+        # Only where the format cannot say the item size of blosc chunks, another one in them is a contradiction.
+        chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
+                           strict and format.implies_typesize, _fill_of(metadata))
     if metadata.edges is not None:
         chain.check_edges(metadata.edges)
-    return metadata, chain, metadata.chunk_keys.template(len(metadata.shape))
+    return metadata, chain, metadata.chunk_keys.template(len(metadata.shape)), (*notes, *of_codecs)
 
 
 def _fill_of(metadata):

@@ -12,6 +12,7 @@ from zcore.errors import ZcoreError
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}
 CRC = {"name": "crc32c"}
+ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
 BLOSC = {"name": "blosc",
          "configuration": {"cname": "lz4", "clevel": 1, "shuffle": "shuffle", "typesize": 2, "blocksize": 0}}
 
@@ -37,21 +38,30 @@ def test_like_numpy(sharded, data):
     with tempfile.TemporaryDirectory() as folder:
         index_codecs = st.sampled_from([[LITTLE], [BIG], [LITTLE, CRC], [BIG, CRC]])
         location = st.sampled_from(["start", "end"])
-        codecs = data.draw(st.sampled_from([[LITTLE], [LITTLE, CRC], [LITTLE, BLOSC], [LITTLE, BLOSC, CRC]]))
-        inner = [chunks]
+        levels = [chunks]
         for _ in range(data.draw(st.sampled_from([0, 0, 1, 2]))):
-            inner.append(tuple(data.draw(st.sampled_from([c for c in range(1, n + 1) if n % c == 0])) for n
-                               in inner[-1]))
-        for shape_of_chunks in reversed(inner[1:]):
-            codecs = [{"name": "sharding_indexed", "configuration": {
-                "chunk_shape": list(shape_of_chunks), "codecs": codecs, "index_codecs": data.draw(index_codecs),
-                "index_location": data.draw(location)}}]
+            levels.append(tuple(data.draw(st.sampled_from([c for c in range(1, n + 1) if n % c == 0])) for n
+                                in levels[-1]))
+        around, axes, stored = [], list(range(ndim)), []
+        for level in range(len(levels) + 1):
+            order = data.draw(st.permutations(range(ndim))) if data.draw(st.sampled_from([False, False, True])) else []
+            axes = [axes[d] for d in order] or axes
+            stored.append([levels[level][d] for d in axes] if level < len(levels) else None)
+            around.append(([{"name": "transpose", "configuration": {"order": list(order)}}] if order else [],
+                           data.draw(st.sampled_from([[], [], [], [CRC], [ZSTD], [ZSTD, CRC]]))))
+        codecs = around[-1][0] + data.draw(st.sampled_from([[LITTLE], [LITTLE, CRC], [LITTLE, BLOSC],
+                                                            [LITTLE, BLOSC, CRC]]))
+        for level in range(len(levels) - 1, 0, -1):
+            before, after = around[level]
+            codecs = [*before, {"name": "sharding_indexed", "configuration": {
+                "chunk_shape": stored[level], "codecs": codecs, "index_codecs": data.draw(index_codecs),
+                "index_location": data.draw(location)}}, *after]
         array = sharded.create(
-            folder, shape, "<u2", shards, chunks, fill_value=fill, threads=data.draw(st.sampled_from([1, 2, 4])),
+            folder, shape, "<u2", shards, stored[0], fill_value=fill, threads=data.draw(st.sampled_from([1, 2, 4])),
             codecs=codecs, index_codecs=data.draw(index_codecs), index_location=data.draw(location),
-            write_empty_chunks=data.draw(st.booleans()))
+            before=around[0][0], after=around[0][1], write_empty_chunks=data.draw(st.booleans()))
         assert array.shards == shards and array.chunks == chunks
-        assert array._binding.chain.program.n_levels == len(inner)
+        assert array._binding.chain.program.n_levels == len(levels)
         try:
             for _ in range(data.draw(st.integers(1, 5))):
                 config.force_python = data.draw(st.booleans())

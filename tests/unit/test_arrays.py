@@ -113,7 +113,8 @@ def test_repr_and_info(store):
     assert repr(make(store, 3, 3)) == f"<zcore.Array '{name}' (3,) int32, chunks (3,), format zmeta>"
     for text in ("(10, 10) = 100 elements", "int32", "(3, 3), 3 stored", "BloscCodec", "400 decoded", "/p"):
         assert text in repr(a.info_complete()) and text in str(a.info_complete())
-    assert a.info_complete()["objects"] == f"{a.info['objects']}, 3 stored" and len(a.info) == 10
+    assert a.info["chunks"] == "(4, 4), 9 in a grid of (3, 3)" and "objects" not in a.info
+    assert a.info_complete()["chunks"] == f"{a.info['chunks']}, 3 stored" and len(a.info) == 9
     assert a.info_complete()["bytes"].startswith("400 decoded, ") and a.info["bytes"] == "400 decoded"
     assert list(a.info)[:3] == ["path", "store", "format"]
     structured = make(store, 2, 2, [("a", "<i4"), ("b", ">f8", (2,))], fill_value=None)
@@ -125,6 +126,9 @@ def test_info_of_shards_has_the_codecs_of_a_chunk():
                            compressors=zcore.codecs.ZstdCodec(level=1))
     assert a.info["chunks"] == "(2, 2)" and a.info["objects"] == "shards of (4, 4), 4 in a grid of (2, 2)"
     assert a.info["codecs"] == "ZstdCodec(level=1, checksum=False), Crc32cCodec()"
+    a[:4] = 1
+    assert a.info_complete()["objects"] == f"{a.info['objects']}, 2 stored"
+    assert a.info_complete()["chunks"] == a.info["chunks"]
 
 
 def test_handles_of_one_array_are_equal(store):

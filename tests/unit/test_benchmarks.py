@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("blosc")
 
 from benchmarks import __main__ as command
-from benchmarks import adapters, data, encodings, fixtures, kernels, machine, report, runner, workloads
+from benchmarks import adapters, codecs, data, encodings, fixtures, kernels, machine, report, runner, workloads
 from benchmarks.fixtures import Layout
 
 SHAPES = [((64,), (16,)), ((12, 20), (4, 5)), ((4, 6, 8), (1, 6, 8)), ((4, 6, 8), (2, 3, 8)), ((8, 1, 4), (2, 1, 4))]
@@ -402,3 +402,18 @@ def test_kernel_functions_agree_with_numpy():
     text = kernels.render(timings)
     assert "| copy, transposed |" in text
     assert "| blosc header check |" in text
+
+
+def test_codecs_of_other_types_are_read_and_written():
+    timings = codecs.measure(["packbits", "scale_offset, int32", "vlen"], quick=True)
+    assert {timing.case for timing in timings} == {"packbits, bool", "scale_offset, int32", "vlen-utf8", "vlen-bytes"}
+    for timing in timings:
+        assert timing.failed if not timing.read else len(timing.read) == len(timing.write) == 1
+        assert timing.library != "zcore" or not timing.failed
+    assert "| vlen-utf8 | read |" in codecs.render(timings)
+
+
+def test_a_wrong_answer_of_a_codec_has_no_time(monkeypatch):
+    monkeypatch.setattr(codecs, "_same", lambda found, expected: False)
+    timings = codecs.measure(["packbits"], quick=True)
+    assert timings and all(timing.failed and not timing.read for timing in timings)

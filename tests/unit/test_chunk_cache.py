@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.kernel.chunk_cache import SHARED, ChunkCache
+from zcore.kernel.chunk_cache import CHUNKS, ChunkCache
 
 COUNTS = ("hits", "misses", "chunks")
 
@@ -191,7 +191,7 @@ def test_a_chunk_of_another_form_is_another_chunk(tmp_path, monkeypatch):
     zcore.create_array(tmp_path / "b", data=np.arange(4, dtype=">i4"), chunks=4, compressors=None, checksum=False)
     os.unlink(tmp_path / "b/c/0")
     os.link(tmp_path / "a/c/0", tmp_path / "b/c/0")
-    monkeypatch.setattr("zcore.options.SHARED", ChunkCache(1 << 20, 0))
+    monkeypatch.setattr("zcore.options.CHUNKS", ChunkCache(1 << 20, 0))
     monkeypatch.setattr(zcore.config, "_cache", 1 << 20)
     a, b = zcore.open(tmp_path / "a"), zcore.open(tmp_path / "b")
     for force in (False, True, False):
@@ -220,8 +220,8 @@ def test_what_follows_from_the_document_is_asked_each_time(tmp_path):
 def test_all_handles_share_what_the_configuration_grants(tmp_path, monkeypatch):
     zcore.create_array(tmp_path, data=np.arange(10), chunks=5)
     cache = ChunkCache(0, 0)
-    monkeypatch.setattr("zcore.options.SHARED", cache)
-    monkeypatch.setattr("zcore.kernel.chunk_cache.SHARED", cache)
+    monkeypatch.setattr("zcore.options.CHUNKS", cache)
+    monkeypatch.setattr("zcore.kernel.chunk_cache.CHUNKS", cache)
     a, b = zcore.open(tmp_path), zcore.open(tmp_path)
     assert a.cache is None and a[1] == 1 and counts(cache) == (0, 0, 0)
     zcore.config.cache = "1 MB"
@@ -236,7 +236,7 @@ def test_all_handles_share_what_the_configuration_grants(tmp_path, monkeypatch):
 def test_the_environment_may_grant_it(monkeypatch):
     monkeypatch.setenv("ZCORE_CACHE", "2 MiB")
     monkeypatch.setattr(zcore.config, "_cache", None)
-    assert zcore.config.cache == 2 << 20 == SHARED.capacity
+    assert zcore.config.cache == 2 << 20 == CHUNKS.capacity
     monkeypatch.setenv("ZCORE_CACHE", "much")
     monkeypatch.setattr(zcore.config, "_cache", None)
     with pytest.raises(ValueError, match="ZCORE_CACHE: expected a size"):

@@ -47,7 +47,7 @@ def test_messages_say_what_to_do(tmp_path):
     with pytest.raises(zcore.UnsupportedError, match=r"^'memory://a': .*'memory'.* MemoryStore\(\)"):
         zcore.open("memory://a")
     zcore.open(tmp_path / "a", mode="w", shape=3, dtype="i4", cname="lz4")
-    with pytest.raises(zcore.NodeNotFoundError, match="is of the format 'zmeta', asked for was 3"):
+    with pytest.raises(zcore.NodeNotFoundError, match="is a __zmeta__ array, zarr_format=3 was asked for"):
         zcore.open(tmp_path / "a", zarr_format=3)
 
 

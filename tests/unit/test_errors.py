@@ -1,9 +1,11 @@
 """Errors say which array they are about: once, at the front of the text, and wherever an error can come from."""
 
 import copy
+import json
 import os
 import pickle
 import sys
+import warnings
 
 import pytest
 
@@ -124,3 +126,51 @@ def test_a_warning_is_of_the_line_that_called(tmp_path):
         line = sys._getframe().f_lineno + 1
         assert zcore.open_group(tmp_path, mode="a")["deep"].fill_value == 7
     assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, line)]
+
+
+def array_v2(**members):
+    return json.dumps({"zarr_format": 2, "shape": [3], "chunks": [3], "dtype": "<i2", "compressor": None,
+                       "fill_value": 7, "order": "C", "filters": None, **members}).encode()
+
+
+def node_v3(**members):
+    return json.dumps({"zarr_format": 3, "attributes": {}, **members}).encode()
+
+
+GRID = {"name": "regular", "configuration": {"chunk_shape": [3]}}
+STRUCTURE = {"name": "structured", "configuration": {"fields": [["a", "int16"]]}}
+ORPHAN = {"kind": "inline", "must_understand": False, "metadata": {"a/b": {"node_type": "group", "zarr_format": 3}}}
+NOTED = {
+    ".zarray": (array_v2(filters=[]), "member 'filters' is an empty list"),
+    ".zarray ": (array_v2(compressor={"id": "zlib", "level": 1, "threads": 4}), "'zlib' has no parameter threads"),
+    ".zgroup": (b'{"zarr_format": 2, "title": "x"}', "members ['title'] are ignored"),
+    "__zmeta__": (b'{"shape": [3], "chunks": [3], "dtype": "i2", "fill_value": 7, "cname": "lz4", "clevel": 5, '
+                  b'"shuffle": 1}', "data type 'i2' does not say its byte order"),
+    "zarr.json": (node_v3(node_type="group", consolidated_metadata=ORPHAN), "'a/b' has no group above it"),
+    "zarr.json ": (node_v3(node_type="array", shape=[3], data_type=STRUCTURE, chunk_grid=GRID, fill_value="AAA=",
+                           chunk_key_encoding={"name": "default"}, codecs=[{"name": "bytes"}]),
+                   "the fields do not say their byte order"),
+}
+
+
+@pytest.mark.parametrize("document", NOTED)
+@pytest.mark.parametrize("make_store", [lambda path: zcore.DirectoryStore(path), lambda path: zcore.MemoryStore()])
+def test_a_warning_names_the_node(tmp_path, make_store, document):
+    """Every node, though equal documents are parsed once; and once a handle, though it reads its document again."""
+    raw, what = NOTED[document]
+    store = make_store(tmp_path)
+    for path in ("", "a", "a/b", "a"):
+        store.set(f"{path}/{document}".strip(" /"), raw)
+        with pytest.warns(UserWarning) as caught:
+            node = zcore.open(store, "r+", path=path)
+        assert [str(warning.message).partition(": ")[0] for warning in caught] == [store.describe(path)]
+        assert what in str(caught[0].message) and caught[0].filename == __file__
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            node.refresh().attrs.asdict()
+            if isinstance(node, zcore.Array):
+                assert len(node[...]) == 3
+                node[...] = node[...]
+                node.resize(2)
+            node.attrs["x"] = 1
+        store.erase_prefix("")

@@ -119,6 +119,25 @@ def test_like_with_another_type_has_codecs_of_its_own():
     assert (sharded.chunks, sharded.shards) == ((2, 3), (4, 6))
 
 
+@pytest.mark.parametrize(("dtype", "asked"), [
+    (str, "f4"), ("S3", "i2"), ("f4", str), ("f8", "M8[s]"), ("i2", "string"), ("M8[s]", "m8[s]"),
+    ([("a", "i4")], "c8"), ("f4", [("a", "i4")]), (bytes, "?"),
+])
+def test_like_with_another_type_has_the_fill_value_of_that(dtype, asked):
+    a = zcore.create_array(zcore.MemoryStore(), shape=2, dtype=dtype)
+    new = zcore.create_array(zcore.MemoryStore(), shape=2, chunks=a.chunks, dtype=asked)
+    assert zcore.empty_like(a, dtype=asked).metadata == new.metadata
+    assert zcore.zeros_like(a, dtype=asked)[...].tolist() == zcore.zeros(2, dtype=asked)[...].tolist()
+    assert zcore.full_like(a, new[0], dtype=asked)[...].tolist() == new[...].tolist()
+
+
+def test_like_with_another_byte_order_has_the_same_fill_value():
+    a = sample(3)
+    assert zcore.empty_like(a, dtype="<i2").fill_value == 7 and zcore.array(a, dtype="<i2").fill_value == 7
+    assert zcore.array(a, dtype="f4").fill_value == 0
+    assert zcore.empty_like(a, dtype="f4", fill_value=5).fill_value == 5
+
+
 def test_like_anything_else():
     assert zcore.zeros_like(np.ones((2, 3), "i1")).dtype == np.int8
     assert zcore.ones_like([[1.5, 2]])[...].tolist() == [[1, 1]]

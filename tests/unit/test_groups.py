@@ -1,9 +1,12 @@
 """Groups: a hierarchy of nodes as a mapping, in every store and format that has groups."""
 import contextlib
 import copy
+import errno
 import os
 import pickle
 import shutil
+import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -464,3 +467,104 @@ def test_nodes_of_two_formats_in_one_place(store):
     assert zcore.open(store, path="a", zarr_format=2).shape == (3,)
     zcore.create_array(store, name="a", shape=1, dtype="i4", overwrite=True)
     assert store.get("a/.zarray") is None, "what is replaced are the nodes of all formats"
+
+
+DAMAGE = {
+    "json": (lambda document: document.write_text("{"), zcore.MetadataError),
+    "loop": (lambda document: document.symlink_to("zarr.json"), zcore.StoreError),
+    "away": (lambda document: document.symlink_to("nowhere"), zcore.StoreError),
+    "fifo": (os.mkfifo, zcore.StoreError),
+    "foreign": (lambda document: document.with_name("meta").write_text("{}"), zcore.UnsupportedError),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_member_that_cannot_be_opened_spoils_no_other(tmp_path, kind):
+    """It is named by each listing, and an error for who asks for it."""
+    damage, error = DAMAGE[kind]
+    group = zcore.group(tmp_path)
+    group.create_array("a", shape=3, dtype="i4")
+    group.create_array("c/e", shape=2, dtype="u1")
+    (tmp_path / "c" / "d").mkdir()
+    damage(tmp_path / "c" / "d" / "zarr.json")
+    assert list(group["c"]) == ["d", "e"] and len(group["c"]) == 2
+    for members in (lambda: group.members(None), lambda: [(f"c/{name}", node) for name, node in group["c"].items()]):
+        with pytest.warns(UserWarning) as caught:
+            found = [name for name, _ in members()]
+        assert found[-1] == "c/e" and "c/d" not in found
+        assert len(caught) == 1 and str(tmp_path / "c" / "d") in str(caught[0].message)
+        assert str(caught[0].message).endswith("it is left out of the members")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert group.tree() == f"/\n├── a (3,) int32\n└── c\n    ├── d ({error.__name__})\n    └── e (2,) uint8"
+        assert group.tree(0) == "/\n├── a (3,) int32\n└── c"
+    for ask in (lambda: group["c/d"], lambda: group["c"].get("d"), lambda: zcore.open(tmp_path, path="c/d")):
+        with pytest.raises(error, match="c/d"):
+            ask()
+    with pytest.raises(error, match="c/d"):
+        zcore.consolidate_metadata(tmp_path)     # a copy without it would say that it is not there
+
+
+def test_what_any_member_may_meet_is_an_error_of_the_listing(tmp_path, monkeypatch):
+    """A disk that fails must not look like a group without members."""
+    group = zcore.group(tmp_path)
+    group.create_group("a")
+    failing = zcore.StoreError("cannot read", key="a/zarr.json", errno=errno.EIO)
+
+    def fail(self, prefix, names, limit):
+        raise failing
+
+    monkeypatch.setattr(zcore.DirectoryStore, "get_first", fail)
+    for listing in (group.keys, group.members, group.tree):
+        with pytest.raises(zcore.StoreError):
+            list(listing())
+
+
+class CountingStore(zcore.MemoryStore):
+    """Counts what it is asked."""
+
+    n_calls = 0
+
+    def __getattribute__(self, name):
+        found = super().__getattribute__(name)
+        if name[0] != "_" and callable(found):
+            self.n_calls += 1
+        return found
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_what_a_deep_group_costs(zarr_format):
+    """To make, list and delete it, as many calls as there are levels, times a few; and no stack, however deep it is."""
+    n_calls = []
+    for depth in (sys.getrecursionlimit() // 2, sys.getrecursionlimit()):
+        store = CountingStore()
+        group = zcore.group(store, zarr_format=zarr_format)
+        path = "/".join(["a"] * depth)
+        group.create_group(path)
+        assert [node.path.count("/") for _, node in group.members(None)] == list(range(depth))
+        assert sum(1 for _ in group.members(depth - 2)) == depth - 1
+        assert group.tree().count("a") == depth
+        del group["a"]
+        assert len(list(store.list())) == 1
+        n_calls.append(store.n_calls)
+    assert n_calls[1] < 2.1 * n_calls[0] and n_calls[1] < 60 * depth
+
+
+def test_a_deletion_that_fails_far_below_gives_back_what_it_holds():
+    store = zcore.MemoryStore()
+    group = zcore.group(store)
+    group.create_group("a/b/c/d")
+    erase = store.erase
+
+    def fail(key):
+        if key.startswith("a/b/c/"):
+            raise zcore.StoreError("no")
+        erase(key)
+
+    store.erase = fail
+    with pytest.raises(zcore.StoreError, match="no"):
+        del group["a"]
+    store.erase = erase
+    assert "a" not in group and "a/b/c/d" in group
+    group.create_group("a/b", overwrite=True)
+    assert list(group["a"]) == ["b"] and list(group["a/b"]) == ["c"]

@@ -391,3 +391,29 @@ def test_chunks_beside_a_document_out_of_reach_are_no_left_overs(tmp_path, zarr_
     assert zcore.open(node)[...].tolist() == [7] * 4
     content.unlink()
     assert create(zarr_format=zarr_format, overwrite=True)[...].tolist() == [0] * 4
+
+
+@pytest.mark.parametrize("text", [b"x", b"12", bytearray(b"x"), "5", "", b""])
+def test_text_is_no_shape(text):
+    """As in NumPy; of bytes Python would make integers."""
+    a = make(zcore.MemoryStore())
+    before = a.shape
+    for call in (a.resize, lambda shape: setattr(a, "shape", shape), lambda shape: zcore.open(a.store, shape=shape),
+                 lambda shape: a.resize(shape, 2), lambda shape: a.resize((shape, 2))):
+        with pytest.raises(TypeError, match="shape: expected"):
+            call(text)
+    for zarr_format in (3, 2, "zmeta"):
+        store = zcore.MemoryStore()
+        new = functools.partial(zcore.create_array, store, dtype="i4", zarr_format=zarr_format)
+        with pytest.raises(TypeError, match="shape: expected"):
+            new(shape=text)
+        wrong = [{"chunks": [text, 4]}] + ([] if isinstance(text, str) else [{"chunks": text}])
+        wrong += [{"shards": keywords["chunks"]} for keywords in wrong if zarr_format == 3]
+        for keywords in wrong:
+            with pytest.raises(TypeError, match="chunks: expected"):
+                new(shape=(9, 4), **keywords)
+        assert list(store.list()) == []
+    for axis in (text, 1.0, True, None):
+        with pytest.raises(TypeError, match="axis is .*, expected an integer"):
+            a.append(a[...], axis=axis)
+    assert zcore.open(a.store).shape == a.shape == before

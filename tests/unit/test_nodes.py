@@ -1,6 +1,9 @@
 """What stands at a place: an array that is another one than was asked for, and places where none can be."""
+import itertools
 import os
+import socket
 import stat
+from functools import partial
 
 import numpy as np
 import pytest
@@ -120,6 +123,20 @@ def test_who_creates_at_the_same_time_is_compared_too(store, monkeypatch):
     assert len(calls) == 2
 
 
+@pytest.mark.parametrize(("zarr_format", "title"), [(3, "Zarr v3"), (2, "Zarr v2"), ("zmeta", "__zmeta__")])
+def test_what_is_there_instead_is_said(store, zarr_format, title):
+    zcore.create_array(store, name="a", shape=3, dtype="i4", zarr_format=zarr_format)
+    other = 2 if zarr_format == 3 else 3
+    with pytest.raises(zcore.NodeNotFoundError) as caught:
+        zcore.open(store, path="a", zarr_format=other)
+    assert str(caught.value) == f"{store.describe('a')} is a {title} array, zarr_format={other} was asked for"
+    if zarr_format != "zmeta":
+        zcore.create_group(store, path="g", zarr_format=zarr_format)
+        for open_it in (zcore.open, zcore.open_group):
+            with pytest.raises(zcore.NodeNotFoundError, match=f"g.* is a {title} group, zarr_format={other} was asked"):
+                open_it(store, path="g", zarr_format=other)
+
+
 # Places
 
 
@@ -191,6 +208,55 @@ def test_paths_in_a_store_where_no_array_can_be(tmp_path, path, lock):
         assert path.partition("/")[0] in str(caught.value)
     with pytest.raises((zcore.NodeNotFoundError, zcore.StoreError), match=path):
         zcore.open(tmp_path, path=path)
+
+
+def make_special(path, kind):
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "device":
+        os.symlink("/dev/null", path)
+    else:
+        here = os.getcwd()
+        os.chdir(path.parent)     # the path of a socket is limited to about 100 bytes
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.bind(path.name)
+        os.chdir(here)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket", "device"])
+@pytest.mark.parametrize("name", ["zarr.json", ".zarray", ".zgroup", "__zmeta__"])
+def test_what_is_no_file_is_not_replaced_by_a_node(tmp_path, kind, name):
+    make_special(tmp_path / name, kind)
+    stores = tmp_path, zcore.DirectoryStore(tmp_path), zcore.DirectoryStore(tmp_path, confined=kind != "device")
+    calls = [partial(zcore.open, stores[0]), partial(zcore.open, stores[0], "w", shape=3, dtype="i4")]
+    for store, zarr_format, lock, overwrite in itertools.product(stores, (3, 2, "zmeta"), (True, None), (True, False)):
+        keywords = {"zarr_format": zarr_format, "overwrite": overwrite, "lock": lock}
+        calls.append(partial(zcore.create_array, store, shape=3, dtype="i4", **keywords))
+        if zarr_format != "zmeta":
+            calls.append(partial(zcore.create_group, store, **keywords))
+            calls.append(partial(zcore.create_array, store, name="a/b", shape=3, dtype="i4", **keywords))
+    for call in calls:
+        with pytest.raises(zcore.StoreError, match=f"{name}.* is neither a file nor a directory"):
+            call()
+    assert os.listdir(tmp_path) == [name] and not stat.S_ISREG(os.stat(tmp_path / name).st_mode)
+    assert os.path.islink(tmp_path / name) == (kind == "device")
+
+
+def test_a_node_beside_what_is_no_file_is_not_lost(tmp_path):
+    """Nothing is deleted before all that is in the way of the new node has been looked at."""
+    a = zcore.create_array(tmp_path, data=[1, 2, 3], attributes={"x": 1}, zarr_format=2)
+    for name, zarr_format in (("zarr.json", 3), (".zattrs", 2)):
+        kept = (tmp_path / name).read_bytes() if name == ".zattrs" else None
+        (tmp_path / name).unlink(missing_ok=True)
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(zcore.StoreError, match=name):
+            zcore.create_array(tmp_path, shape=3, dtype="i4", zarr_format=zarr_format, overwrite=True,
+                               attributes={"x": 2})
+        assert stat.S_ISFIFO(os.stat(tmp_path / name).st_mode)
+        (tmp_path / name).unlink()
+        if kept:
+            (tmp_path / name).write_bytes(kept)
+    assert a.refresh()[...].tolist() == [1, 2, 3] and dict(a.attrs) == {"x": 1}
 
 
 def test_a_directory_that_is_pruned_each_time_it_is_made(tmp_path, monkeypatch):

@@ -41,8 +41,8 @@ def test_what_is_created(store):
     assert "chunks ([2, 4×3], [4, 5])" in repr(a)
     a[3:5, 2:6] = 7
     assert keys_of(store) == ["c/1/0", "c/1/1"] and a.nchunks_initialized == 2
-    assert a.info["chunks"] == "([2, 4×3], [4, 5])"
-    assert "10 in a grid of (5, 2), 2 stored" in a.info_complete()["objects"]
+    assert a.info["chunks"] == "([2, 4×3], [4, 5]), 10 in a grid of (5, 2)"
+    assert a.info_complete()["chunks"] == a.info["chunks"] + ", 2 stored"
     assert (a[...] == 7).sum() == 8 and list(a)[4].tolist() == [0, 0, 7, 7, 7, 7, 0, 0, 0]
     assert pickle.loads(pickle.dumps(a.metadata)) == a.metadata
 

@@ -1,5 +1,6 @@
 """What lies where: the keys and documents of hierarchies in Zarr v3 and v2, and what is made of those of others."""
 import json
+import pickle
 import struct
 
 import numpy as np
@@ -397,3 +398,94 @@ def test_text_that_was_fixed_in_memory_and_is_not_in_the_document(store):
         assert zcore.open(store)[...].tolist() == [type(values[0])()] * 2
         store.set("c/0", chunk)
         assert zcore.open(store)[...].tolist() == values
+
+
+def old_nested(store, path="0"):
+    """An array of which only who has written it knows that `/` joins the indices of its chunks."""
+    data = np.arange(12, dtype="<i2").reshape(3, 4)
+    zcore.create_array(store, name=path, data=data, chunks=(2, 2), fill_value=9, zarr_format=2, chunk_key_encoding="/")
+    members = json.loads(store.get(f"{path}/.zarray"))
+    assert members.pop("dimension_separator") == "/"
+    store.set(f"{path}/.zarray", json.dumps({**members, "comment": "kept"}).encode())
+    return data
+
+
+def test_a_separator_that_the_caller_says(store):
+    """V2-ARR-08, V2-ARR-09"""
+    data = old_nested(store)
+    assert (zcore.open(store, path="0")[...] == 9).all()
+    before = store.get("0/.zarray")
+    for open_it in (zcore.open, zcore.open_array):
+        a = open_it(store, "r+", path="0", dimension_separator="/", shape=(3, 4))
+        assert a[...].tolist() == data.tolist() and a.nchunks_initialized == 4
+    a[0, 3] = 50
+    a.attrs["x"] = 1
+    a = a.refresh()
+    assert store.get("0/.zarray") == before and sorted(store.list_dir("0/")[1]) == ["0/0/", "0/1/"]
+    assert a[0, 3] == 50 and "0/0.0" not in store.list()
+    if not isinstance(store, zcore.MemoryStore):
+        again = pickle.loads(pickle.dumps(a))
+        assert again[0, 3] == 50
+        again[1, 1] = 60
+        assert a[1, 1] == 60
+    a.append(np.full((1, 4), 7))
+    members = json.loads(store.get("0/.zarray"))
+    assert members["dimension_separator"] == "/" and members["comment"] == "kept" and members["shape"] == [4, 4]
+    assert zcore.open(store, path="0")[3].tolist() == [7] * 4
+    assert a.refresh()[0, 3] == 50
+    a.resize(1, 4)
+    assert sorted(store.list_prefix("0/0/")) == ["0/0/0", "0/0/1"] and list(store.list_prefix("0/1/")) == []
+
+
+def test_a_separator_that_the_document_contradicts(store):
+    """V2-ARR-08: it is an error, and nothing is probed."""
+    for said in ("/", "."):
+        zcore.create_array(store, name="a", shape=(3, 4), chunks=2, dtype="i2", zarr_format=2, overwrite=True)
+        members = {**json.loads(store.get("a/.zarray")), "dimension_separator": said}
+        store.set("a/.zarray", json.dumps(members).encode())
+        for mode in ("r", "r+", "a"):
+            assert zcore.open(store, mode, path="a", dimension_separator=said).shape == (3, 4)
+            other = "." if said == "/" else "/"
+            with pytest.raises(zcore.ArrayMismatchError, match=f"'{other}' was asked for, the document says") as caught:
+                zcore.open(store, mode, path="a", dimension_separator=other)
+            error = caught.value
+            assert error.asked == {"dimension_separator": other} and error.found == {"dimension_separator": said}
+            assert error.path == "a" and str(error).startswith(store.describe("a"))
+
+
+def test_a_separator_of_what_has_none(store):
+    """V2-ARR-08"""
+    for zarr_format in (3, "zmeta"):
+        zcore.create_array(store, name="a", shape=3, dtype="i2", zarr_format=zarr_format, overwrite=True)
+        with pytest.raises(zcore.ArrayMismatchError, match="not of Zarr v2"):
+            zcore.open(store, path="a", dimension_separator="/")
+        with pytest.raises(zcore.NodeNotFoundError, match="zarr_format=2 was asked for"):
+            zcore.open(store, path="a", dimension_separator="/", zarr_format=2)
+        with pytest.raises(ValueError, match="dimension_separator is of Zarr v2"):
+            zcore.open(store, path="a", dimension_separator="/", zarr_format=zarr_format)
+    group = zcore.create_group(store, path="g", zarr_format=2)
+    with pytest.raises(zcore.NodeNotFoundError, match="holds a group, not an array"):
+        zcore.open(store, path="g", dimension_separator="/")
+    for wrong in ("-", "", b"/", 1, True):
+        with pytest.raises(ValueError, match="dimension_separator is .*, expected '/' or '.'"):
+            zcore.open(store, path="a", dimension_separator=wrong)
+    with pytest.raises(TypeError, match="dimension_separator"):
+        group.create_array("x", shape=3, dtype="i2", dimension_separator="/")
+    with pytest.raises(TypeError, match="dimension_separator"):
+        list(zcore.create_hierarchy(store=zcore.MemoryStore(), nodes={"g": group.metadata}, dimension_separator="/"))
+
+
+def test_a_separator_of_a_new_array(store):
+    """V2-ARR-08: it is in the document from the beginning."""
+    new = {"path": "a", "shape": (3, 4), "chunks": 2, "dtype": "i2"}
+    for mode in ("a", "w"):
+        for keywords in ({}, {"cname": "lz4"}):
+            with pytest.raises(ValueError, match="needs zarr_format=2"):
+                zcore.open(store, mode, dimension_separator="/", **new, **keywords)
+        with pytest.raises(TypeError, match="needs shape= and dtype="):
+            zcore.open(store, mode, dimension_separator="/", zarr_format=2, path="a")
+    assert list(store.list()) == []
+    for mode in ("a", "a", "w"):
+        zcore.open(store, mode, dimension_separator="/", zarr_format=2, **new)[...] = 5
+        assert json.loads(store.get("a/.zarray"))["dimension_separator"] == "/" and store.get("a/1/1") is not None
+        assert (zcore.open(store, path="a")[...] == 5).all()

@@ -28,9 +28,9 @@ from zcore.codecs.compressors import (
     ZstdCodec,
 )
 from zcore.codecs.layout import BytesCodec, TransposeCodec
+from zcore.codecs.lowering import in_array, leading_transposes, lowered
 from zcore.codecs.sharding import ShardingCodec
 from zcore.errors import CodecError, MetadataError, UnknownCodecError, UnsupportedError, ZcoreError
-from zcore.kernel.program import Program
 
 CODECS = {codec.name: codec for codec in (
     BytesCodec, TransposeCodec, BloscCodec, ZstdCodec, GzipCodec, Crc32cCodec, NumcodecsBlosc, NumcodecsZstd,
@@ -48,7 +48,6 @@ _LATER = {
     "reshape": "reshape",
     **dict.fromkeys(("cast_value", "scale_offset"), "values"),
 }
-MAX_STEPS = 8
 MAX_SHAPES = 4096  # of chunks that differ, where each is tried
 # Content of no known size is decoded to so many times what holds it, and again to more if that was not enough, ...
 _GROWTH = 8
@@ -103,24 +102,23 @@ class CodecChain:
     ----------
     codecs : tuple of Codec
         All but `bytes`.
-    program : Program, ShardProgram or None
-        The chain in C, if it has such a form.
-    serializer : Codec
-        The one from array to bytes, `bytes` as well; with `sharding_indexed` it is `shards`.
+    array_codecs, serializer, compressors : tuple of Codec, Codec, tuple of Codec
+        Those from array to array, the one from array to bytes (`bytes` as well; with `sharding_indexed` it is
+        `shards`), and those from bytes to bytes.
+    array_types : list of (numpy.dtype, tuple of int)
+        Type and shape of the chunk before each codec from array to array, and behind the last.
+    header_itemsize : int
+        Item size that the headers of blosc have to name, 0 for any.
     shards : Shards or None
         What makes bytes of elements, where that is `sharding_indexed`.
+    inner_shape : tuple of int or None
+        Elements of the chunks that shards are cut into, per dimension of the array; None without shards.
     is_partial : bool
-        Nothing else is done to a shard: parts of it can be read and carried over.
-    order : tuple of int or None
-        Dimensions of the chunk in the order in which the program's bytes have them, the slowest first; None is C order.
-    swap : int
-        Unit in bytes whose order in the program's bytes differs from that of `dtype`, 0 for none.
-    step_names : tuple of str
-        Names of the program's steps.
+        Elements of shards change nothing but their places on the way there: parts can be read and changed.
+    program, order, swap, step_names
+        See `Lowered`; the program is None where the chain has no form in C.
     is_native : bool
         There is a program, and no library that Python has would be faster.
-    encodes_native : bool
-        The same of writing: shards in shards are only read by their program.
     max_encoded : int or None
         The most bytes that the object of a chunk has; None where that has no bound.
 
@@ -142,8 +140,9 @@ class CodecChain:
     ((1, 0), 0, ('gzip',))
     """
 
-    __slots__ = ("dtype", "chunk_shape", "codecs", "program", "order", "swap", "step_names", "max_encoded", "is_native",
-                 "encodes_native", "shards", "is_partial", "_arrays", "serializer", "_compressors", "_stages")
+    __slots__ = ("dtype", "chunk_shape", "codecs", "array_codecs", "serializer", "compressors", "array_types",
+                 "header_itemsize", "shards", "inner_shape", "is_partial", "program", "order", "swap", "step_names",
+                 "is_native", "max_encoded", "lowered", "_axes", "_sizes")
 
     def __init__(self, specs, dtype, chunk_shape, strict=True, fill=None):
         self.dtype = dtype
@@ -153,19 +152,19 @@ class CodecChain:
             for spec in specs:
                 codecs.append(codec_of(spec.name, spec.configuration))
             self._sort(codecs)
-            types = self._types(self.chunk_shape)
+            self.array_types = types = self._types_of(self.chunk_shape)
             fill = self._encoded_fill(fill)
             codecs = tuple([codec for codec in codecs if not isinstance(codec, BytesCodec)])
             self._cut_shards(types[-1], strict, fill)
-            itemsize = self._choose(types[-1][0], strict)
-            self._stages = types, self._sizes(types)
+            self.header_itemsize = self._choose(types[-1][0], strict)
+            self._sizes = self._sizes_of(types)
         except (ValueError, TypeError) as exc:
             if isinstance(exc, ZcoreError):
                 raise
             raise MetadataError(f"codecs: {exc}", member="codecs") from exc
-        self.codecs = (*codecs[:len(codecs) - len(self._compressors)], *self._compressors)
-        self.max_encoded = self._stages[1][-1][0]
-        self._lower(itemsize)
+        self.codecs = (*codecs[:len(codecs) - len(self.compressors)], *self.compressors)
+        self.max_encoded = self._sizes[-1][0]
+        self._lower()
 
     def _sort(self, codecs):
         """Tell the codecs apart by their kinds."""
@@ -174,34 +173,49 @@ class CodecChain:
             raise ValueError("expected codecs from array to array, one from array to bytes, and codecs from bytes to "
                              f"bytes, found {', '.join([codec.name for codec in codecs]) or 'none'}")
         at = kinds.index(1)
-        self._arrays, self.serializer, self._compressors = tuple(codecs[:at]), codecs[at], tuple(codecs[at + 1:])
+        self.array_codecs, self.serializer, self.compressors = tuple(codecs[:at]), codecs[at], tuple(codecs[at + 1:])
 
     def _cut_shards(self, stage, strict, fill):
         """Let the shards of the array take the place of the codec that describes them."""
-        self.shards = None
+        self.shards = self.inner_shape = None
         self.is_partial = False
+        rest, self._axes = leading_transposes(self.array_codecs, tuple(range(len(self.chunk_shape))))
+        if self._axes != tuple(range(len(self._axes))) and getattr(self.serializer, "is_bound_to_order", False):
+            raise UnsupportedError(f"{self.serializer.name!r} behind 'transpose'",
+                                   feature=f"{self.serializer.name} of transposed chunks")
         if isinstance(self.serializer, ShardingCodec):
             from zcore.codecs.shards import Shards
 
             self.serializer = self.shards = Shards(self.serializer, CodecChain, *stage, fill, strict)
-            self.is_partial = not self._arrays and not self._compressors
+            self.is_partial = not rest
+            self.inner_shape = self._inner_shape()
+
+    def _inner_shape(self):
+        axes = range(len(self.chunk_shape))
+        for codec in self.array_codecs:
+            if codec.name == "reshape":
+                # What shards are cut into is no box of the array.
+                return self.chunk_shape
+            if codec.name == "transpose":
+                axes = [axes[d] for d in codec.order]
+        return in_array(self.shards.chunk_shape, axes)
 
     def _encoded_fill(self, fill):
         """Return what the fill value becomes ahead of the codec from array to bytes; None where nobody asks."""
         # Others than these need not have a form of it: some codecs only decode.
         if fill is None or not (isinstance(self.serializer, ShardingCodec)
-                                or any([codec.checks_fill for codec in self._arrays])):
+                                or any([codec.checks_fill for codec in self.array_codecs])):
             return None
         fill = fill.reshape((1,) * len(self.chunk_shape))
-        for codec in self._arrays:
+        for codec in self.array_codecs:
             if not codec.is_move:
                 fill = codec.encode_fill(fill)
         return fill
 
-    def _types(self, shape):
+    def _types_of(self, shape):
         """Return (dtype, shape) before each codec from array to array and behind the last, for a chunk of `shape`."""
         types = [(self.dtype, tuple(shape))]
-        for codec in self._arrays:
+        for codec in self.array_codecs:
             types.append(codec.encoded_type(*types[-1]))
         return types
 
@@ -212,70 +226,38 @@ class CodecChain:
         """
         itemsize = dtype.itemsize if isinstance(self.serializer, BytesCodec) else 1
         chosen = set()
-        compressors = list(self._compressors)
+        compressors = list(self.compressors)
         for i, codec in enumerate(compressors):
             if isinstance(codec, BloscCodec):
                 codec.strict = strict
                 compressors[i] = codec.resolve(itemsize)
                 chosen.add(compressors[i].typesize)
-        self._compressors = tuple(compressors)
+        self.compressors = tuple(compressors)
         return chosen.pop() if strict and len(chosen) == 1 else 0
 
-    def _sizes(self, types):
+    def _sizes_of(self, types):
         """Return (bytes, is exact) before each codec from bytes to bytes and behind the last.
 
         It is the most bytes that there may be, None without bound, and whether there are always as many.
         """
         n_bytes = self.serializer.encoded_nbytes(*types[-1])
         sizes = [(n_bytes, n_bytes is not None and self.shards is None)]
-        for codec in self._compressors:
+        for codec in self.compressors:
             n_bytes = None if n_bytes is None else codec.max_encoded(n_bytes)
             sizes.append((n_bytes, sizes[-1][1] and codec.is_fixed))
         return sizes
 
-    def _lower(self, itemsize):
-        """Find the form of the chain in C: an order of dimensions, a byte order, and a program."""
-        self.program = self.order = None
-        self.is_native = self.encodes_native = False
-        self.swap = 0
-        self.step_names = ()
-        types, _ = self._stages
-        order = tuple(range(len(self.chunk_shape)))
-        n_transposes = 0
-        while n_transposes < len(self._arrays) and self._arrays[n_transposes].name == "transpose":
-            order = tuple([order[d] for d in self._arrays[n_transposes].order])
-            n_transposes += 1
-        if order != tuple(range(len(order))):
-            self.order = order
-            if getattr(self.serializer, "is_bound_to_order", False):
-                raise UnsupportedError(f"{self.serializer.name!r} behind 'transpose'",
-                                       feature=f"{self.serializer.name} of transposed chunks")
-        if self.is_partial:
-            chunks = self.shards.chain
-            self.program = self.shards.program
-            self.order, self.swap, self.step_names = chunks.order, chunks.swap, chunks.step_names
-            # Whatever its chunks are: of a shard Python would read the whole, for one of them.
-            self.is_native = self.program is not None
-            self.encodes_native = self.is_native and self.program.inner is None
-        if not isinstance(self.serializer, BytesCodec):
-            return
-        # Another shape of the same elements in the same order is the same bytes.
-        filters, steps = [], []
-        for codec, (dtype, _) in zip(self._arrays[n_transposes:], types[n_transposes:], strict=False):
-            if codec.name != "reshape":
-                filters.append(codec)
-                steps.append(codec.step(dtype))
-        steps += [codec.step() for codec in self._compressors]
-        stored = self.serializer.stored_dtype(types[-1][0])
-        if None in steps or len(steps) > MAX_STEPS or (filters and not (self.dtype.isnative and stored.isnative)):
-            return
-        if not filters and stored != self.dtype:
-            self.swap = _swapped_unit(self.dtype)
-        self.program = Program(steps, itemsize)
-        self.is_native = self.encodes_native = not any([
+    def _lower(self):
+        """Find the form of the chain in C."""
+        self.lowered = found = lowered(self)
+        self.program, self.swap, self.step_names = None, 0, ()
+        self.order = None if self._axes == tuple(range(len(self._axes))) else self._axes
+        if found is not None:
+            self.program, self.order, self.swap, self.step_names = found
+        # Of a shard Python would read the whole, for one of its chunks.
+        self.is_native = found is not None and (self.shards is not None or not any([
             codec.is_faster_in_python(n_bytes) for codec, (n_bytes, _)
-            in zip(self._compressors, self._stages[1], strict=False)])
-        self.step_names = tuple([codec.name for codec in (*filters, *self._compressors)])
+            in zip(self.compressors, self._sizes, strict=False)]))
 
     def check_edges(self, edges):
         """Raise MetadataError unless the chain takes chunks of each of these lengths.
@@ -294,14 +276,10 @@ class CodecChain:
         -----
         zarr-extensions, "rectilinear", does not say more of shards than of other chunks: each is cut exactly.
         """
-        if any([codec.name == "reshape" for codec in self._arrays]):
+        if any([codec.name == "reshape" for codec in self.array_codecs]):
             self._check_each_shape(edges)
         elif self.shards is not None:
-            order = range(len(edges))
-            for codec in self._arrays:
-                if codec.name == "transpose":
-                    order = [order[d] for d in codec.order]
-            for d, length in zip(order, self.shards.chunk_shape, strict=True):
+            for d, length in enumerate(self.inner_shape):
                 if edges[d] is not None and not edges[d].are_multiples_of(length):
                     raise MetadataError(f"chunk_shape of sharding_indexed is {self.shards.chunk_shape}, and the length "
                                         f"of some shards in dimension {d} is no multiple of {length}",
@@ -316,7 +294,7 @@ class CodecChain:
                                    feature="reshape of a rectilinear grid")
         for shape in product(*lengths):
             try:
-                self._sizes(self._types(shape))
+                self._sizes_of(self._types_of(shape))
             except ValueError as exc:
                 raise MetadataError(f"codecs: {exc}", member="codecs") from exc
 
@@ -330,10 +308,10 @@ class CodecChain:
         Raises : CodecError, if a codec does not take such a chunk.
         """
         if shape == self.chunk_shape:
-            return self._stages
+            return self.array_types, self._sizes
         try:
-            types = self._types(shape)
-            return types, self._sizes(types)
+            types = self._types_of(shape)
+            return types, self._sizes_of(types)
         except (ValueError, TypeError) as exc:
             if isinstance(exc, ZcoreError):
                 raise
@@ -348,26 +326,56 @@ class CodecChain:
             The object is damaged.
         """
         types, sizes = self._stages_of(self.chunk_shape if shape is None else shape)
-        for codec, (n_bytes, is_exact) in zip(reversed(self._compressors), reversed(sizes[:-1]), strict=True):
-            data = codec.decode(data, n_bytes, not is_exact) if n_bytes is not None else _decode_varying(codec, data)
-        chunk = self.serializer.decode(data, *types[-1])
-        for codec, (dtype, inner) in zip(reversed(self._arrays), reversed(types[:-1]), strict=True):
+        chunk = self.serializer.decode(self._unwrap(data, sizes), *types[-1])
+        for codec, (dtype, inner) in zip(reversed(self.array_codecs), reversed(types[:-1]), strict=True):
             chunk = codec.decode(chunk, dtype, inner)
         return np.asarray(chunk, self.dtype)
 
+    def _unwrap(self, data, sizes):
+        """Undo the codecs from bytes to bytes."""
+        for codec, (n_bytes, is_exact) in zip(reversed(self.compressors), reversed(sizes[:-1]), strict=True):
+            data = codec.decode(data, n_bytes, not is_exact) if n_bytes is not None else _decode_varying(codec, data)
+        return data
+
     def encode(self, chunk):
         """Return the object of a chunk, a bytes-like; `chunk` has the chain's type."""
-        for codec in self._arrays:
+        for codec in self.array_codecs:
             chunk = codec.encode(chunk)
-        data = self.serializer.encode(chunk)
-        for codec in self._compressors:
+        return self._wrap(self.serializer.encode(chunk))
+
+    def _wrap(self, data):
+        for codec in self.compressors:
             data = codec.encode(data)
         return data
 
+    # parts of shards
 
-def _swapped_unit(dtype):
-    """Return the bytes of a unit whose order is that of the machine, or the other one."""
-    return 4 if dtype.kind == "U" else dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    def transposed(self, axes):
+        """Return what belongs to each dimension, a sequence, with the dimensions as the shards have them."""
+        return tuple([axes[d] for d in self._axes])
+
+    def shards_of(self, shape):
+        """Return the `Shards` of objects of `shape`."""
+        return self.shards.of_shape(self.transposed(shape))
+
+    def read_part(self, raw, selection, shape, axes=None):
+        """Return the selected elements of a shard's object, with `is_partial`; see `Shards.read`."""
+        _, sizes = self._stages_of(shape)
+        axes = range(len(shape)) if axes is None else axes
+        elements = self.shards_of(shape).read(self._unwrap(raw, sizes), self.transposed(selection),
+                                              self.transposed(axes))
+        return elements.transpose(np.argsort(self._axes))
+
+    def change_part(self, raw, selection, values, kept, shape, keep_filled=False, axes=None):
+        """Return the object of a shard after a change, with `is_partial`; see `Shards.change`."""
+        _, sizes = self._stages_of(shape)
+        axes = range(len(shape)) if axes is None else axes
+        shard = self.shards_of(shape).change(
+            None if raw is None else self._unwrap(raw, sizes),
+            None if selection is None else self.transposed(selection),
+            None if values is None else values.transpose(self._axes), self.transposed(kept), keep_filled,
+            self.transposed(axes))
+        return None if shard is None else self._wrap(shard)
 
 
 def _decode_varying(codec, data):

@@ -74,9 +74,12 @@ class PackbitsCodec(Codec):
         """Return the bytes of a chunk."""
         _, itemsize, first, n_bits = self._layout(chunk.dtype)
         items = np.ascontiguousarray(chunk, _little(chunk.dtype)).reshape(-1).view("u1").reshape(-1, itemsize)
-        bits = np.unpackbits(items, axis=1, bitorder="little")[:, first:first + n_bits].reshape(-1)
-        padding = bytes([-bits.size % 8])
-        packed = np.packbits(bits, bitorder="little").tobytes()
+        padding = bytes([-len(items) * n_bits % 8])
+        if itemsize == 1 and 8 % n_bits == 0:
+            packed = _pack_parts(items.reshape(-1), first, n_bits).tobytes()
+        else:
+            bits = np.unpackbits(items, axis=1, bitorder="little")[:, first:first + n_bits].reshape(-1)
+            packed = np.packbits(bits, bitorder="little").tobytes()
         if self.padding_encoding == "none":
             return packed
         return padding + packed if self.padding_encoding == "first_byte" else packed + padding
@@ -99,18 +102,53 @@ class PackbitsCodec(Codec):
         if self.padding_encoding != "none":
             at = 0 if self.padding_encoding == "first_byte" else n_bytes - 1
             padding = int(packed[at])
-            packed = np.delete(packed, at)
+            packed = packed[1:] if at == 0 else packed[:at]
             if padding != -n_items * n_bits % 8:
                 raise CodecError(f"{padding} bits are said to fill up the last byte, expected {-n_items * n_bits % 8}",
                                  codec=self.name, direction="decode", offset=at, expected=-n_items * n_bits % 8,
                                  found=padding)
+        is_signed = dtype.kind == "i" or dtype.name in ("int2", "int4")
+        if itemsize == 1 and 8 % n_bits == 0:
+            return _unpack_parts(packed, n_items, first, n_bits, is_signed).view(dtype).reshape(shape)
         bits = np.zeros((n_items, 8 * itemsize), "u1")
         bits[:, first:first + n_bits] = np.unpackbits(packed, count=n_items * n_bits, bitorder="little").reshape(
             n_items, n_bits)
-        if dtype.kind == "i" or dtype.name in ("int2", "int4"):
+        if is_signed:
             bits[:, first + n_bits:] = bits[:, first + n_bits - 1:first + n_bits]
         items = np.packbits(bits, axis=1, bitorder="little").reshape(-1)
         return items.view(_little(dtype)).reshape(shape)
+
+
+# Parts of which a byte holds a whole number are moved all of one place at once, and not bit by bit.
+
+def _pack_parts(items, first, n_bits):
+    """Return bytes of so many bits each, from bit `first` on, without the others; `n_bits` divides 8."""
+    if n_bits == 1:
+        return np.packbits(items if first == 0 and items.max(initial=0) <= 1 else items >> first & 1, bitorder="little")
+    n_parts = 8 // n_bits
+    parts = items >> first & (2**n_bits - 1)
+    packed = parts[::n_parts].copy()
+    for k in range(1, n_parts):
+        others = parts[k::n_parts]
+        packed[:len(others)] |= others << (k * n_bits)
+    return packed
+
+
+def _unpack_parts(packed, n_items, first, n_bits, is_signed):
+    """Return what `_pack_parts` was given, bits that it left out as those of the sign or 0."""
+    if n_bits == 1:
+        items = np.unpackbits(packed, count=n_items, bitorder="little")
+    else:
+        n_parts = 8 // n_bits
+        items = np.empty(n_items, "u1")
+        for k in range(n_parts):
+            place = items[k::n_parts]
+            place[...] = packed[:len(place)] >> (k * n_bits)
+        items &= 2**n_bits - 1
+    if is_signed:
+        sign = np.uint8(2**(n_bits - 1))
+        items = (items ^ sign) - sign
+    return items << first if first else items
 
 
 def _little(dtype):

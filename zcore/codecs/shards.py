@@ -14,7 +14,6 @@ import numpy as np
 from zcore.errors import ChunkError, CodecError, MetadataError, ShardIndexError, UnsupportedError
 from zcore.kernel.copy import is_filled
 from zcore.kernel.grid import project
-from zcore.kernel.shard import MAX_LEVELS, ShardProgram
 from zcore.model.metadata import has_varying_items, viewed
 
 NO_CHUNK = 2**64 - 1  # both words of an empty chunk's entry
@@ -44,8 +43,6 @@ class Shards:
     ----------
     chain : CodecChain
         Of a chunk.
-    program : ShardProgram or None
-        All of it in C, if it has such a form.
     max_encoded : int or None
         The most bytes of a shard that are read at once: other programs leave gaps where a chunk was replaced by
         another one, and as much room is given to these as to the chunks. In a shard of shards, the most that one of
@@ -82,15 +79,9 @@ class Shards:
         self.index_chain = make_chain(codec.index_codecs, np.dtype(np.uint64), (*self.grid_shape, 2), strict)
         self.index_nbytes = self.index_chain.max_encoded
         self.at_start = codec.index_location == "start"
-        self.max_encoded = self.program = None
+        self.max_encoded = None
         if self.chain.max_encoded is not None:
             self.max_encoded = 2 * self.n_chunks * self.chain.max_encoded + self.index_nbytes + MIN_GAPS_NBYTES
-        index = self.index_chain
-        inner = self.chain.program
-        levels = inner.n_levels if isinstance(inner, ShardProgram) else 0
-        if inner is not None and levels < MAX_LEVELS and index.program is not None and index.order is None:
-            self.program = ShardProgram(shard_shape, chunk_shape, inner, [step.step() for step in index.codecs],
-                                        turned=index.swap != 0, at_start=self.at_start, max_nbytes=self.max_encoded)
 
     def of_shape(self, shard_shape):
         """Return the same of shards of another shape, where they differ.
@@ -132,7 +123,7 @@ class Shards:
 
     # parts of shards
 
-    def read(self, raw, selection):
+    def read(self, raw, selection, axes=None):
         """Return the selected elements, of `raw_type`.
 
         Parameters
@@ -141,31 +132,36 @@ class Shards:
             Or anything else that has a length and slices that are bytes.
         selection : tuple of slice
             Start, stop and step of each dimension are numbers within the shard, steps are positive.
+        axes : sequence of int, optional
+            Which dimensions of the array those of the shard are.
         """
         out = np.empty([len(range(part.start, part.stop, part.step)) for part in selection], self.raw_type)
+        axes = range(len(selection)) if axes is None else axes
         # As in the kernel: all entries are checked, then chunks are decoded as they follow each other in the shard.
-        for _, _, shards, part, n_bytes, path, inside, places in sorted(self._find(raw, selection, out),
-                                                                        key=lambda found: found[:2]):
-            places[...] = shards._decode(part, n_bytes, path)[inside]
+        for _, _, shards, part, n_bytes, path, inside, places, dims in sorted(self._find(raw, selection, out, axes),
+                                                                              key=lambda found: found[:2]):
+            places[...] = shards._decode_part(part, n_bytes, path, inside, dims)
         return out
 
-    def _find(self, raw, selection, out, base=0, first=None, around=()):
+    def _find(self, raw, selection, out, axes, base=0, first=None, around=()):
         """Yield the selected chunks that are there, those of shards in shards; all others become the fill value.
 
         Parameters
         ----------
-        raw, selection
+        raw, selection, axes
             See `read`.
         out : ndarray
             The selected elements.
         base, first : int and tuple of int
-            Where in the outermost shard this one begins, and where in its selection this one's does.
+            Where in the outermost shard this one begins, and where in its selection this one's does, in the array's
+            dimensions.
         around : tuple of (coords, offset)
             The shards in shards that lead here: which chunk each is of the one before, and where it begins in that.
         """
         first = first or (0,) * len(selection)
         index = self._read_index(raw)
-        for coords, inside, outside in self._project(selection):
+        chain = self.chain
+        for coords, inside, outside in self._project(selection, axes):
             position = self._position(coords)
             places = out[(*outside, ...)]
             if _is_empty(index, position):
@@ -173,17 +169,20 @@ class Shards:
                 continue
             offset, n_bytes = self._entry(raw, index, position)
             path = (*around, (coords, offset))
-            here = tuple([i + part.start for i, part in zip(first, outside, strict=True)])
-            if not self.chain.is_partial:
-                yield base + offset, here, self, raw, n_bytes, path, inside, places
+            here = list(first)
+            for d, part in zip(axes, outside, strict=True):
+                here[d] += part.start
+            if not chain.is_partial or chain.compressors:
+                yield base + offset, here, self, raw, n_bytes, path, inside, places, axes
                 continue
             try:
-                yield from self.chain.shards._find(raw[offset:offset + n_bytes], inside, places, base + offset, here,
-                                                   path)
+                yield from chain.shards._find(raw[offset:offset + n_bytes], chain.transposed(inside),
+                                              places.transpose(chain.transposed(range(len(inside)))),
+                                              chain.transposed(axes), base + offset, here, path)
             except (ChunkError, UnsupportedError) as error:
                 raise _in_chunks(error, path[-1:]) from error
 
-    def change(self, raw, selection, values, kept, keep_filled=False):
+    def change(self, raw, selection, values, kept, keep_filled=False, axes=None):
         """Return the object of a shard after a change, or None when nothing of it is left.
 
         Parameters
@@ -196,6 +195,8 @@ class Shards:
             What of the old shard is kept, per dimension from its origin on; beyond that is the fill value.
         keep_filled : bool
             Store chunks that hold nothing but the fill value.
+        axes : sequence of int, optional
+            Which dimensions of the array those of the shard are.
 
         Returns
         -------
@@ -206,9 +207,10 @@ class Shards:
         parts = []
         end = self.index_nbytes if self.at_start else 0
         touched = {}
+        axes = range(len(kept)) if axes is None else axes
         if values is not None:
             touched = {self._position(coords): (inside, outside) for coords, inside, outside
-                       in self._project(selection)}
+                       in self._project(selection, axes)}
         carried = []
         for position in np.flatnonzero((old != NO_CHUNK).any(axis=1)).tolist():
             if position in touched:
@@ -222,8 +224,8 @@ class Shards:
             else:
                 carried.append((*self._entry(raw, old, position), position))
         end = self._carry_over(raw, carried, new, parts, end)
-        for position in sorted(touched):
-            encoded = self._encode_chunk(raw, old, position, touched[position], values, kept, keep_filled)
+        for position, places in touched.items():
+            encoded = self._encode_chunk(raw, old, position, places, values, kept, keep_filled, axes)
             if encoded is not None:
                 new[position] = end, len(encoded)
                 parts.append(encoded)
@@ -250,19 +252,29 @@ class Shards:
             end += high - low
         return end
 
-    def _encode_chunk(self, raw, old, position, places, values, kept, keep_filled):
+    def _encode_chunk(self, raw, old, position, places, values, kept, keep_filled, axes):
         """Return a chunk that is changed, encoded; None when it is empty."""
         coords = self._coords(position)
         inside, outside = places or (None, None)
         covers = places is not None and all([part == slice(0, length, 1) for part, length
                                              in zip(inside, self.chunk_shape, strict=True)])
+        is_there = raw is not None and not covers and not _is_empty(old, position)
+        stays = tuple([min(length, max(0, n - i * length)) for i, length, n
+                       in zip(coords, self.chunk_shape, kept, strict=True)])
+        offset, n_bytes = self._entry(raw, old, position) if is_there else (0, 0)
+        if self.chain.is_partial:
+            try:
+                encoded = self.chain.change_part(raw[offset:offset + n_bytes] if is_there else None, inside,
+                                                 None if places is None else values[(*outside, ...)], stays,
+                                                 self.chunk_shape, keep_filled, axes)
+            except (ChunkError, UnsupportedError) as error:
+                raise _in_chunks(error, ((coords, offset),)) from error
+            return None if encoded is None else bytes(encoded)
         chunk = np.empty(self.chunk_shape, self.raw_type)
         chunk[...] = self._fill
-        if raw is not None and not covers and not _is_empty(old, position):
-            part = tuple([slice(0, max(0, n - i * length)) for i, length, n
-                          in zip(coords, self.chunk_shape, kept, strict=True)])
-            offset, n_bytes = self._entry(raw, old, position)
-            chunk[part] = self._decode(raw, n_bytes, ((coords, offset),))[part]
+        if is_there:
+            part = tuple([slice(n) for n in stays])
+            chunk[part] = self._decode_part(raw, n_bytes, ((coords, offset),), (*part, ...))
         if places is not None:
             chunk[inside] = values[outside]
         if not keep_filled and self._is_filled(chunk):
@@ -313,14 +325,16 @@ class Shards:
         return cls(f"inner chunk {coords}: {message}", direction="decode", offset=offset, inner_coords=coords,
                    expected=expected, found=found)
 
-    def _decode(self, raw, n_bytes, path):
-        """Return a chunk, of `raw_type`; see `_in_chunks`."""
+    def _decode_part(self, raw, n_bytes, path, inside, axes=None):
+        """Return elements of a chunk, of `raw_type`; see `_in_chunks` and `read`."""
         _, offset = path[-1]
         try:
-            chunk = self.chain.decode(raw[offset:offset + n_bytes])
+            part = raw[offset:offset + n_bytes]
+            if self.chain.is_partial:
+                return self.chain.read_part(part, inside, self.chunk_shape, axes)
+            return self._raw(self.chain.decode(part))[inside]
         except (ChunkError, UnsupportedError) as error:
             raise _in_chunks(error, path) from error
-        return self._raw(chunk)
 
     # elements
 
@@ -338,10 +352,15 @@ class Shards:
 
     # geometry
 
-    def _project(self, selection):
-        counts = [len(range(part.start, part.stop, part.step)) for part in selection]
-        return project(self.shard_shape, self.chunk_shape, [part.start for part in selection],
-                       [part.step for part in selection], counts)
+    def _project(self, selection, axes):
+        """Yield what `project` does, in the order of the array's dimensions; see `read`."""
+        dims = sorted(range(len(selection)), key=axes.__getitem__)
+        back = np.argsort(dims).tolist()
+        parts = [selection[d] for d in dims]
+        counts = [len(range(part.start, part.stop, part.step)) for part in parts]
+        for found in project([self.shard_shape[d] for d in dims], [self.chunk_shape[d] for d in dims],
+                             [part.start for part in parts], [part.step for part in parts], counts):
+            yield [tuple([each[i] for i in back]) for each in found]
 
     def _position(self, coords):
         position = 0

@@ -15,10 +15,10 @@ import numpy as np
 
 from zcore.codecs.base import Codec, Lenient
 from zcore.errors import CodecError
+from zcore.kernel.varying import pack_items, pack_text, unpack_items, unpack_text
 from zcore.model.dtypes import from_typestr
 
 _COUNT_NBYTES = 4
-_MAX_COUNT = 2**32 - 1
 
 
 class _ObjectCodec(Codec):
@@ -43,14 +43,15 @@ class _ObjectCodec(Codec):
     def _fail(self, message, offset, expected=None, found=None):
         raise CodecError(message, codec=self.name, direction="decode", offset=offset, expected=expected, found=found)
 
-    def _check_encodable(self, value, text):
-        if value > _MAX_COUNT:
-            raise CodecError(f"{value} {text} are more than {self.name!r} stores", codec=self.name,
-                             direction="encode", expected=_MAX_COUNT, found=value)
-
 
 class _VlenCodec(_ObjectCodec):
-    """Items as size and bytes; subclasses give `_to_bytes` and `_from_bytes`."""
+    """Items as size and bytes.
+
+    Subclasses give `_to_bytes`, what makes bytes of items that are not of the type `_exact`, which the kernel knows,
+    and `_from_bytes`, what makes items of bytes: `str` and `bytes` are known to it, too.
+    """
+
+    _exact = None
 
     def encode(self, chunk):
         """Return the bytes of a chunk.
@@ -60,17 +61,10 @@ class _VlenCodec(_ObjectCodec):
         CodecError
             An item is of another type.
         """
-        self._check_encodable(chunk.size, "items")
-        parts = [chunk.size.to_bytes(_COUNT_NBYTES, "little")]
-        for item in np.ascontiguousarray(chunk).reshape(-1):
-            try:
-                encoded = b"" if item is None else self._to_bytes(item)
-            except (TypeError, ValueError, AttributeError) as exc:
-                raise CodecError(f"{self.name!r} cannot encode {item!r:.60}: {exc}", codec=self.name,
-                                 direction="encode") from exc
-            self._check_encodable(len(encoded), "bytes of an item")
-            parts += len(encoded).to_bytes(_COUNT_NBYTES, "little"), encoded
-        return b"".join(parts)
+        items = np.ascontiguousarray(chunk).reshape(-1)
+        if _is_text(items.dtype):
+            return pack_text(items, self.name)
+        return pack_items(items.tolist(), self._exact, self._to_bytes, self.name)
 
     def decode(self, data, dtype, shape):
         """Return the chunk.
@@ -80,30 +74,21 @@ class _VlenCodec(_ObjectCodec):
         CodecError
             The number of items is not the chunk's, an item reaches beyond the end, is damaged, or bytes follow.
         """
-        view = memoryview(data)
         n_items = _n_items(shape)
-        n_bytes = len(view)
-        found = int.from_bytes(view[:_COUNT_NBYTES], "little")
+        n_bytes = len(data)
+        found = int.from_bytes(data[:_COUNT_NBYTES], "little")
         if n_bytes < _COUNT_NBYTES or found != n_items:
             self._fail(f"chunk says {found} items, expected {n_items}", 0, n_items, found)
         if n_bytes < _COUNT_NBYTES * (1 + n_items):
             self._fail(f"{n_items} items do not fit into {n_bytes} bytes", n_bytes, _COUNT_NBYTES * (1 + n_items),
                        n_bytes)
-        items = []
-        start = _COUNT_NBYTES
-        for _ in range(n_items):
-            end = start + _COUNT_NBYTES
-            stop = end + int.from_bytes(view[start:end], "little")
-            if stop > n_bytes:
-                self._fail(f"item ends at byte {stop}, the chunk at {n_bytes}", start, n_bytes, stop)
-            try:
-                items.append(self._from_bytes(view[end:stop]))
-            except ValueError as exc:
-                self._fail(f"item is damaged: {exc}", end)
-            start = stop
-        if start != n_bytes:
-            self._fail(f"items end at byte {start}, the chunk at {n_bytes}", start, start, n_bytes)
-        return _array_of(items, dtype, shape)
+        if _is_text(dtype):
+            items = np.empty(n_items, dtype)
+            unpack_text(data, items, self.name)
+            return items.reshape(shape)
+        items = np.empty(n_items, object)
+        unpack_items(data, items, self._from_bytes, self.name)
+        return items.astype(dtype, copy=False).reshape(shape)
 
 
 class VlenUtf8Codec(_VlenCodec):
@@ -111,26 +96,22 @@ class VlenUtf8Codec(_VlenCodec):
 
     name = "vlen-utf8"
     kinds = ("O", "T")
+    _exact = _from_bytes = str
 
     def _to_bytes(self, item):
         return item.encode()
-
-    def _from_bytes(self, view):
-        return str(view, "utf-8")
 
 
 class VlenBytesCodec(_VlenCodec):
     """Bytes."""
 
     name = "vlen-bytes"
+    _exact = _from_bytes = bytes
 
     def _to_bytes(self, item):
         view = memoryview(item)
         if "O" in view.format:
             raise TypeError("it holds objects, whose bytes are places in memory")
-        return bytes(view)
-
-    def _from_bytes(self, view):
         return bytes(view)
 
 
@@ -159,8 +140,8 @@ class NumcodecsVlenArray(Lenient, _VlenCodec):
             raise ValueError(f"it has {array.ndim} dimensions, expected 1")
         return array.tobytes()
 
-    def _from_bytes(self, view):
-        return np.frombuffer(view, self.dtype)
+    def _from_bytes(self, data):
+        return np.frombuffer(data, self.dtype)
 
 
 class NumcodecsJson2(Lenient, _ObjectCodec):
@@ -224,6 +205,11 @@ class NumcodecsJson2(Lenient, _ObjectCodec):
                     self._fail(f"expected lists of {shape[d + 1]} items in dimension {d + 1}", 0)
                 items = [inner for item in items for inner in item]
         return _array_of(items, dtype, shape)
+
+
+def _is_text(dtype):
+    """Return whether items are text as NumPy has it, and none can be missing: that is as many as the codec knows."""
+    return dtype.kind == "T" and not hasattr(dtype, "na_object")
 
 
 def _n_items(shape):

@@ -1,4 +1,4 @@
-"""Formats: how a node is written down. A format is a module; a new one is one line in each of the two tables here.
+"""Formats: how a node is written down. A format is a module; a new one is a line in each of the tables here.
 
 The module is imported with the first node of its format: most processes meet only one.
 """
@@ -8,6 +8,7 @@ from functools import cache
 # several stand in one place, the first one counts.
 NODE_DOCUMENTS = {3: ("zarr.json",), 2: (".zarray", ".zgroup"), "zmeta": ("__zmeta__",)}
 NAMES = tuple(NODE_DOCUMENTS)
+TITLES = {3: "Zarr v3", 2: "Zarr v2", "zmeta": "__zmeta__"}  # what people call them
 
 MAX_NBYTES = 2**24  # of a document; JSON takes some twenty times as much when parsed
 

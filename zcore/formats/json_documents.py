@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 
-from zcore.errors import MetadataError, UnsupportedError
+from zcore.errors import MetadataError, UnsupportedError, warn
 from zcore.formats import MAX_NBYTES
 
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
@@ -129,6 +129,10 @@ class Document:
     def where(self):
         """Return the document's place, as messages begin."""
         return f"{self.path.rstrip('/')}/{self.name}" if self.path.rstrip("/") else self.name
+
+    def warn(self, remark):
+        """Warn of what is read though it is not as it should be."""
+        warn(f"{self.where()}{self.inside and ' ' + self.inside}: {remark}")
 
     def error(self, member, reason):
         """Return the MetadataError about a member, or about the document when `member` is None."""

@@ -17,6 +17,8 @@ Source: Zarr storage specification version 2, and what zarr-python 2 and 3 read 
 - Members that the text does not name are kept when the document is rewritten; the opposite of v3.
 - A document without `filters` or `fill_value` is read with a warning, as if they were null.
 - Objects of `vlen-utf8` are strings, others stay objects. What needs unpickling is refused.
+- Old nested arrays do not say that ``/`` joins the indices in their chunks' names. Who knows it says so when they are
+  opened, and the document does from its next rewriting on; nothing is probed.
 - Chunk lengths of 0, which old programs wrote where the array has length 0, are read as 1.
 
 What is rewritten is written as zarr-python 2 does (indent 4, sorted), and the codecs as they stood there, though
@@ -25,7 +27,7 @@ several spellings mean the same: those that differ from ours travel in the metad
 
 import numpy as np
 
-from zcore.errors import UnsupportedError, warn
+from zcore.errors import UnsupportedError
 from zcore.formats import zarr_v2_consolidated
 from zcore.formats.json_documents import Document, render_json
 from zcore.formats.zarr_v2_chain import ChainBuilder, from_chain, to_chain
@@ -43,6 +45,7 @@ __all__ = [
     "array_document", "attributes_document", "consolidated_document", "group_document", "name", "names", "new_array",
     "new_group", "node_documents", "parse_array", "parse_attributes", "parse_consolidated", "parse_group", "parse_node",
     "render_array", "render_attributes", "render_consolidated", "render_group",
+    "with_separator",
 ]
 
 name = 2
@@ -141,7 +144,7 @@ def _parse_array(document, attributes=None):
     codecs = _parse_chain(document, order, dtype, len(shape))
     separator = document.choice("dimension_separator", ("/", ".")) if "dimension_separator" in members else "."
     if "fill_value" not in members:
-        warn(f"{document.where()}: member 'fill_value' is missing; read as null")
+        document.warn("member 'fill_value' is missing; read as null")
     fill_value = members.get("fill_value")
     if has_varying_items(dtype):
         object_codec = _object_codec(codecs)
@@ -164,6 +167,15 @@ def _parse_array(document, attributes=None):
     ))
 
 
+def with_separator(metadata, separator):
+    """Return the metadata of an array whose chunk keys are joined by `separator`, if its document names none.
+
+    Old programs (N5 with Zarr's names, OME-Zarr 0.2) joined them by ``/`` and did not say so.
+    """
+    says_so = metadata.chunk_keys.separator != "." or "dimension_separator" in metadata.extra
+    return metadata if says_so else metadata.replace(chunk_keys=_CHUNK_KEYS[separator])
+
+
 def _chunk_shape(lengths, shape):
     if 0 in lengths and len(lengths) == len(shape):
         lengths = [chunk or int(length == 0) for chunk, length in zip(lengths, shape, strict=True)]
@@ -182,10 +194,10 @@ def _parse_dtype(descr):
 def _parse_chain(document, order, dtype, ndim):
     members = document.members
     if "filters" not in members:
-        warn(f"{document.where()}: member 'filters' is missing; read as null")
+        document.warn("member 'filters' is missing; read as null")
     filters = members.get("filters")
     if filters == []:
-        warn(f"{document.where()}: member 'filters' is an empty list; read as null")
+        document.warn("member 'filters' is an empty list; read as null")
     if not (filters is None or type(filters) is list):
         raise document.unexpected("filters", "null or a list of codecs")
     compressor = document.required("compressor")
@@ -196,7 +208,7 @@ def _parse_chain(document, order, dtype, ndim):
         document.checked("compressor", builder.add, compressor)
     for config in [*(filters or ()), compressor or {"id": ""}]:
         if unknown := unknown_parameters(config):
-            warn(f"{document.where()}: codec {config['id']!r} has no parameter {', '.join(unknown)}; ignored")
+            document.warn(f"codec {config['id']!r} has no parameter {', '.join(unknown)}; ignored")
     return document.checked("filters", builder.finished)
 
 
@@ -211,7 +223,7 @@ def _parse_group(document, attributes=None):
     if document.inside:
         others.discard("consolidated_metadata")  # zarr-python 3 leaves it in the copies
     if others:
-        warn(f"{document.where()}: members {sorted(others)} are ignored; a group has only 'zarr_format'")
+        document.warn(f"members {sorted(others)} are ignored; a group has only 'zarr_format'")
     return GroupMetadata(2, attributes)
 
 

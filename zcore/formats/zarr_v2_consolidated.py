@@ -9,7 +9,6 @@ but with `record_size`; some old writers put each document in as a string.
 """
 from functools import partial
 
-from zcore.errors import warn
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import Document
 from zcore.model.metadata import ArrayMetadata
@@ -64,7 +63,7 @@ def _node(document, documents, parse_array, parse_group, path):
     if _ARRAY not in found:
         return parse_group(_inner(document, path, found, _GROUP), attributes)
     if _GROUP in found:
-        warn(f"{document.where()}: {path!r:.60} is an array and a group; the array counts")
+        document.warn(f"{path!r:.60} is an array and a group; the array counts")
     return parse_array(_inner(document, path, found, _ARRAY), attributes)
 
 

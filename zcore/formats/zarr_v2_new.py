@@ -15,7 +15,7 @@ from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar
-from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, check_shape, has_varying_items
+from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
 
 DEFAULT_COMPRESSOR = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}  # zarr-python 2's
 MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
@@ -74,7 +74,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
         raise ValueError("a Zarr v2 array has no dimension names (xarray reads the attribute '_ARRAY_DIMENSIONS')")
     if order not in ("C", "F"):
         raise ValueError(f"order: expected 'C' or 'F', found {order!r:.60}")
-    shape = check_shape(shape if np.iterable(shape) else (shape,))
+    shape = shape_of(shape)
     dtype = np.dtypes.StringDType() if dtype is str else np.dtype(dtype)
     stored = _OBJECT if has_varying_items(dtype) else from_descr(to_descr(dtype))
     if codecs is not None:

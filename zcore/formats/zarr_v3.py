@@ -26,7 +26,7 @@ from zcore.errors import NodeNotFoundError, UnsupportedError
 from zcore.formats.json_documents import Document, render_json_lines
 from zcore.formats.zarr_v3_chain import check_chain, parse_chain, render_chain, stored_endian
 from zcore.formats.zarr_v3_consolidated import parse_consolidated, render_consolidated
-from zcore.formats.zarr_v3_dtypes import parse_data_type, render_data_type, stored_order, warn_of_order
+from zcore.formats.zarr_v3_dtypes import parse_data_type, render_data_type, stored_order
 from zcore.formats.zarr_v3_extensions import is_optional
 from zcore.formats.zarr_v3_fill import parse_fill, render_fill
 from zcore.formats.zarr_v3_grids import parse_grid, parse_key_encoding, render_grid, render_key_encoding
@@ -37,7 +37,7 @@ from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape
 __all__ = [
     "array_document", "attributes_document", "chunk_directory", "consolidated_document", "group_document", "name",
     "names", "new_array", "new_group", "node_documents", "parse_array", "parse_group", "parse_node", "render_array",
-    "render_group",
+    "render_group", "with_separator",
 ]
 
 name = 3
@@ -48,6 +48,7 @@ node_documents = ("zarr.json",)
 strict_attributes = True  # no new one may be NaN or an infinity, which are not JSON
 implies_typesize = False  # what is in blosc chunks may be what a filter made of the elements
 chunk_directory = None  # chunks lie beside the document
+with_separator = None  # every document says how chunks are named, or there is one way
 consolidated_document = None  # the copy is a member of the group's document
 
 _COMMON_MEMBERS = frozenset(("zarr_format", "node_type", "attributes"))
@@ -141,7 +142,8 @@ def _parse_array(document, attributes, extra):
     dtype, data_type = document.checked("data_type", parse_data_type, document.required("data_type"), order or "<")
     needed = stored_order(dtype)
     if order is None and needed and _is_old_structure(members["data_type"]):
-        warn_of_order(document.where())
+        # zarr-extensions, "struct": older documents lack it.
+        document.warn("the fields do not say their byte order; little-endian is assumed")
         codecs = tuple([codec.replace(configuration={**codec.configuration, "endian": "little"})
                         if codec.name == "bytes" else codec for codec in codecs])
     document.checked("codecs", check_chain, codecs, dtype, needed, data_type)

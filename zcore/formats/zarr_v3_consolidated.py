@@ -10,7 +10,6 @@ zcore cannot read spoils no other.
 """
 from functools import partial
 
-from zcore.errors import warn
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import Document
 from zcore.model.node_names import V3 as names
@@ -49,7 +48,7 @@ def parse_consolidated(document, parse):
     for path, members in nodes.items():
         mistake = _mistake(path, members, nodes)
         if mistake is not None:
-            warn(f"{document.where()}: member {_MEMBER!r} is not used: {mistake}")
+            document.warn(f"member {_MEMBER!r} is not used: {mistake}")
             return None
     return ConsolidatedNodes(nodes, partial(_node, document, nodes, parse))
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from zcore.errors import UnsupportedError, warn
+from zcore.errors import UnsupportedError
 from zcore.formats.json_documents import shown
 from zcore.formats.zarr_v3_extensions import check_members, parse_extension
 from zcore.model.dtypes import MAX_ITEM_NBYTES
@@ -266,8 +266,3 @@ def as_dtype(dtype):
     if dtype.itemsize == 0:
         raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
     return packed(dtype), None
-
-
-def warn_of_order(where):
-    """Warn that the byte order of a structure is assumed (zarr-extensions, "struct": older documents lack it)."""
-    warn(f"{where}: the fields do not say their byte order; little-endian is assumed")

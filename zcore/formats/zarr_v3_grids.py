@@ -8,9 +8,8 @@ from functools import lru_cache
 from zcore.errors import UnsupportedError
 from zcore.formats.json_documents import shown
 from zcore.formats.zarr_v3_extensions import check_members, parse_extension
-from zcore.kernel.edges import Edges
+from zcore.kernel.edges import Edges, equal_run, is_entry
 from zcore.model.chunk_keys import ChunkKeyEncoding
-from zcore.model.metadata import MAX_LENGTH
 
 _SEPARATORS = {"default": "/", "v2": "."}
 
@@ -58,32 +57,33 @@ def _parse_rectilinear(dimensions, shape):
         raise ValueError(f"expected {len(shape)} lists in 'chunk_shapes', one for each dimension, found "
                          f"{shown(dimensions)}")
     chunk_shape, unequal = [], []
-    for edges, length in zip(dimensions, shape, strict=True):
-        runs = [(edges, max(1, -(-length // edges)))] if _is_length(edges) else _runs(edges)
-        if sum([edge * count for edge, count in runs]) < length:
-            raise ValueError(f"expected chunks that cover the {length} elements of a dimension, found {shown(edges)}")
-        differ = len({edge for edge, _ in runs}) > 1
-        unequal.append(Edges(runs) if differ else None)
-        chunk_shape.append(max([edge for edge, _ in runs]))
+    for entries, length in zip(dimensions, shape, strict=True):
+        chunk, edges = _parse_dimension(entries, length)
+        chunk_shape.append(chunk)
+        unequal.append(edges)
     return tuple(chunk_shape), tuple(unequal) if any(unequal) else None
 
 
-def _runs(edges):
-    """Return the (length, count) pairs of a dimension; they are never spelled out, as a count may be huge."""
-    if type(edges) is not list or not edges:
+def _parse_dimension(entries, length):
+    """Return the length of the chunks of a dimension, the longest where they differ, and None or their `Edges`."""
+    if type(entries) is int and is_entry(entries):
+        return entries, None
+    if type(entries) is not list or not entries:
         raise ValueError(f"expected an integer >= 1, or a list of lengths and [length, count] pairs, found "
-                         f"{shown(edges)}")
-    runs = []
-    for edge in edges:
-        run = (edge, 1) if _is_length(edge) else edge
-        if len(run if type(run) in (list, tuple) else ()) != 2 or not (_is_length(run[0]) and _is_length(run[1])):
-            raise ValueError(f"expected a length or a [length, count] pair of integers >= 1, found {shown(edge)}")
-        runs.append(tuple(run))
-    return runs
-
-
-def _is_length(value):
-    return type(value) is int and 1 <= value <= MAX_LENGTH
+                         f"{shown(entries)}")
+    try:
+        # There may be millions: none is looked at in Python, and no count is spelled out.
+        run = equal_run(entries)
+        edges = None if run else Edges(entries)
+    except (ValueError, TypeError):
+        for entry in entries:
+            if not is_entry(entry):
+                raise ValueError(f"expected a length or a [length, count] pair of integers >= 1, found "
+                                 f"{shown(entry)}") from None
+        raise
+    if (run[0] * run[1] if run else edges.total) < length:
+        raise ValueError(f"expected chunks that cover the {length} elements of a dimension, found {shown(entries)}")
+    return (run[0], None) if run else (edges.longest, edges)
 
 
 def parse_key_encoding(value):

@@ -17,7 +17,7 @@ from zcore.model.chunk_grid import dimensions_of, shown_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.foreign_dtypes import is_foreign
-from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, check_shape, has_varying_items
+from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
 
 DEFAULT_BLOSC = {"cname": "lz4", "clevel": 5}  # see docs/design.md; its shuffle goes by the item size
 AUTO_SHARD = "64 MiB"
@@ -88,7 +88,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     >>> [codec.name for codec in array.codecs], array.chunk_keys.encode((4, 2))
     (['bytes', 'blosc', 'crc32c'], 'c/4/2')
     """
-    shape = check_shape(shape if np.iterable(shape) else (shape,))
+    shape = shape_of(shape)
     dtype, data_type = as_dtype(dtype)
     if codecs is None:
         serializer = None if serializer is None or serializer == "auto" else _spec(serializer, dtype, len(shape))

@@ -31,7 +31,7 @@ from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import byte_order, from_descr, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar
-from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape
+from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape, shape_of
 
 name = "zmeta"
 names = node_names.ANY
@@ -43,6 +43,7 @@ attributes_document = "__zattr__"
 node_documents = (array_document,)
 consolidated_document = None
 chunk_directory = "__zdata__"
+with_separator = None  # every document says how chunks are named, or there is one way
 
 MAX_CHUNK_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
@@ -184,7 +185,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, compres
     """
     if others:
         raise ValueError(f"a __zmeta__ array cannot record {', '.join(others)}")
-    shape = check_shape(shape if np.iterable(shape) else (shape,))
+    shape = shape_of(shape)
     dtype = np.dtype(dtype)
     if dtype.itemsize == 0:
         raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")

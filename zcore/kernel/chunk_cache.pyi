@@ -5,7 +5,7 @@ from _typeshed import ReadableBuffer
 from zcore.kernel.kept import Cache
 
 Identity = tuple[int, int, int, int, int]
-SHARED: ChunkCache
+CHUNKS: ChunkCache
 
 @final
 class ChunkCache(Cache):

@@ -115,4 +115,4 @@ cdef bint _identity_of(tuple identity, Identity *result) except -1:
 
 
 # Of the handles that were opened without a cache of their own; `zcore.config.cache` says how large it is.
-SHARED = ChunkCache(0)
+CHUNKS = ChunkCache(0)

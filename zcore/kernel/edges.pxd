@@ -15,12 +15,14 @@ cdef struct Run:               # chunks of one length, one after the other
     int64_t first              # first chunk
 
 
-# The run that holds an element, or a chunk, of a row of n runs; both lie in the row.
-cdef int64_t run_of_element(const Run *runs, int64_t n, int64_t i) noexcept nogil
-cdef int64_t run_of_chunk(const Run *runs, int64_t n, int64_t chunk) noexcept nogil
+# The run that holds an element, or with is_chunk a chunk, of a row of n runs; it lies in the row.
+cdef int64_t run_of(const Run *runs, int64_t n, int64_t i, bint is_chunk) noexcept nogil
 
 
 cdef class Edges:
     cdef Run *table            # n_runs, and the one that ends the row
     cdef readonly int64_t n_runs
     cdef readonly int64_t longest
+
+    cdef tuple _first_runs(self, int64_t n)
+    cdef bint _equals(self, Edges other)

@@ -10,34 +10,98 @@ chunks takes twenty characters: a run is never spelled out, and takes 24 bytes h
 from zcore.errors import SelectionError
 
 cimport cython
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdint cimport INT64_MAX
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcmp
 
 
-cdef int64_t run_of_element(const Run *runs, int64_t n, int64_t i) noexcept nogil:
+cdef int64_t run_of(const Run *runs, int64_t n, int64_t i, bint is_chunk) noexcept nogil:
     cdef int64_t low = 0
     cdef int64_t high = n
     cdef int64_t middle
     while high - low > 1:
         middle = (low + high) // 2
-        if runs[middle].origin <= i:
+        if (runs[middle].first if is_chunk else runs[middle].origin) <= i:
             low = middle
         else:
             high = middle
     return low
 
 
-cdef int64_t run_of_chunk(const Run *runs, int64_t n, int64_t chunk) noexcept nogil:
-    cdef int64_t low = 0
-    cdef int64_t high = n
-    cdef int64_t middle
-    while high - low > 1:
-        middle = (low + high) // 2
-        if runs[middle].first <= chunk:
-            low = middle
-        else:
-            high = middle
-    return low
+cdef inline int64_t _number(object value) except -1:
+    """Return an integer from 1 to 2**63 - 1, 0 for anything else."""
+    cdef int overflow = 0
+    cdef int64_t number
+    if type(value) is not int:
+        return 0
+    number = PyLong_AsLongLongAndOverflow(value, &overflow)
+    return 0 if overflow or number < 1 else number
+
+
+cdef inline bint _take(object entry, int64_t *edge, int64_t *count) except -1:
+    """Take length and number of chunks out of an entry: a length, or a pair; returns whether it is one."""
+    if type(entry) is list and len(<list>entry) == 2:
+        edge[0] = _number((<list>entry)[0])
+        count[0] = _number((<list>entry)[1])
+    elif type(entry) is tuple and len(<tuple>entry) == 2:
+        edge[0] = _number((<tuple>entry)[0])
+        count[0] = _number((<tuple>entry)[1])
+    else:
+        edge[0] = _number(entry)
+        count[0] = 1
+    return edge[0] > 0 and count[0] > 0
+
+
+def is_entry(entry):
+    """Return whether `Edges` take this for chunks: a length, or a list or tuple of a length and a number."""
+    cdef int64_t edge, count
+    return _take(entry, &edge, &count)
+
+
+def equal_run(list entries not None):
+    """Return length and number of chunks that are all of one length; None where they differ.
+
+    Parameters
+    ----------
+    entries : list
+        As `Edges` take them. Those behind the first other length are not looked at.
+
+    Returns
+    -------
+    (int, int) or None
+        Where there are more, the number is 2**63 - 1.
+
+    Raises
+    ------
+    ValueError
+        One that was looked at is no entry, or there are none.
+    """
+    cdef int64_t edge, count
+    cdef int64_t common = 0
+    cdef int64_t total = 0
+    for entry in entries:
+        if not _take(entry, &edge, &count):
+            _refuse(entry)
+        if common == 0:
+            common = edge
+        elif edge != common:
+            return None
+        total = total + count if count <= INT64_MAX - total else INT64_MAX
+    if common == 0:
+        raise ValueError("expected at least one chunk")
+    return common, total
+
+
+def _refuse(entry):
+    """Raise what is wrong with an entry."""
+    edge, count = entry if type(entry) in (list, tuple) and len(entry) == 2 else (entry, 1)
+    if type(edge) is not int or type(count) is not int:
+        raise TypeError(f"expected integers as length and number of chunks, found {edge!r:.60}, {count!r:.60}")
+    if edge < 1 or count < 1:
+        raise ValueError(f"expected chunks of at least 1 element, and at least one of them, found {count:d} of "
+                         f"length {edge:d}")
+    raise ValueError("expected chunks that end before 2**63")
 
 
 @cython.final
@@ -46,8 +110,9 @@ cdef class Edges:
 
     Parameters
     ----------
-    runs : iterable of (int, int)
-        Length and number of chunks that follow each other, both at least 1. Neighbours of one length become one run.
+    runs : iterable of (int, int) or int
+        Length and number of chunks that follow each other, both at least 1; a length alone is one chunk. Neighbours of
+        one length become one run.
 
     Attributes
     ----------
@@ -70,45 +135,35 @@ cdef class Edges:
     """
 
     def __cinit__(self, runs):
-        merged = []
-        last = None
-        total = 0
-        for edge, count in runs:
-            if type(edge) is not int or type(count) is not int:
-                raise TypeError(f"expected integers as length and number of chunks, found {edge!r:.60}, {count!r:.60}")
-            if edge < 1 or count < 1:
-                raise ValueError(f"expected chunks of at least 1 element, and at least one of them, found {count:d} of "
-                                 f"length {edge:d}")
-            total += edge * count
-            if total > INT64_MAX:
-                raise ValueError("expected chunks that end before 2**63")
-            if last is not None and last[0] == edge:
-                last[1] += count
-            else:
-                last = [edge, count]
-                merged.append(last)
-        if not merged:
-            raise ValueError("expected at least one chunk")
-        self.n_runs = len(merged)
-        self.table = <Run *>malloc((self.n_runs + 1) * sizeof(Run))
-        if self.table == NULL:
-            raise MemoryError
-        cdef int64_t i = 0
+        cdef list entries = list(runs)
+        cdef int64_t n_entries = len(entries)
         cdef int64_t origin = 0
         cdef int64_t first = 0
-        cdef int64_t n
-        for edge, count in merged:
-            n = count
-            self.table[i].edge = edge
-            self.table[i].origin = origin
-            self.table[i].first = first
-            self.longest = max(self.longest, self.table[i].edge)
-            origin += self.table[i].edge * n
-            first += n
-            i += 1
-        self.table[i].edge = 0
-        self.table[i].origin = origin
-        self.table[i].first = first
+        cdef int64_t edge, count
+        cdef Run *fitting
+        if n_entries == 0:
+            raise ValueError("expected at least one chunk")
+        self.table = <Run *>malloc((n_entries + 1) * sizeof(Run))
+        if self.table == NULL:
+            raise MemoryError
+        for entry in entries:
+            if not _take(entry, &edge, &count):
+                _refuse(entry)
+            # With each chunk of at least one element their number is no more than that of the elements.
+            if edge > INT64_MAX - origin or (count > 1 and count > (INT64_MAX - origin) // edge):
+                raise ValueError("expected chunks that end before 2**63")
+            if self.n_runs == 0 or self.table[self.n_runs - 1].edge != edge:
+                self.table[self.n_runs] = Run(edge, origin, first)
+                self.n_runs += 1
+                if edge > self.longest:
+                    self.longest = edge
+            origin += edge * count
+            first += count
+        self.table[self.n_runs] = Run(0, origin, first)
+        if self.n_runs < n_entries:
+            fitting = <Run *>realloc(self.table, (self.n_runs + 1) * sizeof(Run))
+            if fitting != NULL:
+                self.table = fitting
 
     def __dealloc__(self):
         free(self.table)
@@ -116,7 +171,10 @@ cdef class Edges:
     @property
     def runs(self):
         """Length and number of the chunks of each run, a tuple of tuples."""
-        return tuple([(self.table[i].edge, self.table[i + 1].first - self.table[i].first) for i in range(self.n_runs)])
+        return self._first_runs(self.n_runs)
+
+    cdef tuple _first_runs(self, int64_t n):
+        return tuple([(self.table[i].edge, self.table[i + 1].first - self.table[i].first) for i in range(n)])
 
     @property
     def total(self):
@@ -133,7 +191,7 @@ cdef class Edges:
         assert 0 <= length <= self.total
         if length == 0:
             return 0
-        cdef int64_t r = run_of_element(self.table, self.n_runs, length - 1)
+        cdef int64_t r = run_of(self.table, self.n_runs, length - 1, False)
         return self.table[r].first + (length - 1 - self.table[r].origin) // self.table[r].edge + 1
 
     def place(self, int64_t chunk):
@@ -143,7 +201,7 @@ cdef class Edges:
         """
         if not 0 <= chunk < self.table[self.n_runs].first:
             raise SelectionError(f"there is no chunk {chunk} of {self.n_chunks}")
-        cdef int64_t r = run_of_chunk(self.table, self.n_runs, chunk)
+        cdef int64_t r = run_of(self.table, self.n_runs, chunk, True)
         return self.table[r].origin + (chunk - self.table[r].first) * self.table[r].edge, self.table[r].edge
 
     def sizes(self, int64_t length):
@@ -191,11 +249,15 @@ cdef class Edges:
                 return False
         return True
 
+    cdef bint _equals(self, Edges other):
+        return (self.n_runs == other.n_runs
+                and memcmp(self.table, other.table, (self.n_runs + 1) * sizeof(Run)) == 0)
+
     def __eq__(self, other):
-        return type(other) is Edges and self.runs == other.runs
+        return type(other) is Edges and self._equals(other)
 
     def __hash__(self):
-        return hash(("edges", self.runs[:64]))
+        return hash(("edges", self._first_runs(min(self.n_runs, 64))))
 
     def __reduce__(self):
         return Edges, (self.runs,)

@@ -13,6 +13,8 @@ cdef struct Buffer:             # owned memory that grows; all zero is the empty
     int64_t capacity
 
 cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcept nogil
+# Makes room for `n_more` bytes behind the first `n_bytes`, which stay.
+cdef int buffer_extend(Buffer *buffer, int64_t n_bytes, int64_t n_more, Status *status) noexcept nogil
 cdef void buffer_free(Buffer *buffer) noexcept nogil
 
 
@@ -51,6 +53,16 @@ cdef int object_identify(int fd, Identity *identity, Status *status) noexcept no
 # Reads exactly `n_bytes` bytes that must be there: OK or a code.
 cdef int object_read_at(int fd, int64_t offset, int64_t n_bytes, uint8_t *dst, Status *status) noexcept nogil
 cdef void object_close(int fd) noexcept nogil
+
+
+cdef struct Content:            # bytes that are read in parts
+    int fd
+    const uint8_t *data         # where they are in memory; NULL: in the file
+    int64_t size
+
+# Bytes that must be there, read into `scratch` where they are in a file: NULL with `status` filled.
+cdef const uint8_t *content_at(const Content *content, int64_t offset, int64_t n_bytes, Buffer *scratch,
+                               Status *status) noexcept nogil
 
 
 cdef struct Staging:            # one writer's way of replacing objects

@@ -115,6 +115,21 @@ cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcep
     return OK
 
 
+cdef int buffer_extend(Buffer *buffer, int64_t n_bytes, int64_t n_more, Status *status) noexcept nogil:
+    cdef Buffer grown
+    if n_bytes + n_more <= buffer.capacity:
+        return OK
+    grown.data = NULL
+    grown.capacity = 0
+    # Twice as much as is there, so that many small additions do not copy it each time.
+    if buffer_reserve(&grown, max(n_bytes + n_more, 2 * n_bytes), status) != OK:
+        return status.code
+    memcpy(grown.data, buffer.data, n_bytes)
+    buffer_free(buffer)
+    buffer[0] = grown
+    return OK
+
+
 cdef void buffer_free(Buffer *buffer) noexcept nogil:
     free(buffer.data)
     buffer.data = NULL
@@ -301,6 +316,18 @@ cdef int64_t object_read_rest(int fd, int64_t n_bytes, int64_t limit, Buffer *bu
             fail_errno(status, IO_READ, errno)
             return FAILED
     return n_bytes
+
+
+cdef const uint8_t *content_at(const Content *content, int64_t offset, int64_t n_bytes, Buffer *scratch,
+                               Status *status) noexcept nogil:
+    if content.data != NULL:
+        return content.data + offset
+    # No bytes are not NULL, which means a failure.
+    if buffer_reserve(scratch, max(n_bytes, 1), status) != OK:
+        return NULL
+    if object_read_at(content.fd, offset, n_bytes, scratch.data, status) != OK:
+        return NULL
+    return scratch.data
 
 
 cdef void object_close(int fd) noexcept nogil:

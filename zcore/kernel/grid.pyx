@@ -22,7 +22,7 @@ from zcore.errors import SelectionError
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-from zcore.kernel.edges cimport Run, run_of_element
+from zcore.kernel.edges cimport Run, run_of
 
 
 cdef int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
@@ -50,9 +50,9 @@ cdef int axis_init_runs(Axis *axis, const Run *runs, int64_t n, int64_t length, 
     axis.chunk = chunk
     if count == 0:
         return 0
-    first = run_of_element(runs, n, axis.start)
+    first = run_of(runs, n, axis.start, False)
     axis.first_chunk = runs[first].first + (axis.start - runs[first].origin) // runs[first].edge
-    axis.n_runs = run_of_element(runs, n, axis.start + (count - 1) * axis.step) - first + 1
+    axis.n_runs = run_of(runs, n, axis.start + (count - 1) * axis.step, False) - first + 1
     axis.before = <int64_t *>malloc((axis.n_runs + 1) * sizeof(int64_t))
     if axis.before == NULL:
         return -1

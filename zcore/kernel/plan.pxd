@@ -5,14 +5,20 @@ from an atomic counter until none is left or one has failed. `ReadPlan` and `Wri
 """
 from libc.stdint cimport int64_t, uint8_t
 
-from zcore.kernel.fileio cimport Buffer, Staging
+from zcore.kernel.fileio cimport Buffer, Content, Staging
 from zcore.kernel.grid cimport Span
 from zcore.kernel.kept cimport Kept
 from zcore.kernel.locks cimport Holder
 from zcore.kernel.program cimport Program, Workspace
-from zcore.kernel.status cimport Status
+from zcore.kernel.status cimport MAX_SHARD_LEVELS, Status
 from zcore.kernel.tasks cimport Layout, Tasks
 
+
+cdef struct ShardBuffers:      # of the shards of one level, the outermost first
+    Buffer content             # bytes of one that is in no file of its own
+    Buffer extents             # of the chunks that are read or carried over
+    Buffer index               # of the one that is being written: (offset, size) of each chunk
+    Buffer built               # what there is of that so far, unless it goes to a file
 
 cdef struct Worker:            # what one thread owns while it runs a plan
     void *plan                 # the Plan it runs, which outlives it
@@ -24,9 +30,9 @@ cdef struct Worker:            # what one thread owns while it runs a plan
     Buffer decoded
     Workspace work
     Kept *kept                 # where the chunk is decoded to, if it is to be kept
-    Buffer index               # of the shard that is being written: (offset, size) of each chunk
-    Buffer extents             # of its chunks that are carried over
-    Buffer batch               # bytes of it that are on their way to the file
+    ShardBuffers levels[MAX_SHARD_LEVELS]
+    Content content            # of the object that was taken in as a whole, where it is a shard
+    Buffer batch               # bytes of a shard that are on their way to its file
     Holder holder
     Staging staging
 
@@ -65,6 +71,7 @@ cdef class Plan(Tasks):
     cdef object _error(self, object codecs)
     cdef int _run_signal_handlers(self) noexcept with gil
     cdef int poll(self, Worker *worker) noexcept nogil
+    cdef int64_t stored_limit(self, Worker *worker) noexcept nogil
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
     cdef void opened(self, int fd, Worker *worker) noexcept nogil
     cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil

@@ -24,8 +24,8 @@ from zcore.kernel.fileio cimport (
 from zcore.kernel.grid cimport Span
 from zcore.kernel.program cimport Program, workspace_free
 from zcore.kernel.status cimport (
-    BLOSC_NBYTES, BLOSC_SNAPPY, CHUNK_LONG, INTERRUPTED, MISSING, NO_MEMORY, OK, STALE, Status, fail,
-    make_error, status_clear,
+    BLOSC_NBYTES, BLOSC_SNAPPY, CHUNK_LONG, INNER_NONE, INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, STALE,
+    Status, fail, make_error, status_clear,
 )
 from zcore.kernel.tasks cimport Tasks, coords_of
 
@@ -169,12 +169,16 @@ cdef class Plan(Tasks):
         return OK
 
     cdef void close_worker(self, Worker *worker) noexcept nogil:
+        cdef int i
         buffer_free(&worker.encoded)
         buffer_free(&worker.decoded)
         workspace_free(&worker.work)
-        buffer_free(&worker.index)
-        buffer_free(&worker.extents)
         buffer_free(&worker.batch)
+        for i in range(MAX_SHARD_LEVELS):
+            buffer_free(&worker.levels[i].content)
+            buffer_free(&worker.levels[i].extents)
+            buffer_free(&worker.levels[i].index)
+            buffer_free(&worker.levels[i].built)
 
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
         return OK
@@ -363,9 +367,13 @@ cdef class Plan(Tasks):
     def _direction(self):
         return None
 
+    cdef int64_t stored_limit(self, Worker *worker) noexcept nogil:
+        """The most bytes that the object has which the worker is at, where that is read as a whole."""
+        return self.program.max_encoded(worker.layout.n_bytes)
+
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
-        """Read an object that is one chunk and take it in: OK, MISSING, or another code with the worker's status."""
-        cdef int64_t limit = self.program.max_encoded(worker.layout.n_bytes)
+        """Read an object as a whole and take it in: OK, MISSING, or another code with the worker's status."""
+        cdef int64_t limit = self.stored_limit(worker)
         cdef int64_t n
         cdef int64_t n_all
         cdef Identity identity
@@ -389,7 +397,7 @@ cdef class Plan(Tasks):
                 if n_all > n:
                     status_clear(&worker.status)
                     code = self._take_in(n_all, limit, spans, worker)
-        if code == CHUNK_LONG and identify_fd(fd, &identity) == 0:
+        if code == CHUNK_LONG and worker.status.inner == INNER_NONE and identify_fd(fd, &identity) == 0:
             worker.status.found = identity.size
         object_close(fd)
         return code

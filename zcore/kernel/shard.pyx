@@ -14,12 +14,13 @@ cimport cython
 from libc.stdint cimport INT64_MAX, UINT64_MAX
 from libc.stdlib cimport qsort
 
-from zcore.kernel.fileio cimport buffer_reserve, object_read_at
+from zcore.kernel.fileio cimport buffer_reserve, content_at
 from zcore.kernel.kept cimport kept_new, kept_release
 from zcore.kernel.status cimport (
     CHUNK_LONG, INNER_INDEX, INNER_NONE, MAX_SHARD_LEVELS, OK, SHARD_END, SHARD_MARK, SHARD_SHORT, SHARD_START,
     Status, fail,
 )
+from zcore.kernel.tasks cimport coords_of
 
 cdef extern from * nogil:
     uint64_t __builtin_bswap64(uint64_t x)
@@ -30,7 +31,7 @@ cdef enum:
     MAX_INDEX_NBYTES = 1 << 30             # 2**26 chunks: more in one object are refused before memory is asked for
 
 
-# Of shards in shards, which a program can read.
+# Of shards in shards, which a program can have.
 MAX_LEVELS = MAX_SHARD_LEVELS
 
 
@@ -40,6 +41,20 @@ cdef ShardIndex *index_new(int64_t n_words) noexcept nogil:
 
 cdef void index_release(ShardIndex *index) noexcept nogil:
     kept_release(index)
+
+
+cdef void note_outer(Status *status, int64_t position) noexcept nogil:
+    cdef int i
+    if status.inner == INNER_NONE:
+        status.inner = position
+        return
+    # Further out than a status has room for there are no shards, see `MAX_SHARD_LEVELS`.
+    status.n_outer = min(status.n_outer + 1, <int>MAX_SHARD_LEVELS - 1)
+    i = status.n_outer - 1
+    while i > 0:
+        status.outer[i] = status.outer[i - 1]
+        i -= 1
+    status.outer[0] = position
 
 
 cdef int _compare(const void *a, const void *b) noexcept nogil:
@@ -68,7 +83,7 @@ cdef void _turn(uint64_t *words, int64_t n) noexcept nogil:
 
 @cython.final
 cdef class ShardProgram:
-    """A chain of the one codec `sharding_indexed`, lowered to C.
+    """A chain whose codec from array to bytes is `sharding_indexed`, lowered to C.
 
     Parameters
     ----------
@@ -83,7 +98,12 @@ cdef class ShardProgram:
     at_start : bool
         The index is the first thing in a shard, not the last.
     max_nbytes : int, optional
-        The most bytes that such a shard may have as a chunk of another one.
+        The most bytes that such a shard may have as a chunk of another one, or before the codecs behind it.
+    order : tuple of int, optional
+        Permutation of the dimensions in which the index counts chunks, the slowest first; C order when left out.
+        A shard behind `transpose` has another one than the array.
+    after : Program, optional
+        The codecs behind the shard.
 
     Raises
     ------
@@ -92,13 +112,24 @@ cdef class ShardProgram:
         each other.
     """
 
+    def __cinit__(self):
+        self.order = NULL
+
     def __init__(self, shard_shape, chunk_shape, program, index_steps=(), *, bint turned=False,
-                 bint at_start=False, max_nbytes=INT64_MAX):
+                 bint at_start=False, max_nbytes=INT64_MAX, order=None, Program after=None):
+        cdef int i
         if len(shard_shape) != len(chunk_shape) or any(n % c for n, c in zip(shard_shape, chunk_shape, strict=True)):
             raise ValueError(f"shards of shape {shard_shape} are not cut into chunks of shape {chunk_shape}")
         n_chunks = prod(n // c for n, c in zip(shard_shape, chunk_shape, strict=True))
         if n_chunks * ENTRY_NBYTES > MAX_INDEX_NBYTES:
             raise ValueError(f"shards of {n_chunks} chunks, at most {MAX_INDEX_NBYTES // ENTRY_NBYTES} are supported")
+        self.ndim = len(shard_shape)
+        if order is not None:
+            if self.ndim > MAX_NDIM or sorted(order) != list(range(self.ndim)):
+                raise ValueError(f"{order} is no permutation of {self.ndim} dimensions")
+            for i in range(self.ndim):
+                self._order[i] = order[i]
+            self.order = self._order
         self.shard_shape = tuple(shard_shape)
         self.chunk_shape = tuple(chunk_shape)
         self.n_levels = 1
@@ -106,12 +137,16 @@ cdef class ShardProgram:
             self.inner = program
             self.program = self.inner.program
             self.n_levels += self.inner.n_levels
+            self.first_step = self.inner.first_step + self.inner.after.n_steps
             if self.inner.shard_shape != self.chunk_shape:
                 raise ValueError(f"chunks of shape {chunk_shape} are no shards of shape {self.inner.shard_shape}")
         else:
             self.program = <Program?>program
+            self.first_step = self.program.n_steps
         if self.n_levels > MAX_SHARD_LEVELS:
             raise ValueError(f"shards lie {self.n_levels} deep in each other, at most {MAX_SHARD_LEVELS} are supported")
+        self.after = Program(()) if after is None else after
+        self.is_wrapped = self.after.n_steps > 0
         self.max_nbytes = min(max_nbytes, INT64_MAX)
         self.index_program = Program(index_steps)
         self.n_chunks = n_chunks
@@ -119,32 +154,55 @@ cdef class ShardProgram:
         self.at_start = at_start
         self.turned = turned
 
+    cdef int64_t max_stored(self) noexcept nogil:
+        return self.after.max_encoded(self.max_nbytes) if self.is_wrapped else self.max_nbytes
+
+    cdef int unwrap(self, const uint8_t *stored, int64_t n_bytes, Content *content, Buffer *buffer, Workspace *work,
+                    Status *status) noexcept nogil:
+        content.fd = -1
+        content.data = stored
+        content.size = n_bytes
+        if not self.is_wrapped:
+            return OK
+        if buffer_reserve(buffer, self.max_nbytes, status) != OK:
+            return status.code
+        content.data = buffer.data
+        content.size = self.after.decode_within(stored, n_bytes, buffer.data, self.max_nbytes, False, 1, work, status)
+        if content.size >= 0:
+            return OK
+        if status.step >= 0:
+            status.step += self.first_step
+        return status.code
+
+    cdef int64_t wrap(self, const uint8_t *shard, int64_t n_bytes, Buffer *buffer, const uint8_t **stored,
+                      Workspace *work, Status *status) noexcept nogil:
+        cdef int64_t n = self.after.encode(shard, n_bytes, buffer, stored, 1, work, status)
+        if n < 0 and status.step >= 0:
+            status.step += self.first_step
+        return n
+
     cdef void form_of(self, int64_t n_chunks, int64_t base, IndexForm *form) noexcept nogil:
         form.n_chunks = n_chunks
         form.base = base
         form.n_bytes = self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)
         form.number = form.n_bytes * 4 + self.at_start * 2 + self.turned
 
-    cdef int read_index(self, const IndexForm *form, int fd, int64_t size, uint64_t *words, Buffer *scratch,
-                        Workspace *work, Status *status) noexcept nogil:
+    cdef int read_index(self, const IndexForm *form, const Content *content, int64_t size, uint64_t *words,
+                        Buffer *scratch, Workspace *work, Status *status) noexcept nogil:
         cdef int64_t n_bytes = form.n_bytes
         cdef int64_t offset = form.base + (0 if self.at_start else size - n_bytes)
-        cdef int code
+        cdef const uint8_t *stored
         # Whatever is wrong now is wrong with the index as a whole.
         status.inner = INNER_INDEX
         if size < n_bytes:
             return fail(status, SHARD_SHORT, form.base, n_bytes, size)
-        code = buffer_reserve(scratch, n_bytes, status)
-        if code == OK:
-            code = object_read_at(fd, offset, n_bytes, scratch.data, status)
-        if code == OK:
-            code = self.index_program.decode(scratch.data, n_bytes, <uint8_t *>words, form.n_chunks * ENTRY_NBYTES, 1,
-                                             work, status)
-            if code != OK:
-                status.offset += offset
+        stored = content_at(content, offset, n_bytes, scratch, status)
+        if stored != NULL and self.index_program.decode(stored, n_bytes, <uint8_t *>words,
+                                                        form.n_chunks * ENTRY_NBYTES, 1, work, status) != OK:
+            status.offset += offset
         status.step = -1
-        if code != OK:
-            return code
+        if status.code != OK:
+            return status.code
         status.inner = INNER_NONE
         if self.turned:
             _turn(words, 2 * form.n_chunks)
@@ -185,9 +243,16 @@ cdef class ShardProgram:
         if code != OK:
             status.inner = position
             return code
-        # Both lie within a file.
+        # Both lie within a file, or within memory.
         extent.offset += form.base
         return OK
+
+    cdef tuple position_coords(self, int64_t position, object shard_shape):
+        cdef int i
+        if self.order == NULL:
+            return coords_of(position, shard_shape, self.chunk_shape)
+        order = [self._order[i] for i in range(self.ndim)]
+        return coords_of(position, [shard_shape[d] for d in order], [self.chunk_shape[d] for d in order])
 
 
 cdef int64_t _capped(uint64_t number) noexcept nogil:

@@ -31,6 +31,7 @@ cdef class CrewPlan(WritePlan):
     cdef int64_t n_crew        # threads that run the plan, at most
     cdef Crew **crews          # places for as many, NULL where there is none
     cdef int64_t n_open        # tasks that are under way
+    cdef bint parts_are_encoded    # a part without any codec is copied; others would only copy it once more
 
     # Encodes the i-th part of a job, on any thread: its size, FILLED, SKIPPED or FAILED.
     cdef int64_t encode_part(self, void *job, int64_t i, Worker *worker, const uint8_t **encoded) noexcept nogil

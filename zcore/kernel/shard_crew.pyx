@@ -29,6 +29,7 @@ cdef class CrewPlan(WritePlan):
     def __init__(self, *args, int n_threads=1, **kwargs):
         WritePlan.__init__(self, *args, n_threads=n_threads, **kwargs)
         self.n_crew = n_threads
+        self.parts_are_encoded = self.program.n_steps > 0
         self.crews = <Crew **>calloc(n_threads, sizeof(Crew *))
         if self.crews == NULL:
             raise MemoryError
@@ -68,8 +69,7 @@ cdef class CrewPlan(WritePlan):
         crew.job = job
         crew.n_parts = n_parts
         crew.n_slots = min(SLOTS_PER_THREAD * self.n_crew, n_parts // 2)
-        # A part without any codec is copied; others would only copy it once more.
-        if self.n_crew > 1 and crew.n_slots > 1 and self.program.n_steps:
+        if self.n_crew > 1 and crew.n_slots > 1 and self.parts_are_encoded:
             crew.slots = <Slot *>calloc(crew.n_slots, sizeof(Slot))
         if crew.slots == NULL or not self._show(&crew):
             free(crew.slots)

@@ -9,16 +9,20 @@ file, so a selection in a shard is of one moment however many threads bring it.
 Chunks may be shards themselves. Whoever opens the outermost one walks down the indices of those that the selection
 touches, depth first, so that in the end the chunks of all of them are one row.
 
+Where there are codecs behind a shard it has to be decoded as a whole before its index can be read: it is then a chunk
+as any other for the levels around it, and for those inside what the file is for the outermost.
+
 Groups are cut in the order in which chunks lie in the file, and neighbours are fetched by one read.
 """
 cimport cython
-from libc.stdint cimport UINT64_MAX, int64_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
 from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.fileio cimport (
-    ABSENT, Identity, buffer_reserve, object_close, object_identify, object_open, object_read_at,
+    ABSENT, Buffer, Content, Identity, buffer_free, buffer_reserve, content_at, object_close, object_identify,
+    object_open,
 )
 from zcore.kernel.grid cimport Axis, Span, ceil_div
 from zcore.kernel.plan cimport Plan, Worker
@@ -26,10 +30,12 @@ from zcore.kernel.read cimport ReadPlan
 from zcore.kernel.shard import INDICES
 
 from zcore.kernel.shard cimport (
-    Extent, IndexCache, IndexForm, ShardIndex, ShardProgram, index_new, index_release, sort_extents,
+    Extent, IndexCache, IndexForm, ShardIndex, ShardProgram, index_new, index_release, note_outer, sort_extents,
 )
+from zcore.kernel.shard_levels cimport ShardLevels
+from zcore.kernel.shard_levels import innermost
 from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, Status, fail
-from zcore.kernel.tasks cimport MAX_KEY, coords_of
+from zcore.kernel.tasks cimport MAX_KEY
 
 cdef enum:
     GROUP_NBYTES = 1 << 20     # decoded bytes of the smallest task that is worth a thread
@@ -43,21 +49,26 @@ cdef enum:
     GONE = 2                   # there is no such object
     UNREADABLE = 3             # the task that opened it failed
 
+cdef struct Shard:             # one whose selected chunks are read; levels are counted from the outermost, 0
+    Content content
+    Identity identity          # of the file, where it is one
+    int level                  # its own
+    int last                   # of its chunks: shards in shards on the way there are found in the same bytes
+    int64_t n                  # chunks that are selected
+    Extent *extents            # of these, in the order of the bytes
+
 cdef struct OpenShard:
     int64_t shard              # of the plan; -1: this place is free
     int64_t state
     int64_t n_left             # groups of it that are not done
-    int fd
-    Identity identity
-    int64_t n                  # chunks that are selected
-    int64_t capacity
-    Extent *extents            # of these, in the order of the file
+    Buffer extents
+    Shard read
 
 
-cdef struct Search:            # for the selected chunks of a shard, the outermost one
-    OpenShard *shard
+cdef struct Search:            # for the selected chunks of a shard
+    Shard *shard
     const Span *object         # its place
-    int64_t first[MAX_NDIM]    # as `chunks_of` gives them for the innermost chunks
+    int64_t first[MAX_NDIM]    # as `chunks_of` gives them for the chunks of its last level
     int64_t count[MAX_NDIM]
 
 
@@ -80,9 +91,8 @@ cdef class ShardReadPlan(ReadPlan):
     """
 
     cdef ShardProgram shards
-    cdef void *levels[MAX_SHARD_LEVELS]    # the ShardProgram of each level, which `shards` keeps; the outermost first
-    cdef int n_levels
-    cdef Axis *outer           # of the chunks of each level, but for the innermost, which are those of `axes`
+    cdef ShardLevels levels
+    cdef int n_open            # levels down to which the file of a shard is read in parts
     cdef IndexCache cache
     cdef int64_t n_groups      # tasks of a shard
     cdef int64_t n_places
@@ -91,31 +101,17 @@ cdef class ShardReadPlan(ReadPlan):
 
     def __cinit__(self, *args, **kwargs):
         self.places = NULL
-        self.outer = NULL
 
     def __init__(self, shape, shard_shape, starts, steps, counts, *, ShardProgram program not None,
                  IndexCache cache=INDICES, int n_threads=1, **kwargs):
-        cdef ShardProgram level = program
-        cdef int64_t length, chunk, start, step, count
         cdef int64_t i
         cdef int d
-        while level.inner is not None:
-            level = level.inner
-        ReadPlan.__init__(self, shape, level.chunk_shape, starts, steps, counts, program=level.program,
+        ReadPlan.__init__(self, shape, innermost(program).chunk_shape, starts, steps, counts, program=program.program,
                           shard_shape=shard_shape, n_threads=n_threads, **kwargs)
         self.shards = program
         self.cache = cache
-        self.outer = <Axis *>calloc(program.n_levels * MAX_NDIM, sizeof(Axis))
-        if self.outer == NULL:
-            raise MemoryError
-        level = program
-        for i in range(program.n_levels):
-            self.levels[i] = <void *>level
-            for d in range(self.ndim if level.inner is not None else 0):
-                length, chunk, start, step, count = shape[d], level.chunk_shape[d], starts[d], steps[d], counts[d]
-                self._set_axis(&self.outer[i * MAX_NDIM + d], None, length, chunk, start, step, count)
-            level = level.inner
-        self.n_levels = program.n_levels
+        self.levels = ShardLevels(program, self, shape, starts, steps, counts)
+        self.n_open = 0 if program.is_wrapped else self.levels.last_of(0) + 1
         # No shard has more of the selection than this.
         self.task_nbytes = self.layout.n_bytes
         for d in range(self.ndim):
@@ -123,7 +119,7 @@ cdef class ShardReadPlan(ReadPlan):
         self.n_groups = 1
         if self.directory is None or self.n_tasks == 0:
             return
-        if n_threads > 1:
+        if n_threads > 1 and self.n_open:
             self.n_groups = max(1, min(self.task_nbytes // GROUP_NBYTES,
                                        ceil_div(GROUPS_PER_THREAD * n_threads, self.n_tasks)))
         # As many as tasks can be under way, and the one whose tasks are being taken.
@@ -133,17 +129,16 @@ cdef class ShardReadPlan(ReadPlan):
             raise MemoryError
         for i in range(self.n_places):
             self.places[i].shard = -1
-            self.places[i].fd = -1
+            self.places[i].read.content.fd = -1
         self.task_nbytes //= self.n_groups
         self.n_tasks *= self.n_groups
 
     def __dealloc__(self):
         cdef int64_t i
-        free(self.outer)
         if self.places != NULL:
             self._close_all()
             for i in range(self.n_places):
-                free(self.places[i].extents)
+                buffer_free(&self.places[i].extents)
             free(self.places)
 
     def task(self, int64_t task):
@@ -167,22 +162,27 @@ cdef class ShardReadPlan(ReadPlan):
     cdef void _close_all(self) noexcept nogil:
         cdef int64_t i
         for i in range(self.n_places):
-            if self.places[i].fd >= 0:
-                object_close(self.places[i].fd)
-                self.places[i].fd = -1
+            self._close(&self.places[i].read)
+
+    cdef void _close(self, Shard *shard) noexcept nogil:
+        if shard.content.fd >= 0:
+            object_close(shard.content.fd)
+            shard.content.fd = -1
 
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
         cdef Span object[MAX_NDIM]
         cdef int64_t group = task % self.n_groups
         cdef OpenShard *shard
         cdef int code
+        if self.n_open == 0:
+            return ReadPlan.run_task(self, task, worker)
         self.spans_of(task // self.n_groups, object)
         shard = self._enter(task // self.n_groups, object, worker)
         if shard == NULL:
             return INTERRUPTED
-        if shard.state == READY:
-            code = self._read_group(shard, object, group, worker)
-        elif shard.state == UNREADABLE:
+        if zc_load(&shard.state) == READY:
+            code = self._read_group(&shard.read, object, group, worker)
+        elif zc_load(&shard.state) == UNREADABLE:
             # One of the tasks of a shard says why.
             code = worker.status.code if worker.status.code != OK else INTERRUPTED
         elif self.missing_raises:
@@ -242,42 +242,46 @@ cdef class ShardReadPlan(ReadPlan):
 
     cdef void _leave(self, OpenShard *shard) noexcept nogil:
         if zc_add(&shard.n_left, -1) == 1:
-            if shard.fd >= 0:
-                object_close(shard.fd)
-                shard.fd = -1
+            self._close(&shard.read)
             zc_store(&shard.shard, -1)
 
     cdef int64_t _open(self, OpenShard *shard, const Span *object, Worker *worker) noexcept nogil:
         """Open a shard and find the selected chunks in it; returns its state."""
         cdef char key[MAX_KEY]
+        cdef Shard *read = &shard.read
         cdef int code
         self.key_of(object, key)
-        shard.fd = object_open(self.dirfd, key, &worker.status)
-        if shard.fd < 0:
-            return GONE if shard.fd == ABSENT else UNREADABLE
-        code = object_identify(shard.fd, &shard.identity, &worker.status)
+        read.content.data = NULL
+        read.content.fd = object_open(self.dirfd, key, &worker.status)
+        if read.content.fd < 0:
+            return GONE if read.content.fd == ABSENT else UNREADABLE
+        code = object_identify(read.content.fd, &read.identity, &worker.status)
         if code != OK:
             return GONE if code == ABSENT else UNREADABLE
-        return READY if self._find_chunks(shard, object, worker) == OK else UNREADABLE
+        read.content.size = read.identity.size
+        read.level = 0
+        return READY if self._find_chunks(read, object, &shard.extents, worker) == OK else UNREADABLE
 
-    cdef int _find_chunks(self, OpenShard *shard, const Span *object, Worker *worker) noexcept nogil:
-        """Note the extents of the selected chunks, in the order of the file."""
+    # selected chunks
+
+    cdef int _find_chunks(self, Shard *shard, const Span *object, Buffer *extents, Worker *worker) noexcept nogil:
+        """Note the extents of the selected chunks, in the order of the shard's bytes."""
         cdef Search search
         cdef Extent everything
-        cdef int64_t n = self.chunks_of(self.axes, object, search.first, search.count)
+        cdef int64_t n
         cdef int code
-        if n > shard.capacity:
-            free(shard.extents)
-            shard.extents = <Extent *>malloc(n * sizeof(Extent))
-            shard.capacity = 0 if shard.extents == NULL else n
-            if shard.extents == NULL:
-                return fail(&worker.status, NO_MEMORY, 0, n * <int64_t>sizeof(Extent), 0)
+        shard.last = self.levels.last_of(shard.level)
+        n = self.chunks_of(self.levels.axes_of(shard.last), object, search.first, search.count)
+        code = buffer_reserve(extents, n * <int64_t>sizeof(Extent), &worker.status)
+        if code != OK:
+            return code
+        shard.extents = <Extent *>extents.data
         shard.n = 0
         search.shard = shard
         search.object = object
         everything.offset = 0
-        everything.n_bytes = shard.identity.size
-        code = self._find_in(&search, 0, object, &everything, worker)
+        everything.n_bytes = shard.content.size
+        code = self._find_in(&search, shard.level, object, &everything, worker)
         if code == OK:
             sort_extents(shard.extents, n)
         return code
@@ -288,53 +292,53 @@ cdef class ShardReadPlan(ReadPlan):
         cdef Span spans[MAX_NDIM]
         cdef int64_t first[MAX_NDIM]
         cdef int64_t count[MAX_NDIM]
-        cdef Axis *axes = self._axes_of(level)
+        cdef const Axis *axes = self.levels.axes_of(level)
         # As the program was made, `levels` has no more; said again, the compiler knows it, too.
-        cdef bint is_last = level == self.n_levels - 1 or level == MAX_SHARD_LEVELS - 1
-        cdef int64_t limit = self.program.max_encoded(self.layout.n_bytes)
+        cdef bint is_last = level == search.shard.last or level == MAX_SHARD_LEVELS - 1
+        cdef int64_t limit = self.levels.limit_of(level)
         cdef ShardIndex *index = NULL
         cdef IndexForm form
         cdef Extent extent
         cdef int64_t i
         cdef int64_t position
         cdef int code = OK
-        if not is_last:
-            limit = (<ShardProgram>self.levels[level + 1]).max_nbytes
         if place.offset != UINT64_MAX:
             if level > 0 and self.poll(worker):
                 return INTERRUPTED
-            (<ShardProgram>self.levels[level]).form_of(self.n_chunks_of(axes, object), <int64_t>place.offset, &form)
+            (<ShardProgram>self.levels.programs[level]).form_of(self.n_chunks_of(axes, object), <int64_t>place.offset,
+                                                                &form)
             index = self._index_of(search.shard, level, &form, place.n_bytes, worker)
             if index == NULL:
-                self._note_outer(search.object, level, object, &worker.status)
                 return worker.status.code
         for i in range(self.chunks_of(axes, object, first, count)):
-            position = self.chunk_of(axes, object, first, count, i, spans)
+            position = self.chunk_of(axes, self.levels.order_of(level), object, first, count, i, spans)
             extent.offset = UINT64_MAX
             extent.n_bytes = 0
             if index != NULL:
-                code = (<ShardProgram>self.levels[level]).extent_of(&form, index.words, position, place.n_bytes, limit,
-                                                                    &extent, &worker.status)
-                if code != OK:
-                    self._note_outer(search.object, level, spans, &worker.status)
+                code = (<ShardProgram>self.levels.programs[level]).extent_of(
+                    &form, index.words, position, place.n_bytes, limit, &extent, &worker.status)
             if code == OK and is_last:
-                extent.i = i if level == 0 else self._number_of(search, first, count, i)
+                extent.i = i if level == search.shard.level else self._number_of(search, first, count, i)
                 search.shard.extents[search.shard.n] = extent
                 search.shard.n += 1
             elif code == OK:
                 code = self._find_in(search, level + 1, spans, &extent, worker)
+                if code != OK and code != INTERRUPTED:
+                    note_outer(&worker.status, position)
             if code != OK:
                 break
         if index != NULL:
             index_release(index)
         return code
 
-    cdef ShardIndex *_index_of(self, const OpenShard *shard, int level, const IndexForm *form, int64_t size,
+    cdef ShardIndex *_index_of(self, const Shard *shard, int level, const IndexForm *form, int64_t size,
                                Worker *worker) noexcept nogil:
         """Return the index of a shard of that level, kept or read; NULL with the worker's status."""
         cdef ShardIndex *index = NULL
         cdef uint64_t *words = NULL
-        if self.cache is not None:
+        # What was decoded has no identity, and is in memory.
+        cdef bint is_kept = self.cache is not None and shard.content.data == NULL
+        if is_kept:
             index = self.cache.find(&shard.identity, form, size)
         if index != NULL:
             return index
@@ -345,8 +349,8 @@ cdef class ShardReadPlan(ReadPlan):
                 fail(&worker.status, NO_MEMORY, 0, form.n_bytes, 0)
                 return NULL
             words = index.words
-        if (<ShardProgram>self.levels[level]).read_index(form, shard.fd, size, words, &worker.encoded, &worker.work,
-                                                         &worker.status) != OK:
+        if (<ShardProgram>self.levels.programs[level]).read_index(
+                form, &shard.content, size, words, &worker.encoded, &worker.work, &worker.status) != OK:
             if index != NULL:
                 index_release(index)
             return NULL
@@ -354,19 +358,15 @@ cdef class ShardReadPlan(ReadPlan):
         index.base = form.base
         index.size = size
         index.form = form.number
-        if self.cache is not None:
+        if is_kept:
             self.cache.keep(index)
         return index
 
     # levels
 
-    cdef Axis *_axes_of(self, int level) noexcept nogil:
-        """The axes of the chunks of the shards of a level."""
-        return &self.axes[0] if level == self.n_levels - 1 else &self.outer[level * MAX_NDIM]
-
     cdef int64_t _number_of(self, const Search *search, const int64_t *first, const int64_t *count,
                             int64_t i) noexcept nogil:
-        """Which chunk of the outermost shard is the i-th of an innermost one, as `chunks_of` counts them."""
+        """Which chunk of the search is the i-th of a shard in it, as `chunks_of` counts them."""
         cdef int d = self.ndim - 1
         cdef int64_t rest
         cdef int64_t stride = 1
@@ -379,71 +379,63 @@ cdef class ShardReadPlan(ReadPlan):
             d -= 1
         return number
 
-    cdef int64_t _position_of(self, const Span *object, int level, const Span *chunk) noexcept nogil:
-        """The position in its shard of the chunk of a level that is `chunk`, or holds it."""
-        cdef Axis *axes = self._axes_of(level)
+    cdef int64_t _position_of(self, const Span *object, int first, int level, const Span *chunk) noexcept nogil:
+        """The position in its shard of the chunk of a level that is or holds `chunk`, in a shard of level `first`."""
+        cdef const Axis *axes = self.levels.axes_of(level)
+        cdef const int *order = self.levels.order_of(level)
         cdef int64_t position = 0
         cdef int64_t origin
         cdef int64_t length
         cdef int d
-        for d in range(self.ndim):
+        cdef int k
+        for k in range(self.ndim):
+            d = k if order == NULL else order[k]
             origin = object[d].origin
             length = object[d].length
-            if level > 0:
-                length = self._axes_of(level - 1)[d].chunk
+            if level > first:
+                length = self.levels.axes_of(level - 1)[d].chunk
                 origin = chunk[d].origin - chunk[d].origin % length
             position = position * (length // axes[d].chunk) + (chunk[d].origin - origin) // axes[d].chunk
         return position
 
-    cdef void _note_outer(self, const Span *object, int level, const Span *chunk, Status *status) noexcept nogil:
-        """Note for an error which chunks of the levels before are the shards around `chunk`."""
-        cdef int i
-        status.n_outer = min(level, <int>MAX_SHARD_LEVELS - 1)
-        for i in range(status.n_outer):
-            status.outer[i] = self._position_of(object, i, chunk)
-
     def _inner_coords(self, shard_shape):
-        cdef ShardProgram level = self.shards
-        cdef int i
-        coords = []
-        for i in range(self.status.n_outer):
-            chunk_shape = level.chunk_shape
-            coords.append(coords_of(self.status.outer[i], shard_shape, chunk_shape))
-            shard_shape = chunk_shape
-            level = level.inner
-        if self.status.inner >= 0:
-            chunk_shape = level.chunk_shape
-            coords.append(coords_of(self.status.inner, shard_shape, chunk_shape))
-        return tuple(coords)
+        return self.levels.coords_of(&self.status, shard_shape)
 
     # the chunks of a group
 
-    cdef int _read_group(self, OpenShard *shard, const Span *object, int64_t group, Worker *worker) noexcept nogil:
-        cdef int64_t first[MAX_NDIM]
-        cdef int64_t count[MAX_NDIM]
+    cdef int _read_group(self, const Shard *shard, const Span *object, int64_t group, Worker *worker) noexcept nogil:
         cdef int64_t i = shard.n // self.n_groups * group + shard.n % self.n_groups * group // self.n_groups
         cdef int64_t end = (shard.n // self.n_groups * (group + 1)
                             + shard.n % self.n_groups * (group + 1) // self.n_groups)
+        return self._read_chunks(shard, object, i, end, worker)
+
+    cdef int _read_chunks(self, const Shard *shard, const Span *object, int64_t i, int64_t end,
+                          Worker *worker) noexcept nogil:
+        """Take in the selected chunks from the i-th on, as they follow each other in the bytes of the shard."""
+        cdef int64_t first[MAX_NDIM]
+        cdef int64_t count[MAX_NDIM]
         cdef int code = OK
-        self.chunks_of(self.axes, object, first, count)
+        self.chunks_of(self.levels.axes_of(shard.last), object, first, count)
         while i < end and code == OK:
             if self.poll(worker):
                 return INTERRUPTED
             code = self._read_batch(shard, object, first, count, &i, end, worker)
         return code
 
-    cdef int _read_batch(self, OpenShard *shard, const Span *object, const int64_t *first, const int64_t *count,
+    cdef int _read_batch(self, const Shard *shard, const Span *object, const int64_t *first, const int64_t *count,
                          int64_t *i, int64_t end, Worker *worker) noexcept nogil:
         """Fetch neighbouring chunks by one read, from the i-th on, and take them in; moves `i` behind them."""
         cdef Span spans[MAX_NDIM]
-        cdef Extent *extent = &shard.extents[i[0]]
+        cdef const Axis *axes = self.levels.axes_of(shard.last)
+        cdef const Extent *extent = &shard.extents[i[0]]
+        cdef const uint8_t *data
         cdef int64_t low = <int64_t>extent.offset
         cdef int64_t high = low + extent.n_bytes
         cdef int64_t behind
         cdef int64_t j = i[0] + 1
-        cdef int code
+        cdef int code = OK
         if extent.offset == UINT64_MAX:
-            self.chunk_of(self.axes, object, first, count, extent.i, spans)
+            self.chunk_of(axes, NULL, object, first, count, extent.i, spans)
             self.fill_in(spans)
             i[0] = j
             return OK
@@ -453,16 +445,57 @@ cdef class ShardReadPlan(ReadPlan):
                 break
             high = behind
             j += 1
-        code = buffer_reserve(&worker.encoded, high - low, &worker.status)
-        if code == OK:
-            code = object_read_at(shard.fd, low, high - low, worker.encoded.data, &worker.status)
+        data = content_at(&shard.content, low, high - low, &worker.encoded, &worker.status)
+        if data == NULL:
+            return worker.status.code
         while i[0] < j and code == OK:
             extent = &shard.extents[i[0]]
-            self.chunk_of(self.axes, object, first, count, extent.i, spans)
-            code = self.take_in(worker.encoded.data + (<int64_t>extent.offset - low), extent.n_bytes, spans, worker)
-            if code != OK:
-                worker.status.inner = self._position_of(object, self.n_levels - 1, spans)
-                self._note_outer(object, self.n_levels - 1, spans, &worker.status)
+            self.chunk_of(axes, NULL, object, first, count, extent.i, spans)
+            code = self._take_in_chunk(shard.last, data + (<int64_t>extent.offset - low), extent.n_bytes, spans,
+                                       worker)
+            if code != OK and code != INTERRUPTED:
+                self._note_place(shard, object, spans, &worker.status)
                 worker.status.offset += <int64_t>extent.offset
             i[0] += 1
+        return code
+
+    cdef void _note_place(self, const Shard *shard, const Span *object, const Span *chunk,
+                          Status *status) noexcept nogil:
+        """Note for an error in which chunk of a shard it is, and of the shards in it on the way there."""
+        cdef int level = shard.last
+        while level >= shard.level:
+            note_outer(status, self._position_of(object, shard.level, level, chunk))
+            level -= 1
+
+    cdef int _take_in_chunk(self, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
+                            Worker *worker) noexcept nogil:
+        """Bring the selected elements of a chunk of the shards of a level to their places."""
+        if level == self.levels.n - 1:
+            return ReadPlan.take_in(self, stored, n_bytes, spans, worker)
+        return self._take_in_shard(level + 1, stored, n_bytes, spans, worker)
+
+    # shards with codecs behind them
+
+    cdef int64_t stored_limit(self, Worker *worker) noexcept nogil:
+        return self.shards.max_stored()
+
+    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
+        """Take in an object that is no file to be read in parts."""
+        return self._take_in_shard(0, encoded, n_bytes, spans, worker)
+
+    cdef int _take_in_shard(self, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
+                            Worker *worker) noexcept nogil:
+        """Bring the selected elements of a shard in memory to their places."""
+        cdef Shard shard
+        cdef int code
+        # As the program was made, there are no more; said again, the compiler knows it, too.
+        if level >= MAX_SHARD_LEVELS:
+            return OK
+        shard.level = level
+        code = (<ShardProgram>self.levels.programs[level]).unwrap(
+            stored, n_bytes, &shard.content, &worker.levels[level].content, &worker.work, &worker.status)
+        if code == OK:
+            code = self._find_chunks(&shard, spans, &worker.levels[level].extents, worker)
+        if code == OK:
+            code = self._read_chunks(&shard, spans, 0, shard.n, worker)
         return code

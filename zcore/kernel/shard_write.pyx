@@ -9,6 +9,9 @@ over as they are stored, in the order of the old file, whose runs are copied as 
 sharing them, and gaps that older programs have left are closed. Of chunks that are touched only those are decoded of
 which some elements stay.
 
+Chunks that are shards themselves are made by the same rules, in memory; so are shards with codecs behind them, which
+cannot go to a file before they are whole.
+
 Chunks that hold nothing but the fill value are left out; a shard of which no chunk is left is erased.
 """
 cimport cython
@@ -17,37 +20,41 @@ from libc.string cimport memcpy, memset
 
 from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.fileio cimport (
-    ABSENT, FAILED, Identity, buffer_reserve, object_close, object_commit, object_erase, object_identify, object_open,
-    object_read_at, stage_close, stage_open, stage_write,
+    ABSENT, FAILED, Buffer, Content, Identity, buffer_extend, buffer_reserve, content_at, object_close, object_commit,
+    object_erase, object_identify, object_open, stage_close, stage_open, stage_write,
 )
-from zcore.kernel.grid cimport Span
-from zcore.kernel.plan cimport Worker
-from zcore.kernel.shard cimport Extent, IndexForm, ShardProgram, sort_extents
+from zcore.kernel.grid cimport Axis, Span
+from zcore.kernel.plan cimport Plan, Worker
+from zcore.kernel.shard cimport Extent, IndexForm, ShardProgram, note_outer, sort_extents
 from zcore.kernel.shard_crew cimport SKIPPED, CrewPlan
-from zcore.kernel.status cimport INTERRUPTED, MISSING, OK, fail
-from zcore.kernel.write cimport FILLED
+from zcore.kernel.shard_levels cimport ShardLevels
+from zcore.kernel.shard_levels import innermost
+from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, OK, fail
+from zcore.kernel.write cimport FILLED, WritePlan
 
 cdef enum:
     BATCH_NBYTES = 1 << 19     # goes to the file at once
     ALONE_NBYTES = 1 << 16     # a chunk of so many bytes is worth a write of its own
 
 cdef struct NewShard:          # the shard that is being written
-    const char *key
-    IndexForm form
+    int level                  # in how many others it lies
+    Buffer *built              # where it is made in memory; NULL: it goes to a file
+    const char *key            # of that
     int fd                     # -1 until there is something to write
+    IndexForm form
     int64_t size               # bytes that it has, those in the batch included
     int64_t n_batch
     uint64_t *words            # of its index
 
 cdef struct OldShard:          # the one that it replaces
-    int fd                     # ABSENT when there is none
-    int64_t size
-    uint64_t *words
+    bint found
+    Content content
+    uint64_t *words            # of its index, where it was found
 
 
 cdef struct Job:               # the chunks of a shard that are to be encoded
     const Span *spans          # of the shard
-    const OldShard *old
+    const OldShard *old        # NULL: all elements inside the array are selected
     NewShard *new
     int64_t first[MAX_NDIM]    # as `chunks_of` gives them, where elements are selected
     int64_t count[MAX_NDIM]
@@ -69,43 +76,56 @@ cdef class ShardWritePlan(CrewPlan):
     """
 
     cdef ShardProgram shards
+    cdef ShardLevels levels
 
-    def __init__(self, shape, shard_shape, *args, ShardProgram program, **kwargs):
-        CrewPlan.__init__(self, shape, None if program is None else program.chunk_shape, *args,
-                          program=None if program is None else program.program, shard_shape=shard_shape, **kwargs)
+    def __init__(self, shape, shard_shape, starts, steps, counts, *, ShardProgram program not None, **kwargs):
+        CrewPlan.__init__(self, shape, innermost(program).chunk_shape, starts, steps, counts, program=program.program,
+                          shard_shape=shard_shape, **kwargs)
         self.shards = program
-        if program is not None:
-            assert program.inner is None
-            self.task_threads = max(1, program.n_chunks // 2)
+        self.levels = ShardLevels(program, self, shape, starts, steps, counts)
+        self.parts_are_encoded = program.program.n_steps > 0 or self.levels.n > 1
+        self.task_threads = max(1, program.n_chunks // 2)
+
+    def _inner_coords(self, shard_shape):
+        return self.levels.coords_of(&self.status, shard_shape)
+
+    # objects: files that are written in parts, or as a whole where there are codecs behind the shard
 
     cdef int _prepare(self, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil:
-        """Stage a covered shard, or find that it is to be erased."""
         cdef NewShard new
-        cdef int code = self._begin(&new, key, spans, 1, worker)
-        if code == OK:
-            code = self._add_changed(spans, NULL, &new, worker)
+        cdef bint changed = True
+        cdef int code
+        if self.shards.is_wrapped:
+            return WritePlan._prepare(self, spans, key, worker, erase)
+        _start(&new, 0, NULL, key)
+        code = self._make(&new, spans, NULL, &changed, worker)
         return self._end(&new, code, worker, erase)
 
     cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
         cdef Identity identity
         cdef OldShard old
+        cdef int fd
         cdef int code = OK
-        old.size = 0
-        old.fd = object_open(self.dirfd, key, &worker.status)
-        if old.fd == FAILED:
+        if self.shards.is_wrapped:
+            return WritePlan._merge_locked(self, spans, key, worker)
+        fd = object_open(self.dirfd, key, &worker.status)
+        if fd == FAILED:
             return worker.status.code
-        if old.fd != ABSENT:
-            code = object_identify(old.fd, &identity, &worker.status)
-            if code == OK:
-                old.size = identity.size
-            else:
-                object_close(old.fd)
-                old.fd = ABSENT
+        if fd != ABSENT:
+            code = object_identify(fd, &identity, &worker.status)
+            if code != OK:
+                object_close(fd)
+                fd = ABSENT
                 if code != ABSENT:
                     return worker.status.code
-        if old.fd != ABSENT:
+        old.found = fd != ABSENT
+        old.content.fd = fd
+        old.content.data = NULL
+        old.content.size = 0
+        if old.found:
+            old.content.size = identity.size
             code = self._change(spans, key, &old, worker)
-            object_close(old.fd)
+            object_close(fd)
             return code
         if self.data == NULL:
             return OK
@@ -114,28 +134,73 @@ cdef class ShardWritePlan(CrewPlan):
         return self._change(spans, key, &old, worker)
 
     cdef int _change(self, const Span *spans, const char *key, OldShard *old, Worker *worker) noexcept nogil:
-        """Write a shard that differs from the old one in the selected elements, or only within the old shape."""
+        """Write a file that differs from the old one in the selected elements, or only within the old shape."""
         cdef NewShard new
         cdef bint erase = False
         cdef bint changed = self.data != NULL
-        cdef int code = self._begin(&new, key, spans, 2, worker)
-        if code == OK:
-            old.words = new.words + 2 * new.form.n_chunks
-            if old.fd != ABSENT:
-                code = self.shards.read_index(&new.form, old.fd, old.size, old.words, &worker.encoded,
-                                              &worker.work, &worker.status)
-        if code == OK:
-            code = self._carry_over(spans, old, &new, &changed, worker)
+        cdef int code
+        _start(&new, 0, NULL, key)
+        code = self._make(&new, spans, old, &changed, worker)
         if code == OK and not changed:
             return OK
-        if code == OK:
-            code = self._add_changed(spans, old, &new, worker)
         code = self._end(&new, code, worker, &erase)
         if code != OK:
             return code
         if erase:
             return object_erase(self.dirfd, key, &worker.staging, &worker.status)
         return object_commit(self.dirfd, key, &worker.staging, &worker.status)
+
+    cdef int64_t stored_limit(self, Worker *worker) noexcept nogil:
+        return self.shards.max_stored()
+
+    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
+        """Decode an object that is read as a whole to where `encode_merged` looks for it."""
+        return self.shards.unwrap(encoded, n_bytes, &worker.content, &worker.levels[0].content, &worker.work,
+                                  &worker.status)
+
+    cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
+        return self._encode_shard(0, spans, NULL, worker, encoded)
+
+    cdef int64_t encode_merged(self, const Span *spans, bint found, Worker *worker,
+                               const uint8_t **encoded) noexcept nogil:
+        cdef OldShard old
+        old.found = found
+        old.content = worker.content
+        return self._encode_shard(0, spans, &old, worker, encoded)
+
+    # shards of any level
+
+    cdef int _make(self, NewShard *new, const Span *spans, OldShard *old, bint *changed, Worker *worker) noexcept nogil:
+        """Bring all chunks of a shard to where it is made; nothing, where none of them changes."""
+        cdef int code = self._begin(new, spans, 1 if old == NULL else 2, worker)
+        if code == OK and old != NULL:
+            old.words = new.words + 2 * new.form.n_chunks
+            if old.found:
+                code = (<ShardProgram>self.levels.programs[new.level]).read_index(
+                    &new.form, &old.content, old.content.size, old.words, &worker.encoded, &worker.work,
+                    &worker.status)
+            if code == OK:
+                code = self._carry_over(spans, old, new, changed, worker)
+        if code == OK and changed[0]:
+            code = self._add_changed(spans, old, new, worker)
+        return code
+
+    cdef int64_t _encode_shard(self, int level, const Span *spans, OldShard *old, Worker *worker,
+                               const uint8_t **encoded) noexcept nogil:
+        """Make a shard in memory, and encode it where there are codecs behind it: its size, FILLED or FAILED."""
+        cdef NewShard new
+        cdef bint changed = True
+        cdef int code
+        # As the program was made, there are no more; said again, the compiler knows it, too.
+        if level >= MAX_SHARD_LEVELS:
+            return FAILED
+        _start(&new, level, &worker.levels[level].built, NULL)
+        code = self._make(&new, spans, old, &changed, worker)
+        if code != OK:
+            if code == INTERRUPTED:
+                fail(&worker.status, INTERRUPTED, 0, 0, 0)
+            return FAILED
+        return self._finish(&new, worker, encoded)
 
     # chunks that stay as they are stored
 
@@ -145,23 +210,27 @@ cdef class ShardWritePlan(CrewPlan):
         cdef Span chunk[MAX_NDIM]
         cdef int64_t first[MAX_NDIM]
         cdef int64_t count[MAX_NDIM]
+        cdef const Axis *axes = self.levels.axes_of(new.level)
+        cdef const int *order = self.levels.order_of(new.level)
+        cdef Buffer *buffer = &worker.levels[new.level].extents
         cdef Extent *extents
-        cdef int64_t limit = self.program.max_encoded(self.layout.n_bytes)
+        cdef int64_t limit = self.levels.limit_of(new.level)
         cdef int64_t n = 0
         cdef int64_t position
         cdef int inside
         if self.data != NULL:
-            for position in range(self.chunks_of(self.axes, spans, first, count)):
-                _mark(new, self.chunk_of(self.axes, spans, first, count, position, chunk))
-        if old.fd == ABSENT:
+            for position in range(self.chunks_of(axes, spans, first, count)):
+                _mark(new, self.chunk_of(axes, order, spans, first, count, position, chunk))
+        if not old.found:
             return OK
-        if buffer_reserve(&worker.extents, new.form.n_chunks * <int64_t>sizeof(Extent), &worker.status) != OK:
+        if buffer_reserve(buffer, new.form.n_chunks * <int64_t>sizeof(Extent), &worker.status) != OK:
             return worker.status.code
-        extents = <Extent *>worker.extents.data
+        extents = <Extent *>buffer.data
         for position in range(new.form.n_chunks):
             if _is_marked(new, position) or _is_empty(old.words, position):
                 continue
-            inside = self._is_inside(spans, position)
+            self._locate(new.level, spans, position, chunk)
+            inside = self._is_inside(chunk)
             if inside == 0:
                 # Beyond the array: nobody sees it now, and nobody shall when the array grows.
                 changed[0] = True
@@ -170,8 +239,8 @@ cdef class ShardWritePlan(CrewPlan):
                 _mark(new, position)
             else:
                 extents[n].i = position
-                if self.shards.extent_of(&new.form, old.words, position, old.size, limit, &extents[n],
-                                         &worker.status) != OK:
+                if (<ShardProgram>self.levels.programs[new.level]).extent_of(
+                        &new.form, old.words, position, old.content.size, limit, &extents[n], &worker.status) != OK:
                     return worker.status.code
                 n += 1
         if not changed[0]:
@@ -179,22 +248,32 @@ cdef class ShardWritePlan(CrewPlan):
         sort_extents(extents, n)
         return self._copy(old, new, extents, n, worker)
 
-    cdef int _is_inside(self, const Span *object, int64_t position) noexcept nogil:
+    cdef int _is_inside(self, const Span *chunk) noexcept nogil:
         """Whether a chunk lies in `old_shape`: 1, 0 when none of it does, or -1 when a part does."""
-        cdef int d = self.ndim - 1
-        cdef int64_t ratio
-        cdef int64_t origin
+        cdef int d
         cdef int inside = 1
-        while d >= 0:
-            ratio = object[d].length // self.axes[d].chunk
-            origin = object[d].origin + position % ratio * self.axes[d].chunk
-            if origin >= self.old_shape[d]:
+        for d in range(self.ndim):
+            if chunk[d].origin >= self.old_shape[d]:
                 return 0
-            if origin > self.old_shape[d] - self.axes[d].chunk:
+            if chunk[d].origin > self.old_shape[d] - chunk[d].length:
                 inside = -1
-            position //= ratio
-            d -= 1
         return inside
+
+    cdef void _locate(self, int level, const Span *object, int64_t position, Span *chunk) noexcept nogil:
+        """Give `chunk` the place of the chunk at `position` of a shard; nothing of it is selected."""
+        cdef const Axis *axes = self.levels.axes_of(level)
+        cdef const int *order = self.levels.order_of(level)
+        cdef int k = self.ndim - 1
+        cdef int d
+        cdef int64_t ratio
+        while k >= 0:
+            d = k if order == NULL else order[k]
+            ratio = object[d].length // axes[d].chunk
+            chunk[d].length = axes[d].chunk
+            chunk[d].origin = object[d].origin + position % ratio * axes[d].chunk
+            chunk[d].chunk = chunk[d].origin // axes[d].chunk
+            position //= ratio
+            k -= 1
 
     cdef int _copy(self, const OldShard *old, NewShard *new, const Extent *extents, int64_t n,
                    Worker *worker) noexcept nogil:
@@ -204,6 +283,7 @@ cdef class ShardWritePlan(CrewPlan):
         cdef int64_t high
         cdef int64_t moved
         cdef int64_t n_bytes
+        cdef const uint8_t *data
         cdef int code = OK
         while i < n:
             low = high = <int64_t>extents[i].offset
@@ -218,11 +298,8 @@ cdef class ShardWritePlan(CrewPlan):
                 if self.poll(worker):
                     return INTERRUPTED
                 n_bytes = min(high - low, <int64_t>BATCH_NBYTES)
-                code = buffer_reserve(&worker.encoded, n_bytes, &worker.status)
-                if code == OK:
-                    code = object_read_at(old.fd, low, n_bytes, worker.encoded.data, &worker.status)
-                if code == OK:
-                    code = self._append(new, worker.encoded.data, n_bytes, worker)
+                data = content_at(&old.content, low, n_bytes, &worker.encoded, &worker.status)
+                code = worker.status.code if data == NULL else self._append(new, data, n_bytes, worker)
                 low += n_bytes
             if code != OK:
                 return code
@@ -232,26 +309,30 @@ cdef class ShardWritePlan(CrewPlan):
     # chunks that are encoded
 
     cdef int _add_changed(self, const Span *spans, const OldShard *old, NewShard *new, Worker *worker) noexcept nogil:
-        """Encode the selected chunks, or those that are marked; `old` is NULL when the shard is covered."""
+        """Encode the selected chunks, or those that are marked."""
         cdef Job job
         job.spans = spans
         job.old = old
         job.new = new
         cdef int64_t n = new.form.n_chunks
         if self.data != NULL:
-            n = self.chunks_of(self.axes, spans, job.first, job.count)
-        return self.run_parts(&job, n, worker)
+            n = self.chunks_of(self.levels.axes_of(new.level), spans, job.first, job.count)
+        # Shards in shards are parts themselves: threads have shared them already.
+        return self.run_parts(&job, n, worker) if new.level == 0 else self._run_alone(&job, n, worker)
 
     cdef int64_t _place_of_part(self, const Job *job, int64_t i, Span *chunk) noexcept nogil:
         """Describe the i-th chunk of a job; returns its position in the shard."""
         if self.data != NULL:
-            return self.chunk_of(self.axes, job.spans, job.first, job.count, i, chunk)
-        self._locate(job.spans, i, chunk)
+            return self.chunk_of(self.levels.axes_of(job.new.level),
+                                 self.levels.order_of(job.new.level), job.spans, job.first,
+                                 job.count, i, chunk)
+        self._locate(job.new.level, job.spans, i, chunk)
         return i
 
     cdef int64_t encode_part(self, void *job, int64_t i, Worker *worker, const uint8_t **encoded) noexcept nogil:
         cdef Job *the = <Job *>job
         cdef Span chunk[MAX_NDIM]
+        cdef int level = the.new.level
         cdef int64_t n
         cdef int d
         cdef bint covered = self.data != NULL
@@ -260,12 +341,15 @@ cdef class ShardWritePlan(CrewPlan):
             return SKIPPED
         for d in range(self.ndim):
             covered = covered and (the.old == NULL or chunk[d].count == chunk[d].valid)
-        if covered:
-            n = self.encode_covered(chunk, worker, encoded)
-            if n == FAILED:
-                worker.status.inner = position
-            return n
-        return self._encode_changed(&the.new.form, the.old, chunk, position, worker, encoded)
+        if not covered:
+            return self._encode_changed(the, chunk, position, worker, encoded)
+        if level == self.levels.n - 1:
+            n = WritePlan.encode_covered(self, chunk, worker, encoded)
+        else:
+            n = self._encode_shard(level + 1, chunk, NULL, worker, encoded)
+        if n == FAILED:
+            note_outer(&worker.status, position)
+        return n
 
     cdef int add_part(self, void *job, int64_t i, const uint8_t *encoded, int64_t n_bytes,
                       Worker *worker) noexcept nogil:
@@ -281,68 +365,80 @@ cdef class ShardWritePlan(CrewPlan):
         _note(the.new, position, the.new.size, n_bytes)
         return self._append(the.new, encoded, n_bytes, worker)
 
-    cdef int64_t _encode_changed(self, const IndexForm *form, const OldShard *old, const Span *chunk, int64_t position,
-                                 Worker *worker, const uint8_t **encoded) noexcept nogil:
-        """Decode a chunk of the old shard, change what is selected of it, and encode it as `encode_part`."""
+    cdef int64_t _encode_changed(self, const Job *job, const Span *chunk, int64_t position, Worker *worker,
+                                 const uint8_t **encoded) noexcept nogil:
+        """Change what is selected of a chunk of the old shard, and encode it as `encode_part`."""
+        cdef const OldShard *old = job.old
+        cdef int level = job.new.level
+        cdef OldShard inner
         cdef Extent extent
-        cdef int64_t n
-        cdef bint found = old.fd != ABSENT and not _is_empty(old.words, position)
-        cdef int code = buffer_reserve(&worker.decoded, self.layout.n_bytes, &worker.status)
-        if found:
-            if code == OK:
-                code = self.shards.extent_of(form, old.words, position, old.size,
-                                             self.program.max_encoded(self.layout.n_bytes), &extent, &worker.status)
-            if code == OK:
-                code = buffer_reserve(&worker.encoded, extent.n_bytes, &worker.status)
-            if code == OK:
-                code = object_read_at(old.fd, <int64_t>extent.offset, extent.n_bytes, worker.encoded.data,
-                                      &worker.status)
-            if code == OK:
-                code = self.take_in(worker.encoded.data, extent.n_bytes, chunk, worker)
-                if code != OK:
-                    worker.status.inner = position
-                    worker.status.offset += <int64_t>extent.offset
-        if code != OK:
-            return FAILED
-        n = self.encode_merged(chunk, found, worker, encoded)
+        cdef Buffer *buffer = &worker.encoded
+        cdef const uint8_t *data
+        cdef int64_t n = FAILED
+        cdef int code = OK
+        cdef bint is_shard = level < self.levels.n - 1
+        extent.offset = 0
+        inner.found = old.found and not _is_empty(old.words, position)
+        if inner.found:
+            if (<ShardProgram>self.levels.programs[level]).extent_of(
+                    &job.new.form, old.words, position, old.content.size, self.levels.limit_of(level), &extent,
+                    &worker.status) != OK:
+                return FAILED
+            if is_shard and not self.levels.is_wrapped(level + 1):
+                # Chunks are carried over from here while others are encoded.
+                buffer = &worker.levels[level + 1].content
+            data = content_at(&old.content, <int64_t>extent.offset, extent.n_bytes, buffer, &worker.status)
+            if data == NULL:
+                return FAILED
+            if is_shard:
+                code = (<ShardProgram>self.levels.programs[level + 1]).unwrap(
+                    data, extent.n_bytes, &inner.content, &worker.levels[level + 1].content, &worker.work,
+                    &worker.status)
+            else:
+                code = Plan.take_in(self, data, extent.n_bytes, chunk, worker)
+        elif not is_shard:
+            code = buffer_reserve(&worker.decoded, self.layout.n_bytes, &worker.status)
+        if code == OK and is_shard:
+            n = self._encode_shard(level + 1, chunk, &inner, worker, encoded)
+        elif code == OK:
+            n = WritePlan.encode_merged(self, chunk, inner.found, worker, encoded)
         if n == FAILED:
-            worker.status.inner = position
+            note_outer(&worker.status, position)
+            worker.status.offset += <int64_t>extent.offset
         return n
 
-    cdef void _locate(self, const Span *object, int64_t position, Span *chunk) noexcept nogil:
-        """Give `chunk` the place of the chunk at `position` of an object; nothing of it is selected."""
-        cdef int d = self.ndim - 1
-        cdef int64_t ratio
-        while d >= 0:
-            ratio = object[d].length // self.axes[d].chunk
-            chunk[d].length = self.axes[d].chunk
-            chunk[d].origin = object[d].origin + position % ratio * self.axes[d].chunk
-            chunk[d].chunk = chunk[d].origin // self.axes[d].chunk
-            position //= ratio
-            d -= 1
+    # where a shard is made
 
-    # the file
-
-    cdef int _begin(self, NewShard *new, const char *key, const Span *spans, int n_indices,
-                    Worker *worker) noexcept nogil:
+    cdef int _begin(self, NewShard *new, const Span *spans, int n_indices, Worker *worker) noexcept nogil:
         """Start a shard without chunks; room for so many indices is reserved, and empty."""
-        cdef int64_t n_words = 2 * self.n_chunks_of(self.axes, spans) * n_indices
+        cdef int64_t n_chunks = self.n_chunks_of(self.levels.axes_of(new.level), spans)
+        cdef int64_t n_words = 2 * n_chunks * n_indices
+        cdef Buffer *index = &worker.levels[new.level].index
         cdef int code
-        self.shards.form_of(self.n_chunks_of(self.axes, spans), 0, &new.form)
-        new.key = key
-        new.fd = -1
-        new.size = new.form.n_bytes if self.shards.at_start else 0
-        new.n_batch = 0
-        code = buffer_reserve(&worker.index, n_words * <int64_t>sizeof(uint64_t), &worker.status)
-        if code == OK:
+        (<ShardProgram>self.levels.programs[new.level]).form_of(n_chunks, 0, &new.form)
+        new.size = self._size_of_none(new)
+        code = buffer_reserve(index, n_words * <int64_t>sizeof(uint64_t), &worker.status)
+        if code == OK and new.built == NULL:
             code = buffer_reserve(&worker.batch, BATCH_NBYTES, &worker.status)
+        elif code == OK:
+            code = buffer_reserve(new.built, new.form.n_bytes, &worker.status)
         if code == OK:
-            new.words = <uint64_t *>worker.index.data
+            new.words = <uint64_t *>index.data
             memset(new.words, 0xff, n_words * sizeof(uint64_t))
         return code
 
+    cdef int64_t _size_of_none(self, const NewShard *new) noexcept nogil:
+        """How many bytes a shard has ahead of its first chunk."""
+        return new.form.n_bytes if (<ShardProgram>self.levels.programs[new.level]).at_start else 0
+
     cdef int _append(self, NewShard *new, const uint8_t *data, int64_t n_bytes, Worker *worker) noexcept nogil:
         cdef int code = OK
+        if new.built != NULL:
+            code = buffer_extend(new.built, new.size, n_bytes, &worker.status)
+            if code == OK:
+                memcpy(new.built.data + new.size, data, n_bytes)
+                new.size += n_bytes
+            return code
         if n_bytes >= ALONE_NBYTES or new.n_batch + n_bytes > BATCH_NBYTES:
             code = self._flush(new, worker)
         if code != OK:
@@ -366,10 +462,10 @@ cdef class ShardWritePlan(CrewPlan):
         return stage_write(new.fd, worker.batch.data, n, new.size - n, &worker.status)
 
     cdef int _end(self, NewShard *new, int code, Worker *worker, bint *erase) noexcept nogil:
-        """Write the index of a shard and stage it, or find that it has no chunks."""
+        """Write the index of a file and stage it, or find that it has no chunks."""
         cdef const uint8_t *encoded = NULL
         cdef int64_t n
-        if code == OK and new.fd < 0 and new.n_batch == 0 and not self.keep_filled:
+        if code == OK and new.size == self._size_of_none(new) and not self.keep_filled:
             erase[0] = True
             return OK
         if code == OK:
@@ -382,6 +478,39 @@ cdef class ShardWritePlan(CrewPlan):
         if new.fd < 0:
             return code
         return stage_close(self.dirfd, new.fd, code, &worker.staging, &worker.status)
+
+    cdef int64_t _finish(self, NewShard *new, Worker *worker, const uint8_t **encoded) noexcept nogil:
+        """Add the index of a shard in memory, and what is behind it: its size, FILLED or FAILED."""
+        cdef const uint8_t *index = NULL
+        cdef int64_t at = new.size
+        cdef int64_t n
+        if new.size == self._size_of_none(new) and not self.keep_filled:
+            return FILLED
+        n = (<ShardProgram>self.levels.programs[new.level]).encode_index(&new.form, new.words, &worker.encoded, &index,
+                                                                         &worker.work, &worker.status)
+        if n < 0:
+            return FAILED
+        if (<ShardProgram>self.levels.programs[new.level]).at_start:
+            at = 0
+        else:
+            new.size += n
+            if buffer_extend(new.built, at, n, &worker.status) != OK:
+                return FAILED
+        memcpy(new.built.data + at, index, n)
+        if not self.levels.is_wrapped(new.level):
+            encoded[0] = new.built.data
+            return new.size
+        n = (<ShardProgram>self.levels.programs[new.level]).wrap(new.built.data, new.size, &worker.encoded, encoded,
+                                                                 &worker.work, &worker.status)
+        return FAILED if n < 0 else n
+
+
+cdef inline void _start(NewShard *new, int level, Buffer *built, const char *key) noexcept nogil:
+    new.level = level
+    new.built = built
+    new.key = key
+    new.fd = -1
+    new.n_batch = 0
 
 
 cdef inline void _note(NewShard *new, int64_t position, int64_t offset, int64_t n_bytes) noexcept nogil:

@@ -67,8 +67,8 @@ cdef class Tasks:
     cdef void measure_chunk(self, const Span *spans, Layout *layout) noexcept nogil
     cdef int64_t chunks_of(self, const Axis *axes, const Span *object, int64_t *first, int64_t *count) noexcept nogil
     cdef int64_t n_chunks_of(self, const Axis *axes, const Span *object) noexcept nogil
-    cdef int64_t chunk_of(self, const Axis *axes, const Span *object, const int64_t *first, const int64_t *count,
-                          int64_t i, Span *spans) noexcept nogil
+    cdef int64_t chunk_of(self, const Axis *axes, const int *order, const Span *object, const int64_t *first,
+                          const int64_t *count, int64_t i, Span *spans) noexcept nogil
     cdef int key_of(self, const Span *spans, char *key) noexcept nogil
     cdef bint is_whole(self, const Span *spans) noexcept nogil
     cdef int64_t data_offset(self, const Span *spans) noexcept nogil

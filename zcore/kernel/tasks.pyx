@@ -200,22 +200,27 @@ cdef class Tasks:
             n *= object[d].length // axes[d].chunk
         return n
 
-    cdef int64_t chunk_of(self, const Axis *axes, const Span *object, const int64_t *first, const int64_t *count,
-                          int64_t i, Span *spans) noexcept nogil:
-        """The i-th chunk that `chunks_of` has found: its spans, and its position in the object in C order."""
+    cdef int64_t chunk_of(self, const Axis *axes, const int *order, const Span *object, const int64_t *first,
+                          const int64_t *count, int64_t i, Span *spans) noexcept nogil:
+        """The i-th chunk that `chunks_of` has found: its spans, and its position in the object.
+
+        Positions count in C order, or with the dimensions in `order` where that is not NULL.
+        """
         cdef int d = self.ndim - 1
+        cdef int k = d
         cdef int64_t rest
-        cdef int64_t ratio
         cdef int64_t stride = 1
         cdef int64_t position = 0
         while d >= 0:
             rest = i // count[d]
             axis_span(&axes[d], first[d] + i - rest * count[d], &spans[d])
             i = rest
-            ratio = object[d].length // axes[d].chunk
-            position += (spans[d].chunk - object[d].origin // axes[d].chunk) * stride
-            stride *= ratio
             d -= 1
+        while k >= 0:
+            d = k if order == NULL else order[k]
+            position += (spans[d].chunk - object[d].origin // axes[d].chunk) * stride
+            stride *= object[d].length // axes[d].chunk
+            k -= 1
         return position
 
     cdef int key_of(self, const Span *spans, char *key) noexcept nogil:

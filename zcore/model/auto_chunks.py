@@ -11,6 +11,7 @@ from operator import index as exact_index
 
 from zcore.errors import UnsupportedError
 from zcore.kernel.edges import Edges
+from zcore.model.value import TEXT
 from zcore.nbytes import parse_nbytes
 
 TARGET_NBYTES = 2**20  # fits an L2 cache with its encoded form, and is large enough to hide the cost of a file
@@ -64,9 +65,11 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None):
     try:
         asked = (exact_index(chunks),) * len(shape)
     except TypeError:
+        if isinstance(chunks, TEXT) or not isinstance(chunks, Iterable):
+            raise TypeError(f"chunks: expected integers or a size such as '4 MB', found {chunks!r:.60}") from None
         asked = tuple(chunks)
-    if isinstance(chunks, bool) or any(isinstance(chunk, bool) for chunk in asked):
-        raise TypeError(f"chunks: expected integers, found {chunks!r}")
+    if isinstance(chunks, bool) or not all([_may_be_length(chunk) for chunk in asked]):
+        raise TypeError(f"chunks: expected integers, found {chunks!r:.60}")
     if len(asked) > len(shape):
         raise ValueError(f"chunks: expected at most {len(shape)} lengths, one for each dimension, found {len(asked)}")
     chunk_shape = []
@@ -80,10 +83,14 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None):
     return tuple(chunk_shape)
 
 
+def _may_be_length(chunk):
+    return chunk is None or is_listed(chunk) or (hasattr(chunk, "__index__") and not isinstance(chunk, bool))
+
+
 def is_listed(lengths):
     """Return whether what a caller says of chunks is a sequence; an array without dimensions is a number."""
     return isinstance(lengths, Edges) or (
-        isinstance(lengths, Iterable) and not isinstance(lengths, str) and getattr(lengths, "ndim", 1) > 0)
+        isinstance(lengths, Iterable) and not isinstance(lengths, TEXT) and getattr(lengths, "ndim", 1) > 0)
 
 
 def _edges(lengths, d, length):

@@ -13,10 +13,20 @@ from zcore.errors import UnsupportedError
 from zcore.model.chunk_grid import check_edges, dimensions_of
 from zcore.model.fill_value import fill_bytes as bytes_of_fill
 from zcore.model.fill_value import fill_scalar
-from zcore.model.value import Value
+from zcore.model.value import TEXT, Value
 
 MAX_NDIM = 64  # of numpy.ndarray
 MAX_LENGTH = 2**63 - 1
+
+
+def shape_of(lengths):
+    """Return the shape that a caller means by its lengths, or by the one there is; see `check_shape`.
+
+    Raises : TypeError too for text and bytes, as NumPy does; of bytes Python would make integers.
+    """
+    if isinstance(lengths, TEXT):
+        raise TypeError(f"shape: expected an integer or a sequence of integers, found {lengths!r:.60}")
+    return check_shape(lengths if np.iterable(lengths) else (lengths,))
 
 
 def check_shape(shape):
@@ -46,8 +56,8 @@ def _integers(values, what, minimum):
     lengths = tuple(values)
     for d, length in enumerate(lengths):
         if type(length) is not int:
-            if isinstance(length, (bool, np.bool_)):
-                raise TypeError(f"{what}: expected integers, found {length!r}")
+            if isinstance(length, (bool, np.bool_)) or not hasattr(length, "__index__"):
+                raise TypeError(f"{what}: expected integers, found {length!r:.60}")
             lengths = lengths[:d] + (exact_index(length),) + lengths[d + 1:]
         if lengths[d] < minimum:
             raise ValueError(f"{what}: expected integers >= {minimum}, found {length!r}")

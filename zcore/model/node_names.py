@@ -12,9 +12,16 @@ _is_portable = re.compile(r"[A-Za-z0-9_.-]{1,255}").fullmatch
 
 
 class Names:
-    """Rules of a format that has none."""
+    """Rules of a format that has none.
+
+    Attributes
+    ----------
+    signs : tuple of str
+        Parts of names without one of which no name has a fault: a long path is looked through for them at once.
+    """
 
     __slots__ = ()
+    signs = ()
 
     def fault(self, name):
         """Return why no node can have a name, or None."""
@@ -37,6 +44,7 @@ class _ZarrV3(Names):
     """
 
     __slots__ = ()
+    signs = ("__", ".")
 
     def fault(self, name):
         if name.startswith("__"):
@@ -60,6 +68,7 @@ class _ZarrV2(Names):
     """
 
     __slots__ = ()
+    signs = (".z",)
 
     def fault(self, name):
         return "names that begin with '.z' are reserved" if name.startswith(".z") else None

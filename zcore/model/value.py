@@ -4,6 +4,8 @@ A standard frozen dataclass says the same, but importing `dataclasses` costs mor
 model, and its generated constructor is slower than these few lines.
 """
 
+TEXT = (str, bytes, bytearray)  # sequences to Python, and yet never a list of lengths
+
 
 def text_of(value, form=repr):
     """Return ``form(value)``; of a structure that NumPy cannot print its bytes.

@@ -237,6 +237,15 @@ class Store(ABC):
                 value[start:stop] = view
             self.set(key, value)
 
+    def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
+        """Raise StoreError when a key is the name of what is no value and no prefix, and is not to be replaced.
+
+        Such as a FIFO, a socket or a device, for which `set` has no regard. The keys are `prefix` with each of `names`
+        behind it.
+        """
+        for name in names:
+            check_key(prefix + name, self.key_flavour)
+
     def make_directory(self, prefix: str) -> None:
         """Make the directory of `prefix`, which holds no key yet; a store without directories does nothing.
 

@@ -23,7 +23,7 @@ from zcore.options import as_bool
 from zcore.stores import atomic, listing, spelling, tree
 from zcore.stores.base import ByteRange, Identity, Listing, Store
 from zcore.stores.keys import NATIVE, POSIX, absolute_base, check_key, check_prefix, key_to_path, prefix_of
-from zcore.stores.reading import check_absent, identity_of, read_file, stat_file
+from zcore.stores.reading import NO_FILE, check_absent, identity_of, is_special_file, read_file, stat_file
 
 # Devices whose file system was seen to tell upper from lower case. (ext4 lets a single empty directory be switched to
 # ignore case; in one that is switched after this process looked at the device, aliases go unnoticed.)
@@ -265,6 +265,17 @@ class DirectoryStore(Store):
         except OSError as exc:
             raise self._fault(exc, "write", key) from exc
 
+    def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
+        for name in names:
+            key = prefix + name
+            try:
+                is_special = is_special_file(self._readable_path(key))
+            except OSError as exc:
+                raise self._fault(exc, "look at", key) from exc
+            if is_special:
+                raise StoreError(f"{key!r} of {self!r} is neither a file nor a directory: it is not replaced", key=key,
+                                 errno=errno.ESPIPE)
+
     def make_directory(self, prefix: str) -> None:
         super().make_directory(prefix)
         directory = self._writable_path(prefix[:-1]) if prefix else self.path
@@ -437,7 +448,9 @@ class DirectoryStore(Store):
 
     def _fault(self, exc, action, key):
         what = f"{key!r} of {self!r}" if key else self.path
-        return StoreError(f"cannot {action} {what}: {exc.strerror or exc}", key=key, errno=exc.errno)
+        # What the system calls an illegal seek, or no such device.
+        reason = NO_FILE if exc.errno in (errno.ESPIPE, errno.ENXIO) else exc.strerror or exc
+        return StoreError(f"cannot {action} {what}: {reason}", key=key, errno=exc.errno)
 
 
 def _current_directory(path):

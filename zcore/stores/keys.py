@@ -58,7 +58,7 @@ def check_prefix(prefix, flavour=POSIX):
     """
     if not isinstance(prefix, str):
         raise TypeError(f"a prefix is a str, not {type(prefix).__name__}")
-    if prefix == "":
+    if prefix == "" or (flavour == POSIX and prefix[-1] == "/" and _is_ordinary(prefix, 0, len(prefix) - 1)):
         return prefix
     reason = _fault(prefix[:-1], flavour) if prefix[-1] == "/" else "it does not end with '/'"
     if reason:
@@ -74,7 +74,7 @@ def check_path(path, flavour=POSIX):
     ('foo/bar', '')
     """
     inner = path.removeprefix("/")
-    reason = _fault(inner, flavour) if inner else None
+    reason = _fault(inner, flavour) if inner and not (flavour == POSIX and _is_ordinary(inner)) else None
     if reason:
         raise InvalidKeyError(f"{path!r} is not a path in a store: {reason}", key=path)
     return inner

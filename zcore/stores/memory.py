@@ -1,13 +1,14 @@
-"""Keys and values in the memory of the process, as a tree of dictionaries that mirrors a directory tree.
+"""Keys and values in the memory of the process, and what lies right below each prefix, as in a directory.
 
-The tree makes the listing of one prefix independent of the number of keys, and gives the same conflicts between keys
-and prefixes as files and directories have, so what fits here fits into a directory.
+That makes the listing of one prefix independent of the number of keys, and gives the same conflicts between keys and
+prefixes as files and directories have, so what fits here fits into a directory. No call walks down from the root, so
+that depth costs no more than the length of a key.
 """
 from __future__ import annotations
 
 import os
 from _thread import RLock  # of threading, without its import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from weakref import WeakSet
 
@@ -41,7 +42,8 @@ class MemoryStore(Store):
     """
 
     def __init__(self, items: Mapping[str, bytes] | None = None, read_only: bool = False):
-        self._root = {}  # name -> (bytes, generation) of a key, or the dict of a prefix
+        self._values = {}  # key -> (bytes, generation)
+        self._below = {"": {}}  # prefix -> {name: whether it is that of a prefix}; but for the root none is empty
         self._generation = 0
         self._number = next(_numbers)
         self._lock = RLock()
@@ -80,6 +82,27 @@ class MemoryStore(Store):
         found = self._find(key)
         return None if found is None else self._identity_of(found)
 
+    # Of a prefix one look at its characters is enough, however many names there are; below one that is none is no key.
+
+    def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
+        for i, name in enumerate(names):
+            found = self._values.get(prefix + check_key(name))
+            if found is not None:
+                return i, found[0][:limit], self._identity_of(found)
+        check_prefix(prefix)
+        return None
+
+    def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
+        found = [name for name in names if prefix + check_key(name) in self._values]
+        if not found:
+            check_prefix(prefix)
+        return found
+
+    def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
+        check_prefix(prefix)
+        for name in names:
+            check_key(name)
+
     def getsize(self, key: str) -> int | None:
         found = self._find(key)
         return None if found is None else len(found[0])
@@ -87,23 +110,16 @@ class MemoryStore(Store):
     def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)
         with self._lock:
-            node = self._root
-            for part in prefix.split("/")[:-1]:
-                node = node.get(part)
-                if type(node) is not dict:
-                    return [], []
-            entries = sorted((name, type(entry) is dict) for name, entry in node.items())
+            entries = sorted(self._below.get(prefix, {}).items())
         return ([prefix + name for name, is_prefix in entries if not is_prefix],
                 [f"{prefix}{name}/" for name, is_prefix in entries if is_prefix])
 
     def _find(self, key):
         """Return the (bytes, generation) of `key`, or None."""
-        node = self._root
-        for part in check_key(key).split("/"):
-            if type(node) is not dict:
-                return None
-            node = node.get(part)
-        return node if type(node) is tuple else None
+        found = self._values.get(key) if isinstance(key, str) else None
+        if found is None:
+            check_key(key)     # one that has a value is a key
+        return found
 
     def _identity_of(self, found):
         return 0, self._number, len(found[0]), found[1], found[1]
@@ -123,50 +139,75 @@ class MemoryStore(Store):
             super().set_partial_values(changes)
 
     def _put(self, key, value, exclusive):
-        *parents, name = check_key(key).split("/")
+        parent, name = _split(check_key(key))
         data = bytes(flat_view(value))
         with self._lock:
-            node = self._root
-            for part in parents:
-                node = node.setdefault(part, {})
-                if type(node) is not dict:
-                    raise KeyConflictError(f"{key!r} cannot be a key of {self!r}: its part {part!r} is one", key=key)
-            if type(node.get(name)) is dict:
-                raise KeyConflictError(f"{key!r} cannot be a key of {self!r}: there are keys below it", key=key)
-            if exclusive and name in node:
+            if key not in self._values:
+                self._make_way(key, parent, name)
+            elif exclusive:
                 return False
             self._generation += 1
-            node[name] = data, self._generation
+            self._values[key] = data, self._generation
             return True
+
+    def _make_way(self, key, parent, name):
+        """Note a new key, and the prefixes above it that are missing."""
+        missing = []
+        while (entries := self._below.get(parent)) is None:
+            missing.append((parent, name))
+            parent, name = _split(parent[:-1])
+        if name in entries:
+            raise KeyConflictError(
+                f"{key!r} cannot be a key of {self!r}: its part {name!r} is one" if missing else
+                f"{key!r} cannot be a key of {self!r}: there are keys below it", key=key)
+        entries[name] = bool(missing)
+        for i, (prefix, name) in enumerate(missing):
+            self._below[prefix] = {name: i > 0}
 
     # Removing
 
     def erase(self, key: str) -> None:
         self._check_writable("erase", key)
-        self._cut(check_key(key), tuple)
+        check_key(key)
+        with self._lock:
+            if self._values.pop(key, None) is not None:
+                self._cut(key)
 
     def erase_prefix(self, prefix: str) -> None:
         self._check_writable("erase_prefix", prefix)
-        if check_prefix(prefix):
-            self._cut(prefix[:-1], dict)
-        else:
-            with self._lock:
-                self._root = {}
-
-    def _cut(self, key, kind):
-        """Remove what has the name of `key`, if it is of this kind, and the prefixes that are left empty."""
-        *parents, name = key.split("/")
+        check_prefix(prefix)
         with self._lock:
-            way = [self._root]
-            for part in parents:
-                way.append(way[-1].get(part))
-                if type(way[-1]) is not dict:
-                    return
-            if type(way[-1].get(name)) is not kind:
+            if prefix not in self._below:
                 return
-            del way[-1][name]
-            while parents and not way.pop():
-                del way[-1][parents.pop()]
+            pending = [prefix]
+            while pending:
+                above = pending.pop()
+                for name, is_prefix in self._below.pop(above).items():
+                    if is_prefix:
+                        pending.append(f"{above}{name}/")
+                    else:
+                        del self._values[above + name]
+            if prefix:
+                self._cut(prefix[:-1])
+            else:
+                self._below[""] = {}
+
+    def _cut(self, key):
+        """Forget a key or prefix that is gone, and the prefixes above that are left empty."""
+        while key:
+            parent, name = _split(key)
+            entries = self._below[parent]
+            del entries[name]
+            if entries or not parent:
+                return
+            del self._below[parent]
+            key = parent[:-1]
+
+
+def _split(key):
+    """Return the prefix of a key, ``""`` or with its final ``/``, and the name behind it."""
+    above, separator, name = key.rpartition("/")
+    return above + separator, name
 
 
 def _part(value, byte_range):

@@ -7,6 +7,8 @@ import stat
 
 from zcore.stores.base import ByteRange, Identity, resolve_range
 
+NO_FILE = "it is neither a file nor a directory"
+
 # O_NONBLOCK: a FIFO in the place of a value must not hang its reader. Regular files ignore it.
 _OPEN = os.O_RDONLY
 for _flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"):
@@ -83,7 +85,7 @@ def _is_file(status, path):
         return True
     if stat.S_ISDIR(status.st_mode):
         return False
-    raise OSError(errno.ESPIPE, "it is neither a file nor a directory", path)
+    raise OSError(errno.ESPIPE, NO_FILE, path)
 
 
 def stat_file(path: str) -> os.stat_result | None:
@@ -93,6 +95,15 @@ def stat_file(path: str) -> os.stat_result | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return status if stat.S_ISREG(status.st_mode) else None
+
+
+def is_special_file(path: str) -> bool:
+    """Return whether a FIFO, a socket, a device or a link to one is at `path`."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def identity_of(status: os.stat_result) -> Identity:

@@ -1,4 +1,6 @@
 """Packed bits of zarr-extensions, "packbits", by vectors of its text."""
+import itertools
+
 import numpy as np
 import pytest
 
@@ -102,3 +104,20 @@ def test_what_it_does_not_take(dtype, configuration):
 def test_what_documents_record():
     spec = CodecSpec("packbits", {"padding_encoding": "none", "first_bit": 1})
     assert chain_of("u1", (4,), first_bit=1, last_bit=None).codecs[0].spec() == spec
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1"])
+@pytest.mark.parametrize("n_items", [0, 1, 2, 3, 4, 7, 8, 9, 33])
+def test_all_parts_of_a_byte(dtype, n_items):
+    """V3-XC-04: those of which a byte holds a whole number are moved together; bit by bit it is the same."""
+    items = np.random.default_rng(n_items).integers(0, 256, n_items).astype("u1")
+    for first, last in itertools.combinations_with_replacement(range(8), 2):
+        n_bits = last - first + 1
+        chain = chain_of(dtype, (n_items,), first_bit=first, last_bit=last)
+        number = sum((int(item) >> first & 2**n_bits - 1) << i * n_bits for i, item in enumerate(items))
+        encoded = number.to_bytes(-(-n_items * n_bits // 8), "little")
+        assert chain.encode(items.view(dtype)) == encoded
+        kept = items >> first & 2**n_bits - 1
+        if dtype == "i1":
+            kept |= np.where(kept >> (n_bits - 1) & 1, 0x100 - 2**n_bits, 0).astype("u1")
+        assert chain.decode(encoded).view("u1").tolist() == (kept << first).tolist()

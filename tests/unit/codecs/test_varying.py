@@ -1,5 +1,6 @@
 """Items of varying length: the bytes that numcodecs makes of them, and damage of every kind."""
 import json
+import tracemalloc
 
 import numcodecs
 import numpy as np
@@ -156,6 +157,90 @@ def test_damaged_bytes_and_arrays(name, damaged):
     with pytest.raises(CodecError) as caught:
         chain.decode(damaged)
     assert caught.value.codec == name and caught.value.offset is not None
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("vlen-utf8", STRING), ("vlen-utf8", OBJECT), ("vlen-bytes", OBJECT)])
+@pytest.mark.parametrize(("raw", "offset", "expected", "found"), [
+    ("02000000 01000000 61 03000000 6262", 9, 15, 16),
+    ("02000000 01000000 61 ffffffff 6262", 9, 15, 2**32 - 1 + 13),
+    ("02000000 ffffffff 61 03000000 6262", 4, 15, 2**32 - 1 + 8),
+    ("02000000 04000000 61626364 0000", 12, 14, 15),
+    ("02000000 01000000 61 00000000 62", 13, 13, 14),
+    ("03000000 01000000 61 03000000 626262", 0, 2, 3),
+    ("02000000 00000000", 8, 12, 8),
+])
+def test_what_a_row_says_of_itself_is_compared_with_what_is_there(name, dtype, raw, offset, expected, found):
+    """V3-XC-01, V3-XC-02: the error says where, and both numbers; nothing is as large as a size that is none."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(CodecError) as caught:
+            chain_of(name, dtype, (2,)).decode(bytes.fromhex(raw))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (caught.value.offset, caught.value.expected, caught.value.found) == (offset, expected, found)
+    assert peak < 1 << 20
+
+
+def all_lead_bytes():
+    """Every first byte with continuations at the ends of their ranges, cut off anywhere."""
+    ends = (0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff)
+    for first in range(0x80, 0x100):
+        yield bytes([first])
+        for second in ends:
+            yield bytes([first, second])
+            for third in (0x7f, 0x80, 0xbf, 0xc0):
+                yield bytes([first, second, third])
+                yield bytes([first, second, third, 0x80])
+                yield bytes([first, second, third, 0xc0])
+
+
+@pytest.mark.parametrize("ahead", [b"", b"abcdefgh", b"abc"])
+def test_text_is_utf8_as_python_has_it(ahead):
+    """V3-XC-01: both ways to read it agree on every beginning of a character that is more than a byte."""
+    n_good = 0
+    for character in all_lead_bytes():
+        text = ahead + character + ahead
+        raw = (1).to_bytes(4, "little") + len(text).to_bytes(4, "little") + text
+        for dtype in (STRING, OBJECT):
+            chain = chain_of("vlen-utf8", dtype, (1,))
+            try:
+                expected = str(text, "utf-8")
+            except UnicodeDecodeError as error:
+                with pytest.raises(CodecError) as caught:
+                    chain.decode(raw)
+                assert caught.value.message.endswith(str(error)) and caught.value.offset == 8
+                continue
+            n_good += 1
+            decoded = chain.decode(raw)
+            assert decoded.tolist() == [expected] and chain.encode(decoded) == raw
+    assert n_good > 100
+
+
+def test_text_of_numpy_never_becomes_an_object(monkeypatch):
+    """Neither way of `StringDType` calls anything in Python for an item; missing text has no object to be stored."""
+    chain = chain_of("vlen-utf8", STRING, (len(TEXT),))
+    monkeypatch.setattr("zcore.codecs.varying.pack_items", None)
+    monkeypatch.setattr("zcore.codecs.varying.unpack_items", None)
+    assert chain.decode(chain.encode(np.array(TEXT, STRING))).tolist() == TEXT
+
+
+def test_text_of_which_some_may_be_missing():
+    dtype = np.dtypes.StringDType(na_object=None)
+    raw = chain_of("vlen-utf8", dtype, (2,)).encode(np.array(["a", None], dtype))
+    assert raw.hex() == "02000000" "01000000" "61" "00000000"
+    assert chain_of("vlen-utf8", dtype, (2,)).decode(raw).tolist() == ["a", ""]
+
+
+def test_texts_that_are_no_str_alone():
+    class Name(str):
+        pass
+
+    raw = chain_of("vlen-utf8", OBJECT, (3,)).encode(objects([Name("é"), "é", Name("a")]))
+    assert raw.hex() == "03000000" "02000000c3a9" "02000000c3a9" "0100000061"
+    parts = objects([bytearray(b"ab"), memoryview(b"abcd")[::2], np.array([1, 2], "<u2")])
+    assert chain_of("vlen-bytes", OBJECT, (3,)).encode(parts).hex() == (
+        "03000000" "020000006162" "020000006163" "0400000001000200")
 
 
 def test_a_huge_chunk_of_nothing():

@@ -1,4 +1,7 @@
 """Chunk grids and chunk key encodings of Zarr v3."""
+import json
+import re
+
 import pytest
 
 from zcore.errors import UnsupportedError
@@ -115,3 +118,26 @@ def test_other_keys_cannot_be_written():
     for encoding in (ChunkKeyEncoding.zmeta(), ChunkKeyEncoding(prefix="p"), ChunkKeyEncoding(separator="-")):
         with pytest.raises(ValueError, match="cannot record the chunk keys"):
             render_key_encoding(encoding)
+
+
+@pytest.mark.parametrize("entries", [[1 + i % 2 for i in range(999)], [[1 + i % 2, 3] for i in range(999)], [2] * 999])
+def test_no_run_is_looked_at_in_python(entries, monkeypatch):
+    """V3-RGRID-02: a document may have millions."""
+    asked = []
+    monkeypatch.setattr("zcore.formats.zarr_v3_grids.is_entry", asked.append)
+    chunk_shape, edges = parse_grid(rectilinear(entries), (5,))
+    assert chunk_shape == (2,) and (edges is None) == (entries[0] == entries[1]) and not asked
+
+
+@pytest.mark.parametrize("wrong", [0, 2**63, True, "7", [7], [7, 0], [7, 1, 1], [7, 2**63]])
+@pytest.mark.parametrize("others", [[2], [2, 3]])
+def test_the_entry_that_is_none_is_shown(wrong, others):
+    """V3-RGRID-02"""
+    with pytest.raises(ValueError, match=re.escape(f"pair of integers >= 1, found {json.dumps(wrong)}")):
+        parse_grid(rectilinear([*others * 3, wrong, 1.5]), (5,))
+
+
+def test_equal_chunks_may_end_behind_every_number():
+    assert parse_grid(rectilinear([[2**62, 2**62], 2**62]), (2**62,)) == ((2**62,), None)
+    with pytest.raises(ValueError, match=re.escape("end before 2**63")):
+        parse_grid(rectilinear([[2**62, 2**62], 2**61]), (2**62,))

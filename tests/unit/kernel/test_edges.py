@@ -8,7 +8,7 @@ import pytest
 
 from zcore.errors import SelectionError
 from zcore.kernel import edges as module
-from zcore.kernel.edges import Edges
+from zcore.kernel.edges import Edges, equal_run, is_entry
 from zcore.kernel.write import WritePlan
 
 LARGE = 2**63 - 1
@@ -57,6 +57,35 @@ def test_lengths_that_are_none(runs, error):
     """V3-RGRID-02, V3-RGRID-03: sums beyond 64 bits among them."""
     with pytest.raises(error):
         Edges(runs)
+
+
+def test_entries_are_taken_as_documents_have_them():
+    """V3-RGRID-02"""
+    assert Edges([2, [2, 2], 5, (5, 1)]) == Edges([(2, 3), (5, 2)]) == Edges(iter([2, 2, 2, 5, 5]))
+    assert Edges([LARGE]).total == Edges([(1, LARGE)]).total == LARGE
+    for entry in (1, LARGE, [1, LARGE], (LARGE, 1)):
+        assert is_entry(entry)
+    for entry in (0, -1, LARGE + 1, 2**100, True, 1.0, "1", None, {}, [], [1], [1, 2, 3], [0, 1], [1, 0], [1, True],
+                  [LARGE + 1, 1], [1, 2**100], [[1, 1], 1]):
+        assert not is_entry(entry)
+        with pytest.raises((ValueError, TypeError)):
+            Edges([1, entry])
+        with pytest.raises((ValueError, TypeError)):
+            equal_run([1, entry])
+
+
+def test_chunks_of_one_length_are_found_without_their_sum():
+    assert equal_run([3, [3, 4], 3]) == (3, 6) and equal_run([[LARGE, LARGE]]) == (LARGE, LARGE)
+    assert equal_run([[2, LARGE], 2]) == equal_run([[2, LARGE]] * 3) == (2, LARGE)
+    assert equal_run([1, 2, "never looked at"]) is None
+    with pytest.raises(ValueError, match="at least one chunk"):
+        equal_run([])
+
+
+def test_equality_and_hash_look_at_every_run_and_at_few():
+    many = [1 + i % 2 for i in range(1000)]
+    assert Edges(many) == Edges(tuple(many)) and hash(Edges(many)) == hash(Edges([*many[:-1], 3]))
+    assert Edges(many) != Edges([*many[:-1], 3]) and Edges(many) != Edges(many[:-1])
 
 
 def test_a_run_is_never_spelled_out():
