@@ -79,7 +79,7 @@ class Binding(NodeBinding):
             array=out if native else None, template=view.template, directory=self.directory if native else None,
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
             missing_raises=options.missing == "raise", edges=metadata.edges)
-        chunks = options.chunks if native and view.chain.shards is None else None
+        chunks = options.chunks if native else None
         if chunks is not None:
             plan.keep(chunks, form_of(view, options.strict))
 
@@ -101,7 +101,7 @@ class Binding(NodeBinding):
         """Prepare for reads of single elements: after the first one there will be more."""
         metadata, chain = view.metadata, view.chain
         if self._elements_of == (view.ticket, chunks) or not view.trusted or view.identity is None or (
-                metadata.edges is not None or metadata.dtype.names is not None):
+                chain.shards is not None or metadata.edges is not None or metadata.dtype.names is not None):
             return
         shape = metadata.shape
         tasks = ReadPlan(shape, metadata.chunk_shape, (0,) * len(shape), (1,) * len(shape), shape,

@@ -374,3 +374,47 @@ def test_memory_is_what_was_granted_and_a_chunk_a_thread(tmp_path):
     assert n_chunks == 7
     # Each thread has room for an encoded chunk, too.
     assert grown <= (8 << 20) + 2 * (2 << 20) + (1 << 20)
+
+
+def test_chunks_of_a_shard_are_kept_by_their_places(tmp_path):
+    """V3-SHARD-03"""
+    data = np.arange(256, dtype="<i4").reshape(16, 16)
+    zcore.create_array(tmp_path, data=data, chunks=(4, 4), shards=(8, 16), threads=1)
+    array, cache = opened(tmp_path)
+    for i, j, hits, misses in ((1, 1, 0, 1), (3, 3, 1, 1), (1, 5, 1, 2), (9, 1, 1, 3), (2, 6, 2, 3)):
+        assert array[i, j] == data[i, j] and counts(cache)[:2] == (hits, misses)
+    np.testing.assert_array_equal(array[::3, ::-5], data[::3, ::-5])
+    np.testing.assert_array_equal(array[...], data)
+    np.testing.assert_array_equal(array[...], data)
+    assert cache.info()["chunks"] == 16
+    zcore.open(tmp_path, "r+")[0, 0] = -1
+    assert array[0, 0] == -1 and array[1, 1] == data[1, 1] and array[12, 12] == data[12, 12]
+    raw = bytearray((tmp_path / "c/1/0").read_bytes())
+    raw[10] ^= 1
+    (tmp_path / "new").write_bytes(raw)
+    os.replace(tmp_path / "new", tmp_path / "c/1/0")
+    n_chunks = cache.info()["chunks"]
+    with pytest.raises(zcore.ChecksumError):
+        array[8:, :]
+    assert all(np.array_equal(array[i], data[i]) for i in range(1, 8)) and cache.info()["chunks"] >= n_chunks
+
+
+@pytest.mark.parametrize("around", [[], [{"name": "gzip", "configuration": {"level": 1}}]])
+def test_shards_in_shards(tmp_path, around):
+    """Chunks are kept where they are parts of the file, and never mixed up where they are not."""
+    def shards_of(shape, codecs):
+        return {"name": "sharding_indexed", "configuration": {
+            "chunk_shape": shape, "codecs": codecs, "index_location": "end",
+            "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}}
+
+    plain = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+    data = np.arange(256, dtype="<i4").reshape(16, 16)
+    for i, codecs in enumerate(([shards_of((4, 4), [shards_of((2, 2), plain), *around])],
+                                [shards_of((4, 4), [shards_of((2, 2), plain)]), *around])):
+        zcore.create_array(tmp_path / str(i), shape=(16, 16), dtype="<i4", chunks=(8, 8), codecs=codecs)[...] = data
+        array, cache = opened(tmp_path / str(i))
+        for _ in range(2):
+            np.testing.assert_array_equal(array[1:9, 3:7], data[1:9, 3:7])
+            np.testing.assert_array_equal(array[::5, 11], data[::5, 11])
+            assert array[3, 3] == data[3, 3]
+        assert (cache.info()["hits"] > 0) == (not around)

@@ -19,20 +19,21 @@ cdef class ChunkCache(Cache):
     A chunk that is larger than all is not kept.
     """
 
-    cdef Kept *find(self, const Identity *identity, int64_t form, int64_t n_bytes, bint asks_again) noexcept nogil:
-        cdef Kept *kept = self.get(identity, 0, identity.size, form, asks_again)
+    cdef Kept *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form, int64_t n_bytes,
+                    bint asks_again) noexcept nogil:
+        cdef Kept *kept = self.get(identity, base, size, form, asks_again)
         if kept != NULL and kept.n_bytes != n_bytes:
             kept_release(kept)
             return NULL
         return kept
 
-    cdef Kept *place(self, const Identity *identity, int64_t form, int64_t n_bytes) noexcept nogil:
-        cdef Kept *kept = NULL
-        if n_bytes <= self.max_nbytes and self.trusts(identity):
-            kept = kept_new(n_bytes)
+    cdef Kept *place(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
+                     int64_t n_bytes) noexcept nogil:
+        cdef Kept *kept = kept_new(n_bytes) if n_bytes <= self.max_nbytes else NULL
         if kept != NULL:
             kept.identity = identity[0]
-            kept.size = identity.size
+            kept.base = base
+            kept.size = size
             kept.form = form
         return kept
 
@@ -58,7 +59,7 @@ cdef class ChunkCache(Cache):
         cdef KeptChunk found
         cdef Kept *kept = NULL
         if _identity_of(identity, &now):
-            kept = self.find(&now, form, n_bytes, False)
+            kept = self.find(&now, 0, now.size, form, n_bytes, False)
         if kept == NULL:
             return None
         found = KeptChunk.__new__(KeptChunk)
@@ -74,18 +75,13 @@ cdef class ChunkCache(Cache):
             return
         PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
         try:
-            if view.len <= self.max_nbytes:
-                kept = kept_new(view.len)
-            if kept == NULL:
-                return
-            kept.identity = read
-            kept.size = read.size
-            kept.form = form
-            memcpy(kept.words, view.buf, view.len)
+            kept = self.place(&read, 0, read.size, form, view.len)
+            if kept != NULL:
+                memcpy(kept.words, view.buf, view.len)
+                self.put(kept)
+                kept_release(kept)
         finally:
             PyBuffer_Release(&view)
-        self.put(kept)
-        kept_release(kept)
 
 
 @cython.final

@@ -125,7 +125,7 @@ cdef class Elements:
         self.tasks.key_of(spans, path + self.n_directory)
         if identify_name(AT_FDCWD, path, &identity) != 0:
             return False
-        kept = self.chunks.find(&identity, self.form, self.tasks.layout.n_bytes, True)
+        kept = self.chunks.find(&identity, 0, identity.size, self.form, self.tasks.layout.n_bytes, True)
         if kept == NULL:
             return False
         copy_run(&self.item, <const char *>kept.words + offset, <char *>item)

@@ -47,14 +47,10 @@ cdef class ReadPlan(Plan):
         self.spans_of(task, spans)
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
-        if self.chunks is not None and self.find_kept(key, spans, worker):
+        if self.chunks is not None and self._find_object(key, spans, worker):
             return OK
         code = self.load(key, spans, worker)
-        if worker.kept != NULL:
-            if code == OK:
-                self.chunks.put(worker.kept)
-            kept_release(worker.kept)
-            worker.kept = NULL
+        self.end_kept(code, worker)
         if code != MISSING:
             return code
         if self.missing_raises:
@@ -62,13 +58,14 @@ cdef class ReadPlan(Plan):
         self.fill_in(spans)
         return OK
 
-    cdef bint find_kept(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
-        """Take the elements of a chunk from the cache; whether it was there."""
+    cdef bint _find_object(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
         cdef Identity identity
-        cdef Kept *kept
-        if identify_name(self.dirfd, key, &identity) != 0:
-            return False
-        kept = self.chunks.find(&identity, self.form, worker.layout.n_bytes, False)
+        return (identify_name(self.dirfd, key, &identity) == 0
+                and self.find_kept(&identity, 0, identity.size, spans, worker))
+
+    cdef bint find_kept(self, const Identity *identity, int64_t base, int64_t size, const Span *spans,
+                        Worker *worker) noexcept nogil:
+        cdef Kept *kept = self.chunks.find(identity, base, size, self.form, worker.layout.n_bytes, False)
         if kept == NULL:
             return False
         self.copy_out(<const char *>kept.words, spans, worker)
@@ -78,8 +75,16 @@ cdef class ReadPlan(Plan):
     cdef void opened(self, int fd, Worker *worker) noexcept nogil:
         cdef Identity identity
         # Before it is read: of what is written in place meanwhile, no later look gives the identity again.
-        if self.keeps and identify_fd(fd, &identity) == 0:
-            worker.kept = self.chunks.place(&identity, self.form, worker.layout.n_bytes)
+        if self.keeps and identify_fd(fd, &identity) == 0 and self.chunks.trusts(&identity):
+            worker.kept = self.chunks.place(&identity, 0, identity.size, self.form, worker.layout.n_bytes)
+
+    cdef void end_kept(self, int code, Worker *worker) noexcept nogil:
+        if worker.kept == NULL:
+            return
+        if code == OK:
+            self.chunks.put(worker.kept)
+        kept_release(worker.kept)
+        worker.kept = NULL
 
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
         """Decode a chunk and bring its selected elements to their places."""
