@@ -59,6 +59,9 @@ class Array(SelectedArray):
         OutOfMemoryError, ChunkError, StoreError
             See `read`.
         """
+        elements = self._binding.elements
+        if elements is not None and (element := elements.get(selection)) is not None:
+            return element
         box = basic(selection, self.shape)
         if box is None:
             box, fields = self._selected(selection)

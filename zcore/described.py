@@ -164,6 +164,11 @@ class DescribedArray(Handle):
         return self._binding.options.strict
 
     @property
+    def cache(self):
+        """Bytes of memory for decoded chunks; None for `zcore.config.cache`."""
+        return self._binding.options.cache
+
+    @property
     def cdata_shape(self):
         """Chunks per dimension; in an array of shards, of what they are cut into."""
         view = self._binding.view

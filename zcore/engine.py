@@ -12,11 +12,12 @@ from zcore import config, objects, workers
 from zcore.binding import NodeBinding
 from zcore.errors import ChunkError, SelectionError, StoreError
 from zcore.fields import part_of
+from zcore.kernel.elements import Elements
 from zcore.kernel.holds import Stopped
 from zcore.kernel.read import ReadPlan
 from zcore.kernel.write import WritePlan
 from zcore.model.metadata import ArrayMetadata
-from zcore.views import same_chunks
+from zcore.views import form_of, same_chunks
 
 # A plan of fewer decoded bytes than this is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
@@ -29,7 +30,7 @@ MAX_STALE = 8
 class Binding(NodeBinding):
     """One array in one store; see `NodeBinding`."""
 
-    __slots__ = ("directory",)
+    __slots__ = ("directory", "elements", "_elements_of")
 
     kind = ArrayMetadata
     what = "array"
@@ -37,6 +38,7 @@ class Binding(NodeBinding):
     def __init__(self, store, path, format, options, view=None):
         base = store.native_path
         self.directory = None if base is None else os.fsencode(os.path.join(base, path) if path else base)
+        self.elements = self._elements_of = None
         super().__init__(store, path, format, options, view)
 
     @staticmethod
@@ -86,6 +88,9 @@ class Binding(NodeBinding):
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
             missing_raises=options.missing == "raise", edges=metadata.edges, groups=box.groups,
             part=None if field is None else (field.offset, field.nbytes))
+        chunks = options.chunks if native else None
+        if chunks is not None:
+            plan.keep(chunks, form_of(view, options.strict))
 
         def read_task(task):
             objects.read_object(self, view, plan, task, out, field)
@@ -98,6 +103,25 @@ class Binding(NodeBinding):
             raise
         self._check_unreplaced(view, box, plan)
         _make_true_one(out)
+        if chunks is not None and out.size == 1:
+            self._expect_elements(view, chunks)
+
+    def _expect_elements(self, view, chunks):
+        """Prepare for reads of single elements: after the first one there will be more."""
+        metadata, chain = view.metadata, view.chain
+        if self._elements_of == (view.ticket, chunks) or not view.trusted or view.identity is None or (
+                chain.shards is not None or metadata.edges is not None or metadata.dtype.names is not None):
+            return
+        shape = metadata.shape
+        tasks = ReadPlan(shape, metadata.chunk_shape, (0,) * len(shape), (1,) * len(shape), shape,
+                         program=chain.program, fill=metadata.fill_bytes, array=None, template=view.template,
+                         swap=chain.swap, order=chain.order)
+        try:
+            self.elements = Elements(tasks, metadata.dtype, self.directory, os.fsencode(self.document_name),
+                                     view.identity, chunks, form_of(view, self.options.strict))
+        except ValueError:
+            self.elements = None
+        self._elements_of = view.ticket, chunks
 
     def _is_native(self, view, box, field):
         chain = view.chain

@@ -12,6 +12,7 @@ from zcore.errors import ChunkError, ChunkMemoryError, CodecError, UnsupportedEr
 from zcore.fields import part_bytes
 from zcore.kernel.copy import is_filled
 from zcore.model.metadata import has_varying_items, viewed
+from zcore.views import form_of
 
 _UNCHANGED = object()  # what an object is that a change leaves as it was
 
@@ -26,7 +27,7 @@ def read_object(binding, view, plan, task, out, part=None):
     if view.chain.is_partial:
         elements = _read_shard(binding, view, key, coords, shape, inside)
     else:
-        chunk = _load(binding, view, key, coords, origin, shape)
+        chunk = _load_kept(binding, view, plan, key, coords, origin, shape)
         elements = None if chunk is None else chunk[_as_array(inside)]
     if elements is None:
         elements = _fill(view.metadata)
@@ -105,12 +106,35 @@ def _read_shard(binding, view, key, coords, shape, inside):
     return _with_shard(binding, view.chain, shape, key, coords, read)
 
 
-def _load(binding, view, key, coords, origin, shape):
-    """Return one decoded chunk, of `_raw_type`, or None when its object is absent."""
+def _load_kept(binding, view, plan, key, coords, origin, shape):
+    """Return one decoded chunk as `_load` does, kept from an earlier read or for the next one if there is a cache."""
+    chunks, metadata = binding.options.chunks, view.metadata
+    if chunks is None or has_varying_items(metadata.dtype):
+        return _load(binding, view, key, coords, origin, shape)
+    # Not as the kernel keeps them: here the elements are in their order and byte order.
+    form = hash((form_of(view, binding.options.strict), shape))
+    identity = binding.store.identity(binding.prefix + key)
+    found = identity and chunks.find_chunk(identity, form, metadata.itemsize * math.prod(shape))
+    if found:
+        return np.frombuffer(found, _raw_type(metadata)).reshape(shape)
+
+    def keep(identity, chunk):
+        chunks.keep_chunk(identity, form, np.ascontiguousarray(chunk).reshape(-1).view(np.uint8))
+
+    is_kept = plan.n_tasks * plan.task_nbytes <= chunks.capacity
+    return _load(binding, view, key, coords, origin, shape, chunks.trusts_now if is_kept else None, keep)
+
+
+def _load(binding, view, key, coords, origin, shape, trusts=None, keep=None):
+    """Return one decoded chunk, of `_raw_type`, or None when its object is absent.
+
+    ``keep(identity, chunk)`` is called where ``trusts(identity)``, asked before the chunk is decoded, is true.
+    """
     metadata, chain = view.metadata, view.chain
-    raw = _get(binding, key, coords, chain.max_encoded_of(shape))
+    raw, identity = _get(binding, key, coords, chain.max_encoded_of(shape))
     if raw is None:
         return None
+    is_trusted = trusts is not None and identity is not None and trusts(identity)
     with _located(key, coords, "decode"):
         try:
             chunk = chain.decode(raw, shape)
@@ -122,20 +146,26 @@ def _load(binding, view, key, coords, origin, shape):
             # A border chunk that was stored without its overhang, as early 2016 code did.
             chunk = _filled_chunk(metadata, shape)
             chunk[tuple([slice(n) for n in inside])] = _raw(chain.decode(raw, inside), metadata)
-        return _raw(chunk, metadata)
+            is_trusted = False
+        chunk = _raw(chunk, metadata)
+    if is_trusted:
+        keep(identity, chunk)
+    return chunk
 
 
 def _get(binding, key, coords, limit):
-    """Return the bytes of an object, at most `limit` where that is known, or None when it is absent."""
+    """Return the bytes of an object, at most `limit` where that is known, and its identity; or None and None."""
     # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
-    raw = binding.store.get(binding.prefix + key, None if limit is None else (0, limit + 1))
-    if raw is None:
+    found = binding.store.get_with_identity(binding.prefix + key, None if limit is None else (0, limit + 1))
+    if found is None:
         _check_may_be_absent(binding, key, coords)
-    elif limit is not None and len(raw) > limit:
-        found = binding.store.getsize(binding.prefix + key)
-        raise CodecError(f"{key}: stored object has {found} bytes, its chunk encodes to at most {limit}", key=key,
-                         chunk_coords=coords, direction="decode", offset=limit, expected=limit, found=found)
-    return raw
+        return None, None
+    raw = found[0]
+    if limit is not None and len(raw) > limit:
+        size = binding.store.getsize(binding.prefix + key)
+        raise CodecError(f"{key}: stored object has {size} bytes, its chunk encodes to at most {limit}", key=key,
+                         chunk_coords=coords, direction="decode", offset=limit, expected=limit, found=size)
+    return found
 
 
 def _with_shard(binding, chain, shape, key, coords, use):

@@ -389,6 +389,7 @@ cdef class Plan(Tasks):
             return MISSING
         if fd == FAILED:
             return worker.status.code
+        self.opened(fd, worker)
         n = object_read(fd, limit, &worker.encoded, &worker.status)
         if n == ABSENT:
             object_close(fd)
@@ -406,6 +407,9 @@ cdef class Plan(Tasks):
             worker.status.found = identity.size
         object_close(fd)
         return code
+
+    cdef void opened(self, int fd, Worker *worker) noexcept nogil:
+        """Look at an object that is one chunk before it is read."""
 
     cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil:
         if n_bytes > limit:
