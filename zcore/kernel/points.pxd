@@ -48,8 +48,10 @@ cdef class Points:
     cdef int _add(self, int g, dims, vectors) except -1
     cdef int _sort(self, Group *group) except -1
     cdef int64_t _n_inner(self, int d) noexcept nogil
-    cdef int64_t _key(self, const Group *group, int64_t point, const int64_t *lowest,
-                      const int64_t *extent) noexcept nogil
+    cdef bint _lies_in(self, const Group *group, int64_t point, const int64_t *origin,
+                       const int64_t *end) noexcept nogil
+    cdef int64_t _key(self, const Group *group, int64_t point, const int64_t *lowest, const int64_t *extent,
+                      int64_t *origin, int64_t *end) noexcept nogil
     cdef void set_axis(self, int d, bint of_objects, Axis *axis) noexcept nogil
     cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil
     # The touched chunks of an object, as numbers for `chunk_span`: the first one, and how many; of the dimension of a

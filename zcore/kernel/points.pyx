@@ -167,6 +167,8 @@ cdef class Points:
         """Sort the points of a group by their objects and chunks."""
         cdef int64_t lowest[MAX_NDIM]
         cdef int64_t extent[MAX_NDIM]
+        cdef int64_t origin[MAX_NDIM]
+        cdef int64_t end[MAX_NDIM]
         cdef const int64_t *index
         cdef int64_t low, high, i, n_keys
         cdef int64_t n_inner = 1
@@ -186,6 +188,7 @@ cdef class Points:
             if low < 0 or high >= self.length_of[d]:
                 raise SelectionError(f"index {low if low < 0 else high} is out of bounds for axis {d} with size "
                                      f"{self.length_of[d]}", dimension=d)
+            origin[e] = end[e] = 0
             lowest[e] = _number_at(&self.objects[d], low)
             extent[e] = _number_at(&self.objects[d], high) - lowest[e] + 1
             n_inner *= self._n_inner(d)
@@ -201,11 +204,13 @@ cdef class Points:
         try:
             with nogil:
                 for i in range(group.n):
-                    key = self._key(group, i, lowest, extent)
-                    keys[i] = key
-                    if i and key < last:
-                        is_sorted = False
-                    last = key
+                    # Mostly in the chunk of the point before, as those of a mask: then nothing is to be divided.
+                    if not self._lies_in(group, i, origin, end):
+                        key = self._key(group, i, lowest, extent, origin, end)
+                        if key < last:
+                            is_sorted = False
+                        last = key
+                    keys[i] = last
                 if not is_sorted:
                     group.order = _sorted(keys, group.n, n_keys)
             if not is_sorted and group.order == NULL:
@@ -227,22 +232,39 @@ cdef class Points:
         """How many chunks an object is cut into along a dimension, at most."""
         return self.objects[d].chunk // self.chunks[d].chunk if self.is_sharded else 1
 
-    cdef int64_t _key(self, const Group *group, int64_t point, const int64_t *lowest,
-                      const int64_t *extent) noexcept nogil:
-        """A number for the chunk of a point: C order of the objects, and of the chunks in each."""
+    cdef bint _lies_in(self, const Group *group, int64_t point, const int64_t *origin,
+                       const int64_t *end) noexcept nogil:
+        cdef int64_t index
+        cdef int e
+        for e in range(group.n_dims):
+            index = self.index_of[group.dims[e]][point]
+            if index < origin[e] or index >= end[e]:
+                return False
+        return True
+
+    cdef int64_t _key(self, const Group *group, int64_t point, const int64_t *lowest, const int64_t *extent,
+                      int64_t *origin, int64_t *end) noexcept nogil:
+        """A number for the chunk of a point, in C order of the objects and of the chunks in each; and its place."""
         cdef int64_t key = 0
-        cdef int64_t index, number, origin, length
+        cdef int64_t inner = 0
+        cdef int64_t index, number, length
         cdef int e, d
         for e in range(group.n_dims):
             d = group.dims[e]
-            key = key * extent[e] + _number_at(&self.objects[d], self.index_of[d][point]) - lowest[e]
+            index = self.index_of[d][point]
+            number = _number_at(&self.objects[d], index)
+            key = key * extent[e] + number - lowest[e]
+            _place_of(&self.objects[d], number, &origin[e], &length)
+            if self.is_sharded:
+                length = self.chunks[d].chunk
+                number = (index - origin[e]) // length
+                inner = inner * self._n_inner(d) + number
+                origin[e] += number * length
+            end[e] = origin[e] + length
         if self.is_sharded:
             for e in range(group.n_dims):
-                d = group.dims[e]
-                index = self.index_of[d][point]
-                number = _number_at(&self.objects[d], index)
-                _place_of(&self.objects[d], number, &origin, &length)
-                key = key * self._n_inner(d) + (index - origin) // self.chunks[d].chunk
+                key *= self._n_inner(group.dims[e])
+            key += inner
         return key
 
     # geometry
