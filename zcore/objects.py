@@ -131,10 +131,14 @@ def _load(binding, view, key, coords, origin, shape, trusts=None, keep=None):
     ``keep(identity, chunk)`` is called where ``trusts(identity)``, asked before the chunk is decoded, is true.
     """
     metadata, chain = view.metadata, view.chain
-    raw, identity = _get(binding, key, coords, chain.max_encoded_of(shape))
+    limit = chain.max_encoded_of(shape)
+    if trusts is None:
+        raw, identity = _get(binding, key, coords, limit), None
+    else:
+        raw, identity = _get_with_identity(binding, key, coords, limit)
     if raw is None:
         return None
-    is_trusted = trusts is not None and identity is not None and trusts(identity)
+    is_trusted = identity is not None and trusts(identity)
     with _located(key, coords, "decode"):
         try:
             chunk = chain.decode(raw, shape)
@@ -154,18 +158,30 @@ def _load(binding, view, key, coords, origin, shape, trusts=None, keep=None):
 
 
 def _get(binding, key, coords, limit):
-    """Return the bytes of an object, at most `limit` where that is known, and its identity; or None and None."""
+    """Return the bytes of an object, at most `limit` where that is known, or None when it is absent."""
+    return _checked(binding, key, coords, limit, binding.store.get(binding.prefix + key, _range_of(limit)))
+
+
+def _get_with_identity(binding, key, coords, limit):
+    """The same, and the identity under which they were read."""
+    raw, identity = binding.store.get_with_identity(binding.prefix + key, _range_of(limit)) or (None, None)
+    return _checked(binding, key, coords, limit, raw), identity
+
+
+def _range_of(limit):
     # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
-    found = binding.store.get_with_identity(binding.prefix + key, None if limit is None else (0, limit + 1))
-    if found is None:
+    return None if limit is None else (0, limit + 1)
+
+
+def _checked(binding, key, coords, limit, raw):
+    """Return the bytes of an object, if it may be as long as that, or absent."""
+    if raw is None:
         _check_may_be_absent(binding, key, coords)
-        return None, None
-    raw = found[0]
-    if limit is not None and len(raw) > limit:
-        size = binding.store.getsize(binding.prefix + key)
-        raise CodecError(f"{key}: stored object has {size} bytes, its chunk encodes to at most {limit}", key=key,
-                         chunk_coords=coords, direction="decode", offset=limit, expected=limit, found=size)
-    return found
+    elif limit is not None and len(raw) > limit:
+        found = binding.store.getsize(binding.prefix + key)
+        raise CodecError(f"{key}: stored object has {found} bytes, its chunk encodes to at most {limit}", key=key,
+                         chunk_coords=coords, direction="decode", offset=limit, expected=limit, found=found)
+    return raw
 
 
 def _with_shard(binding, chain, shape, key, coords, use):
@@ -174,7 +190,7 @@ def _with_shard(binding, chain, shape, key, coords, use):
     if chain.compressors:
         return use(_get(binding, key, coords, limit))
     while True:
-        found = binding.store.get_with_identity(binding.prefix + key, None if limit is None else (0, limit + 1))
+        found = binding.store.get_with_identity(binding.prefix + key, _range_of(limit))
         if found is None:
             _check_may_be_absent(binding, key, coords)
             return use(None)
