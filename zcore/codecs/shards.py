@@ -256,11 +256,9 @@ class Shards:
         """Return a chunk that is changed, encoded; None when it is empty."""
         coords = self._coords(position)
         inside, outside = places or (None, None)
-        covers = places is not None and all([part == slice(0, length, 1) for part, length
-                                             in zip(inside, self.chunk_shape, strict=True)])
-        is_there = raw is not None and not covers and not _is_empty(old, position)
         stays = tuple([min(length, max(0, n - i * length)) for i, length, n
                        in zip(coords, self.chunk_shape, kept, strict=True)])
+        is_there = raw is not None and not _is_empty(old, position) and not (places and _covers(inside, stays))
         offset, n_bytes = self._entry(raw, old, position) if is_there else (0, 0)
         if self.chain.is_partial:
             try:
@@ -374,6 +372,12 @@ class Shards:
             position, i = divmod(position, n)
             coords.append(i)
         return tuple(reversed(coords))
+
+
+def _covers(selection, shape):
+    """Whether a selection takes all of the first elements, `shape` of them per dimension."""
+    return 0 in shape or all([part.start == 0 and part.stop >= n and (part.step == 1 or n == 1) for part, n
+                              in zip(selection, shape, strict=True)])
 
 
 def _is_empty(index, position):
