@@ -185,6 +185,18 @@ def test_a_damaged_chunk_that_is_covered_as_far_as_the_array_goes_is_written_ove
         array[4, 0] = 1
 
 
+def test_a_damaged_chunk_of_no_bytes_keeps_its_shard(sharded, tmp_path, path):
+    """It is no empty chunk, so it is carried over, and a shard of nothing else is not erased."""
+    array = four_chunks(sharded, tmp_path)
+    array[...] = 1
+    file = tmp_path / "c/0/0"
+    file.write_bytes(b"\1\0\2\0" + index_of((0, 4), (4, 0), (EMPTY, EMPTY), (EMPTY, EMPTY)))
+    array[0] = 9
+    assert entries_of(file.read_bytes(), 4) == [(EMPTY, EMPTY), (0, 0), (EMPTY, EMPTY), (EMPTY, EMPTY)]
+    with pytest.raises(CodecError, match="decodes to 0 bytes, expected 4"):
+        array[1]
+
+
 def test_growing_shows_nothing_that_others_left(sharded, tmp_path, path):
     """Beyond the shape lie a whole chunk and a part of one; neither shows when the array grows."""
     array = sharded.create(tmp_path, (3, 2), "<u2", (8, 2), (2, 2))
