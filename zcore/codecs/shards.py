@@ -47,6 +47,8 @@ class Shards:
         The most bytes of a shard that are read at once: other programs leave gaps where a chunk was replaced by
         another one, and as much room is given to these as to the chunks. In a shard of shards, the most that one of
         these may have. None where chunks have no bound.
+    chunk_room : int or None
+        What of that each chunk adds, beside its entry in the index.
 
     Raises
     ------
@@ -79,9 +81,10 @@ class Shards:
         self.index_chain = make_chain(codec.index_codecs, np.dtype(np.uint64), (*self.grid_shape, 2), strict)
         self.index_nbytes = self.index_chain.max_encoded
         self.at_start = codec.index_location == "start"
-        self.max_encoded = None
+        self.max_encoded = self.chunk_room = None
         if self.chain.max_encoded is not None:
-            self.max_encoded = 2 * self.n_chunks * self.chain.max_encoded + self.index_nbytes + MIN_GAPS_NBYTES
+            self.chunk_room = 2 * self.chain.max_encoded
+            self.max_encoded = self.n_chunks * self.chunk_room + self.index_nbytes + MIN_GAPS_NBYTES
 
     def of_shape(self, shard_shape):
         """Return the same of shards of another shape, where they differ.

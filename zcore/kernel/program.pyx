@@ -27,7 +27,8 @@ from zcore.kernel.filters cimport delta_decode, delta_encode, item_nbytes, scale
 from zcore.kernel.filters import filter_items
 from zcore.kernel.shuffle cimport shuffle, unshuffle
 from zcore.kernel.status cimport (
-    CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, NO_MEMORY, OK, STREAM_LONG, Status, fail, make_error, status_clear,
+    CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, ITEMS_ENCODE, NO_MEMORY, OK, STREAM_LONG, Status, fail, make_error,
+    status_clear,
 )
 
 cdef enum:
@@ -365,7 +366,7 @@ cdef class Program:
             return lz4_encode(src, n_bytes, dst, capacity, step.level, status)
         unit = step.typesize if step.op == OP_SHUFFLE else item_nbytes(step.filter.item)
         if n_bytes % unit != 0:
-            fail(status, ITEMS, 0, unit, n_bytes)
+            fail(status, ITEMS_ENCODE, 0, unit, n_bytes)
             return -1
         if step.op == OP_SHUFFLE:
             shuffle(src, dst, n_bytes, unit)

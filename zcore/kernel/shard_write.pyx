@@ -151,13 +151,13 @@ cdef class ShardWritePlan(CrewPlan):
             return object_erase(self.dirfd, key, &worker.staging, &worker.status)
         return object_commit(self.dirfd, key, &worker.staging, &worker.status)
 
-    cdef int64_t stored_limit(self, Worker *worker) noexcept nogil:
-        return self.shards.max_stored()
+    cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil:
+        return self.shards.max_stored(self.n_chunks_of(self.levels.axes_of(0), spans))
 
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
         """Decode an object that is read as a whole to where `encode_merged` looks for it."""
-        return self.shards.unwrap(encoded, n_bytes, &worker.content, &worker.levels[0].content, &worker.work,
-                                  &worker.status)
+        return self.shards.unwrap(self.n_chunks_of(self.levels.axes_of(0), spans), encoded, n_bytes, &worker.content,
+                                  &worker.levels[0].content, &worker.work, &worker.status)
 
     cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
         return self._encode_shard(0, spans, NULL, worker, encoded)
@@ -395,8 +395,8 @@ cdef class ShardWritePlan(CrewPlan):
                 return FAILED
             if is_shard:
                 code = (<ShardProgram>self.levels.programs[level + 1]).unwrap(
-                    data, extent.n_bytes, &inner.content, &worker.levels[level + 1].content, &worker.work,
-                    &worker.status)
+                    self.n_chunks_of(self.levels.axes_of(level + 1), chunk), data, extent.n_bytes, &inner.content,
+                    &worker.levels[level + 1].content, &worker.work, &worker.status)
             else:
                 code = Plan.take_in(self, data, extent.n_bytes, chunk, worker)
         elif not is_shard:
