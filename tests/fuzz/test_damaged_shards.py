@@ -15,7 +15,7 @@ import pytest
 import zcore
 from zcore import config
 from zcore.codecs.chain import codec_of
-from zcore.errors import ChecksumError, CodecError, ShardIndexError
+from zcore.errors import ChecksumError, ChunkMemoryError, CodecError, ShardIndexError
 from zcore.kernel.crc32c import crc32c
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -220,3 +220,20 @@ def test_a_shard_that_a_codec_behind_it_does_not_take(sharded, tmp_path, monkeyp
     array = sharded.create(tmp_path, (4,), "<u2", (4,), (2,), after=[shuffle])
     native, python = by_both(monkeypatch, lambda: array.__setitem__(slice(None), 1))
     assert native == python and ("direction", "'encode'") in native[2]
+
+
+@pytest.mark.parametrize("force_python", [False, True])
+def test_shards_that_no_memory_holds(sharded, tmp_path, monkeypatch, force_python):
+    """Their chunks may encode to more bytes than a 64-bit number counts: no mistake, until one is to be decoded."""
+    monkeypatch.setattr(config, "_force_python", force_python)
+    inner = {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [2**30], "codecs": [LITTLE, ZSTD, ZSTD, ZSTD, ZSTD], "index_codecs": [LITTLE],
+        "index_location": "end"}}
+    array = sharded.create(tmp_path, (2**60,), "u1", (2**60,), (2**40,), codecs=[inner], after=[ZSTD])
+    assert array[3] == 0
+    file = tmp_path / "c/0"
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"damaged")
+    for use in (lambda: array[3], lambda: array.__setitem__(3, 1)):
+        with pytest.raises(ChunkMemoryError, match="^c/0: no memory for (the chunk|[0-9]+ bytes)$"):
+            use()
