@@ -5,6 +5,7 @@ Compiled because a chunk of some kilobytes costs a few microseconds here, and wo
 Python's `os`. All that another operating system would do differently about files is in this module.
 """
 from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ESPIPE, errno
+from libc.stdint cimport INT64_MAX
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcpy, strlen, strrchr
@@ -104,6 +105,9 @@ cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcep
     if n_bytes <= buffer.capacity:
         return OK
     buffer_free(buffer)
+    if n_bytes > INT64_MAX // 2:
+        # What documents say of shards may come near the end of the numbers, which the rounding below would pass.
+        return fail(status, NO_MEMORY, 0, n_bytes, 0)
     if n_bytes > SMALL_NBYTES:
         # Objects differ in size, and every growth costs the page faults of the whole buffer. Pages that are not
         # touched cost nothing.

@@ -373,13 +373,13 @@ cdef class Plan(Tasks):
     def _direction(self):
         return None
 
-    cdef int64_t stored_limit(self, Worker *worker) noexcept nogil:
+    cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil:
         """The most bytes that the object has which the worker is at, where that is read as a whole."""
         return self.program.max_encoded(worker.layout.n_bytes)
 
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
         """Read an object as a whole and take it in: OK, MISSING, or another code with the worker's status."""
-        cdef int64_t limit = self.stored_limit(worker)
+        cdef int64_t limit = self.stored_limit(spans, worker)
         cdef int64_t n
         cdef int64_t n_all
         cdef Identity identity

@@ -67,7 +67,9 @@ cdef class ShardLevels:
         # As programs are made, there are no more levels; said again, the compiler knows it, too.
         if level >= self.n - 1 or level >= MAX_SHARD_LEVELS - 1:
             return self._chunk_limit
-        return (<ShardProgram>self.programs[level + 1]).max_stored()
+        # Shards in shards are all of one shape.
+        return (<ShardProgram>self.programs[level + 1]).max_stored(
+            (<ShardProgram>self.programs[level + 1]).n_chunks)
 
     cdef int last_of(self, int level) noexcept nogil:
         while level < self.n - 1 and level < MAX_SHARD_LEVELS - 1 and not self.is_wrapped(level + 1):

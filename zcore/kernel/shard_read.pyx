@@ -499,8 +499,8 @@ cdef class ShardReadPlan(ReadPlan):
 
     # shards with codecs behind them
 
-    cdef int64_t stored_limit(self, Worker *worker) noexcept nogil:
-        return self.shards.max_stored()
+    cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil:
+        return self.shards.max_stored(self.n_chunks_of(self.levels.axes_of(0), spans))
 
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
         """Take in an object that is no file to be read in parts."""
@@ -516,7 +516,8 @@ cdef class ShardReadPlan(ReadPlan):
             return OK
         shard.level = level
         code = (<ShardProgram>self.levels.programs[level]).unwrap(
-            stored, n_bytes, &shard.content, &worker.levels[level].content, &worker.work, &worker.status)
+            self.n_chunks_of(self.levels.axes_of(level), spans), stored, n_bytes, &shard.content,
+            &worker.levels[level].content, &worker.work, &worker.status)
         if code == OK:
             code = self._find_chunks(&shard, spans, &worker.levels[level].extents, worker)
         if code == OK:
