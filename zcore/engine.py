@@ -164,6 +164,9 @@ class Binding(NodeBinding):
         if not same_chunks(view.metadata, now.metadata):
             raise self._replaced()
         self._check_inside(box, now.metadata)
+        if now.metadata.shape == view.metadata.shape:
+            # Only what is read afresh anyway has changed, attributes for one: it need not be found out again.
+            self.adopt(now)
 
     def _check_same_kind(self, metadata, elements, field):
         """The caller's elements were made for the array as he knew it."""

@@ -20,8 +20,8 @@ from libc.string cimport memcpy, memset
 
 from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.fileio cimport (
-    ABSENT, FAILED, Buffer, Content, Identity, buffer_extend, buffer_reserve, content_at, object_close, object_commit,
-    object_erase, object_identify, object_open, stage_close, stage_open, stage_write,
+    ABSENT, FAILED, Buffer, Content, Identity, buffer_extend, buffer_relax, buffer_reserve, content_at, object_close,
+    object_commit, object_erase, object_identify, object_open, stage_close, stage_open, stage_write,
 )
 from zcore.kernel.grid cimport Axis, Span
 from zcore.kernel.plan cimport Plan, Worker
@@ -156,8 +156,12 @@ cdef class ShardWritePlan(CrewPlan):
 
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
         """Decode an object that is read as a whole to where `encode_merged` looks for it."""
-        return self.shards.unwrap(self.n_chunks_of(self.levels.axes_of(0), spans), encoded, n_bytes, &worker.content,
-                                  &worker.levels[0].content, &worker.work, &worker.status)
+        cdef int code = self.shards.unwrap(self.n_chunks_of(self.levels.axes_of(0), spans), encoded, n_bytes,
+                                           &worker.content, &worker.levels[0].content, &worker.work, &worker.status)
+        if code == OK and self.shards.is_wrapped:
+            # A shard in memory is there twice at most, whatever becomes of it: stored, as it was, or as it will be.
+            buffer_relax(&worker.encoded)
+        return code
 
     cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
         return self._encode_shard(0, spans, NULL, worker, encoded)
@@ -201,6 +205,9 @@ cdef class ShardWritePlan(CrewPlan):
             if code == INTERRUPTED:
                 fail(&worker.status, INTERRUPTED, 0, 0, 0)
             return FAILED
+        buffer_relax(&worker.levels[level].content)
+        if level + 1 < self.levels.n:
+            buffer_relax(&worker.levels[level + 1].built)
         return self._finish(&new, worker, encoded)
 
     # chunks that stay as they are stored
