@@ -34,7 +34,7 @@ from zcore.kernel.shard cimport (
     Extent, IndexCache, IndexForm, ShardIndex, ShardProgram, index_new, index_release, note_outer, sort_extents,
 )
 from zcore.kernel.shard_levels cimport ShardLevels
-from zcore.kernel.shard_levels import innermost
+from zcore.kernel.shard_levels import inner_shapes, innermost
 from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, Status, fail
 from zcore.kernel.tasks cimport MAX_KEY
 
@@ -109,7 +109,7 @@ cdef class ShardReadPlan(ReadPlan):
         cdef int64_t i
         cdef int d
         ReadPlan.__init__(self, shape, innermost(program).chunk_shape, starts, steps, counts, program=program.program,
-                          shard_shape=shard_shape, n_threads=n_threads, **kwargs)
+                          shard_shapes=(shard_shape, *inner_shapes(program)), n_threads=n_threads, **kwargs)
         self.shards = program
         self.cache = cache
         self.levels = ShardLevels(program, self, shape, starts, steps, counts)

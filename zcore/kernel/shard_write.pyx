@@ -28,7 +28,7 @@ from zcore.kernel.plan cimport Plan, Worker
 from zcore.kernel.shard cimport Extent, IndexForm, ShardProgram, note_outer, sort_extents
 from zcore.kernel.shard_crew cimport SKIPPED, CrewPlan
 from zcore.kernel.shard_levels cimport ShardLevels
-from zcore.kernel.shard_levels import innermost
+from zcore.kernel.shard_levels import inner_shapes, innermost
 from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, OK, fail
 from zcore.kernel.write cimport FILLED, WritePlan
 
@@ -81,7 +81,7 @@ cdef class ShardWritePlan(CrewPlan):
 
     def __init__(self, shape, shard_shape, starts, steps, counts, *, ShardProgram program not None, **kwargs):
         CrewPlan.__init__(self, shape, innermost(program).chunk_shape, starts, steps, counts, program=program.program,
-                          shard_shape=shard_shape, **kwargs)
+                          shard_shapes=(shard_shape, *inner_shapes(program)), **kwargs)
         self.shards = program
         self.levels = ShardLevels(program, self, shape, starts, steps, counts)
         self.parts_are_encoded = program.program.n_steps > 0 or self.levels.n > 1
