@@ -1,0 +1,48 @@
+"""References: keys, and for each the bytes that are its value, or where these lie in a target."""
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+cdef enum:
+    INLINE = -1                # in place of a target: the bytes are at hand
+    REMOVED = -2               # there is no value any more
+    WHOLE = -1                 # in place of a length: all of the target
+
+cdef struct Reference:
+    int64_t key                # where its bytes begin in those of all keys
+    int64_t offset             # in the target, or in the bytes at hand
+    int64_t n_bytes
+    int n_key
+    int target
+
+
+cdef class ReferenceTable:
+    cdef Reference *rows
+    cdef int64_t n_rows
+    cdef int64_t n_removed
+    cdef int64_t capacity
+    cdef uint8_t *keys         # of all rows, one behind the other
+    cdef int64_t n_keys
+    cdef int64_t keys_capacity
+    cdef uint8_t *data         # of all that are at hand
+    cdef int64_t n_data
+    cdef int64_t data_capacity
+    cdef int *slots            # a hash table of rows, -1 where it is free
+    cdef int64_t n_slots
+    cdef uint64_t seed
+    cdef int last_target       # and where its URL stands in the document that is read
+    cdef int64_t last_url
+    cdef int64_t n_last_url
+    cdef int *order            # rows sorted by their keys; NULL until it is asked for
+    cdef list _targets
+    cdef dict _target_of
+
+    # The row of a key, or -1.
+    cdef int64_t row_of(self, const uint8_t *key, int64_t n_key) noexcept nogil
+    cdef int _put(self, const uint8_t *key, int64_t n_key, int target, int64_t offset, int64_t n_bytes) except -1
+    cdef int _put_data(self, const uint8_t *key, int64_t n_key, const uint8_t *data, int64_t n_data) except -1
+    cdef int _number_of(self, url) except -1
+    cdef int _grow_slots(self) except -1
+    cdef int _sort(self) except -1
+    cdef int64_t _row_of(self, bytes key) except? -2
+    cdef object _value(self, int64_t i)
+    cdef bytes _key(self, int64_t i)
+    cdef int64_t _first_from(self, const uint8_t *key, int64_t n_key) noexcept nogil

@@ -1,0 +1,202 @@
+"""Byte ranges of existing files as a store: reference sets, versions 0 and 1.
+
+A set lists for each key a value, or where in another file its bytes lie. So archives of other formats are read as
+Zarr without a copy.
+"""
+from __future__ import annotations
+
+import json
+import os
+from _thread import RLock  # of threading, without its import time
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+
+from zcore.buffers import flat_view
+from zcore.errors import MetadataError, StoreError
+from zcore.options import as_bool
+from zcore.stores.base import ByteRange, Listing, Store, resolve_range
+from zcore.stores.keys import check_key, check_prefix
+from zcore.stores.reference_document import MAX_NBYTES, read_document
+from zcore.stores.reference_targets import Targets
+
+
+class ReferenceStore(Store):
+    """The store that a reference set describes.
+
+    Parameters
+    ----------
+    source : str, os.PathLike or mapping
+        A JSON document, or what is in one.
+    base : str, optional
+        Directory that relative URLs start from; by default that of the document.
+    allowed : sequence of str, optional
+        What else the set may point to, see `Targets`: by default files below `base` alone, and remote URLs.
+    target : str, optional
+        What references without a URL mean.
+    template_overrides : dict of str to str, optional
+        Templates in place of the document's, or besides them.
+    max_generated : int, optional
+        References that the document may generate.
+    read_only : bool
+        Refuse changes. Those that are made stay in memory until `save`.
+
+    Raises
+    ------
+    ReferenceFormatError
+        The document is no reference set.
+    StoreError
+        It cannot be read.
+
+    Examples
+    --------
+    >>> store = ReferenceStore({".zgroup": {"zarr_format": 2}, "x/0": ["data.nc", 100, 20], "note": "base64:AAEC"})
+    >>> store.get(".zgroup"), store.get("note"), store.list_dir("")
+    (b'{"zarr_format":2}', b'\\x00\\x01\\x02', (['.zgroup', 'note'], ['x/']))
+    >>> store.to_v0()["x/0"]
+    ['data.nc', 100, 20]
+    """
+
+    def __init__(self, source: str | os.PathLike | Mapping, *, base: str | None = None,
+                 allowed: Sequence[str] | None = None, target: str | None = None,
+                 template_overrides: Mapping[str, str] | None = None, max_generated: int | None = None,
+                 read_only: bool = True):
+        self.read_only = as_bool(read_only, "read_only")
+        if isinstance(allowed, str):
+            raise TypeError(f"allowed={allowed!r}: expected a list of str")
+        options = {"base": base, "allowed": allowed, "target": target, "template_overrides": template_overrides,
+                   "max_generated": max_generated}
+        self._options = {name: value for name, value in options.items() if value is not None}
+        self._lock = RLock()
+        self.path = None
+        if isinstance(source, Mapping):
+            raw = json.dumps(source).encode()
+        else:
+            self.path = os.path.abspath(os.fspath(source))
+            raw = _read_file(self.path)
+            base = os.path.dirname(self.path) if base is None else base
+        self._targets = Targets(base, allowed)
+        try:
+            self._table = read_document(raw, target=target, template_overrides=template_overrides,
+                                        max_generated=max_generated)
+        except MetadataError as error:
+            error.locate(self.path or "reference set")
+            raise
+        self._source = source if self.path is None else self.path
+
+    def __repr__(self):
+        return f"ReferenceStore({'a mapping' if self.path is None else repr(self.path)}, {len(self._table)} references)"
+
+    def __reduce__(self):
+        if not self.read_only:
+            raise TypeError(f"{self!r} may hold changes that no other process has; save it, and pickle what is opened")
+        return _reopened, (self._source, self._options)
+
+    @property
+    def label(self) -> str:
+        """The name of the document, or of the class."""
+        return type(self).__name__ if self.path is None else os.path.basename(self.path)
+
+    # Reading
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+        """See `Store.get`.
+
+        Raises
+        ------
+        ReferenceTargetError
+            The target is missing, too short, or not allowed: never a missing key, which would read as fill value.
+        """
+        found = self._find(key)
+        if found is None:
+            return None
+        if isinstance(found, bytes):
+            start, stop = resolve_range(byte_range, len(found))
+            return found if byte_range is None else found[start:stop]
+        url, offset, length = found
+        if length is None:
+            length = self._targets.getsize(key, url)
+        start, stop = resolve_range(byte_range, length)
+        return self._targets.get(key, url, offset + start, stop - start)
+
+    def getsize(self, key: str) -> int | None:
+        found = self._find(key)
+        if found is None or isinstance(found, bytes):
+            return None if found is None else len(found)
+        url, _, length = found
+        return self._targets.getsize(key, url) if length is None else length
+
+    def exists(self, key: str) -> bool:
+        return self._find(key) is not None
+
+    def list_dir(self, prefix: str) -> Listing:
+        check_prefix(prefix)
+        with self._lock:
+            keys, prefixes = self._table.list_dir(prefix.encode())
+        return [key.decode() for key in keys], [prefix.decode() for prefix in prefixes]
+
+    def _find(self, key):
+        return self._table.find(check_key(key).encode())
+
+    # Changes, in memory
+
+    def set(self, key: str, value) -> None:
+        self._check_writable("set", key)
+        with self._lock:
+            self._table.put_data(check_key(key).encode(), bytes(flat_view(value)))
+
+    def set_if_not_exists(self, key: str, value) -> bool:
+        self._check_writable("set_if_not_exists", key)
+        with self._lock:
+            if self._find(key) is not None:
+                return False
+            self._table.put_data(check_key(key).encode(), bytes(flat_view(value)))
+            return True
+
+    def set_partial_values(self, changes) -> None:
+        with self._lock:
+            super().set_partial_values(changes)
+
+    def erase(self, key: str) -> None:
+        self._check_writable("erase", key)
+        with self._lock:
+            self._table.remove(check_key(key).encode())
+
+    # As a document
+
+    def to_v0(self) -> dict:
+        """Return the set as version 0 has it: a dict of keys to str, ``[url]`` or ``[url, offset, length]``.
+
+        Data that are not ASCII are written as base64, which all readers take, though version 0 does not tell of it.
+        """
+        return {key.decode(): _written(value) for key, value in self._table.items()}
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the set as a document of version 1, with all that it generated; the file is replaced as a whole."""
+        from zcore.stores.directory import DirectoryStore
+
+        path = os.path.abspath(os.fspath(path))
+        DirectoryStore(os.path.dirname(path)).set(os.path.basename(path), b'{"version": 1, "refs": {' + b",\n".join(
+            [json.dumps(key.decode()).encode() + b": " + json.dumps(_written(value)).encode()
+             for key, value in self._table.items()]) + b"}}")
+
+
+def _written(value):
+    if not isinstance(value, bytes):
+        url, offset, length = value
+        return [url] if length is None else [url, offset, length]
+    text = value.decode("ascii", errors="ignore")
+    if len(text) < len(value) or text.startswith("base64:"):
+        return "base64:" + b64encode(value).decode()
+    return text
+
+
+def _read_file(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAX_NBYTES + 1)
+    except OSError as exc:
+        raise StoreError(f"cannot read the reference set {path}: {exc.strerror}", key=path, errno=exc.errno) from exc
+
+
+def _reopened(source, options):
+    return ReferenceStore(source, **options)

@@ -1,0 +1,104 @@
+"""What a reference set says: its references, whichever of the two JSON forms it is written in.
+
+References specification, version 0: an object of references; version 1: that as the member "refs", with templates for
+URLs and generated references beside it. A document of that kind is a stranger's: it is read once, strictly, into
+columns, and what it generates is counted before it is made.
+"""
+import json
+
+from zcore.errors import ReferenceFormatError, UnsupportedError, warn
+from zcore.kernel.references import ReferenceTable, members_of, read_references
+
+MAX_NBYTES = 1 << 31
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def read_document(raw, *, target=None, template_overrides=None, max_generated=None):
+    """Return the `ReferenceTable` of a document.
+
+    Parameters
+    ----------
+    raw : bytes
+    target : str, optional
+        What references without a URL mean.
+    template_overrides : dict of str to str, optional
+        In place of templates of the document, or besides them.
+    max_generated : int, optional
+        References that the document may generate.
+
+    Raises
+    ------
+    ReferenceFormatError
+        It is no reference set.
+    UnsupportedError
+        It needs a package that is not installed, or is compressed.
+    """
+    for magic, name in _MAGIC.items():
+        if raw.startswith(magic):
+            raise UnsupportedError(f"a reference set that is compressed by {name}; decompress it first",
+                                   feature="compressed reference sets")
+    if len(raw) > MAX_NBYTES:
+        raise ReferenceFormatError(f"the reference set has {len(raw)} bytes, at most {MAX_NBYTES} are read")
+    members, n_members = members_of(raw, json.loads)
+    table = ReferenceTable()
+    if _version_of(raw, members, n_members) == 0:
+        # A number is none of its references: it can but be the version.
+        read_references(table, raw, 0, json.loads, _compact, skipped="version" if "version" in members else None,
+                        takes_null=target is not None)
+        templates = None
+    else:
+        if n_members > len(members):
+            warn(f"a reference set of version 1 has members templates, gen and refs; {n_members - len(members)} others "
+                 "are ignored")
+        if "refs" in members:
+            read_references(table, raw, members["refs"][0], json.loads, _compact, takes_null=target is not None)
+        templates = _member(raw, members, "templates", {})
+    if templates is not None:
+        _render(table, templates, template_overrides, _member(raw, members, "gen", []), max_generated)
+    if target is not None:
+        table.set_targets([target if url is None else url for url in table.targets])
+    return table
+
+
+def _compact(text):
+    """Return the bytes that an object stands for: JSON without blanks, its members in their order."""
+    return json.dumps(json.loads(text), separators=(",", ":")).encode()
+
+
+def _version_of(raw, members, n_members):
+    if "version" not in members:
+        if "refs" in members and raw[members["refs"][0]:members["refs"][0] + 1] == b"{" and n_members == 1:
+            warn("a reference set with the member refs and without a version is read as one of version 1")
+            return 1
+        return 0
+    version = _member(raw, members, "version")
+    if type(version) is int and version in (0, 1):
+        return version
+    if isinstance(version, (str, list, dict)) and "refs" not in members:
+        return 0     # a key of that name
+    raise ReferenceFormatError(f"version: expected 1, or none for version 0, found {version!r:.60}", member="version")
+
+
+def _member(raw, members, name, default=None):
+    """Return the value of a member, as JSON's Python equivalent."""
+    if name not in members:
+        return default
+    start, stop = members[name]
+    try:
+        return json.loads(raw[start:stop])
+    except ValueError as exc:
+        raise ReferenceFormatError(f"{name}: {exc}", member=name) from None
+
+
+def _render(table, definitions, overrides, gen, max_generated):
+    """Render the URLs of a table, and add what is generated."""
+    if not any([url is not None and "{" in url for url in table.targets]) and not gen and not definitions:
+        return
+    from zcore.stores.reference_templates import Templates
+
+    templates = Templates(definitions, overrides)
+    table.set_targets([url if url is None or "{" not in url else templates.render(url) for url in table.targets])
+    if gen:
+        from zcore.stores.reference_gen import add_generated
+
+        add_generated(table, gen, templates, max_generated)

@@ -1,0 +1,149 @@
+"""Targets of references: which of them a reference set may point to, and their bytes.
+
+A reference set is a stranger's document. One that lies in a directory may point to files below that, and to remote
+URLs; what else it may point to is the caller's word (`allowed`). So a set that was copied from somewhere cannot show
+its reader's own files, nor whoever is served what he reads.
+"""
+import os
+import re
+import stat
+
+from zcore.errors import ReferenceTargetError, UnsupportedError
+
+_scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):").match
+
+
+class Targets:
+    """The targets of one reference set.
+
+    Parameters
+    ----------
+    base : str or None
+        The directory that relative URLs start from, and below which files may be read; None: there is none.
+    allowed : sequence of str, or None
+        URLs and directories besides, by how they begin: ``"/data/"``, ``"s3://bucket/"``. Of remote URLs all are
+        allowed where this is None, and only these where it is not; an empty list leaves nothing but data in the set
+        itself.
+
+    Notes
+    -----
+    Relative URLs are relative to the document, which the specification leaves open; fsspec takes the process's
+    directory.
+    """
+
+    def __init__(self, base, allowed=None):
+        self.base = None if base is None else os.path.realpath(base)
+        self.allowed = None if allowed is None else tuple(allowed)
+        roots = [] if self.base is None or self.allowed == () else [self.base]
+        roots += [os.path.realpath(_local(root) or root) for root in self.allowed or () if not _is_remote(root)]
+        self._roots = tuple(roots)
+
+    def get(self, key, url, offset, length):
+        """Return bytes of a target; with a `length` of None all from `offset` on.
+
+        Raises
+        ------
+        ReferenceTargetError
+            It is missing, too short, or not allowed.
+        UnsupportedError
+            Nothing here reads such URLs.
+        """
+        if length == 0:
+            return b""
+        fd = self._open(key, url)
+        try:
+            if length is None:
+                length = max(0, os.fstat(fd).st_size - offset)
+            return self._read(fd, key, url, offset, length)
+        except OSError as exc:
+            if isinstance(exc, ReferenceTargetError):
+                raise
+            raise self._error(key, url, f"cannot read it: {exc.strerror}", exc.errno) from exc
+        finally:
+            os.close(fd)
+
+    def getsize(self, key, url):
+        """Return the size of a target in bytes."""
+        fd = self._open(key, url)
+        try:
+            return os.fstat(fd).st_size
+        finally:
+            os.close(fd)
+
+    def path_of(self, key, url):
+        """Return the path of a local target, which is allowed; with links resolved."""
+        if url is None:
+            raise self._error(key, url, "the set names no URL; open it with target=")
+        if _is_remote(url) or "::" in url:
+            self._check_remote(key, url)
+            raise UnsupportedError(f"key {key!r}: the target {url!r:.200} is remote, and only local files are read",
+                                   feature="remote targets of references")
+        path = _local(url) or url
+        if "\0" in path:
+            raise self._error(key, url, "its path holds a NUL character")
+        if not os.path.isabs(path):
+            if self.base is None:
+                raise self._error(key, url, "it is relative, and the set lies nowhere; open it with base=")
+            path = os.path.join(self.base, path)
+        real = os.path.realpath(path)
+        if not any([_is_below(real, root) for root in self._roots]):
+            raise self._error(key, url, f"it leads to {real}, outside of the set's own directory; "
+                                        f"allowed={[os.path.dirname(real) + '/']!r} would permit it")
+        return real
+
+    def _open(self, key, url):
+        path = self.path_of(key, url)
+        try:
+            # Links were followed and judged above. One that has come since is refused, and a FIFO does not wait.
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as exc:
+            raise self._error(key, url, f"cannot open it: {exc.strerror}", exc.errno) from exc
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise self._error(key, url, "it is no file")
+        return fd
+
+    def _read(self, fd, key, url, offset, length):
+        size = os.fstat(fd).st_size
+        if offset + length > size:
+            # Before anything is allocated on the set's word.
+            raise self._error(key, url, f"expected bytes {offset} to {offset + length}, it has {size}",
+                              part=(offset, length))
+        parts = []
+        while length:
+            part = os.pread(fd, length, offset)
+            if not part:
+                raise self._error(key, url, f"it ends at byte {offset}, {length} more were expected",
+                                  part=(offset, length))
+            parts.append(part)
+            offset += len(part)
+            length -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _check_remote(self, key, url):
+        if self.allowed is not None and not any([url.startswith(root) for root in self.allowed]):
+            root = url.rpartition("/")[0] + "/"
+            raise self._error(key, url, f"it is not allowed; allowed={[root]!r} would permit it")
+
+    def _error(self, key, url, what, errno=None, part=None):
+        return ReferenceTargetError(f"the target of {key!r} is {url!r:.300}: {what}", key=key, url=url, errno=errno,
+                                    range=part)
+
+
+def _is_remote(url):
+    found = _scheme_of(url)
+    return found is not None and (found[1] or found[2]).lower() != "file"
+
+
+def _local(url):
+    """Return the path of a ``file:`` URI, percent-decoded (RFC 8089); None for what is none."""
+    found = _scheme_of(url)
+    if found is None or (found[1] or found[2]).lower() != "file":
+        return None
+    from zcore.stores.file_uri import uri_to_path
+
+    return uri_to_path(url)
+
+
+def _is_below(path, root):
+    return path == root or path.startswith(root.rstrip("/") + "/")
