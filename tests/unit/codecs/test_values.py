@@ -308,6 +308,31 @@ def test_arrays_of_the_worked_examples():
     assert b[0, 0] == 1000
 
 
+def test_files_and_memory_have_the_same_bytes_and_errors(tmp_path):
+    """V3-XC-06, V3-XC-07: files are read and written by the kernel."""
+    filters = [spec("transpose", order=[1, 0]), spec("scale_offset", offset=5, scale=0.1), spec(
+        "cast_value", data_type="uint8", rounding="nearest-away", scalar_map={"encode": [["NaN", 0]],
+                                                                              "decode": [[0, "NaN"]]})]
+    arrays = [zcore.create_array(store, shape=(6, 7), chunks=(4, 3), dtype="f4", filters=filters, fill_value="NaN",
+                                 compressors=None, checksum=False) for store in (zcore.MemoryStore(), tmp_path / "a")]
+    data = np.arange(42, dtype="f4").reshape(6, 7) * 11 + 15
+    data[1, 1] = np.nan
+    for a in arrays:
+        a[...] = data
+    assert (tmp_path / "a/c/1/2").read_bytes() == arrays[0].store.get("c/1/2")
+    assert np.array_equal(arrays[0][...], arrays[1][...], equal_nan=True)
+    assert np.array_equal(arrays[1][...], np.trunc((data - 5) / 10 + np.float32(0.5)) * 10 + 5, equal_nan=True)
+    caught = []
+    for a in arrays:
+        with pytest.raises(CodecError) as error:
+            a[4:, 3:6] = [[2000, 1000, -2000], [3000, np.inf, 0]]
+        caught.append(error.value)
+    for name in CodecError.fields:
+        assert getattr(caught[0], name) == getattr(caught[1], name), name
+    assert (caught[1].message, caught[1].offset) == (caught[0].message, 0)
+    assert (caught[1].codec, caught[1].expected, caught[1].found) == ("cast_value", 0, -200)
+
+
 def test_an_object_that_does_not_decode_is_an_error():
     """V3-XC-06, V3-XC-07"""
     a = create("i1", spec("cast_value", data_type="int32"), compressors=None, checksum=False)
