@@ -389,6 +389,7 @@ cdef class Program:
                 n_bytes = self._do(i, encoded[0], n_bytes, target, capacity, n_threads, work, status)
                 if n_bytes < 0:
                     status.step = i
+                    status.is_encode = True
                     return -1
                 i += 1
             else:

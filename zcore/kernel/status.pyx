@@ -60,6 +60,7 @@ cdef void status_clear(Status *status) noexcept nogil:
     status.code = OK
     status.sys_errno = 0
     status.step = -1
+    status.is_encode = False
     status.inner = INNER_NONE
     status.n_outer = 0
     status.task = -1
