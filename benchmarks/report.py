@@ -1,7 +1,7 @@
 """Markdown of a result file: times, ratios, targets; losses and failures stand in it like everything else."""
-from benchmarks.workloads import BARE_LOOP, FASTEST, NUMPY, RESULT, ZCORE
+from benchmarks.workloads import BARE_LOOP, FASTEST, NUMPY, RESULT, STAT, ZCORE
 
-_NOT_PEERS = (ZCORE, BARE_LOOP, NUMPY)
+_NOT_PEERS = (ZCORE, BARE_LOOP, NUMPY, STAT)
 
 
 def render(result, base=None):
@@ -116,7 +116,7 @@ def _times(run):
 
 
 def _ratios(run, base):
-    names = [name for name in _columns(run) if name not in (base, NUMPY)]
+    names = [name for name in _columns(run) if name not in (base, NUMPY, STAT)]
     rows = []
     for workload in run["workloads"]:
         own = workload["summary"].get(base)

@@ -117,7 +117,7 @@ def measure(bench, workload, libraries):
         for length in workload.chunks:
             chunk_nbytes *= length
         out |= {"nbytes": nbytes, "chunk_nbytes": chunk_nbytes}
-    if workload.kind in ("read", "parts", "parts_at_once", "open", "memory"):
+    if workload.kind in ("read", "parts", "parts_at_once", "box", "elements", "kept_elements", "open", "memory"):
         out["stored_nbytes"] = bench.fixture(workload).stored_nbytes
     out["load"] = round(os.getloadavg()[0], 2)
     out["samples"] = samples
@@ -212,6 +212,68 @@ def _read_boxes(bench, workload, libraries, method):
             elapsed = time.perf_counter() - start
         if not all(data.same(result, source[box]) for result, box in zip(results, boxes, strict=True)):
             raise WrongResult("a part read differs from the one written")
+        return elapsed
+
+    return _take(bench, workload, libraries, operation)
+
+
+def _box(bench, workload, libraries):
+    box = tuple(slice(None) if i is None else slice(i, i + 1) for i in workload.taken)
+    expected, fixture = bench.array(workload.shape)[box], bench.fixture(workload)
+
+    def operation(name, library, i):
+        handle = _handle(library, fixture)
+        with _no_collection():
+            start = time.perf_counter()
+            result = library.read_box(handle, box)
+            elapsed = time.perf_counter() - start
+        if not data.same(result, expected):
+            raise WrongResult("the part read differs from the one written")
+        return elapsed
+
+    return _take(bench, workload, libraries, operation)
+
+
+def _elements(bench, workload, libraries):
+    return _read_elements(bench, workload, libraries, _handle)
+
+
+def _kept_elements(bench, workload, libraries):
+    of_stat = []
+    chunk = functools.partial(fixtures.chunk_path, coords=(0,) * len(workload.shape))
+
+    def handle_of(library, fixture):
+        library.activate()
+        view = library.view_of(fixture.layout)
+        path = chunk(fixture.path(view), view)
+        # Chunks younger than two seconds are not kept by all.
+        time.sleep(max(0, os.stat(path).st_ctime + 2.1 - time.time()))
+        handle = library.open_keeping(fixture.path(view), view)
+        library.read_elements(handle, [(0,) * len(workload.shape)] * 2)
+        start = time.perf_counter()
+        for _ in range(workload.count):
+            os.stat(path)
+        of_stat.append(time.perf_counter() - start)
+        return handle
+
+    samples, failed = _read_elements(bench, workload, libraries, handle_of)
+    return samples | {workloads.STAT: of_stat}, failed
+
+
+def _read_elements(bench, workload, libraries, handle_of):
+    source, fixture = bench.array(workload.shape), bench.fixture(workload)
+    chosen = random.Random(bench.options.seed)
+    places = [tuple(map(chosen.randrange, workload.chunks)) for _ in range(workload.count)]
+    expected = np.array([source[place] for place in places])
+
+    def operation(name, library, i):
+        handle = handle_of(library, fixture)
+        with _no_collection():
+            start = time.perf_counter()
+            results = library.read_elements(handle, places)
+            elapsed = time.perf_counter() - start
+        if not data.same(np.array(results), expected):
+            raise WrongResult("an element read differs from the one written")
         return elapsed
 
     return _take(bench, workload, libraries, operation)
@@ -370,5 +432,6 @@ def _write_memory(bench, workload, libraries):
         shutil.rmtree(top)
 
 
-_KINDS = {"read": _read, "parts": _parts, "parts_at_once": _parts_at_once, "open": _open, "write": _write,
+_KINDS = {"read": _read, "parts": _parts, "parts_at_once": _parts_at_once, "box": _box,
+          "elements": _elements, "kept_elements": _kept_elements, "open": _open, "write": _write,
           "create": _create, "list": _list, "import": _import, "memory": _memory, "write_memory": _write_memory}

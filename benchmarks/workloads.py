@@ -8,6 +8,7 @@ BARE_LOOP = "bare_loop"
 FASTEST = "fastest peer"
 RESULT = "result"
 NUMPY = "numpy"
+STAT = "os.stat"
 
 MIB = 2**20
 
@@ -20,7 +21,7 @@ class Target:
     ----------
     against : str
         A library, or `FASTEST`: the peer with the least median (the bare loop is a limit, not a peer). For an import
-        `NUMPY`, for memory `RESULT`.
+        `NUMPY`, for memory `RESULT`, for elements of a kept chunk `STAT`.
     at_least : float or None
         Bound on time of the other / time of zcore.
     at_most : float or None
@@ -44,9 +45,12 @@ class Workload:
     name : str
     title : str
         What is measured, for the report.
-    kind : {"read", "parts", "parts_at_once", "write", "open", "create", "list", "import", "memory", "write_memory"}
-        ``parts`` reads `count` chunks, each before the next one is asked for; ``create`` and ``list`` make and list
-        `count` arrays in a group.
+    kind : {"read", "parts", "parts_at_once", "box", "elements", "kept_elements", "write", "open", "create", "list", \
+"import", "memory", "write_memory"}
+        ``parts`` reads `count` chunks, each before the next one is asked for; ``box`` reads what `taken` says;
+        ``elements`` reads `count` single elements of one chunk one after the other, ``kept_elements`` the same through
+        a cache of chunks, by the libraries that have one; ``create`` and ``list`` make and list `count` arrays in a
+        group.
     shape, chunks : tuple of int
         Of the float32 array; empty for an import. The chunks divide the shape.
     shards : tuple of int or None
@@ -54,6 +58,8 @@ class Workload:
     encoding : str
         Of `encodings.ENCODINGS`.
     count : int
+    taken : tuple of (int or None)
+        Of each dimension the element that is read; None for all.
     place : {"disk", "tmpfs"}
         Where the files lie: below the directory for temporary files, or in memory.
     blocked : bool
@@ -73,6 +79,7 @@ class Workload:
     shards: tuple | None = None
     encoding: str = "lz4"
     count: int = 0
+    taken: tuple = ()
     place: str = "disk"
     blocked: bool = False
     samples_per_repeat: int = 1
@@ -88,6 +95,7 @@ class Workload:
 _FULL_READ = (Target(FASTEST, at_least=1.1), Target(BARE_LOOP, at_most=1.15))
 _OPEN = (Target("tensorstore", at_least=4), Target("zarr", at_least=25))
 _AHEAD = (Target(FASTEST, at_least=1.0),)
+_TWICE = (Target(FASTEST, at_least=2),)
 _MANY_ARRAYS = (Target("zarr", at_least=5),)
 
 
@@ -135,6 +143,19 @@ WORKLOADS = (
              (8192, 8192), (256, 256), (2048, 2048), "v3", place="tmpfs", max_repeats=5, targets=_AHEAD),
     Workload("write_one_shard", "write a shard of 64 MB, its chunks of 64 KB, on tmpfs", "write",
              (4096, 4096), (128, 128), (4096, 4096), "v3", place="tmpfs", max_repeats=5, targets=_AHEAD),
+    Workload("read_row", "read one row, through 8 square chunks of 4 MB", "box",
+             (8192, 8192), (1024, 1024), taken=(517, None), samples_per_repeat=3, targets=_TWICE),
+    Workload("read_column", "read one column, through 8 square chunks of 4 MB", "box",
+             (8192, 8192), (1024, 1024), taken=(None, 517), samples_per_repeat=3, targets=_AHEAD),
+    Workload("read_plane", "read a[:, :, k], through 64 chunks of 4 MB", "box",
+             (64, 1024, 1024), (1, 1024, 1024), taken=(None, None, 517), targets=_AHEAD),
+    Workload("read_row_v3", "read one row, through 4 chunks of 1 MB with a checksum, Zarr v3", "box",
+             (4096, 4096), (512, 512), encoding="v3", taken=(517, None), samples_per_repeat=3, targets=_TWICE),
+    Workload("read_elements", "read 20 single elements of a chunk of 4 MB", "elements",
+             (8192, 8192), (1024, 1024), count=20, targets=_TWICE),
+    Workload("read_kept_elements", "read 10 000 single elements of a chunk of 4 MB through a cache", "kept_elements",
+             (8192, 8192), (1024, 1024), count=10_000,
+             targets=(Target("tensorstore_cache", at_least=2), Target("h5py", at_least=1.0), Target(STAT, at_most=4))),
     Workload("create_arrays", "create 1000 arrays in a group, on tmpfs", "create",
              (1000, 1000), (100, 100), encoding="v3", count=1000, place="tmpfs", max_repeats=5, targets=_MANY_ARRAYS),
     Workload("list_arrays", "list a group of 1000 arrays: name, shape and type", "list",
@@ -171,7 +192,8 @@ def quick(workload):
 
     shape, chunks, shards = small(workload.shape), small(workload.chunks), small(workload.shards)
     return replace(workload, shape=shape, chunks=chunks, shards=shards, count=min(workload.count, 5),
-                   samples_per_repeat=1, max_repeats=1)
+                   samples_per_repeat=1, max_repeats=1,
+                   taken=tuple(i and min(i, n - 1) for i, n in zip(workload.taken, shape, strict=False)))
 
 
 def select(names=None):

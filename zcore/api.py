@@ -12,7 +12,7 @@ MODES = ("r", "r+", "a", "w", "w-", "x")
 
 def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_value=..., cname=None, clevel=None,
          shuffle=None, compressors="auto", zarr_format=None, dimension_separator=None, attributes=None, lock=True,
-         missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False):
+         missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False, cache=None):
     """Open an array or a group, or create it.
 
     Parameters
@@ -51,6 +51,10 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         Store chunks that hold only the fill value; else they are erased.
     fsync : bool
         Every change reaches the disk before the call returns.
+    cache : int or str, optional
+        Memory for decoded chunks that are read again, such as ``"64 MB"``: those used last are kept, each as long as
+        its object stays as it was. For this handle, and what is opened through it; 0 for none. By default what
+        `zcore.config.cache` says for all of them together, which is none.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     """
     _check_mode(mode)
     check_format(zarr_format)
-    options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", dimension_separator)
+    options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", dimension_separator, cache)
     if dimension_separator is not None and zarr_format not in (None, 2):
         raise ValueError(f"dimension_separator is of Zarr v2, zarr_format is {zarr_format!r}")
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"))
@@ -125,7 +129,8 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
 def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks="auto", shards=None, filters=None,
                  serializer="auto", compressors="auto", codecs=None, order="C", fill_value=..., zarr_format=3,
                  attributes=None, chunk_key_encoding=None, dimension_names=None, checksum=True, overwrite=False,
-                 lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False):
+                 lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False,
+                 cache=None):
     """Create an array, and the groups above it that are missing.
 
     Parameters
@@ -164,7 +169,7 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
         Let a checksum follow the compressors, so that every damage is found; Zarr v3 only.
     overwrite : bool
         Replace the node that is there, with all nodes below it.
-    lock, missing, threads, strict, write_empty_chunks, fsync
+    lock, missing, threads, strict, write_empty_chunks, fsync, cache
         See `open`.
 
     Returns
@@ -178,7 +183,7 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
     ValueError, TypeError, UnsupportedError
         The format cannot express what is asked for.
     """
-    options = Options(lock, missing, threads, strict, write_empty_chunks)
+    options = Options(lock, missing, threads, strict, write_empty_chunks, cache=cache)
     store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
     return Array(creation.create_array(
         store, nodes.path_of(name, zarr_format), options, shape=shape, dtype=dtype, data=data, chunks=chunks,
@@ -188,7 +193,7 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
 
 
 def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=False, lock=True, missing="fill",
-                 threads=None, strict=True, write_empty_chunks=False, fsync=False):
+                 threads=None, strict=True, write_empty_chunks=False, fsync=False, cache=None):
     """Create a group, and the groups above it that are missing.
 
     Parameters
@@ -200,7 +205,7 @@ def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=Fa
     attributes : dict, optional
     overwrite : bool
         Replace the node that is there, with all nodes below it.
-    lock, missing, threads, strict, write_empty_chunks, fsync
+    lock, missing, threads, strict, write_empty_chunks, fsync, cache
         See `open`; for the group and the arrays that are opened through it.
 
     Returns
@@ -212,7 +217,7 @@ def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=Fa
     NodeExistsError
         A node is there, and `overwrite` is false.
     """
-    options = Options(lock, missing, threads, strict, write_empty_chunks)
+    options = Options(lock, missing, threads, strict, write_empty_chunks, cache=cache)
     store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
     return Group(creation.create_group(store, nodes.path_of(path, zarr_format), options, zarr_format=zarr_format,
                                        attributes=attributes, overwrite=overwrite))
@@ -233,12 +238,12 @@ def open_array(store, mode="r", **keywords):
 
 
 def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=None, attributes=None, lock=True,
-               missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False):
+               missing="fill", threads=None, strict=True, write_empty_chunks=False, fsync=False, cache=None):
     """Open a group, or create it.
 
     Parameters
     ----------
-    store, mode, path, lock, missing, threads, strict, write_empty_chunks, fsync
+    store, mode, path, lock, missing, threads, strict, write_empty_chunks, fsync, cache
         See `open`.
     zarr_format : {3, 2}, optional
         Of a group that is created, 3 by default; what must be there, of one that exists.
@@ -262,7 +267,7 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
         Mode ``"w-"``, and a node is there.
     """
     _check_mode(mode)
-    options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r")
+    options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", cache=cache)
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"))
     path = nodes.path_of(path, zarr_format)
     if mode in ("r", "r+", "a"):

@@ -1,21 +1,20 @@
 """The array that the user holds: NumPy's manners over a `Binding`."""
-import math
 from itertools import chain
 
 import numpy as np
 
 from zcore import lifecycle
-from zcore.assignment import assigned, cast_to
+from zcore.assignment import cast_to
 from zcore.described import DescribedArray
+from zcore.elements import allocated
 from zcore.engine import Binding
-from zcore.errors import OutOfMemoryError, ZcoreError
-from zcore.info import type_name
 from zcore.kernel.selection import basic
 from zcore.model.metadata import shape_of
 from zcore.options import Options
+from zcore.selected import SelectedArray, read_whole
 
 
-class Array(DescribedArray):
+class Array(SelectedArray):
     """A chunked array in a store.
 
     Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes as a NumPy array does; nothing is kept in
@@ -43,23 +42,32 @@ class Array(DescribedArray):
     # reading
 
     def __getitem__(self, selection):
-        """Return the selected elements as a new ndarray; one that integers select alone as a scalar.
+        """Return the selected elements as NumPy does: a new ndarray; one that integers select alone as a scalar.
 
         Parameters
         ----------
-        selection : int, slice with any step, ..., or a tuple of these
+        selection : object
+            All that NumPy takes: integers, slices with any step, ..., newaxis, lists, arrays, masks; names of fields,
+            also together with these. Each chunk is decoded once, whatever the order of the indices.
 
         Raises
         ------
         SelectionError
             The selection does not fit the array; it is an IndexError.
-        UnsupportedError
-            It is by lists, masks, new axes or field names.
+        ValueError, KeyError, TypeError
+            As NumPy: a step of 0, a ragged list, an unknown field.
         OutOfMemoryError, ChunkError, StoreError
             See `read`.
         """
+        elements = self._binding.elements
+        if elements is not None and (element := elements.get(selection)) is not None:
+            return element
         box = basic(selection, self.shape)
-        out = _allocated(box.shape, self.dtype)
+        if box is None:
+            box, fields = self._selected(selection)
+            out = self._get(box, fields)
+            return out[()] if box.is_element else out
+        out = allocated(box.shape, self.dtype)
         self._read(box, out)
         return out[()] if box.is_element else out
 
@@ -68,10 +76,11 @@ class Array(DescribedArray):
 
         Parameters
         ----------
-        selection : int, slice, ..., or a tuple of these
-        out : ndarray, optional
-            Writable, of the selection's shape and the array's type; any strides. Elements of a whole chunk are decoded
-            straight into it where they lie in it as in the chunk.
+        selection : object
+            As in brackets.
+        out : buffer, optional
+            Writable, of the selection's shape and type; any strides. Elements of a whole chunk are decoded straight
+            into it where they lie in it as in the chunk.
 
         Raises
         ------
@@ -86,28 +95,28 @@ class Array(DescribedArray):
         StoreError
             An object may be there and could not be read.
         """
-        box = basic(selection, self.shape)
-        if out is None:
-            out = _allocated(box.shape, self.dtype)
-        else:
-            if not isinstance(out, np.ndarray):
-                raise TypeError(f"out is {type(out).__name__}, expected numpy.ndarray")
-            if out.shape != box.shape:
-                raise ValueError(f"out has shape {out.shape}, the selection {box.shape}")
-            if out.dtype != self.dtype:
-                raise TypeError(f"out has type {out.dtype}, the array {self.dtype}")
-            if not out.flags.writeable:
-                raise ValueError("out is not writable")
-        self._read(box, out)
-        return out
+        return self._get(*self._selected(selection), out)
 
-    def _read(self, box, out):
-        out = np.asarray(out)
-        try:
-            self._binding.read(box, out if box.expand is None else out[box.expand])
-        except ZcoreError as error:
-            error.locate(self._binding.describe())
-            raise
+    def read_direct(self, dest, source_sel=None, dest_sel=None):
+        """Read into a part of an ndarray, as h5py's datasets do: values are cast to its type."""
+        source = ... if source_sel is None else source_sel
+        place = dest[... if dest_sel is None else dest_sel]
+        selected, fields = self._selected(source)
+        if (fields is None and isinstance(place, np.ndarray) and np.may_share_memory(place, dest)
+                and place.dtype == self.dtype and place.shape == selected.shape):
+            self._get(selected, None, place)
+        else:
+            dest[... if dest_sel is None else dest_sel] = self._get(selected, fields)
+
+    def write_direct(self, source, source_sel=None, dest_sel=None):
+        """Write a part of an ndarray, as h5py's datasets do."""
+        self[... if dest_sel is None else dest_sel] = source[... if source_sel is None else source_sel]
+
+    def astype(self, dtype):
+        """Return a view that reads the array as elements of another type: `zcore.casted.Casted`."""
+        from zcore.casted import Casted
+
+        return Casted(self, dtype)
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
@@ -159,14 +168,15 @@ class Array(DescribedArray):
 
         Parameters
         ----------
-        selection : int, slice with any step, ..., or a tuple of these
+        selection : object
+            As for reading. Of an element that is named several times the last value stays.
         values : object
             What NumPy would take, or an `Array`, which is read whole.
 
         Raises
         ------
-        SelectionError, UnsupportedError
-            As for reading.
+        SelectionError
+            The selection does not fit the array.
         ValueError, TypeError, OverflowError
             What NumPy raises where the shapes do not fit, or the type does not hold a value.
         ReadOnlyError
@@ -175,15 +185,15 @@ class Array(DescribedArray):
             An object could not be read, encoded, locked or stored.
         """
         self._binding.check_writable()
-        box = basic(selection, self.shape)
-        values = assigned(_read_whole(values), self.dtype, box.shape, box.is_element)
-        if box.expand is not None:
-            values = values[box.expand]
-        try:
-            self._binding.write(box, values)
-        except ZcoreError as error:
-            error.locate(self._binding.describe())
-            raise
+        box, fields = self._selected(selection)
+        self._set(box, read_whole(values), fields)
+
+    def write(self, selection, values):
+        """Write values, also from the memory of any object with a buffer; see `__setitem__`.
+
+        Of an array of the stored type nothing is copied as a whole, whatever its strides.
+        """
+        self[selection] = values if isinstance(values, (np.ndarray, DescribedArray)) else _of_buffer(values)
 
     def resize(self, *shape):
         """Change the shape; elements that stay keep their values, new ones have the fill value.
@@ -218,7 +228,7 @@ class Array(DescribedArray):
             raise TypeError(f"axis is {axis!r:.60}, expected an integer")
         if not -self.ndim <= axis < self.ndim:
             raise ValueError(f"axis is {axis}, the array has {self.ndim} dimensions")
-        return lifecycle.append(self._binding, cast_to(_read_whole(data), self.dtype), axis % self.ndim)
+        return lifecycle.append(self._binding, cast_to(read_whole(data), self.dtype), axis % self.ndim)
 
     # manners
 
@@ -227,19 +237,12 @@ class Array(DescribedArray):
         return _reopen, (binding.store, binding.path, binding.format.name, binding.options.as_keywords())
 
 
-def _allocated(shape, dtype):
-    """Return an array for a result; its size may come from a document that nobody has to believe."""
+def _of_buffer(values):
+    """Return what has a buffer as an ndarray that shares it, anything else as it is."""
     try:
-        return np.empty(shape, dtype)
-    except (MemoryError, ValueError) as exc:
-        nbytes = math.prod(shape) * dtype.itemsize
-        raise OutOfMemoryError(f"no memory for the {nbytes} bytes of a result of shape {shape} and type "
-                               f"{type_name(dtype)}", nbytes=nbytes) from exc
-
-
-def _read_whole(values):
-    """Return what an array of zcore holds, anything else as it is."""
-    return values[...] if isinstance(values, Array) else values
+        return np.asarray(memoryview(values))
+    except TypeError:
+        return values
 
 
 def _reopen(store, path, format_name, keywords):

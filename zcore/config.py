@@ -1,17 +1,21 @@
 """What zcore is told by the environment and the machine, and what it tells about itself.
 
-`threads` and `force_python` are attributes of this module that can be set; a wrong value is refused when it is set, a
-wrong environment variable when it is first looked at, never at import. A leaf beside `errors`: every module may import
-it, and only `show_config`, when called, asks the kernel what it is made of.
+`threads`, `cache` and `force_python` are attributes of this module that can be set; a wrong value is refused when it is
+set, a wrong environment variable when it is first looked at, never at import. A leaf beside `errors`: every module may
+import it, and it imports the kernel only when it is called: what that is made of, and whose memory `cache` bounds.
 
 Environment
 -----------
 ZCORE_NUM_THREADS : threads of a read or write, at least 1; by default the CPUs this process may use.
+ZCORE_CACHE : memory for decoded chunks, such as ``64 MB``, that all arrays share which are opened without a `cache` of
+    their own; 0, the default, for none.
 ZCORE_FORCE_PYTHON : ``1`` runs codecs by their Python methods, not by the compiled program; both give the same bytes.
 """
 import os
 import sys
 from types import ModuleType
+
+from zcore.nbytes import room_of
 
 __version__ = "0.1.0"
 
@@ -37,6 +41,21 @@ class _Config(ModuleType):
         self._threads = n
 
     @property
+    def cache(self):
+        if self._cache is None:
+            self.cache = _cache_of_environment()
+        return self._cache
+
+    @cache.setter
+    def cache(self, nbytes):
+        nbytes = room_of(nbytes, "cache")
+        if nbytes or self._cache:
+            # What is beyond a lower limit goes at once.
+            from zcore.kernel.chunk_cache import CHUNKS
+            CHUNKS.resize(nbytes)
+        self._cache = nbytes
+
+    @property
     def force_python(self):
         if self._force_python is None:
             self._force_python = _force_python_of_environment()
@@ -50,13 +69,14 @@ class _Config(ModuleType):
 
 
 _threads = None                # what was set, else what was found at the first look
+_cache = None
 _force_python = None
 sys.modules[__name__].__class__ = _Config
 
 
 def __dir__():
     """Return the public names, for completion at a prompt: settings of a module's type are not found otherwise."""
-    return ["available_cpus", "force_python", "get_include", "show_config", "threads"]
+    return ["available_cpus", "cache", "force_python", "get_include", "show_config", "threads"]
 
 
 def get_include():
@@ -109,7 +129,7 @@ def _collect():
         "build": build,
         "libraries": {"from": build["libraries"], **library_versions()},
         "simd": {"crc32c": implementation(), **cpu_features()},
-        "settings": {"threads": sys.modules[__name__].threads, "force_python": sys.modules[__name__].force_python},
+        "settings": {name: getattr(sys.modules[__name__], name) for name in ("threads", "cache", "force_python")},
     }
 
 
@@ -120,6 +140,11 @@ def _threads_of_environment():
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= 1):
         raise ValueError(f"environment variable ZCORE_NUM_THREADS must be an integer of at least 1, not {text!r}")
     return int(text)
+
+
+def _cache_of_environment():
+    text = os.environ.get("ZCORE_CACHE", "").strip()
+    return room_of(text, "environment variable ZCORE_CACHE") if text else 0
 
 
 def _force_python_of_environment():

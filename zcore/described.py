@@ -7,7 +7,7 @@ import math
 from zcore.errors import UnsupportedError
 from zcore.handles import Handle
 from zcore.info import Info, type_name
-from zcore.model.chunk_grid import chunk_sizes, shown_chunks
+from zcore.model.chunk_grid import chunk_regions, chunk_sizes, shown_chunks
 
 
 class DescribedArray(Handle):
@@ -164,6 +164,11 @@ class DescribedArray(Handle):
         return self._binding.options.strict
 
     @property
+    def cache(self):
+        """Bytes of memory for decoded chunks; None for `zcore.config.cache`."""
+        return self._binding.options.cache
+
+    @property
     def cdata_shape(self):
         """Chunks per dimension; in an array of shards, of what they are cut into."""
         view = self._binding.view
@@ -171,6 +176,22 @@ class DescribedArray(Handle):
             return view.metadata.grid_shape
         return tuple([-(-length // chunk) for length, chunk
                       in zip(view.metadata.shape, view.chain.inner_shape, strict=True)])
+
+    def iter_chunks(self):
+        """Iterate over the chunks of the grid in C order: for each the slices that select it, cut at the border.
+
+        >>> import zcore
+        >>> a = zcore.create_array(zcore.MemoryStore(), shape=(3, 2), chunks=(2, 2), dtype="i4")
+        >>> list(a.iter_chunks())
+        [(slice(0, 2, 1), slice(0, 2, 1)), (slice(2, 3, 1), slice(0, 2, 1))]
+        """
+        view = self._binding.view
+        metadata, shards = view.metadata, view.chain.shards
+        if shards is None:
+            chunk_shape, edges = metadata.chunk_shape, metadata.edges
+        else:
+            chunk_shape, edges = shards.chunk_shape, None
+        return chunk_regions(metadata.shape, chunk_shape, edges)
 
     @property
     def nchunks(self):

@@ -11,11 +11,13 @@ import numpy as np
 from zcore import config, objects, workers
 from zcore.binding import NodeBinding
 from zcore.errors import ChunkError, SelectionError, StoreError
+from zcore.fields import part_of
+from zcore.kernel.elements import Elements
 from zcore.kernel.holds import Stopped
 from zcore.kernel.read import ReadPlan
 from zcore.kernel.write import WritePlan
 from zcore.model.metadata import ArrayMetadata
-from zcore.views import same_chunks
+from zcore.views import form_of, same_chunks
 
 # A plan of fewer decoded bytes than this is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
@@ -28,7 +30,7 @@ MAX_STALE = 8
 class Binding(NodeBinding):
     """One array in one store; see `NodeBinding`."""
 
-    __slots__ = ("directory",)
+    __slots__ = ("directory", "elements", "_elements_of")
 
     kind = ArrayMetadata
     what = "array"
@@ -36,6 +38,7 @@ class Binding(NodeBinding):
     def __init__(self, store, path, format, options, view=None):
         base = store.native_path
         self.directory = None if base is None else os.fsencode(os.path.join(base, path) if path else base)
+        self.elements = self._elements_of = None
         super().__init__(store, path, format, options, view)
 
     @staticmethod
@@ -53,8 +56,15 @@ class Binding(NodeBinding):
 
     # reading
 
-    def read(self, box, out):
-        """Read the elements of a box into `out`, an ndarray of the box's counts and the stored type.
+    def read(self, box, out, field=None):
+        """Read the selected elements into `out`, an ndarray of the selection's counts and the stored type.
+
+        Parameters
+        ----------
+        box : Box or Product
+        out : ndarray
+        field : Part, optional
+            Only this part of the elements; `out` has its type.
 
         Raises
         ------
@@ -67,8 +77,8 @@ class Binding(NodeBinding):
         """
         view, options = self.view, self.options
         metadata = view.metadata
-        self._check_same_kind(metadata, out.dtype, out.ndim)
-        native = self._is_native(view)
+        self._check_same_kind(metadata, out, field)
+        native = self._is_native(view, box, field)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         make_plan = _shard_plans()[0] if native and view.chain.shards is not None else ReadPlan
         plan = make_plan(
@@ -76,10 +86,14 @@ class Binding(NodeBinding):
             program=view.chain.program if native else None, fill=metadata.fill_bytes,
             array=out if native else None, template=view.template, directory=self.directory if native else None,
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
-            missing_raises=options.missing == "raise", edges=metadata.edges)
+            missing_raises=options.missing == "raise", edges=metadata.edges, groups=box.groups,
+            part=None if field is None else (field.offset, field.nbytes))
+        chunks = options.chunks if native else None
+        if chunks is not None:
+            plan.keep(chunks, form_of(view, options.strict))
 
         def read_task(task):
-            objects.read_object(self, view, plan, task, out)
+            objects.read_object(self, view, plan, task, out, field)
 
         try:
             self._run(view, plan, native, n_threads, read_task)
@@ -89,9 +103,34 @@ class Binding(NodeBinding):
             raise
         self._check_unreplaced(view, box, plan)
         _make_true_one(out)
+        if chunks is not None and out.size == 1:
+            self._expect_elements(view, chunks)
 
-    def _is_native(self, view):
-        return self.directory is not None and view.chain.is_native and not config.force_python
+    def _expect_elements(self, view, chunks):
+        """Prepare for reads of single elements: after the first one there will be more."""
+        metadata, chain = view.metadata, view.chain
+        if self._elements_of == (view.ticket, chunks) or not view.trusted or view.identity is None or (
+                chain.shards is not None or metadata.edges is not None or metadata.dtype.names is not None):
+            return
+        shape = metadata.shape
+        tasks = ReadPlan(shape, metadata.chunk_shape, (0,) * len(shape), (1,) * len(shape), shape,
+                         program=chain.program, fill=metadata.fill_bytes, array=None, template=view.template,
+                         swap=chain.swap, order=chain.order)
+        try:
+            self.elements = Elements(tasks, metadata.dtype, self.directory, os.fsencode(self.document_name),
+                                     view.identity, chunks, form_of(view, self.options.strict))
+        except ValueError:
+            self.elements = None
+        self._elements_of = view.ticket, chunks
+
+    def _is_native(self, view, box, field):
+        chain = view.chain
+        if self.directory is None or not chain.is_native or config.force_python:
+            return False
+        if field is not None and chain.swap:
+            return False
+        # Of shards in shards the kernel finds boxes only.
+        return not box.groups or chain.shards is None or chain.program.n_levels == 1
 
     def _run(self, view, plan, native, n_threads, python_task):
         """Run a plan to its end; raises what stopped it, but for a stale document."""
@@ -126,9 +165,14 @@ class Binding(NodeBinding):
             raise self._replaced()
         self._check_inside(box, now.metadata)
 
-    def _check_same_kind(self, metadata, dtype, ndim):
+    def _check_same_kind(self, metadata, elements, field):
         """The caller's elements were made for the array as he knew it."""
-        if metadata.dtype != dtype or metadata.ndim != ndim:
+        dtype = elements.dtype
+        if field is not None and (metadata.dtype.names is None or field.name not in metadata.dtype.names
+                                  or part_of(field.name, metadata.dtype) != field):
+            raise self._replaced()
+        if metadata.ndim != elements.ndim or (metadata.dtype != dtype if field is None else
+                                              field.nbytes != dtype.itemsize):
             raise self._replaced()
 
     def _replaced(self):
@@ -141,8 +185,10 @@ class Binding(NodeBinding):
 
     # writing
 
-    def write(self, box, values):
-        """Write `values`, an ndarray of the box's counts and the stored type, to the elements of a box.
+    def write(self, box, values, field=None):
+        """Write `values`, an ndarray of the selection's counts and the stored type, to the selected elements.
+
+        Of a `field`, a `Part`, only that part of the elements, of which `values` has the type.
 
         Every object is replaced under its lock, and only while the document that the plan was made from stands. If
         it changed, it is read again and what is left is planned anew.
@@ -157,40 +203,43 @@ class Binding(NodeBinding):
         view = self.view
         if not self.options.lock and self.store.identity(self.document) != view.identity:
             # Nothing stops this write later, so this is the time to see what this or another handle has changed.
-            view = self._look_for_write(box, values)
-        self._check_same_kind(view.metadata, values.dtype, values.ndim)
+            view = self._look_for_write(box, values, field)
+        self._check_same_kind(view.metadata, values, field)
         self._check_inside(box, view.metadata)
         resume = None
         for _ in range(MAX_STALE):
-            plan = self.write_once(view, box, values, resume=resume)
+            plan = self.write_once(view, box, values, field=field, resume=resume)
             if not plan.stale:
                 return
-            before, view = view, self._look_for_write(box, values)
+            before, view = view, self._look_for_write(box, values, field)
             resume = plan if same_chunks(before.metadata, view.metadata) else None
         with self.exclusive() as exclusive:
             before, view = view, exclusive.view
-            self._check_same_kind(view.metadata, values.dtype, values.ndim)
+            self._check_same_kind(view.metadata, values, field)
             self._check_inside(box, view.metadata)
-            self.write_once(view, box, values, exclusive=True,
+            self.write_once(view, box, values, field=field, exclusive=True,
                             resume=resume if same_chunks(before.metadata, view.metadata) else None)
 
-    def _look_for_write(self, box, values):
+    def _look_for_write(self, box, values, field):
         view = self.look()
-        self._check_same_kind(view.metadata, values.dtype, values.ndim)
+        self._check_same_kind(view.metadata, values, field)
         self.adopt(view)
         self._check_inside(box, view.metadata)
         return view
 
-    def write_once(self, view, box, values, *, metadata=None, old_shape=None, exclusive=False, tasks=None, resume=None):
+    def write_once(self, view, box, values, *, field=None, metadata=None, old_shape=None, exclusive=False, tasks=None,
+                   resume=None):
         """Write as far as the document stays the same, and return the plan.
 
         Parameters
         ----------
         view : View
             What the plan is made from.
-        box : Box
+        box : Box or Product
         values : ndarray or None
             None: only reset what lies outside `old_shape` in existing objects.
+        field : Part, optional
+            See `write`.
         metadata : ArrayMetadata, optional
             Instead of the view's: of an array that grows with this write.
         old_shape : tuple of int, optional
@@ -204,7 +253,7 @@ class Binding(NodeBinding):
         """
         options = self.options
         metadata = metadata or view.metadata
-        native = self._is_native(view)
+        native = self._is_native(view, box, field)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         locks = self.locks() if options.lock and not exclusive else None
         make_plan = _shard_plans()[1] if native and view.chain.shards is not None else WritePlan
@@ -217,22 +266,23 @@ class Binding(NodeBinding):
             identity=view.identity if locks is not None else None,
             content=None if view.trusted else view.raw, old_shape=old_shape, keep_filled=options.keeps_filled,
             missing_raises=options.missing == "raise", fsync=self.store.fsync, resume=resume, tasks=tasks,
-            edges=metadata.edges)
+            edges=metadata.edges, groups=box.groups,
+            part=None if field is None else (field.offset, field.nbytes))
 
         def write_task(task):
-            self._write_task(view, plan, task, values, locks, old_shape or metadata.shape)
+            self._write_task(view, plan, task, values, locks, old_shape or metadata.shape, field)
 
         self._run(view, plan, native, n_threads, write_task)
         return plan
 
-    def _write_task(self, view, plan, task, values, locks, old_shape):
+    def _write_task(self, view, plan, task, values, locks, old_shape, field):
         if locks is None:
-            objects.write_object(self, view, plan, task, values, old_shape)
+            objects.write_object(self, view, plan, task, values, old_shape, field)
             return
         try:
             with locks.object(plan.task(task)[0], plan):
                 if self._stands(view):
-                    objects.write_object(self, view, plan, task, values, old_shape)
+                    objects.write_object(self, view, plan, task, values, old_shape, field)
                 else:
                     plan.leave_stale(task)
         except (FileNotFoundError, Stopped):

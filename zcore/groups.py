@@ -296,7 +296,8 @@ class Group(Handle):
 
     def __delitem__(self, name):
         self._binding.check_writable()
-        if self._find(name) is None:
+        # Not opened: a damaged member can go, too.
+        if not nodes.standing(self._binding.store, self._path_of(name)):
             raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
         self._copy = None
         lifecycle.delete(self._binding.store, self._path_of(name), self._binding.options)

@@ -9,43 +9,51 @@ import math
 import numpy as np
 
 from zcore.errors import ChunkError, ChunkMemoryError, CodecError, UnsupportedError
+from zcore.fields import part_bytes
 from zcore.kernel.copy import is_filled
 from zcore.model.metadata import has_varying_items, viewed
+from zcore.views import form_of
 
 _UNCHANGED = object()  # what an object is that a change leaves as it was
 
 
-def read_object(binding, view, plan, task, out):
-    """Bring the elements of a task's object to their places in `out`; those of an absent object are the fill value."""
+def read_object(binding, view, plan, task, out, part=None):
+    """Bring the elements of a task's object to their places in `out`; those of an absent object are the fill value.
+
+    Of a `part` only these bytes of the elements, which `out` consists of.
+    """
     key, coords, inside, outside, _ = plan.task(task)
     origin, shape = plan.place(task)
     if view.chain.is_partial:
         elements = _read_shard(binding, view, key, coords, shape, inside)
     else:
-        chunk = _load(binding, view, key, coords, origin, shape)
+        chunk = _load_kept(binding, view, plan, key, coords, origin, shape)
         elements = None if chunk is None else chunk[_as_array(inside)]
-    _raw(out, view.metadata)[_as_array(outside)] = _fill(view.metadata) if elements is None else elements
+    if elements is None:
+        elements = _fill(view.metadata)
+    places = _raw(out, view.metadata, part)
+    places[_as_array(outside)] = _part(elements, view.metadata, part)
 
 
-def write_object(binding, view, plan, task, values, old_shape):
+def write_object(binding, view, plan, task, values, old_shape, part=None):
     """Replace, change or erase the object of a task; see `WritePlan` for what `values` and `old_shape` are.
 
-    The caller holds the object.
+    Of a `part` only these bytes of the elements are changed. The caller holds the object.
     """
     key, coords, inside, outside, covered = plan.task(task)
-    part = None if values is None else _raw(values, view.metadata)[_as_array(outside)]
+    elements = None if values is None else _raw(values, view.metadata, part)[_as_array(outside)]
     origin, shape = plan.place(task)
     kept = tuple([min(length, max(0, n - first)) for first, length, n in zip(origin, shape, old_shape, strict=True)])
-    is_merge = values is None or not covered
+    is_merge = values is None or not covered or part is not None
     change = _changed_shard if view.chain.is_partial else _changed_chunk
-    encoded = change(binding, view, key, coords, (origin, shape), inside, part, kept, is_merge)
+    encoded = change(binding, view, key, coords, (origin, shape), inside, elements, kept, is_merge, part)
     if encoded is None:
         binding.store.erase(binding.prefix + key)
     elif encoded is not _UNCHANGED:
         binding.store.set(binding.prefix + key, encoded)
 
 
-def _changed_chunk(binding, view, key, coords, place, inside, values, kept, is_merge):
+def _changed_chunk(binding, view, key, coords, place, inside, values, kept, is_merge, part):
     """Return the object of a chunk after a change: None for one that is erased, `_UNCHANGED` for none at all."""
     metadata = view.metadata
     old = _load(binding, view, key, coords, *place) if is_merge else None
@@ -57,21 +65,29 @@ def _changed_chunk(binding, view, key, coords, place, inside, values, kept, is_m
             stays = tuple([slice(n) for n in kept])
             chunk[stays] = old[stays]
         if values is not None:
-            chunk[_as_array(inside)] = values
+            _part(chunk, metadata, part)[_as_array(inside)] = values
         if not binding.options.keeps_filled and _is_filled(chunk, metadata):
             return None
         return view.chain.encode(viewed(chunk, metadata.dtype))
 
 
-def _changed_shard(binding, view, key, coords, place, inside, values, kept, is_merge):
+def _changed_shard(binding, view, key, coords, place, inside, values, kept, is_merge, part):
     """The same of a shard, of which only those chunks are decoded that change in part."""
-    shape = place[1]
+    metadata, shape = view.metadata, place[1]
+    box = inside if values is None else _bounds(inside)
 
     def change(old):
         if old is None and values is None:
             return _UNCHANGED
         with _located(key, coords, "encode" if old is None else "decode"):
-            return view.chain.change_part(old, inside, values, kept, shape, binding.options.keeps_filled)
+            elements = values
+            if part is not None or box is not inside:
+                # What lies between the points, and around a part, is written again as it is.
+                elements = _filled_chunk(metadata, [len(range(*side.indices(side.stop))) for side in box])
+                if old is not None:
+                    elements[...] = view.chain.read_part(old, box, shape)
+                _part(elements, metadata, part)[_within(inside, box)] = values
+            return view.chain.change_part(old, box, elements, kept, shape, binding.options.keeps_filled)
 
     return _with_shard(binding, view.chain, shape, key, coords, change) if is_merge else change(None)
 
@@ -82,18 +98,47 @@ def _read_shard(binding, view, key, coords, shape, inside):
     def read(raw):
         if raw is None:
             return None
+        box = _bounds(inside)
         with _located(key, coords, "decode"):
-            return view.chain.read_part(raw, inside, shape)
+            elements = view.chain.read_part(raw, box, shape)
+        return elements if box is inside else elements[_within(inside, box)]
 
     return _with_shard(binding, view.chain, shape, key, coords, read)
 
 
-def _load(binding, view, key, coords, origin, shape):
-    """Return one decoded chunk, of `_raw_type`, or None when its object is absent."""
+def _load_kept(binding, view, plan, key, coords, origin, shape):
+    """Return one decoded chunk as `_load` does, kept from an earlier read or for the next one if there is a cache."""
+    chunks, metadata = binding.options.chunks, view.metadata
+    if chunks is None or has_varying_items(metadata.dtype):
+        return _load(binding, view, key, coords, origin, shape)
+    # Not as the kernel keeps them: here the elements are in their order and byte order.
+    form = hash((form_of(view, binding.options.strict), shape))
+    identity = binding.store.identity(binding.prefix + key)
+    found = identity and chunks.find_chunk(identity, form, metadata.itemsize * math.prod(shape))
+    if found:
+        return np.frombuffer(found, _raw_type(metadata)).reshape(shape)
+
+    def keep(identity, chunk):
+        chunks.keep_chunk(identity, form, np.ascontiguousarray(chunk).reshape(-1).view(np.uint8))
+
+    is_kept = plan.n_tasks * plan.task_nbytes <= chunks.capacity
+    return _load(binding, view, key, coords, origin, shape, chunks.trusts_now if is_kept else None, keep)
+
+
+def _load(binding, view, key, coords, origin, shape, trusts=None, keep=None):
+    """Return one decoded chunk, of `_raw_type`, or None when its object is absent.
+
+    ``keep(identity, chunk)`` is called where ``trusts(identity)``, asked before the chunk is decoded, is true.
+    """
     metadata, chain = view.metadata, view.chain
-    raw = _get(binding, key, coords, chain.max_encoded_of(shape))
+    limit = chain.max_encoded_of(shape)
+    if trusts is None:
+        raw, identity = _get(binding, key, coords, limit), None
+    else:
+        raw, identity = _get_with_identity(binding, key, coords, limit)
     if raw is None:
         return None
+    is_trusted = identity is not None and trusts(identity)
     with _located(key, coords, "decode"):
         try:
             chunk = chain.decode(raw, shape)
@@ -105,13 +150,31 @@ def _load(binding, view, key, coords, origin, shape):
             # A border chunk that was stored without its overhang, as early 2016 code did.
             chunk = _filled_chunk(metadata, shape)
             chunk[tuple([slice(n) for n in inside])] = _raw(chain.decode(raw, inside), metadata)
-        return _raw(chunk, metadata)
+            is_trusted = False
+        chunk = _raw(chunk, metadata)
+    if is_trusted:
+        keep(identity, chunk)
+    return chunk
 
 
 def _get(binding, key, coords, limit):
     """Return the bytes of an object, at most `limit` where that is known, or None when it is absent."""
+    return _checked(binding, key, coords, limit, binding.store.get(binding.prefix + key, _range_of(limit)))
+
+
+def _get_with_identity(binding, key, coords, limit):
+    """The same, and the identity under which they were read."""
+    raw, identity = binding.store.get_with_identity(binding.prefix + key, _range_of(limit)) or (None, None)
+    return _checked(binding, key, coords, limit, raw), identity
+
+
+def _range_of(limit):
     # One byte more than any encoding of a chunk has: a file of any size costs no more memory than that.
-    raw = binding.store.get(binding.prefix + key, None if limit is None else (0, limit + 1))
+    return None if limit is None else (0, limit + 1)
+
+
+def _checked(binding, key, coords, limit, raw):
+    """Return the bytes of an object, if it may be as long as that, or absent."""
     if raw is None:
         _check_may_be_absent(binding, key, coords)
     elif limit is not None and len(raw) > limit:
@@ -127,7 +190,7 @@ def _with_shard(binding, chain, shape, key, coords, use):
     if chain.compressors:
         return use(_get(binding, key, coords, limit))
     while True:
-        found = binding.store.get_with_identity(binding.prefix + key, None if limit is None else (0, limit + 1))
+        found = binding.store.get_with_identity(binding.prefix + key, _range_of(limit))
         if found is None:
             _check_may_be_absent(binding, key, coords)
             return use(None)
@@ -180,9 +243,28 @@ def _raw_type(metadata):
     return metadata.dtype if has_varying_items(metadata.dtype) else np.dtype(f"V{metadata.itemsize}")
 
 
-def _raw(array, metadata):
-    """Return a view of an array as Python moves its elements."""
-    return viewed(array, _raw_type(metadata))
+def _raw(array, metadata, part=None):
+    """Return a view of an array as Python moves its elements, or parts of these if it holds no more."""
+    return viewed(array, _raw_type(metadata) if part is None else np.dtype(f"V{part.nbytes}"))
+
+
+def _part(elements, metadata, part):
+    """Return a view of a part of elements, as Python moves them."""
+    return elements if part is None else part_bytes(elements, part, metadata.itemsize)
+
+
+def _bounds(selection):
+    """Return slices that hold a selection of a task: itself, if it consists of slices."""
+    if not any([isinstance(indices, np.ndarray) for indices in selection]):
+        return selection
+    return tuple([slice(int(indices.min()), int(indices.max()) + 1, 1) for indices in selection])
+
+
+def _within(selection, box):
+    """Return a selection of a task as one of the elements that `box` holds."""
+    if selection is box:
+        return ...
+    return tuple([indices - side.start for indices, side in zip(selection, box, strict=True)])
 
 
 def _as_array(selection):

@@ -1,6 +1,10 @@
 """How a handle reads and writes: the keywords that `zcore.open` and `zcore.create_array` have in common."""
 import numpy as np
 
+from zcore import config
+from zcore.kernel.chunk_cache import CHUNKS, ChunkCache
+from zcore.nbytes import room_of
+
 
 def as_bool(value, keyword, allowed="True or False"):
     """Return a keyword's value when it is True or False; `allowed` is what messages name.
@@ -34,13 +38,17 @@ class Options:
         Refuse every change.
     dimension_separator : {"/", "."} or None
         Of the chunk keys of a Zarr v2 array that exists and whose document names none; only `zcore.open` has it.
+    cache : int or None
+        Bytes of memory for decoded chunks, for the handles that have these options; 0 keeps none, and None those of
+        `zcore.config.cache`.
     """
 
-    SHARED = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only")
-    __slots__ = (*SHARED, "dimension_separator")
+    SHARED = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only", "cache")
+    KEYWORDS = (*SHARED, "dimension_separator")
+    __slots__ = (*KEYWORDS, "_chunks")
 
     def __init__(self, lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False,
-                 read_only=False, dimension_separator=None):
+                 read_only=False, dimension_separator=None, cache=None):
         if missing not in ("fill", "raise"):
             raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
         if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
@@ -54,15 +62,24 @@ class Options:
         self.write_empty_chunks = as_bool(write_empty_chunks, "write_empty_chunks")
         self.read_only = as_bool(read_only, "read_only")
         self.dimension_separator = dimension_separator
+        self.cache = None if cache is None else room_of(cache, "cache")
+        self._chunks = ChunkCache(self.cache) if self.cache else None
 
     @property
     def keeps_filled(self):
         """Whether objects that hold only the fill value are stored."""
         return self.write_empty_chunks or self.missing == "raise"
 
+    @property
+    def chunks(self):
+        """The `ChunkCache` that reads look into, or None."""
+        if self.cache is None:
+            return CHUNKS if config.cache else None
+        return self._chunks
+
     def as_keywords(self):
         """Return a dict that makes the same options again."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.KEYWORDS}
 
     def changed(self, keywords):
         """Return these options with others for the names in `keywords`."""

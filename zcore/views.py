@@ -12,6 +12,7 @@ import numpy as np
 from zcore.codecs.chain import CodecChain
 from zcore.errors import ArrayMismatchError, ZcoreError, noted
 from zcore.model.metadata import ArrayMetadata
+from zcore.model.value import text_of
 
 # A document younger than this when it was read may be replaced by one of the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
@@ -110,6 +111,17 @@ def _fill_of(metadata):
     if metadata.fill_value is not None:
         fill[0] = metadata.fill_value
     return fill
+
+
+def form_of(view, strict):
+    """Return a number for how chunks become bytes: arrays of one number make the same of the same object."""
+    return _form(view.metadata.codecs, view.metadata.dtype, strict)
+
+
+@lru_cache(maxsize=64)
+def _form(codecs, dtype, strict):
+    # A string's hash is keyed at random: nobody can make two of them equal.
+    return hash(text_of((codecs, dtype, strict)))
 
 
 def same_chunks(a, b):

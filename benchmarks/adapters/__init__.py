@@ -17,8 +17,12 @@ LIBRARIES = {
     "tensorstore_mmap": ("tensorstore", {"variant": "mmap"}),
     "tensorstore_cache": ("tensorstore", {"variant": "cache"}),
     "tensorstore_sync": ("tensorstore", {"variant": "sync"}),
+    "h5py": ("hdf5", {}),
     "bare_loop": ("bare_loop", {}),
 }
+
+
+KEPT_NBYTES = 2**26
 
 
 class Base:
@@ -30,7 +34,7 @@ class Base:
     """
 
     views = (V2, V3)
-    kinds = frozenset({"read", "parts", "parts_at_once", "write", "open", "memory", "write_memory"})
+    kinds = frozenset({"read", "parts", "parts_at_once", "box", "elements", "write", "open", "memory", "write_memory"})
     encodings = None
     distributions = ()
     module = None
@@ -57,6 +61,10 @@ class Base:
         """Return a handle of the array for reading."""
         raise NotImplementedError
 
+    def open_keeping(self, path, view):
+        """Return a handle that keeps `KEPT_NBYTES` bytes of decoded chunks between reads."""
+        raise NotImplementedError
+
     def open_to_write(self, path, view):
         """Return a handle of an array without chunks for writing."""
         raise NotImplementedError
@@ -72,6 +80,14 @@ class Base:
     def read_parts_at_once(self, handle, boxes):
         """Return the same, in whatever way the library has for many selections."""
         return self.read_parts(handle, boxes)
+
+    def read_box(self, handle, box):
+        """Return one selection by slices."""
+        return handle[box]
+
+    def read_elements(self, handle, places):
+        """Return the elements at these places, each before the next one is asked for."""
+        return [handle[place] for place in places]
 
     def read_first(self, handle, count):
         """Return the first `count` elements of an array of one dimension."""

@@ -4,7 +4,8 @@ One context for all calls, so that an open pays for no thread pool; the chunk ca
 `data_copy_concurrency` (decoding, encoding) is the number of threads; `file_io_concurrency`, the number of files at
 once, is not below the library's own default of 4. The library syncs every file that it writes, which no other here
 does: `file_io_sync` is off, and its default is the variant ``sync``. The variant ``mmap`` maps files to read them, and
-``cache`` has a cache of 64 MiB, new with every handle, which keeps the indices of shards.
+``cache`` has a cache of 64 MiB, new with every handle, which keeps the indices of shards and, where elements are read,
+decoded chunks; it asks for the file each time, as by default.
 Locking of files stays at its default. A write may refer to the source, which spares the library a copy of it. Many
 new arrays, and many selections where the workload allows it, are asked for at once and waited for then.
 """
@@ -12,15 +13,14 @@ import os
 
 import tensorstore
 
-from benchmarks.adapters import Base
+from benchmarks.adapters import KEPT_NBYTES, Base
 from benchmarks.encodings import V2
 
-_CACHE_NBYTES = 2**26
 _VARIANTS = {  # settings of the context beside the common ones, kinds of workload on which they matter
     None: ({}, Base.kinds | {"import", "create"}),
     "mmap": ({"file_io_mode": {"mode": "memmap"}}, frozenset({"read", "memory"})),
     "sync": ({"file_io_sync": True}, frozenset({"write"})),
-    "cache": ({}, frozenset({"parts", "parts_at_once"})),
+    "cache": ({}, frozenset({"parts", "parts_at_once", "kept_elements"})),
 }
 
 
@@ -42,11 +42,14 @@ class Adapter(Base):
         spec = {"driver": "zarr" if view == V2 else "zarr3", "kvstore": {"driver": "file", "path": path}}
         if self.cached:
             # Named here it is nobody else's: what one handle has read, the next one reads again.
-            spec["cache_pool"] = {"total_bytes_limit": _CACHE_NBYTES}
+            spec["cache_pool"] = {"total_bytes_limit": KEPT_NBYTES}
         return spec
 
     def open(self, path, view):
         return tensorstore.open(self._spec(path, view), read=True, context=self.context).result()
+
+    def open_keeping(self, path, view):
+        return self.open(path, view)
 
     def open_to_write(self, path, view):
         return tensorstore.open(self._spec(path, view), write=True, context=self.context).result()
@@ -59,6 +62,12 @@ class Adapter(Base):
 
     def read_parts_at_once(self, handle, boxes):
         return [reading.result() for reading in [handle[box].read() for box in boxes]]
+
+    def read_box(self, handle, box):
+        return handle[box].read().result()
+
+    def read_elements(self, handle, places):
+        return [handle[place].read().result() for place in places]
 
     def read_first(self, handle, count):
         return handle[:count].read().result()

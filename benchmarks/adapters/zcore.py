@@ -6,7 +6,7 @@ import contextlib
 import importlib.metadata
 
 import zcore
-from benchmarks.adapters import Base
+from benchmarks.adapters import KEPT_NBYTES, Base
 from benchmarks.encodings import V2, V3, ZMETA
 from zcore import config, create_group, open_group
 from zcore import open as open_array
@@ -16,7 +16,7 @@ _FORMATS = {ZMETA: "zmeta", V2: 2, V3: 3}
 
 class Adapter(Base):
     views = (ZMETA, V2, V3)
-    kinds = Base.kinds | {"import", "create", "list"}
+    kinds = Base.kinds | {"import", "create", "list", "kept_elements"}
     module = "zcore"
 
     def versions(self):
@@ -36,6 +36,9 @@ class Adapter(Base):
 
     def open(self, path, view):
         return open_array(path, zarr_format=_FORMATS[view])
+
+    def open_keeping(self, path, view):
+        return open_array(path, zarr_format=_FORMATS[view], cache=KEPT_NBYTES)
 
     def open_to_write(self, path, view):
         return open_array(path, mode="r+", zarr_format=_FORMATS[view])

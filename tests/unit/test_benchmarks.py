@@ -35,13 +35,19 @@ class Wrong(adapters.Base):
     def open(self, path, view):
         return path
 
-    open_to_write = open
+    open_to_write = open_keeping = open
 
     def read(self, handle):
         return np.zeros((256, 256), np.float32)
 
     def read_parts(self, handle, boxes):
         return [np.zeros((4, 4), np.float32) for _ in boxes]
+
+    def read_box(self, handle, box):
+        return np.zeros((1, 256), np.float32)
+
+    def read_elements(self, handle, places):
+        return [np.float32(0)] * len(places)
 
     def read_first(self, handle, count):
         return np.zeros(count, np.float32)
@@ -72,7 +78,7 @@ class TestWorkloads:
             assert one.kind in runner._KINDS
             assert one.place in ("disk", "tmpfs")
         assert workload.targets
-        known = {*adapters.LIBRARIES, workloads.FASTEST, workloads.NUMPY, workloads.RESULT}
+        known = {*adapters.LIBRARIES, workloads.FASTEST, workloads.NUMPY, workloads.RESULT, workloads.STAT}
         for target in workload.targets:
             assert (target.at_least is None) != (target.at_most is None)
             assert target.against in known
@@ -268,8 +274,8 @@ class TestAdapters:
 
 
 class TestRunner:
-    @pytest.mark.parametrize("name", ["read_tiles", "open_blocked", "write_tmpfs", "read_shard_parts", "create_arrays",
-                                      "list_arrays"])
+    @pytest.mark.parametrize("name", ["read_tiles", "open_blocked", "write_tmpfs", "read_shard_parts", "read_row",
+                                      "read_elements", "create_arrays", "list_arrays"])
     def test_a_wrong_answer_has_no_time(self, name, tmp_path):
         workload = workloads.quick(workloads.select([name])[0])
         options = runner.Options(repeats=2, quick=True, directory=str(tmp_path))

@@ -568,3 +568,15 @@ def test_a_deletion_that_fails_far_below_gives_back_what_it_holds():
     assert "a" not in group and "a/b/c/d" in group
     group.create_group("a/b", overwrite=True)
     assert list(group["a"]) == ["b"] and list(group["a/b"]) == ["c"]
+
+
+@pytest.mark.parametrize("document", ["{", '{"zarr_format": 3, "node_type": "array"}'])
+def test_a_damaged_member_can_be_deleted(tmp_path, document):
+    """h5py and zarr-python delete by name as well; who cannot open it wants it gone all the more."""
+    group = zcore.create_group(tmp_path)
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad/zarr.json").write_text(document)
+    del group["bad"]
+    assert list(group) == [] and not (tmp_path / "bad/zarr.json").exists()
+    with pytest.raises(zcore.NodeNotFoundError, match="no member 'bad'"):
+        del group["bad"]

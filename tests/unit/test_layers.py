@@ -17,6 +17,8 @@ LAYERS = (
     ("filled", "hierarchy", "saved", "storage"),
     ("api",),
     ("arrays", "groups"),
+    ("selected",),
+    ("elements", "casted"),
     ("described",),
     ("handles",),
     ("attributes", "creation", "info"),
@@ -27,9 +29,12 @@ LAYERS = (
     ("objects", "binding"),
     ("views",),
     ("formats", "codecs", "stores", "assignment", "workers"),
-    ("model", "asdf", "blosc", "options"),
+    ("selections",),
+    ("indexing",),
+    ("model", "asdf", "blosc", "options", "product", "fields"),
     ("kernel",),
     ("errors", "config", "buffers"),
+    ("nbytes",),
 )
 ROW = {unit: row for row, units in enumerate(LAYERS) for unit in units}
 # Allowed all the same: (importer, unit), and why.

@@ -12,7 +12,8 @@ from zcore.cli.output import Output
 from zcore.cli.printed import duration, lengths, megabytes_per_second, plural, table
 from zcore.cli.round_trip import N_REPEATS, RoundTrip, is_repeated
 from zcore.cli.source import KINDS, load
-from zcore.model.auto_chunks import TARGET_NBYTES, parse_nbytes
+from zcore.model.auto_chunks import TARGET_NBYTES
+from zcore.nbytes import parse_nbytes
 from zcore.stores.memory import MemoryStore
 
 # Name in the table, ending of the file or directory, keywords of `zcore.create_array`.

@@ -5,7 +5,8 @@ a whole chunk does not.
 """
 from libc.stdint cimport int64_t, uint8_t
 
-from zcore.kernel.copy cimport MAX_NDIM
+from zcore.kernel.copy cimport MAX_NDIM, Copy
+from zcore.kernel.fileio cimport Buffer
 from zcore.kernel.status cimport Status
 
 
@@ -25,6 +26,15 @@ cdef void runs_init(Runs *runs, int ndim, const int64_t *shape, const int64_t *s
 # Decodes a chunk of `dst_nbytes` decoded bytes to `dst`. `scratch` holds a chunk. Makes all checks of blosc_decode.
 cdef int scatter_chunk(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize, const Runs *runs,
                        uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil
+# Whether it is worth while to decode a chunk, or that part of it, block by block. Only its header is looked at, before
+# anybody has verified it; a damaged one is for those who decode.
+cdef bint is_blockwise(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize, int64_t item_nbytes,
+                       const Copy *part, int64_t offset, bint only_few) noexcept nogil
+# Brings a part of a chunk to `dst`, and decodes only the blocks in which it lies. `part` is in the order of the chunk,
+# as `part_init` makes it, and begins `offset` bytes behind its beginning.
+cdef void part_init(Copy *part) noexcept nogil
+cdef int select_chunk(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize, const Copy *part,
+                      int64_t offset, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil
 # Encodes the items of a chunk of `n_bytes` bytes at `src` by LZ4 with byte shuffle into `dst`, which holds n_bytes +
 # BLOSC_OVERHEAD bytes; `scratch` holds a chunk. The stored size, or NOT_BLOCKWISE.
 cdef int64_t gather_chunk(const uint8_t *src, const Runs *runs, int64_t n_bytes, uint8_t *dst, int clevel,

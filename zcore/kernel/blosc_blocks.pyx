@@ -16,9 +16,10 @@ from zcore.kernel.blosc_header cimport (
     check_blocks, check_header, n_blocks, n_streams,
 )
 from zcore.kernel.compress cimport decode_stream, encode_stream_lz4
-from zcore.kernel.copy cimport is_filled
-from zcore.kernel.shuffle cimport items_to_planes, planes_to_items
-from zcore.kernel.status cimport BLOSC_DECODE, OK, Status, fail
+from zcore.kernel.copy cimport copy_run, is_filled
+from zcore.kernel.fileio cimport buffer_reserve
+from zcore.kernel.shuffle cimport items_to_planes, planes_to_items, unbitshuffle
+from zcore.kernel.status cimport BLOSC_DECODE, OK, Status, fail, status_clear
 
 cdef enum:
     # Bytes of a stream: one byte plane of a block. c-blosc chooses the same for LZ4 at its middle levels.
@@ -27,6 +28,10 @@ cdef enum:
     # Blosc splits blocks of items of up to 16 bytes, when a plane has 128 bytes.
     MAX_SPLITS = 16
     MIN_SPLIT_ITEMS = 128
+    # Rows of a part cost some 30 ns each: there is one for so many bytes of the chunk, at most.
+    ROW_NBYTES = 512
+    # From this step on, items are put together one by one; else with those between them.
+    SPARSE_STEP = 8
     FORMAT_VERSION = 2
     FORMAT_VERSION_LZ4 = 1
 
@@ -85,49 +90,271 @@ cdef inline int64_t _load_i32(const uint8_t *p) noexcept nogil:
     return p[0] | (<int64_t>p[1] << 8) | (<int64_t>p[2] << 16) | (<int64_t>p[3] << 24)
 
 
+cdef bint _has_decoder(const BloscHeader *header, int64_t itemsize) noexcept nogil:
+    """Whether blocks are whole items, and can be decoded one by one."""
+    cdef int fmt = header.flags >> 5
+    cdef bint is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
+    return (header.blocksize % itemsize == 0 and not (is_shuffled and header.typesize != itemsize)
+            and (fmt == FORMAT_LZ4 or fmt == FORMAT_ZSTD or fmt == FORMAT_ZLIB))
+
+
+cdef bint is_blockwise(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize, int64_t item_nbytes,
+                       const Copy *part, int64_t offset, bint only_few) noexcept nogil:
+    cdef BloscHeader header
+    cdef Status ignored
+    cdef int64_t n_rows = 1
+    cdef int d
+    status_clear(&ignored)
+    if check_header(src, n_bytes, dst_nbytes, itemsize, &header, &ignored) != OK:
+        return True
+    if part != NULL:
+        for d in range(part.ndim - 1):
+            n_rows *= part.shape[d]
+        if n_rows > dst_nbytes // ROW_NBYTES + 1:
+            return False
+    if header.flags & FLAG_MEMCPY:
+        return True
+    # c-blosc is faster where all of a chunk's bits are shuffled.
+    only_few = only_few or header.flags & FLAG_BITSHUFFLE
+    return _has_decoder(&header, item_nbytes) and not (
+        only_few and (part == NULL or 2 * _n_needed(part, offset, header.blocksize) >= n_blocks(&header)))
+
+
+cdef int _decode_block(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst,
+                       Status *status) noexcept nogil:
+    """Decompress the streams of a block, which stays shuffled if it is; check_blocks has seen their sizes."""
+    cdef int64_t n = min(<int64_t>header.blocksize, <int64_t>header.nbytes - block * header.blocksize)
+    cdef int streams = n_streams(header, block)
+    cdef int64_t n_stream = n // streams
+    cdef int64_t n_stored
+    cdef int64_t offset = _load_i32(src + HEADER_NBYTES + 4 * block)
+    cdef int stream
+    for stream in range(streams):
+        n_stored = _load_i32(src + offset)
+        offset += 4
+        if n_stored == n_stream:
+            memcpy(dst + stream * n_stream, src + offset, n_stream)
+        elif not decode_stream(header.flags >> 5, src + offset, n_stored, dst + stream * n_stream, n_stream):
+            # Said in the same words as of a chunk that c-blosc could not decode.
+            return fail(status, BLOSC_DECODE, HEADER_NBYTES, header.nbytes, -1)
+        offset += n_stored
+    return OK
+
+
 cdef int scatter_chunk(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize, const Runs *runs,
                        uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
     cdef BloscHeader header
     cdef int64_t block
     cdef int64_t n
-    cdef int64_t n_stream
-    cdef int64_t n_stored
-    cdef int64_t offset
-    cdef int fmt
-    cdef int stream
-    cdef int streams
     cdef bint is_shuffled
-    cdef int code = check_header(src, n_bytes, dst_nbytes, itemsize, &header, status)
-    if code != OK:
-        return code
-    code = check_blocks(src, &header, status)
+    cdef int code = _check(src, n_bytes, dst_nbytes, itemsize, &header, status)
     if code != OK:
         return code
     if header.flags & FLAG_MEMCPY:
         _scatter(runs, 0, dst_nbytes // runs.itemsize, src + HEADER_NBYTES, False, dst)
         return OK
-    fmt = header.flags >> 5
-    is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
-    if (header.flags & FLAG_BITSHUFFLE or header.blocksize % runs.itemsize != 0
-            or (is_shuffled and header.typesize != runs.itemsize)
-            or (fmt != FORMAT_LZ4 and fmt != FORMAT_ZSTD and fmt != FORMAT_ZLIB)):
+    if header.flags & FLAG_BITSHUFFLE or not _has_decoder(&header, runs.itemsize):
         return NOT_BLOCKWISE
+    is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
     for block in range(n_blocks(&header)):
         n = min(<int64_t>header.blocksize, dst_nbytes - block * header.blocksize)
-        streams = n_streams(&header, block)
-        n_stream = n // streams
-        # check_blocks has walked the same table and the same sizes.
-        offset = _load_i32(src + HEADER_NBYTES + 4 * block)
-        for stream in range(streams):
-            n_stored = _load_i32(src + offset)
-            offset += 4
-            if n_stored == n_stream:
-                memcpy(scratch + stream * n_stream, src + offset, n_stream)
-            elif not decode_stream(fmt, src + offset, n_stored, scratch + stream * n_stream, n_stream):
-                return fail(status, BLOSC_DECODE, offset, n_stream, -1)
-            offset += n_stored
+        code = _decode_block(src, &header, block, scratch, status)
+        if code != OK:
+            return code
         _scatter(runs, block * header.blocksize // runs.itemsize, n // runs.itemsize, scratch, is_shuffled, dst)
     return OK
+
+
+cdef int _check(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize, BloscHeader *header,
+                Status *status) noexcept nogil:
+    cdef int code = check_header(src, n_bytes, dst_nbytes, itemsize, header, status)
+    return code if code != OK else check_blocks(src, header, status)
+
+
+cdef void part_init(Copy *part) noexcept nogil:
+    cdef int kept = 0
+    cdef int d
+    cdef int e
+    cdef int64_t length
+    cdef int64_t from_stride
+    cdef int64_t to_stride
+    # By insertion, the slowest dimension of the chunk first.
+    for d in range(part.ndim):
+        length, from_stride, to_stride = part.shape[d], part.src_strides[d], part.dst_strides[d]
+        if length == 1:
+            continue
+        e = kept
+        while e > 0 and part.src_strides[e - 1] < from_stride:
+            part.shape[e] = part.shape[e - 1]
+            part.src_strides[e] = part.src_strides[e - 1]
+            part.dst_strides[e] = part.dst_strides[e - 1]
+            e -= 1
+        part.shape[e], part.src_strides[e], part.dst_strides[e] = length, from_stride, to_stride
+        kept += 1
+    # A dimension that goes on where the one inside it ends is one with it.
+    e = 0
+    for d in range(1, kept):
+        if (part.src_strides[e] == part.src_strides[d] * part.shape[d]
+                and part.dst_strides[e] == part.dst_strides[d] * part.shape[d]):
+            part.shape[e] *= part.shape[d]
+        else:
+            e += 1
+            part.shape[e] = part.shape[d]
+        part.src_strides[e] = part.src_strides[d]
+        part.dst_strides[e] = part.dst_strides[d]
+    part.ndim = min(kept, e + 1)
+    if part.ndim == 0:
+        part.ndim = 1
+        part.shape[0] = 1
+        part.src_strides[0] = part.dst_strides[0] = part.itemsize
+
+
+cdef struct Rows:              # where the walk through the rows of a part is
+    int64_t index[MAX_NDIM]
+    int64_t at                 # of the row in the chunk
+    int64_t to                 # and in the caller's memory
+    int64_t n                  # items of a row
+    int64_t stride             # between them, in the chunk
+
+
+cdef void _first_row(const Copy *part, int64_t offset, Rows *rows) noexcept nogil:
+    cdef int d
+    for d in range(part.ndim):
+        rows.index[d] = 0
+    rows.at = offset
+    rows.to = 0
+    rows.n = part.shape[part.ndim - 1]
+    rows.stride = part.src_strides[part.ndim - 1]
+
+
+cdef bint _next_row(const Copy *part, Rows *rows) noexcept nogil:
+    """Go to the next row, which lies behind this one in the chunk; whether there is one."""
+    cdef int d = part.ndim - 2
+    while d >= 0:
+        rows.index[d] += 1
+        if rows.index[d] < part.shape[d]:
+            rows.at += part.src_strides[d]
+            rows.to += part.dst_strides[d]
+            return True
+        rows.at -= (part.shape[d] - 1) * part.src_strides[d]
+        rows.to -= (part.shape[d] - 1) * part.dst_strides[d]
+        rows.index[d] = 0
+        d -= 1
+    return False
+
+
+cdef int64_t _n_needed(const Copy *part, int64_t offset, int64_t blocksize) noexcept nogil:
+    """In how many blocks the part lies, at most."""
+    cdef Rows rows
+    cdef int64_t last = -1
+    cdef int64_t low
+    cdef int64_t high
+    cdef int64_t n = 0
+    _first_row(part, offset, &rows)
+    while True:
+        low = max(rows.at // blocksize, last + 1)
+        high = (rows.at + (rows.n - 1) * rows.stride) // blocksize
+        if high >= low:
+            n += min(high - low + 1, rows.n)
+            last = high
+        if not _next_row(part, &rows):
+            return n
+
+
+cdef void _take(const Copy *row, const uint8_t *block, int64_t n_block, int64_t at, int64_t count, bint is_shuffled,
+                uint8_t *room, uint8_t *dst) noexcept nogil:
+    """Bring `count` items of a row to `dst`, from `at` bytes behind the beginning of a block of `n_block` items on.
+
+    `row` has one dimension; `room` holds a block.
+    """
+    cdef Copy spec
+    cdef const uint8_t *source = block + at
+    cdef int64_t itemsize = row.itemsize
+    cdef int64_t stride = row.src_strides[0]
+    cdef int64_t step
+    cdef int64_t i
+    cdef int64_t j
+    if is_shuffled:
+        block += at // itemsize
+        step = stride // itemsize
+        if step == 1 and row.dst_strides[0] == itemsize and row.swap <= 1:
+            planes_to_items(block, n_block, dst, count, itemsize)
+            return
+        if step < SPARSE_STEP:
+            planes_to_items(block, n_block, room, (count - 1) * step + 1, itemsize)
+        else:
+            for j in range(itemsize):
+                source = block + j * n_block
+                for i in range(count):
+                    room[i * itemsize + j] = source[i * step]
+            stride = itemsize
+        source = room
+    spec.ndim = 1
+    spec.itemsize = itemsize
+    spec.swap = row.swap
+    spec.shape[0] = count
+    spec.src_strides[0] = stride
+    spec.dst_strides[0] = row.dst_strides[0]
+    copy_run(&spec, <const char *>source, <char *>dst)
+
+
+cdef int select_chunk(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize, const Copy *part,
+                      int64_t offset, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil:
+    cdef BloscHeader header
+    cdef Rows rows
+    cdef Copy row
+    cdef const uint8_t *items
+    cdef int64_t blocksize
+    cdef int64_t current = -1
+    cdef int64_t done
+    cdef int64_t at
+    cdef int64_t block
+    cdef int64_t n_block = 0
+    cdef int64_t count
+    cdef bint is_shuffled
+    cdef bint is_stored
+    cdef int code = _check(src, n_bytes, dst_nbytes, itemsize, &header, status)
+    if code != OK:
+        return code
+    is_stored = header.flags & FLAG_MEMCPY
+    if not is_stored and not _has_decoder(&header, part.itemsize):
+        return NOT_BLOCKWISE
+    # What is stored as it is, is one block that nobody has to decode.
+    blocksize = dst_nbytes if is_stored else header.blocksize
+    if not is_stored:
+        code = buffer_reserve(scratch, 2 * blocksize, status)
+        if code != OK:
+            return code
+    is_shuffled = not is_stored and header.flags & FLAG_SHUFFLE and header.typesize > 1
+    row.itemsize = part.itemsize
+    row.swap = part.swap
+    row.src_strides[0] = part.src_strides[part.ndim - 1]
+    row.dst_strides[0] = part.dst_strides[part.ndim - 1]
+    items = src + HEADER_NBYTES
+    _first_row(part, offset, &rows)
+    while True:
+        done = 0
+        while done < rows.n:
+            at = rows.at + done * rows.stride
+            block = at // blocksize
+            if block != current and not is_stored:
+                code = _decode_block(src, &header, block, scratch.data, status)
+                if code != OK:
+                    return code
+                n_block = min(blocksize, dst_nbytes - block * blocksize)
+                items = scratch.data
+                if header.flags & FLAG_BITSHUFFLE:
+                    unbitshuffle(scratch.data, scratch.data + blocksize, n_block, header.typesize)
+                    items = scratch.data + blocksize
+                n_block = n_block // part.itemsize
+                current = block
+            # Those that begin in this block.
+            count = min(rows.n - done, ((block + 1) * blocksize - at + rows.stride - 1) // rows.stride)
+            _take(&row, items, n_block, at - block * blocksize, count, is_shuffled, scratch.data + blocksize,
+                  dst + rows.to + done * row.dst_strides[0])
+            done += count
+        if not _next_row(part, &rows):
+            return OK
 
 
 cdef void _gather(const Runs *runs, int64_t first, int64_t n, const uint8_t *src, bint shuffled,

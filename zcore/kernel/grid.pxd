@@ -31,6 +31,7 @@ cdef struct Span:
     int64_t count              # selected elements in this chunk, `step` of the axis apart
     int64_t out                # index in the output of the first of them; the next lies at out + out_step
     int64_t valid              # elements of this chunk that lie inside the array (`length`, less at the border)
+    int64_t first              # where a list selects: its first point that lies in this chunk (`zcore.kernel.points`)
 
 
 cdef int64_t ceil_div(int64_t a, int64_t b) noexcept nogil

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.fileio cimport Buffer, Content, Staging
 from zcore.kernel.grid cimport Span
+from zcore.kernel.kept cimport Kept
 from zcore.kernel.locks cimport Holder
 from zcore.kernel.program cimport Program, Workspace
 from zcore.kernel.status cimport MAX_SHARD_LEVELS, Status
@@ -28,6 +29,7 @@ cdef struct Worker:            # what one thread owns while it runs a plan
     Buffer encoded
     Buffer decoded
     Workspace work
+    Kept *kept                 # where the chunk is decoded to, if it is to be kept
     ShardBuffers levels[MAX_SHARD_LEVELS]
     Content content            # of the object that was taken in as a whole, where it is a shard
     Buffer batch               # bytes of a shard that are on their way to its file
@@ -71,6 +73,7 @@ cdef class Plan(Tasks):
     cdef int poll(self, Worker *worker) noexcept nogil
     cdef int64_t stored_limit(self, Worker *worker) noexcept nogil
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
+    cdef void opened(self, int fd, Worker *worker) noexcept nogil
     cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil
 

@@ -15,6 +15,8 @@ class Plan(Tasks):
         order: Sequence[int] | None = None, n_threads: int = 1, lenient: bool = False, missing_raises: bool = False,
         resume: Plan | None = None, tasks: Sequence[int] | None = None, shard_shape: tuple[int, ...] | None = None,
         edges: tuple[Edges | None, ...] | None = None,
+        groups: Sequence[tuple[tuple[int, ...], tuple[np.ndarray[Any, Any], ...]]] | None = None,
+        part: tuple[int, int] | None = None,
     ) -> None: ...
     @property
     def task_threads(self) -> int: ...

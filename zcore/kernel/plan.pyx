@@ -65,7 +65,8 @@ cdef class Plan(Tasks):
     shape, chunk_shape : tuple of int
         Of the array and of what is encoded as one, elements; where chunks differ, of the longest in each dimension.
     starts, steps, counts : sequence of int
-        The box, one number per dimension; steps may be negative.
+        The box, one number per dimension; steps may be negative. Of the dimensions of a group only the first one has a
+        count but 1, that of its points.
     program : Program
         How a chunk becomes an object; None for a plan whose tasks are only listed.
     fill : bytes
@@ -94,11 +95,15 @@ cdef class Plan(Tasks):
         Of the stored objects, where they hold many chunks; a multiple of `chunk_shape`.
     edges : tuple of (Edges or None) or None
         Of the stored objects, for the dimensions in which they differ in length.
+    groups : sequence of (dims, vectors), or None
+        Dimensions that are selected by lists; see `Points`.
+    part : (offset, nbytes), or None
+        Bytes of each element that are moved; of these `array` has the item size.
 
     Raises
     ------
     SelectionError
-        The box does not lie in the array.
+        The selection does not lie in the array.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -109,9 +114,10 @@ cdef class Plan(Tasks):
     def __init__(self, shape, chunk_shape, starts, steps, counts, *, Program program, bytes fill not None,
                  cnp.ndarray array, tuple template not None, bytes directory=None, int64_t swap=0, order=None,
                  int n_threads=1, bint lenient=False, bint missing_raises=False, Plan resume=None, tasks=None,
-                 shard_shape=None, tuple edges=None):
-        self.project(shape, chunk_shape, starts, steps, counts, shard_shape, edges)
-        self.lay_out(fill, swap, order, array)
+                 shard_shape=None, tuple edges=None, groups=None,
+                 part=None):
+        self.project(shape, chunk_shape, starts, steps, counts, shard_shape, edges, groups)
+        self.lay_out(fill, swap, order, array, part)
         self.name_keys(template)
         self.program = program
         self.task_threads = 1
@@ -383,6 +389,7 @@ cdef class Plan(Tasks):
             return MISSING
         if fd == FAILED:
             return worker.status.code
+        self.opened(fd, worker)
         n = object_read(fd, limit, &worker.encoded, &worker.status)
         if n == ABSENT:
             object_close(fd)
@@ -400,6 +407,9 @@ cdef class Plan(Tasks):
             worker.status.found = identity.size
         object_close(fd)
         return code
+
+    cdef void opened(self, int fd, Worker *worker) noexcept nogil:
+        """Look at an object that is one chunk before it is read."""
 
     cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil:
         if n_bytes > limit:

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 from zcore.kernel.blosc_blocks cimport Runs
 from zcore.kernel.casting cimport Cast
 from zcore.kernel.compress cimport Contexts
+from zcore.kernel.copy cimport Copy
 from zcore.kernel.fileio cimport Buffer
 from zcore.kernel.filters cimport Filter
 from zcore.kernel.status cimport Status
@@ -71,6 +72,10 @@ cdef class Program:
     # NOT_BLOCKWISE when the chain or the chunk does not allow it: nothing has been decoded then.
     cdef int scatter(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs, uint8_t *dst,
                      uint8_t *scratch, Status *status) noexcept nogil
+    # The same of a part of a chunk, which begins `offset` bytes behind its beginning; `only_few`: when
+    # it lies in fewer than half of the blocks, else NOT_BLOCKWISE.
+    cdef int select(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part, int64_t offset,
+                    bint only_few, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil
     # Encodes a chunk whose items lie in `runs` at `src`, block by block, into `buffer`; `scratch` holds a chunk.
     # NOT_BLOCKWISE when the chain does not allow it, FAILED with `status` filled.
     cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,

@@ -15,7 +15,7 @@ from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndS
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
-from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, gather_chunk, scatter_chunk
+from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, gather_chunk, is_blockwise, scatter_chunk, select_chunk
 from zcore.kernel.casting cimport MAX_PAIRS, WRAP, Cast, cast_run
 from zcore.kernel.casting import OUT_OF_RANGE, ROUNDINGS
 from zcore.kernel.checksums cimport SUM_NBYTES, checksum, load_u32, store_u32
@@ -25,6 +25,7 @@ from zcore.kernel.compress cimport (
     lz4_encode, zlib_decode, zlib_encode, zstd_decode, zstd_encode,
 )
 from zcore.kernel.compress import compressor_code
+from zcore.kernel.copy cimport Copy
 from zcore.kernel.fileio cimport FAILED, Buffer, buffer_free, buffer_reserve
 from zcore.kernel.filters cimport (
     F4, delta_decode, delta_encode, item_nbytes, linear_decode, linear_encode, scale_decode, scale_encode,
@@ -339,13 +340,30 @@ cdef class Program:
                      uint8_t *scratch, Status *status) noexcept nogil:
         cdef int n_left = self.n_steps
         cdef int code
-        if not self.is_blockwise:
+        # Asked before anything is verified, or those that are no better for it would be verified twice.
+        if not self.is_blockwise or not is_blockwise(src, n_bytes - (n_left - 1) * SUM_NBYTES, dst_nbytes,
+                                                     self.itemsize, runs.itemsize, NULL, 0, False):
             return NOT_BLOCKWISE
         n_bytes = self._verify(&src, n_bytes, &n_left, status)
         if n_bytes < 0:
             return status.code
         code = scatter_chunk(src, n_bytes, dst_nbytes, self.itemsize, runs, dst, scratch, status)
         if code != OK:
+            status.step = 0
+        return code
+
+    cdef int select(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part, int64_t offset,
+                    bint only_few, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil:
+        cdef int n_left = self.n_steps
+        cdef int code
+        if not self.is_blockwise or not is_blockwise(src, n_bytes - (n_left - 1) * SUM_NBYTES, dst_nbytes,
+                                                     self.itemsize, part.itemsize, part, offset, only_few):
+            return NOT_BLOCKWISE
+        n_bytes = self._verify(&src, n_bytes, &n_left, status)
+        if n_bytes < 0:
+            return status.code
+        code = select_chunk(src, n_bytes, dst_nbytes, self.itemsize, part, offset, dst, scratch, status)
+        if code > OK:
             status.step = 0
         return code
 

@@ -2,14 +2,17 @@
 """Reading: each task brings the selected elements of one chunk into the caller's array.
 
 A chunk that lies in the array as it lies in its object is decoded straight into place. Any other is decoded into the
-worker's scratch and its elements are copied from there.
+worker's scratch and its elements are copied from there. With a cache each chunk is looked for there first; where all
+chunks of the plan fit into it, they are decoded into memory of their own, which is kept.
 """
 from libc.stdint cimport int64_t, uint8_t
 
-from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs
-from zcore.kernel.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_run
-from zcore.kernel.fileio cimport buffer_reserve
+from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, part_init
+from zcore.kernel.chunk_cache cimport ChunkCache
+from zcore.kernel.copy cimport MAX_NDIM, Copy
+from zcore.kernel.fileio cimport Identity, buffer_reserve, identify_fd, identify_name
 from zcore.kernel.grid cimport Span
+from zcore.kernel.kept cimport Kept, kept_release
 from zcore.kernel.plan cimport Plan, Worker
 from zcore.kernel.status cimport MISSING, OK, fail
 from zcore.kernel.tasks cimport MAX_KEY
@@ -21,6 +24,22 @@ cdef class ReadPlan(Plan):
     def _direction(self):
         return "decode"
 
+    def keep(self, ChunkCache chunks not None, int64_t form):
+        """Look for chunks among those that are kept, and keep those that are decoded.
+
+        A plan that reads more than fits keeps nothing: the last chunks would drive out the first ones, and those of
+        other reads before.
+
+        Parameters
+        ----------
+        chunks : ChunkCache
+        form : int
+            Tells apart in what ways chunks become bytes.
+        """
+        self.chunks = chunks
+        self.form = form
+        self.keeps = self.n_tasks > 0 and self.task_nbytes <= chunks.max_nbytes // self.n_tasks
+
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
@@ -28,7 +47,10 @@ cdef class ReadPlan(Plan):
         self.spans_of(task, spans)
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
+        if self.chunks is not None and self._find_object(key, spans, worker):
+            return OK
         code = self.load(key, spans, worker)
+        self.end_kept(code, worker)
         if code != MISSING:
             return code
         if self.missing_raises:
@@ -36,13 +58,49 @@ cdef class ReadPlan(Plan):
         self.fill_in(spans)
         return OK
 
+    cdef bint _find_object(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
+        cdef Identity identity
+        return (identify_name(self.dirfd, key, &identity) == 0
+                and self.find_kept(&identity, 0, identity.size, spans, worker))
+
+    cdef bint find_kept(self, const Identity *identity, int64_t base, int64_t size, const Span *spans,
+                        Worker *worker) noexcept nogil:
+        cdef Kept *kept = self.chunks.find(identity, base, size, self.form, worker.layout.n_bytes, False)
+        if kept == NULL:
+            return False
+        self.move(spans, &worker.layout, False, <char *>kept.words)
+        kept_release(kept)
+        return True
+
+    cdef void opened(self, int fd, Worker *worker) noexcept nogil:
+        cdef Identity identity
+        # Before it is read: of what is written in place meanwhile, no later look gives the identity again.
+        if self.keeps and identify_fd(fd, &identity) == 0 and self.chunks.trusts(&identity):
+            worker.kept = self.chunks.place(&identity, 0, identity.size, self.form, worker.layout.n_bytes)
+
+    cdef void end_kept(self, int code, Worker *worker) noexcept nogil:
+        if worker.kept == NULL:
+            return
+        if code == OK:
+            self.chunks.put(worker.kept)
+        kept_release(worker.kept)
+        worker.kept = NULL
+
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
         """Decode a chunk and bring its selected elements to their places."""
         cdef char *out = self.data + self.data_offset(spans)
         cdef bint whole = self.is_whole(spans)
-        cdef Copy spec
+        cdef uint8_t *chunk
         cdef Runs runs
+        cdef Copy part
         cdef int code
+        if worker.kept != NULL:
+            chunk = <uint8_t *>worker.kept.words
+            code = self.program.decode(encoded, n_bytes, chunk, worker.layout.n_bytes, self.n_inner_threads,
+                                       &worker.work, &worker.status)
+            if code == OK:
+                self.move(spans, &worker.layout, False, <char *>chunk)
+            return code
         if whole and worker.layout.in_place:
             return self.program.decode(encoded, n_bytes, <uint8_t *>out, worker.layout.n_bytes, self.n_inner_threads,
                                        &worker.work, &worker.status)
@@ -53,17 +111,15 @@ cdef class ReadPlan(Plan):
                                             worker.decoded.data, &worker.status)
             if code != NOT_BLOCKWISE:
                 return code
+        if not whole and self.points is None and self.item_nbytes == self.itemsize:
+            self.copy_spec(spans, &worker.layout, False, &part)
+            part_init(&part)
+            code = self.program.select(encoded, n_bytes, worker.layout.n_bytes, &part,
+                                       self.chunk_offset(spans, &worker.layout), self.n_inner_threads > 1,
+                                       <uint8_t *>out, &worker.decoded, &worker.status)
+            if code != NOT_BLOCKWISE:
+                return code
         code = Plan.take_in(self, encoded, n_bytes, spans, worker)
         if code == OK:
-            self.copy_spec(spans, &worker.layout, False, &spec)
-            copy_simplify(&spec)
-            copy_run(&spec, <const char *>worker.decoded.data + self.chunk_offset(spans, &worker.layout), out)
+            self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
         return code
-
-    cdef void fill_in(self, const Span *spans) noexcept nogil:
-        """Give selected elements the fill value."""
-        cdef Copy spec
-        # Whose strides they are does not matter, as nothing is taken from a chunk.
-        self.copy_spec(spans, &self.layout, False, &spec)
-        copy_simplify(&spec)
-        fill_run(&spec, self.shown_fill_value, self.data + self.data_offset(spans))

@@ -7,6 +7,7 @@ class Box:
     shape: tuple[int, ...]
     expand: tuple[Any, ...] | None
     is_element: bool
+    groups: None
     def __init__(
         self,
         starts: tuple[int, ...],
@@ -18,4 +19,4 @@ class Box:
     def fits(self, shape: tuple[int, ...]) -> bool: ...
 
 def whole(shape: tuple[int, ...]) -> Box: ...
-def basic(selection: Any, shape: tuple[int, ...]) -> Box: ...
+def basic(selection: Any, shape: tuple[int, ...]) -> Box | None: ...

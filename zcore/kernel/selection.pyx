@@ -1,14 +1,14 @@
 # cython: language_level=3, freethreading_compatible=True
 """NumPy's basic indexing, turned into a box: integers, slices with any step and ``...``.
 
-Compiled because every read and write begins here, however small it is. A box is three tuples of one number per
-dimension, `starts`, `steps` and `counts`, in the order of the result: a slice that runs downwards starts at its highest
-element.
+Compiled because every read and write begins here, however small it is; what is no box goes on to `zcore.indexing`. A
+box is three tuples of one number per dimension, `starts`, `steps` and `counts`, in the order of the result: a slice
+that runs downwards starts at its highest element.
 """
 cimport cython
 from operator import index as as_integer
 
-from zcore.errors import SelectionError, UnsupportedError
+from zcore.errors import SelectionError
 
 
 @cython.final
@@ -25,6 +25,8 @@ cdef class Box:
         Index that gives a result of `shape` all dimensions of the array again; None when it has them.
     is_element : bool
         Every dimension is indexed by an integer and there is no ellipsis: NumPy gives a scalar.
+    groups : None
+        A box has no lists.
     """
 
     cdef readonly tuple starts
@@ -33,6 +35,7 @@ cdef class Box:
     cdef readonly tuple shape
     cdef readonly tuple expand
     cdef readonly bint is_element
+    cdef readonly tuple groups
 
     def __init__(self, tuple starts not None, tuple steps not None, tuple counts not None, dropped=(),
                  bint is_element=False):
@@ -69,16 +72,16 @@ def whole(tuple shape not None):
 
 
 def basic(selection, tuple shape not None):
-    """Return the box of ``a[selection]`` for an array of `shape`.
+    """Return the box of ``a[selection]`` for an array of `shape`; None for what is no box.
+
+    That is what NumPy takes besides: lists, masks, new axes, field names; and what it refuses because of its kind.
 
     Raises
     ------
     SelectionError
-        An index out of bounds, too many of them, more than one ellipsis, or of a kind NumPy refuses.
+        An index out of bounds, too many of them, or more than one ellipsis.
     ValueError
         A slice with step 0, as NumPy says it.
-    UnsupportedError
-        Indexing that NumPy has and this function not: lists, masks, new axes, field names.
 
     >>> basic((slice(None, None, -2), 1), (5, 4))
     Box((4, 1), (-2, 1), (3, 1))
@@ -100,9 +103,9 @@ def basic(selection, tuple shape not None):
                 raise SelectionError("an index can only have a single ellipsis ('...')")
             has_ellipsis = True
             n_given -= 1
+        elif type(index) is not int and type(index) is not slice and not _is_integer(index):
+            return None
     if n_given > ndim:
-        for index in indices:
-            _refuse_other_kinds(index)
         raise SelectionError(
             f"too many indices for array: array is {ndim}-dimensional, but {n_given} were indexed", dimension=ndim)
     for index in indices:
@@ -136,31 +139,19 @@ def basic(selection, tuple shape not None):
 cdef object _integer(object index, Py_ssize_t dimension, object length):
     """Return an integer index counted from 0."""
     if type(index) is not int:
-        _refuse_other_kinds(index)
-        try:
-            index = as_integer(index)
-        except TypeError:
-            raise SelectionError(
-                f"only integers, slices (`:`) and ellipsis (`...`) are valid indices, found {type(index).__name__}",
-                dimension=dimension) from None
+        index = as_integer(index)
     if not -length <= index < length:
         raise SelectionError(f"index {index} is out of bounds for axis {dimension} with size {length}",
                              dimension=dimension)
     return index + length if index < 0 else index
 
 
-cdef int _refuse_other_kinds(object index) except -1:
-    """Raise for what NumPy takes as an index and a box cannot express."""
-    kind = None
-    if index is None:
-        kind = "newaxis"
-    elif isinstance(index, str):
-        kind = "field names"
-    elif isinstance(index, bool) or getattr(getattr(index, "dtype", None), "kind", None) == "b":
-        kind = "boolean masks"
-    elif isinstance(index, (list, tuple)) or getattr(index, "ndim", 0):
-        kind = "lists and arrays of indices"
-    if kind is not None:
-        raise UnsupportedError(f"selection by {kind} is not supported; read a slice and select from that",
-                               feature=kind)
-    return 0
+cdef bint _is_integer(object index) except -1:
+    """Whether NumPy takes it for an integer: a mask is never taken for 0 or 1."""
+    if isinstance(index, bool) or getattr(getattr(index, "dtype", None), "kind", None) == "b":
+        return False
+    try:
+        as_integer(index)
+    except TypeError:
+        return False
+    return True

@@ -11,12 +11,10 @@ from libc.stdint cimport int64_t, uint64_t, uint8_t
 
 from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.fileio cimport Buffer, Content, Identity
+from zcore.kernel.kept cimport Cache, Kept
 from zcore.kernel.program cimport Program, Workspace
 from zcore.kernel.status cimport Status
 
-
-cdef enum:
-    N_BUCKETS = 4096
 
 cdef struct Extent:            # where the encoded bytes of a chunk lie in its shard
     uint64_t offset            # NO_CHUNK: nowhere, all its elements are the fill value
@@ -29,17 +27,7 @@ cdef struct IndexForm:         # how an index is stored; where shards differ in 
     int64_t number             # tells indices of the same shard apart that are not to be mixed up
     int64_t base               # where the shard begins in its content: 0, but for a shard in a shard
 
-cdef struct ShardIndex:        # an index that was read; whoever holds it releases it
-    Identity identity          # of the file
-    int64_t base               # where the shard begins in it
-    int64_t size               # of the shard
-    int64_t form               # how the index is stored there
-    int64_t n_words
-    int64_t n_holders
-    ShardIndex *next           # in the bucket of the cache
-    ShardIndex *newer
-    ShardIndex *older
-    uint64_t *words            # offset and size of each chunk
+ctypedef Kept ShardIndex       # an index that was read: offset and size of each chunk, in words
 
 
 # NULL when there is no memory; held once.
@@ -93,23 +81,8 @@ cdef class ShardProgram:
     cdef tuple position_coords(self, int64_t position, object shard_shape)
 
 
-cdef class IndexCache:
-    cdef int64_t guard         # spin lock of what follows
-    cdef int64_t capacity
-    cdef int64_t trusted_age_ns
-    cdef int64_t n_bytes
-    cdef int64_t n_indices
-    cdef int64_t n_hits
-    cdef int64_t n_misses
-    cdef ShardIndex *newest
-    cdef ShardIndex *oldest
-    cdef ShardIndex *buckets[N_BUCKETS]
+cdef class IndexCache(Cache):
     # The index kept for a shard of so many bytes, held once more, or NULL.
     cdef ShardIndex *find(self, const Identity *identity, const IndexForm *form, int64_t size) noexcept nogil
     # Keeps an index unless its shard is so young that another one could have the same identity.
     cdef void keep(self, ShardIndex *index) noexcept nogil
-    cdef void _lock(self) noexcept nogil
-    cdef ShardIndex *_look_up(self, const Identity *identity, int64_t form, int64_t base, int64_t size) noexcept nogil
-    cdef void _touch(self, ShardIndex *index) noexcept nogil
-    cdef void _unlink(self, ShardIndex *index) noexcept nogil
-    cdef void _drop(self, ShardIndex *index) noexcept nogil

@@ -8,15 +8,14 @@ its checksum, where its codecs have one.
 
 Compiled because one entry of it stands between a read and each chunk.
 """
-import os
 from math import prod
 
 cimport cython
 from libc.stdint cimport INT64_MAX, UINT64_MAX
-from libc.stdlib cimport free, malloc, qsort
+from libc.stdlib cimport qsort
 
-from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_store, zc_swap_if, zc_wall_ns
-from zcore.kernel.fileio cimport buffer_reserve, content_at, same_identity
+from zcore.kernel.fileio cimport buffer_reserve, content_at
+from zcore.kernel.kept cimport kept_new, kept_release
 from zcore.kernel.status cimport (
     CHUNK_LONG, INNER_INDEX, INNER_NONE, MAX_SHARD_LEVELS, OK, SHARD_END, SHARD_MARK, SHARD_SHORT, SHARD_START,
     Status, fail,
@@ -30,7 +29,6 @@ cdef enum:
     WORD_NBYTES = 8
     ENTRY_NBYTES = 16
     MAX_INDEX_NBYTES = 1 << 30             # 2**26 chunks: more in one object are refused before memory is asked for
-    OVERHEAD_NBYTES = 64                   # of an index in memory, beside its structure and words
 
 
 # Of shards in shards, which a program can have.
@@ -38,17 +36,11 @@ MAX_LEVELS = MAX_SHARD_LEVELS
 
 
 cdef ShardIndex *index_new(int64_t n_words) noexcept nogil:
-    cdef ShardIndex *index = <ShardIndex *>malloc(sizeof(ShardIndex) + n_words * WORD_NBYTES)
-    if index != NULL:
-        index.n_words = n_words
-        index.n_holders = 1
-        index.words = <uint64_t *>(index + 1)
-    return index
+    return kept_new(n_words * WORD_NBYTES)
 
 
 cdef void index_release(ShardIndex *index) noexcept nogil:
-    if zc_add(&index.n_holders, -1) == 1:
-        free(index)
+    kept_release(index)
 
 
 cdef void note_outer(Status *status, int64_t position) noexcept nogil:
@@ -268,148 +260,23 @@ cdef int64_t _capped(uint64_t number) noexcept nogil:
 
 
 @cython.final
-cdef class IndexCache:
-    """Indices of shards that have been read, each with the identity of its shard; those used last are kept.
+cdef class IndexCache(Cache):
+    """Indices of shards that have been read, each with the identity of its shard; see `Cache`."""
 
-    A shard that is replaced has another identity, so an index is never used for another shard than its own. Safe among
-    threads and across a fork.
-
-    Parameters
-    ----------
-    capacity : int
-        Bytes that all indices may take.
-    trusted_age_ns : int
-        Age from which on the identity of a shard is its own: file systems count time in steps, and a younger shard
-        may be followed by another one of the same inode, size and times.
-    """
-
-    def __cinit__(self, int64_t capacity, int64_t trusted_age_ns=2_000_000_000):
-        self.capacity = capacity
-        self.trusted_age_ns = trusted_age_ns
-
-    def __dealloc__(self):
-        while self.oldest != NULL:
-            self._drop(self.oldest)
-
-    cdef void _lock(self) noexcept nogil:
-        cdef int64_t n = 0
-        while not zc_swap_if(&self.guard, 0, 1):
-            zc_back_off(n)
-            n += 1
+    def __cinit__(self, int64_t capacity, *args, **kwargs):
+        self.max_nbytes = capacity // 2
 
     cdef ShardIndex *find(self, const Identity *identity, const IndexForm *form, int64_t size) noexcept nogil:
-        cdef ShardIndex *index
-        self._lock()
-        index = self._look_up(identity, form.number, form.base, size)
-        if index == NULL:
-            self.n_misses += 1
-        else:
-            self.n_hits += 1
-            zc_add(&index.n_holders, 1)
-            if index != self.newest:
-                self._unlink(index)
-                self._touch(index)
-        zc_store(&self.guard, 0)
-        return index
-
-    cdef ShardIndex *_look_up(self, const Identity *identity, int64_t form, int64_t base,
-                              int64_t size) noexcept nogil:
-        cdef ShardIndex *index = self.buckets[_bucket(identity, base)]
-        while index != NULL and not (index.form == form and index.base == base and index.size == size
-                                     and same_identity(&index.identity, identity)):
-            index = index.next
-        return index
+        return self.get(identity, form.base, size, form.number, False)
 
     cdef void keep(self, ShardIndex *index) noexcept nogil:
-        cdef const Identity *identity = &index.identity
-        cdef ShardIndex **bucket = &self.buckets[_bucket(identity, index.base)]
-        cdef int64_t n_bytes = _kept_nbytes(index)
-        cdef int64_t age = self.trusted_age_ns
-        if n_bytes > self.capacity // 2 or zc_wall_ns() - max(identity.mtime_ns, identity.ctime_ns) < age:
-            return
-        self._lock()
-        # Another thread may have read the same shard at the same time.
-        if self._look_up(identity, index.form, index.base, index.size) == NULL:
-            while self.n_bytes + n_bytes > self.capacity:
-                self._drop(self.oldest)
-            zc_add(&index.n_holders, 1)
-            index.next = bucket[0]
-            bucket[0] = index
-            self._touch(index)
-            self.n_bytes += n_bytes
-            self.n_indices += 1
-        zc_store(&self.guard, 0)
-
-    cdef void _touch(self, ShardIndex *index) noexcept nogil:
-        """Make an index that is in no row the newest one."""
-        index.newer = NULL
-        index.older = self.newest
-        if self.newest != NULL:
-            self.newest.newer = index
-        else:
-            self.oldest = index
-        self.newest = index
-
-    cdef void _unlink(self, ShardIndex *index) noexcept nogil:
-        """Take an index out of the row."""
-        if index.newer != NULL:
-            index.newer.older = index.older
-        else:
-            self.newest = index.older
-        if index.older != NULL:
-            index.older.newer = index.newer
-        else:
-            self.oldest = index.newer
-
-    cdef void _drop(self, ShardIndex *index) noexcept nogil:
-        cdef ShardIndex **place = &self.buckets[_bucket(&index.identity, index.base)]
-        while place[0] != index:
-            place = &place[0].next
-        place[0] = index.next
-        self._unlink(index)
-        self.n_bytes -= _kept_nbytes(index)
-        self.n_indices -= 1
-        index_release(index)
-
-    def clear(self):
-        """Forget all indices."""
-        with nogil:
-            self._lock()
-            while self.oldest != NULL:
-                self._drop(self.oldest)
-            zc_store(&self.guard, 0)
+        if self.trusts(&index.identity):
+            self.put(index)
 
     def info(self):
         """Return what is kept and how often it helped: a dict of hits, misses, indices, nbytes and capacity."""
-        cdef int64_t n_hits, n_misses, n_indices, n_bytes
-        with nogil:
-            self._lock()
-            n_hits, n_misses, n_indices, n_bytes = self.n_hits, self.n_misses, self.n_indices, self.n_bytes
-            zc_store(&self.guard, 0)
-        return {"hits": n_hits, "misses": n_misses, "indices": n_indices, "nbytes": n_bytes,
-                "capacity": self.capacity}
-
-    def hold(self):
-        """Keep all threads out until `let_go`: no index is half-way in or out when a process forks."""
-        with nogil:
-            self._lock()
-
-    def let_go(self):
-        """Undo `hold`."""
-        zc_store(&self.guard, 0)
-
-
-cdef int64_t _kept_nbytes(const ShardIndex *index) noexcept nogil:
-    return index.n_words * WORD_NBYTES + <int64_t>sizeof(ShardIndex) + OVERHEAD_NBYTES
-
-
-cdef uint64_t _bucket(const Identity *identity, int64_t base) noexcept nogil:
-    cdef uint64_t hash = (identity.inode + <uint64_t>base * 0xC2B2AE3D27D4EB4FULL) * 0x9E3779B97F4A7C15ULL
-    hash += <uint64_t>identity.ctime_ns
-    hash ^= hash >> 29
-    return (hash * 0xBF58476D1CE4E5B9ULL >> 32) % N_BUCKETS
+        return self._info("indices")
 
 
 # All arrays of the process share it: what is kept belongs to files, not to handles.
 INDICES = IndexCache(64 << 20)
-os.register_at_fork(before=INDICES.hold, after_in_parent=INDICES.let_go, after_in_child=INDICES.let_go)

@@ -19,6 +19,7 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
+from zcore.kernel.chunk_cache cimport ChunkCache
 from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.fileio cimport (
     ABSENT, Buffer, Content, Identity, buffer_free, buffer_reserve, content_at, object_close, object_identify,
@@ -52,6 +53,7 @@ cdef enum:
 cdef struct Shard:             # one whose selected chunks are read; levels are counted from the outermost, 0
     Content content
     Identity identity          # of the file, where it is one
+    bint is_trusted            # when it was opened, see `Cache.trusts`
     int level                  # its own
     int last                   # of its chunks: shards in shards on the way there are found in the same bytes
     int64_t n                  # chunks that are selected
@@ -148,6 +150,11 @@ cdef class ShardReadPlan(ReadPlan):
     def deferred(self):
         """Tasks left to Python: a list of int."""
         return sorted({task - task % self.n_groups for task in ReadPlan.deferred.__get__(self)})
+
+    def keep(self, ChunkCache chunks not None, int64_t form):
+        """See `ReadPlan.keep`; chunks of shards that are no part of a file as it is stored are not kept."""
+        if self.n_open == self.levels.n:
+            ReadPlan.keep(self, chunks, form)
 
     cdef int open_worker(self, Worker *worker) noexcept nogil:
         zc_add(&self.n_inside, 1)
@@ -258,6 +265,7 @@ cdef class ShardReadPlan(ReadPlan):
         code = object_identify(read.content.fd, &read.identity, &worker.status)
         if code != OK:
             return GONE if code == ABSENT else UNREADABLE
+        read.is_trusted = self.keeps and self.chunks.trusts(&read.identity)
         read.content.size = read.identity.size
         read.level = 0
         return READY if self._find_chunks(read, object, &shard.extents, worker) == OK else UNREADABLE
@@ -439,6 +447,9 @@ cdef class ShardReadPlan(ReadPlan):
             self.fill_in(spans)
             i[0] = j
             return OK
+        if self._find_chunk(shard, axes, object, first, count, extent, spans, worker):
+            i[0] = j
+            return OK
         while j < end and shard.extents[j].offset != UINT64_MAX:
             behind = max(high, <int64_t>shard.extents[j].offset + shard.extents[j].n_bytes)
             if <int64_t>shard.extents[j].offset > high + GAP_NBYTES or behind - low > BATCH_NBYTES:
@@ -451,13 +462,25 @@ cdef class ShardReadPlan(ReadPlan):
         while i[0] < j and code == OK:
             extent = &shard.extents[i[0]]
             self.chunk_of(axes, NULL, object, first, count, extent.i, spans)
+            if self.keeps and shard.is_trusted:
+                worker.kept = self.chunks.place(&shard.identity, <int64_t>extent.offset, extent.n_bytes, self.form,
+                                                worker.layout.n_bytes)
             code = self._take_in_chunk(shard.last, data + (<int64_t>extent.offset - low), extent.n_bytes, spans,
                                        worker)
+            self.end_kept(code, worker)
             if code != OK and code != INTERRUPTED:
                 self._note_place(shard, object, spans, &worker.status)
                 worker.status.offset += <int64_t>extent.offset
             i[0] += 1
         return code
+
+    cdef bint _find_chunk(self, const Shard *shard, const Axis *axes, const Span *object, const int64_t *first,
+                          const int64_t *count, const Extent *extent, Span *spans, Worker *worker) noexcept nogil:
+        """Take a chunk from those that are kept; whether it was there."""
+        if self.chunks is None:
+            return False
+        self.chunk_of(axes, NULL, object, first, count, extent.i, spans)
+        return self.find_kept(&shard.identity, <int64_t>extent.offset, extent.n_bytes, spans, worker)
 
     cdef void _note_place(self, const Shard *shard, const Span *object, const Span *chunk,
                           Status *status) noexcept nogil:

@@ -334,14 +334,11 @@ cdef class ShardWritePlan(CrewPlan):
         cdef Span chunk[MAX_NDIM]
         cdef int level = the.new.level
         cdef int64_t n
-        cdef int d
         cdef bint covered = self.data != NULL
         cdef int64_t position = self._place_of_part(the, i, chunk)
         if not covered and not _is_marked(the.new, position):
             return SKIPPED
-        for d in range(self.ndim):
-            covered = covered and (the.old == NULL or chunk[d].count == chunk[d].valid)
-        if not covered:
+        if not covered or (the.old != NULL and not self.is_covered(chunk)):
             return self._encode_changed(the, chunk, position, worker, encoded)
         if level == self.levels.n - 1:
             n = WritePlan.encode_covered(self, chunk, worker, encoded)

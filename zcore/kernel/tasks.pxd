@@ -9,6 +9,8 @@ from zcore.kernel.blosc_blocks cimport Runs
 from zcore.kernel.copy cimport MAX_NDIM, Copy
 from zcore.kernel.edges cimport Edges
 from zcore.kernel.grid cimport Axis, Span
+from zcore.kernel.moves cimport Sides
+from zcore.kernel.points cimport Points
 
 
 cdef enum:
@@ -29,6 +31,7 @@ cdef class Tasks:
     cdef int64_t n_chunks      # that are touched
     cdef Axis axes[MAX_NDIM]   # of the chunks
     cdef Axis *objects         # of the stored objects: the same axes, or those of shards of many chunks
+    cdef Points points         # None: the selection is a box
     cdef tuple edges           # keeps what `axes` and `objects` point to
     # a chunk's decoded bytes
     cdef bytes fill            # one element, as chunks store it
@@ -36,6 +39,8 @@ cdef class Tasks:
     cdef bytes shown_fill      # the same, as `array` holds it
     cdef const char *shown_fill_value
     cdef int64_t itemsize
+    cdef int64_t item_offset   # of the bytes of each element that are moved: a field of it, or all
+    cdef int64_t item_nbytes
     cdef int64_t swap
     cdef Layout layout         # the only one there is, or of the longest edges
     cdef bint is_irregular     # chunks differ in shape: each is measured when its turn comes
@@ -56,8 +61,9 @@ cdef class Tasks:
     cdef int n_separator
     cdef int n_tail
 
-    cdef int project(self, shape, chunk_shape, starts, steps, counts, shard_shape, tuple edges) except -1
-    cdef int lay_out(self, bytes fill, int64_t swap, order, array) except -1
+    cdef int project(self, shape, chunk_shape, starts, steps, counts, shard_shape, tuple edges,
+                     groups) except -1
+    cdef int lay_out(self, bytes fill, int64_t swap, order, array, part) except -1
     cdef int name_keys(self, tuple template) except -1
     cdef int _set_axis(self, Axis *axis, Edges edges, int64_t length, int64_t chunk, int64_t start, int64_t step,
                        int64_t count) except? -1
@@ -70,9 +76,15 @@ cdef class Tasks:
     cdef int64_t chunk_of(self, const Axis *axes, const int *order, const Span *object, const int64_t *first,
                           const int64_t *count, int64_t i, Span *spans) noexcept nogil
     cdef int key_of(self, const Span *spans, char *key) noexcept nogil
+    cdef bint is_covered(self, const Span *spans) noexcept nogil
     cdef bint is_whole(self, const Span *spans) noexcept nogil
     cdef int64_t data_offset(self, const Span *spans) noexcept nogil
     cdef void copy_spec(self, const Span *spans, const Layout *layout, bint to_chunk, Copy *spec) noexcept nogil
+    # Move the selected elements from the decoded bytes of a chunk to the caller's array, or back; or give them there
+    # the fill value.
+    cdef void move(self, const Span *spans, const Layout *layout, bint to_chunk, char *chunk) noexcept nogil
+    cdef void fill_in(self, const Span *spans) noexcept nogil
+    cdef void _describe(self, const Layout *layout, Sides *sides) noexcept nogil
     cdef bint runs_of(self, const Span *spans, Runs *runs) noexcept nogil
     cdef int64_t chunk_offset(self, const Span *spans, const Layout *layout) noexcept nogil
 

@@ -10,7 +10,9 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from zcore.kernel.blosc_blocks cimport runs_init
+from zcore.kernel.copy cimport copy_run, copy_simplify, fill_run
 from zcore.kernel.grid cimport axis_free, axis_init, axis_init_runs, axis_span
+from zcore.kernel.moves cimport Sides, move_points
 
 cnp.import_array()
 
@@ -49,8 +51,9 @@ cdef class Tasks:
 
     # made from what a plan is given
 
-    cdef int project(self, shape, chunk_shape, starts, steps, counts, shard_shape, tuple edges) except -1:
-        """Project the box on the chunks and on the stored objects, dimension by dimension."""
+    cdef int project(self, shape, chunk_shape, starts, steps, counts, shard_shape, tuple edges,
+                     groups) except -1:
+        """Project the selection on the chunks and on the stored objects, dimension by dimension."""
         cdef int d
         cdef int64_t length, chunk, start, step, count
         cdef Edges unequal
@@ -66,7 +69,15 @@ cdef class Tasks:
                 raise MemoryError
         else:
             self.is_irregular = edges is not None
+        if groups:
+            self.points = Points(shape, chunk_shape, groups, edges, shard_shape)
         for d in range(self.ndim):
+            if self.points is not None and self.points.group_of[d] >= 0:
+                self.points.set_axis(d, False, &self.axes[d])
+                self.points.set_axis(d, True, &self.objects[d])
+                self.n_chunks *= self.axes[d].n_chunks
+                self.n_tasks *= self.objects[d].n_chunks
+                continue
             length, chunk, start, step, count = shape[d], chunk_shape[d], starts[d], steps[d], counts[d]
             unequal = None if edges is None or shard_shape is not None else edges[d]
             if self._set_axis(&self.axes[d], unequal, length, chunk, start, step, count):
@@ -82,7 +93,7 @@ cdef class Tasks:
             self.n_tasks *= self.objects[d].n_chunks
         return 0
 
-    cdef int lay_out(self, bytes fill, int64_t swap, order, array) except -1:
+    cdef int lay_out(self, bytes fill, int64_t swap, order, array, part) except -1:
         """Find how the elements of a chunk lie in its bytes, and in the caller's array."""
         cdef int64_t lengths[MAX_NDIM]
         cdef int d
@@ -92,6 +103,8 @@ cdef class Tasks:
         self.fill = fill if swap == 0 else _swapped(fill, swap)
         self.fill_value = self.fill
         self.itemsize = len(fill)
+        self.item_offset, self.item_nbytes = (0, self.itemsize) if part is None else part
+        assert part is None or (swap == 0 and 0 <= self.item_offset <= self.itemsize - self.item_nbytes)
         self.swap = swap
         self.is_c_order = swap == 0 and order is None
         self.task_nbytes = self.itemsize
@@ -131,7 +144,7 @@ cdef class Tasks:
         self.array = array
         if array is None:
             return 0
-        assert cnp.PyArray_NDIM(array) == self.ndim and cnp.PyArray_ITEMSIZE(array) == self.itemsize
+        assert cnp.PyArray_NDIM(array) == self.ndim and cnp.PyArray_ITEMSIZE(array) == self.item_nbytes
         self.data = <char *>cnp.PyArray_DATA(array)
         for d in range(self.ndim):
             assert cnp.PyArray_DIM(array, d) == self.axes[d].count
@@ -143,7 +156,7 @@ cdef class Tasks:
         cdef int i = self.ndim - 1
         cdef int d
         layout.n_items = 1
-        layout.in_place = self.swap == 0
+        layout.in_place = self.swap == 0 and self.item_nbytes == self.itemsize
         while i >= 0:
             d = self.order[i]
             layout.strides[d] = layout.n_items * self.itemsize
@@ -159,6 +172,9 @@ cdef class Tasks:
         """The part of the selection that lies in the object of a task."""
         cdef int d = self.ndim - 1
         cdef int64_t rest
+        if self.points is not None:
+            self.points.spans_of(self.objects, task, spans)
+            return
         while d >= 0:
             rest = task // self.objects[d].n_chunks
             axis_span(&self.objects[d], task - rest * self.objects[d].n_chunks, &spans[d])
@@ -183,7 +199,9 @@ cdef class Tasks:
         for d in range(self.ndim):
             axis = &axes[d]
             low = object[d].origin + object[d].start
-            if axis.step >= axis.chunk:
+            if self.points is not None and self.points.group_of[d] >= 0:
+                self.points.chunks_of(d, &object[d], &first[d], &count[d])
+            elif axis.step >= axis.chunk:
                 first[d] = (low - axis.start) // axis.step
                 count[d] = object[d].count
             else:
@@ -213,7 +231,10 @@ cdef class Tasks:
         cdef int64_t position = 0
         while d >= 0:
             rest = i // count[d]
-            axis_span(&axes[d], first[d] + i - rest * count[d], &spans[d])
+            if self.points is not None and self.points.group_of[d] >= 0:
+                self.points.chunk_span(d, first[d] + i - rest * count[d], spans)
+            else:
+                axis_span(&axes[d], first[d] + i - rest * count[d], &spans[d])
             i = rest
             d -= 1
         while k >= 0:
@@ -250,9 +271,23 @@ cdef class Tasks:
         memcpy(key + n, self.tail_text, self.n_tail + 1)
         return n + self.n_tail
 
+    cdef bint is_covered(self, const Span *spans) noexcept nogil:
+        """Whether no element of an object inside the array is left out."""
+        cdef int d
+        if self.item_nbytes != self.itemsize:
+            return False
+        if self.points is not None:
+            return self.points.covers(spans)
+        for d in range(self.ndim):
+            if spans[d].count != spans[d].valid:
+                return False
+        return True
+
     cdef bint is_whole(self, const Span *spans) noexcept nogil:
         """Whether the task takes every element of its chunk, in order."""
         cdef int d
+        if self.points is not None or self.item_nbytes != self.itemsize:
+            return False
         for d in range(self.ndim):
             if spans[d].count != spans[d].length or (spans[d].count > 1 and self.axes[d].out_step != 1):
                 return False
@@ -289,13 +324,58 @@ cdef class Tasks:
         cdef int64_t *data_side = &spec.src_strides[0] if to_chunk else &spec.dst_strides[0]
         cdef int d
         spec.ndim = self.ndim
-        spec.itemsize = self.itemsize
+        spec.itemsize = self.item_nbytes
         spec.swap = self.swap
         for d in range(self.ndim):
             spec.shape[d] = spans[d].count
             # A step beyond the chunk is never taken, and its bytes may be no 64-bit number.
             chunk_side[d] = layout.strides[d] * self.axes[d].step if spans[d].count > 1 else 0
             data_side[d] = self.data_strides[d] * self.axes[d].out_step
+
+    cdef void move(self, const Span *spans, const Layout *layout, bint to_chunk, char *chunk) noexcept nogil:
+        cdef char *data
+        cdef Copy spec
+        cdef Sides sides
+        chunk += self.item_offset
+        if self.points is not None:
+            self._describe(layout, &sides)
+            sides.chunk = chunk
+            sides.to_chunk = to_chunk
+            move_points(self.points, spans, &sides)
+            return
+        chunk += self.chunk_offset(spans, layout)
+        data = self.data + self.data_offset(spans)
+        self.copy_spec(spans, layout, to_chunk, &spec)
+        copy_simplify(&spec)
+        if to_chunk:
+            copy_run(&spec, data, chunk)
+        else:
+            copy_run(&spec, chunk, data)
+
+    cdef void fill_in(self, const Span *spans) noexcept nogil:
+        cdef const char *value = self.shown_fill_value + self.item_offset
+        cdef Copy spec
+        cdef Sides sides
+        # Whose strides they are does not matter, as nothing is taken from a chunk.
+        if self.points is not None:
+            self._describe(&self.layout, &sides)
+            sides.value = value
+            move_points(self.points, spans, &sides)
+            return
+        self.copy_spec(spans, &self.layout, False, &spec)
+        copy_simplify(&spec)
+        fill_run(&spec, value, self.data + self.data_offset(spans))
+
+    cdef void _describe(self, const Layout *layout, Sides *sides) noexcept nogil:
+        sides.chunk = NULL
+        sides.chunk_strides = layout.strides
+        sides.data = self.data
+        sides.data_strides = self.data_strides
+        sides.axes = self.axes
+        sides.itemsize = self.item_nbytes
+        sides.swap = self.swap
+        sides.to_chunk = False
+        sides.value = NULL
 
     # for Python
 
@@ -305,7 +385,8 @@ cdef class Tasks:
         Returns
         -------
         (key, chunk_coords, chunk_selection, array_selection, covered)
-            Of the stored object. `covered`: no element of it inside the array is left out.
+            Of the stored object. The selections are slices, or arrays for all dimensions that broadcast together.
+            `covered`: no element of the object inside the array is left out.
         """
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
@@ -313,15 +394,17 @@ cdef class Tasks:
         cdef int64_t last
         self.spans_of(task, spans)
         cdef int n = self.key_of(spans, key)
-        coords, inside, outside, covered = [], [], [], True
-        for d in range(self.ndim):
-            coords.append(spans[d].chunk)
-            step = self.objects[d].step
-            inside.append(slice(spans[d].start, spans[d].start + (spans[d].count - 1) * step + 1, step))
-            last = spans[d].out + spans[d].count * self.objects[d].out_step
-            outside.append(slice(spans[d].out, last if last >= 0 else None, self.objects[d].out_step))
-            covered = covered and spans[d].count == spans[d].valid
-        return key[:n].decode(), tuple(coords), tuple(inside), tuple(outside), covered
+        coords = tuple([spans[d].chunk for d in range(self.ndim)])
+        if self.points is not None:
+            inside, outside = self.points.mesh(self.objects, spans)
+        else:
+            inside, outside = [], []
+            for d in range(self.ndim):
+                step = self.objects[d].step
+                inside.append(slice(spans[d].start, spans[d].start + (spans[d].count - 1) * step + 1, step))
+                last = spans[d].out + spans[d].count * self.objects[d].out_step
+                outside.append(slice(spans[d].out, last if last >= 0 else None, self.objects[d].out_step))
+        return key[:n].decode(), coords, tuple(inside), tuple(outside), bool(self.is_covered(spans))
 
     def place(self, int64_t task):
         """Return the first element and the shape of a task's object, in elements: two tuples of int."""

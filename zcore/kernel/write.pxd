@@ -36,7 +36,6 @@ cdef class WritePlan(Plan):
     cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil
     cdef int64_t encode_merged(self, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept nogil
-    cdef void _put(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil
     cdef void _reset_outside(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil
     cdef int64_t _encode(self, const uint8_t *chunk, Worker *worker, const uint8_t **encoded) noexcept nogil
     cdef int _lock(self, const char *key, Worker *worker) noexcept nogil

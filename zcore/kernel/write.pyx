@@ -12,7 +12,7 @@ from libc.string cimport memcmp
 from zcore.kernel.atomics cimport zc_add
 from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, runs_are_filled
 from zcore.kernel.copy cimport (
-    MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes, fill_run, is_filled,
+    MAX_NDIM, Copy, copy_simplify, fill_bytes, fill_run, is_filled,
 )
 from zcore.kernel.fileio cimport (
     FAILED, buffer_reserve, object_commit, object_drop, object_erase, object_read, object_stage,
@@ -112,14 +112,10 @@ cdef class WritePlan(Plan):
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
-        cdef int d
-        cdef bint covered = self.data != NULL
         self.spans_of(task, spans)
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
-        for d in range(self.ndim):
-            covered = covered and spans[d].count == spans[d].valid
-        if covered:
+        if self.data != NULL and self.is_covered(spans):
             return self._replace(spans, key, worker)
         return self._merge(spans, key, worker)
 
@@ -169,7 +165,7 @@ cdef class WritePlan(Plan):
             chunk = worker.decoded.data
             if not whole:
                 fill_bytes(<char *>chunk, worker.layout.n_items, self.fill_value, self.itemsize)
-            self._put(spans, &worker.layout, <char *>chunk)
+            self.move(spans, &worker.layout, True, <char *>chunk)
         return self._encode(chunk, worker, encoded)
 
     cdef int _merge(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
@@ -214,14 +210,8 @@ cdef class WritePlan(Plan):
         else:
             fill_bytes(chunk, worker.layout.n_items, self.fill_value, self.itemsize)
         if self.data != NULL:
-            self._put(spans, &worker.layout, chunk)
+            self.move(spans, &worker.layout, True, chunk)
         return self._encode(<const uint8_t *>chunk, worker, encoded)
-
-    cdef void _put(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil:
-        cdef Copy spec
-        self.copy_spec(spans, layout, True, &spec)
-        copy_simplify(&spec)
-        copy_run(&spec, self.data + self.data_offset(spans), chunk + self.chunk_offset(spans, layout))
 
     cdef void _reset_outside(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil:
         """Give the elements of a chunk that lie outside `old_shape` the fill value."""

@@ -6,35 +6,15 @@ half the target and the target, and the last chunk of a dimension is hardly smal
 """
 import itertools
 import math
-import re
 from collections.abc import Iterable
 from operator import index as exact_index
 
 from zcore.errors import UnsupportedError
 from zcore.kernel.edges import Edges
 from zcore.model.value import TEXT
+from zcore.nbytes import parse_nbytes
 
 TARGET_NBYTES = 2**20  # fits an L2 cache with its encoded form, and is large enough to hide the cost of a file
-
-_NBYTES = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kKMGT]?)(i?)B?", re.ASCII)
-_POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
-
-
-def parse_nbytes(text):
-    """Return the number of bytes of a size such as ``"4 MB"`` (10**6 bytes each), ``"512 KiB"`` or ``"65536"``.
-
-    Raises : ValueError, if `text` is none or less than a byte.
-
-    >>> parse_nbytes("1.5 MiB")
-    1572864
-    """
-    match = _NBYTES.fullmatch(text.strip())
-    if match is None or (match[3] and not match[2]):
-        raise ValueError(f"expected a size such as '4 MB' or '512 KiB', found {text!r}")
-    nbytes = int(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2]])
-    if nbytes < 1:
-        raise ValueError(f"expected a size of at least one byte, found {text!r}")
-    return nbytes
 
 
 def auto_chunk_shape(shape, itemsize, target_nbytes=TARGET_NBYTES):

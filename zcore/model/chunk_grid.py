@@ -4,6 +4,8 @@ Zarr v3, "Regular grid"; zarr-extensions, "rectilinear". Dimensions are independ
 chunks in each, of the longest where they differ; `edges` has None there, or an `Edges` where they do. An array all of
 whose chunks have one shape has no `edges` at all.
 """
+from itertools import count
+
 from zcore.errors import OutOfMemoryError
 
 MAX_LISTED = 2**24  # chunks of a dimension, where all their sizes are asked for
@@ -52,6 +54,30 @@ def chunk_sizes(shape, chunk_shape, edges=None):
         else:
             sizes.append(unequal.sizes(length))
     return tuple(sizes)
+
+
+def chunk_regions(shape, chunk_shape, edges=None):
+    """Iterate over the slices that select each chunk of a grid, in C order, those at the border cut off there.
+
+    >>> list(chunk_regions((3,), (2,)))
+    [(slice(0, 2, 1),), (slice(2, 3, 1),)]
+    """
+    dimensions = list(dimensions_of(shape, chunk_shape, edges))
+
+    def regions(d):
+        if d == len(dimensions):
+            yield ()
+            return
+        length, chunk, unequal = dimensions[d]
+        for i in count():
+            start, n = (i * chunk, chunk) if unequal is None else unequal.place(i)
+            if start < length:
+                for rest in regions(d + 1):
+                    yield (slice(start, min(start + n, length), 1), *rest)
+            if start + n >= length:
+                break
+
+    return regions(0)
 
 
 def shown_chunks(chunk_shape, edges=None):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from _thread import RLock  # of threading, without its import time
 from collections.abc import Mapping, Sequence
+from itertools import count
 from weakref import WeakSet
 
 from zcore.buffers import flat_view
@@ -44,6 +45,7 @@ class MemoryStore(Store):
         self._values = {}  # key -> (bytes, generation)
         self._below = {"": {}}  # prefix -> {name: whether it is that of a prefix}; but for the root none is empty
         self._generation = 0
+        self._number = next(_numbers)
         self._lock = RLock()
         _stores.add(self)
         for key, value in (items or {}).items():
@@ -120,7 +122,7 @@ class MemoryStore(Store):
         return found
 
     def _identity_of(self, found):
-        return 0, id(self), len(found[0]), found[1], found[1]
+        return 0, self._number, len(found[0]), found[1], found[1]
 
     # Writing
 
@@ -213,6 +215,8 @@ def _part(value, byte_range):
     return value[start:stop]
 
 
+# Of stores: what is kept by the identity of a value outlives its store, whose place in memory another one may take.
+_numbers = count()
 # A lock that another thread held at a fork would stay locked in the child.
 _stores = WeakSet()
 

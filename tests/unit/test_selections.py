@@ -1,0 +1,421 @@
+"""Fields, zarr-python's kinds of selection, and reads and writes of memory that the caller has."""
+import array as memory
+import itertools
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore import config
+from zcore.errors import SelectionError
+
+PLACES = ("native", "python", "memory")
+KINDS = ("zmeta", 2, 3, "shards")
+NESTED = [("t", "|S3"), ("u", "?")]
+# Zarr v3 has no fields that are arrays, and one byte order.
+PLAIN = np.dtype([("x", "<i2"), ("y", "<f8"), ("m", "<f4"), ("s", NESTED)])
+STRUCTURE = np.dtype([("x", "<i2"), ("y", ">f8"), ("m", "<f4", (2, 3)), ("s", NESTED)])
+
+
+@pytest.fixture(params=PLACES)
+def place(request, monkeypatch, tmp_path):
+    monkeypatch.setattr(config, "force_python", request.param == "python")
+    if request.param == "memory":
+        return lambda name: zcore.MemoryStore()
+    return lambda name: zcore.DirectoryStore(str(tmp_path / str(name)))
+
+
+def make(store, model, chunks, kind=3):
+    options = {"zarr_format": kind, "chunks": chunks}
+    if kind == "shards":
+        options = {"chunks": chunks, "shards": tuple(2 * chunk for chunk in chunks)}
+    array = zcore.create_array(store, shape=model.shape, dtype=model.dtype, **options)
+    array[...] = model
+    return array
+
+
+def structures(shape, dtype=STRUCTURE):
+    model = np.zeros(shape, dtype)
+    n = np.arange(model.size).reshape(shape)
+    model["x"], model["y"] = n, n / 4
+    model["m"] = n[..., None, None] * np.arange(6).reshape(2, 3) if dtype is STRUCTURE else n
+    model["s"]["t"], model["s"]["u"] = n.astype("S3"), n % 3 == 0
+    return model
+
+
+def outcome(function, *arguments):
+    try:
+        return function(*arguments)
+    except Exception as exception:
+        return exception
+
+
+# Fields
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fields(place, kind):
+    dtype = STRUCTURE if kind in (2, "zmeta") else PLAIN
+    model = structures((5, 4), dtype)
+    a = make(place(kind), model, (2, 3), kind)
+    for name in dtype.names:
+        found = a[name]
+        assert (found.dtype, found.shape) == (model[name].dtype, model[name].shape)
+        assert found.tobytes() == model[name].tobytes()
+        assert np.array_equal(a[name, [3, 0, 0], 1:], model[[3, 0, 0], 1:][name])
+        assert np.array_equal(a[name, 1, 2], model[1, 2][name]) and type(a[name, 1, 2]) is type(model[1, 2][name])
+    several = a[["x", "m"]]
+    assert several.dtype == model[["x", "m"]].dtype and (several == model[["x", "m"]]).all()
+    assert (a["y", "x"] == model[["y", "x"]]).all()
+    for selection in (..., (1, 2), (slice(None, None, -2), 3), [4, 0], np.arange(20).reshape(5, 4) % 7 == 0):
+        part = model[selection]
+        for name, value in (("x", 9), ("y", -part["y"]), ("m", 3), ("m", part["m"] + 1), ("s", (b"abcd", True))):
+            index = (name, *selection) if isinstance(selection, tuple) else (name, selection)
+            a[index] = value
+            model[name][selection] = value
+            assert a[...].tobytes() == model.tobytes(), (selection, name)
+    a[["y", "x"]] = (1.5, 2)
+    model[["y", "x"]] = (1.5, 2)
+    assert a[...].tobytes() == model.tobytes()
+
+
+def test_a_field_of_absent_chunks_is_that_of_the_fill_value(place):
+    fill = np.array((7, 1.5, [[1, 2, 3], [4, 5, 6]], (b"ab", True)), STRUCTURE)
+    a = zcore.create_array(place("a"), shape=5, chunks=2, dtype=STRUCTURE, fill_value=fill[()], zarr_format=2)
+    assert a["x"].tolist() == [7] * 5 and (a["m"] == fill["m"]).all()
+    a["x", 3] = 1
+    assert a["x"].tolist() == [7, 7, 7, 1, 7] and a["y"].tolist() == [1.5] * 5
+    assert a.nchunks_initialized == 1
+
+
+@pytest.mark.parametrize("selection", ["q", ["x", "q"], ["x", "x"], ["x", 1], b"x", [["x"]]])
+def test_fields_that_are_none(selection):
+    model = structures(3)
+    a = make(zcore.MemoryStore(), model, (2,), 2)
+    for function in ("__getitem__",):
+        expected = outcome(getattr(model, function), selection)
+        assert isinstance(expected, Exception)
+        assert isinstance(outcome(getattr(a, function), selection), type(expected))
+    plain = make(zcore.MemoryStore(), np.zeros(3), (2,))
+    with pytest.raises(IndexError):
+        plain[selection]
+
+
+def test_fields_of_named_methods():
+    model = structures((4, 3))
+    a = make(zcore.MemoryStore(), model, (2, 2), 2)
+    found = a.get_basic_selection(slice(1, 3), fields=["y", "x"])
+    assert found.dtype == np.dtype([("y", ">f8"), ("x", "<i2")]) and found["x"].tolist() == model["x"][1:3].tolist()
+    assert a.get_basic_selection((0, 1), fields="x") == model[0, 1]["x"]
+    assert a.oindex["x", [2, 0], 1].tolist() == model["x"][[2, 0], 1].tolist()
+    assert a.vindex["y", [2, 0], [1, 1]].tolist() == model["y"][[2, 0], 1].tolist()
+    assert a.blocks["x", 1].tolist() == model["x"][2:].tolist()
+    out = np.zeros((4, 3), "<i2")
+    assert a.get_mask_selection(np.ones((4, 3), bool), fields="x", out=out.reshape(-1)) is not None
+    assert (out == model["x"]).all()
+    a.set_orthogonal_selection(([0, 3], slice(None)), 5, fields="x")
+    model["x"][[0, 3]] = 5
+    a.set_coordinate_selection(([1, 1], [0, 2]), [8, 9], fields=["x"])
+    model["x"][[1, 1], [0, 2]] = [8, 9]
+    a.blocks["y", 0] = 2
+    model["y"][:2] = 2
+    assert a[...].tobytes() == model.tobytes()
+    for fields in ("q", ["x", "q"], 3, [1]):
+        with pytest.raises(SelectionError):
+            a.get_basic_selection(fields=fields)
+
+
+# zarr-python's kinds
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_orthogonal(place, kind):
+    model = np.arange(1, 61).reshape(3, 4, 5)
+    a = make(place(kind), model, (2, 3, 2), kind)
+    lists = [[0, -1], [1, 0, 0], slice(None, None, -1), slice(1, 3), 1, [], "mask"]
+    for indices in itertools.islice(itertools.product(lists, repeat=3), 0, None, 1 if kind == 3 else 11):
+        indices = [np.arange(n) % 2 == 0 if index == "mask" else index for n, index in zip(model.shape, indices,
+                                                                                            strict=True)]
+        mesh = [np.arange(n)[np.array(i, int) if isinstance(i, list) else i] for n, i in zip(model.shape, indices,
+                                                                                           strict=True)]
+        expected = model[np.ix_(*map(np.atleast_1d, mesh))]
+        expected = expected.reshape([len(m) for m in mesh if np.ndim(m)])
+        found = a.oindex[tuple(indices)]
+        assert found.shape == expected.shape and (found == expected).all()
+    a.oindex[[2, 0], ..., [4, 0]] = np.arange(16).reshape(2, 4, 2)
+    model[np.ix_([2, 0], range(4), [4, 0])] = np.arange(16).reshape(2, 4, 2)
+    assert (a[...] == model).all()
+
+
+@pytest.mark.parametrize("selection", [
+    9, [9], [[0, 1]], np.ones(2, bool), np.ones((3, 4, 5), bool), (0, 0, 0, 0), None, "x", [0.5], (..., ...), ([], [9]),
+])
+def test_what_is_not_orthogonal(selection):
+    a = make(zcore.MemoryStore(), np.zeros((3, 4, 5)), (2, 3, 2))
+    with pytest.raises(IndexError):
+        a.oindex[selection]
+    with pytest.raises(IndexError):
+        a.set_orthogonal_selection(selection, 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_points_and_masks(place, kind):
+    model = np.arange(1, 61).reshape(3, 4, 5)
+    a = make(place(kind), model, (2, 3, 2), kind)
+    assert a.vindex[1, 2, 3].tolist() == [model[1, 2, 3]]
+    assert a.vindex[[1, -1], [0, 2], 4].tolist() == model[[1, -1], [0, 2], 4].tolist()
+    assert (a.vindex[0, [[1], [2]], [3, 0]] == model[0, [[1], [2]], [3, 0]]).all()
+    mask = model % 7 < 3
+    assert (a.vindex[mask] == model[mask]).all() and (a.get_mask_selection(mask) == model[mask]).all()
+    a.vindex[mask] = -model[mask]
+    model[mask] = -model[mask]
+    a.set_coordinate_selection(([0, 0], [1, 1], [2, 2]), [5, 6])
+    model[0, 1, 2] = 6
+    assert (a[...] == model).all()
+
+
+@pytest.mark.parametrize("selection", [
+    slice(None), ([0], [1]), (0, 0, [9]), np.ones((3, 4), bool), (0, slice(None), 0), (np.ones(3, bool), 0, 0), ...,
+    ([0, 1], [0, 1, 2], 0), None,
+])
+def test_what_are_no_points(selection):
+    a = make(zcore.MemoryStore(), np.zeros((3, 4, 5)), (2, 3, 2))
+    with pytest.raises(IndexError):
+        a.vindex[selection]
+    with pytest.raises(IndexError):
+        a.vindex[selection] = 1
+
+
+def test_blocks(place):
+    model = np.arange(1, 91).reshape(9, 10)
+    for kind, rows, columns in ((3, 2, 3), ("shards", 4, 6)):
+        a = make(place(kind), model, (2, 3), kind)
+        assert (a.blocks[1] == model[rows:2 * rows]).all()
+        assert (a.blocks[-1, 0] == model[8:, :columns]).all()
+        assert (a.blocks[:, 1:] == model[:, columns:]).all() and a.blocks[1:1].shape == (0, 10)
+        assert (a.blocks[..., :99] == model).all()
+        a.blocks[0, 1] = -1
+        assert (a[:rows, columns:2 * columns] == -1).all() and (a[:rows, :columns] == model[:rows, :columns]).all()
+        for selection in (9, -9, slice(0, 2, 2), [0], None, (0, 0, 0), slice(9, None), "x"):
+            with pytest.raises(IndexError):
+                a.blocks[selection]
+    unequal = zcore.create_array(place("edges"), shape=(9,), chunks=[[2, 2, 1, 4]], dtype="i4")
+    unequal[...] = np.arange(9)
+    assert unequal.blocks[2:].tolist() == [4, 5, 6, 7, 8] and unequal.blocks[1].tolist() == [2, 3]
+
+
+def test_basic_alone():
+    model = np.arange(12).reshape(3, 4)
+    a = make(zcore.MemoryStore(), model, (2, 3))
+    assert (a.get_basic_selection() == model).all() and a.get_basic_selection((1, 2)) == 6
+    a.set_basic_selection((slice(None), 0), 7)
+    assert a[:, 0].tolist() == [7, 7, 7]
+    for selection in ([0], None, True):
+        with pytest.raises(IndexError):
+            a.get_basic_selection(selection)
+
+
+def test_read_only():
+    store = zcore.MemoryStore()
+    make(store, np.zeros(4), (2,))
+    a = zcore.open_array(store, mode="r")
+    for write in (lambda: a.oindex.__setitem__(0, 1), lambda: a.vindex.__setitem__(0, 1),
+                  lambda: a.blocks.__setitem__(0, 1), lambda: a.__setitem__([0, 1], 1)):
+        with pytest.raises(zcore.ReadOnlyError):
+            write()
+
+
+# The caller's memory
+
+def test_out_of_other_buffers(place):
+    model = np.arange(6, dtype="<i4")
+    a = make(place("a"), model, (4,))
+    out = memory.array("i", [0] * 6)
+    assert a.read(out=out) is out and out.tolist() == list(range(6))
+    out = memoryview(bytearray(24)).cast("i", (6,))[::2]
+    a.read([5, 0, 5], out=out)
+    assert out.tolist() == [5, 0, 5]
+    with pytest.raises(ValueError, match="writable"):
+        a.read(out=memoryview(b"\0" * 24).cast("i"))
+
+
+def test_out_whose_dimensions_cannot_be_one(place):
+    model = np.arange(6, dtype="<i4")
+    a = make(place("a"), model, (4,))
+    out = np.zeros((2, 3, 2), "<i4")[::, ::, 1].T
+    a.read(np.array([[5, 0], [1, 1], [2, 4]]), out=out)
+    assert out.tolist() == [[5, 0], [1, 1], [2, 4]]
+
+
+def test_write_of_buffers(place):
+    a = make(place("a"), np.zeros(6, "<i4"), (4,))
+    a.write([5, 1, 0], memory.array("i", [7, 8, 9]))
+    a.write(slice(2, 5), memoryview(np.arange(6, dtype="<i4"))[::2])
+    a.write(slice(0, 1), [3])
+    assert a[...].tolist() == [3, 8, 0, 2, 4, 7]
+
+
+def test_direct(place):
+    model = np.arange(12, dtype="<i4").reshape(3, 4)
+    a = make(place("a"), model, (2, 3))
+    dest = np.full((4, 6), -1, "<i4")
+    a.read_direct(dest, np.s_[1:, ::2], np.s_[0:2, 3:5])
+    assert dest[0:2, 3:5].tolist() == [[4, 6], [8, 10]] and (dest == -1).sum() == 20
+    a.read_direct(dest[:3, :4])
+    assert (dest[:3, :4] == model).all()
+    cast = np.zeros((3, 4))
+    a.read_direct(cast)
+    assert (cast == model).all()
+    a.read_direct(cast, 0, ([2, 0, 1, 1], [0, 1, 2, 3]))
+    assert cast[[2, 0, 1, 1], [0, 1, 2, 3]].tolist() == [0, 1, 2, 3]
+    a.write_direct(dest, np.s_[3, :4], np.s_[1])
+    assert a[1].tolist() == [-1] * 4
+
+
+def test_astype():
+    model = np.arange(6).reshape(2, 3)
+    view = make(zcore.MemoryStore(), model, (1, 2)).astype("f4")
+    assert view.dtype == "f4" and view.shape == (2, 3) and view.ndim == 2 and view.size == 6 and len(view) == 2
+    assert view[1, ::2].dtype == "f4" and view[1, ::2].tolist() == [3, 5] and view[0, 0].dtype == "f4"
+    assert np.asarray(view).dtype == "f4" and [row.tolist() for row in view] == model.tolist()
+
+
+def test_regions_of_chunks():
+    model = np.arange(35).reshape(5, 7)
+    for kind, chunks in ((3, (2, 3)), ("shards", (2, 3))):
+        a = make(zcore.MemoryStore(), model, chunks, kind)
+        copy = np.zeros_like(model)
+        regions = list(a.iter_chunks())
+        for region in regions:
+            copy[region] = a[region]
+        assert len(regions) == a.nchunks == 9 and (copy == model).all()
+    a = zcore.create_array(zcore.MemoryStore(), shape=(9,), chunks=[[2, 2, 1, 4]], dtype="i4")
+    assert [region[0].stop for region in a.iter_chunks()] == [2, 4, 5, 9]
+    assert list(zcore.create_array(zcore.MemoryStore(), shape=(0, 3), chunks=(2, 2), dtype="i4").iter_chunks()) == []
+    assert list(zcore.create_array(zcore.MemoryStore(), shape=(), chunks=(), dtype="i4").iter_chunks()) == [()]
+
+
+# What a selection costs
+
+class CountingStore(zcore.MemoryStore):
+    """Counts the objects that are read."""
+
+    def __init__(self):
+        super().__init__()
+        self.read = []
+
+    def get(self, key, *arguments):
+        self.read.append(key)
+        return super().get(key, *arguments)
+
+    def get_with_identity(self, key, *arguments):
+        self.read.append(key)
+        return super().get_with_identity(key, *arguments)
+
+    def chunks_read(self):
+        found, self.read = [key for key in self.read if "c/" in key], []
+        return sorted(found)
+
+
+@pytest.mark.parametrize("kind", [3, "shards"])
+def test_each_object_is_read_once(kind):
+    store = CountingStore()
+    model = np.arange(1, 401).reshape(20, 20)
+    a = make(store, model, (2, 5), kind)
+    rows, columns = (2, 5) if kind == 3 else (4, 10)
+    rng = np.random.default_rng(0)
+    r, c = rng.integers(0, 20, 300), rng.integers(0, 8, 300)
+    store.chunks_read()
+    for selection in ((r, c), np.ix_(r, c), (r,), (slice(None), c), np.arange(400).reshape(20, 20) % 37 == 0):
+        assert (a[selection] == model[selection]).all()
+        touched = np.zeros((20, 20), bool)
+        touched[selection] = True
+        expected = {f"c/{i // rows}/{j // columns}" for i, j in np.argwhere(touched)}
+        assert store.chunks_read() == sorted(expected)
+    a[rng.permutation(20)] = 1
+    assert store.chunks_read() == [], "a covered object is not read"
+    a[[0, 1, 2, 3, 0, 4]] = 2
+    assert {key.split("/")[1] for key in store.chunks_read()} == ({"2"} if kind == 3 else {"1"})
+
+
+@pytest.mark.parametrize("kind", [3, "shards"])
+def test_only_touched_chunks_are_decoded(tmp_path, kind):
+    """All others are damaged; and one that is covered may be, too."""
+    model = np.arange(1, 401).reshape(20, 20)
+    a = make(zcore.DirectoryStore(str(tmp_path)), model, (2, 5), kind)
+    for path in tmp_path.rglob("c/*/*"):
+        if path.is_file() and path.parent.name not in ("1", "3"):
+            path.write_bytes(b"damage")
+    rows = 2 if kind == 3 else 4
+    few = [3 * rows, rows + 1, rows, 3 * rows]
+    assert (a[few] == model[few]).all() and (a[few, [19, 0, 4, 4]] == model[few, [19, 0, 4, 4]]).all()
+    assert (a.oindex[few, [9, 0]] == model[np.ix_(few, [9, 0])]).all()
+    with pytest.raises(zcore.ChunkError):
+        a[[0, rows]]
+    every = np.zeros((20, 20), bool)
+    every[:rows] = every[rows, 3] = True
+    a[every] = 7
+    model[every] = 7
+    assert (a[:2 * rows] == model[:2 * rows]).all()
+    with pytest.raises(zcore.ChunkError):
+        a[[2 * rows, 2 * rows + 1, 0], [0, 0, 0]] = 1
+
+
+def test_a_list_of_whole_inner_chunks_reads_none(tmp_path):
+    """Of a shard the chunks that a list covers are not decoded, the others are carried over."""
+    model = np.arange(1, 65).reshape(8, 8)
+    a = make(zcore.DirectoryStore(str(tmp_path)), model, (2, 4), "shards")
+    (shard,) = [path for path in tmp_path.rglob("c/0/0")]
+    raw = bytearray(shard.read_bytes())
+    raw[20] ^= 0xFF
+    shard.write_bytes(raw)
+    with pytest.raises(zcore.ChunkError):
+        a[0]
+    a[[1, 0]] = 3
+    model[:2] = 3
+    assert (a[...] == model).all()
+
+
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def test_lists_in_shards_in_shards(place, sharded):
+    """Of these the kernel finds boxes; Python does the rest, and fields go the same ways."""
+    inner = {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [2, 2], "codecs": [LITTLE], "index_codecs": [LITTLE], "index_location": "end"}}
+    model = np.arange(1, 145).reshape(12, 12).astype("<i4")
+    a = sharded.create(place("a"), (12, 12), "<i4", (8, 8), (4, 4), codecs=(inner,))
+    a[...] = model
+    for selection in (([11, 0, 0, 5],), np.ix_([3, 9, 3], [0, 11]), ([1, 10], [10, 1]), model % 5 == 0):
+        assert (a[selection] == model[selection]).all()
+        a[selection] = model[selection] = -model[selection]
+        assert (a[...] == model).all()
+
+
+def test_array_that_another_handle_has_shrunk(place):
+    store = place("a")
+    model = np.arange(40).reshape(10, 4)
+    a = make(store, model, (3, 2))
+    other = zcore.open_array(store, mode="r+")
+    other.resize((6, 4))
+    assert a[[5, 0]].tolist() == model[[5, 0]].tolist()
+    a[[5, 0], [1, 2]] = -1
+    assert other[[5, 0], [1, 2]].tolist() == [-1, -1]
+    for selection in ([9, 0], ([0, 7], [0, 1]), np.arange(40).reshape(10, 4) > 35):
+        with pytest.raises(SelectionError):
+            a[selection]
+        b = zcore.open_array(store, mode="r+")
+        b.resize((10, 4))
+        stale = zcore.open_array(store, mode="r+")
+        b.resize((6, 4))
+        with pytest.raises(SelectionError):
+            stale[selection] = 1
+
+
+def test_an_index_may_be_an_array_of_zcore():
+    model = np.arange(12).reshape(3, 4)
+    a = make(zcore.MemoryStore(), model, (2, 3))
+    mask = make(zcore.MemoryStore(), model % 2 == 0, (2, 3))
+    rows = make(zcore.MemoryStore(), np.array([2, 0, 0]), (2,))
+    assert (a[mask] == model[mask[...]]).all() and (a.vindex[mask] == model[mask[...]]).all()
+    assert (a[rows] == model[rows[...]]).all() and (a.oindex[rows, 1:] == model[rows[...], 1:]).all()
+    a[rows, 0] = make(zcore.MemoryStore(), np.array([7, 8, 9]), (2,))
+    assert a[:, 0].tolist() == [9, 4, 7]

@@ -1,0 +1,86 @@
+"""Fields of structured elements: which ones a selection names, and the bytes of an element that are theirs."""
+from collections import namedtuple
+
+import numpy as np
+
+from zcore.errors import SelectionError
+
+# The bytes of one field of an element: `dtype` is its type, which may be an array of others.
+Part = namedtuple("Part", ("name", "offset", "nbytes", "dtype"))
+
+
+def split_fields(selection, dtype):
+    """Return (fields, rest) of what stands in brackets: None, one name, or a list of names; and all that is no name.
+
+    As in NumPy a name or a list of names stands alone; as in zarr-python names may stand in a tuple with indices.
+
+    >>> split_fields(("x", 0), np.dtype("i4,f8"))
+    ('x', (0,))
+    """
+    if dtype.names is None:
+        return None, selection
+    if not isinstance(selection, tuple):
+        names = _names(selection)
+        return (None, selection) if names is None else (names, ())
+    found = [_names(index) for index in selection]
+    names = [names for names in found if names is not None]
+    rest = tuple([index for index, names in zip(selection, found, strict=True) if names is None])
+    if not names:
+        return None, selection
+    if len(names) == 1:
+        return names[0], rest
+    return [name for several in names for name in ([several] if isinstance(several, str) else several)], rest
+
+
+def _names(index):
+    """Return what NumPy takes for one field or several, else None."""
+    if isinstance(index, str):
+        return str(index)
+    if isinstance(index, list) and index and all([isinstance(name, str) for name in index]):
+        return list(index)
+    return None
+
+
+def fields_argument(fields, dtype):
+    """Return the keyword `fields` of zarr-python's methods as `split_fields` gives them; empty ones are all.
+
+    Raises : SelectionError, if there are no such fields.
+    """
+    if fields is None or (isinstance(fields, (list, tuple)) and not fields):
+        return None
+    names = [fields] if isinstance(fields, str) else fields
+    if not isinstance(names, (list, tuple)) or not all([isinstance(name, str) for name in names]):
+        raise SelectionError(f"fields is {fields!r}, expected a str or a list of str")
+    unknown = [name for name in names if name not in (dtype.names or ())]
+    if unknown:
+        raise SelectionError(f"the type {dtype} has no field {unknown[0]!r}")
+    return fields if isinstance(fields, str) else list(names)
+
+
+def type_of(fields, dtype):
+    """Return the type of the elements of fields, as NumPy has it: that of one, or a structure with gaps.
+
+    Raises : ValueError, KeyError as NumPy, if there are no such fields.
+    """
+    if isinstance(fields, str):
+        if fields not in dtype.names:
+            raise ValueError(f"no field of name {fields}")
+        return dtype[fields]
+    return np.empty(0, dtype)[fields].dtype
+
+
+def packed_type(fields, dtype):
+    """Return the type of the elements of several fields without gaps, as zarr-python has it."""
+    return np.dtype([(name, dtype[name]) for name in fields])
+
+
+def part_of(field, dtype):
+    """Return the `Part` of a field."""
+    part, offset = dtype.fields[field][:2]
+    return Part(field, offset, part.itemsize, part)
+
+
+def part_bytes(array, part, itemsize):
+    """Return a view of the bytes of a part in an array of items of `itemsize` bytes."""
+    return array.view(np.dtype({"names": ["part"], "formats": [f"V{part.nbytes}"], "offsets": [part.offset],
+                                "itemsize": itemsize}))["part"]

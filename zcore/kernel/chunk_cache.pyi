@@ -1,0 +1,19 @@
+from typing import final
+
+from _typeshed import ReadableBuffer
+
+from zcore.kernel.kept import Cache
+
+Identity = tuple[int, int, int, int, int]
+CHUNKS: ChunkCache
+
+@final
+class ChunkCache(Cache):
+    def resize(self, capacity: int) -> None: ...
+    def info(self) -> dict[str, int]: ...
+    def trusts_now(self, identity: Identity) -> bool: ...
+    def find_chunk(self, identity: Identity, form: int, n_bytes: int) -> KeptChunk | None: ...
+    def keep_chunk(self, identity: Identity, form: int, chunk: ReadableBuffer) -> None: ...
+
+@final
+class KeptChunk: ...

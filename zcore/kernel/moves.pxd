@@ -1,0 +1,20 @@
+"""Elements at points, moved between a chunk and the caller's array."""
+from libc.stdint cimport int64_t
+
+from zcore.kernel.grid cimport Axis, Span
+from zcore.kernel.points cimport Points
+
+
+cdef struct Sides:             # where the elements of one chunk lie on both sides, distances in bytes
+    char *chunk
+    const int64_t *chunk_strides
+    char *data                 # the caller's
+    const int64_t *data_strides
+    const Axis *axes
+    int64_t itemsize
+    int64_t swap
+    bint to_chunk
+    const char *value          # NULL, or what the caller's elements get instead of those of the chunk
+
+
+cdef void move_points(Points points, const Span *spans, const Sides *sides) noexcept nogil

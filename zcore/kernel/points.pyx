@@ -1,0 +1,503 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Lists of indices, sorted by chunks.
+
+Compiled because every index is looked at: checked, counted into its chunk, and found there again. Sorting counts, and
+compares nothing: by digits of the chunk's number, of which mostly there is one. It keeps the order of points in one
+chunk, so that of two values for one element the last one is written last, as in NumPy.
+"""
+import numpy as np
+
+from zcore.errors import SelectionError, UnsupportedError
+
+cimport numpy as cnp
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+from zcore.kernel.copy cimport MAX_NDIM
+from zcore.kernel.edges cimport Edges, Run, run_of
+from zcore.kernel.grid cimport Axis, Span, axis_span
+
+cnp.import_array()
+
+cdef enum:
+    # Counters for a digit of so many bits: as many as are worth it for few, some, and many points.
+    FEW_BITS = 8
+    SOME_BITS = 11
+    MANY_BITS = 16
+    SOME_POINTS = 1 << 12
+    MANY_POINTS = 1 << 18
+
+
+def checked(indices, int64_t length, int dimension):
+    """Return a copy of a list of indices, counted from 0, in one dimension.
+
+    Parameters
+    ----------
+    indices : ndarray of intp
+        Negative ones count from the end.
+    length : int
+        Of the dimension.
+    dimension : int
+        For the error.
+
+    Returns
+    -------
+    (ndarray of int64, step)
+        `step`: the distance from each index to the next, where it is one and not 0; else None. It is 1 for one index.
+
+    Raises
+    ------
+    SelectionError
+        An index out of bounds.
+
+    >>> checked(np.array([[-1, 0], [3, 3]]), 4, 0)
+    (array([3, 0, 3, 3]), None)
+    >>> checked(np.array([4, -3, 0]), 5, 0)
+    (array([4, 2, 0]), -2)
+    """
+    cdef cnp.ndarray vector = np.array(indices, np.int64).reshape(-1)
+    cdef int64_t *index = <int64_t *>cnp.PyArray_DATA(vector)
+    cdef int64_t n = cnp.PyArray_SIZE(vector)
+    cdef int64_t i
+    cdef int64_t step = 1
+    cdef int64_t wrong = -1
+    cdef bint even = n > 0
+    with nogil:
+        for i in range(n):
+            if index[i] < 0:
+                index[i] += length
+                if index[i] < 0:
+                    index[i] -= length
+                    wrong = i
+                    break
+            elif index[i] >= length:
+                wrong = i
+                break
+            if i == 1:
+                step = index[1] - index[0]
+                even = step != 0
+            elif i > 1 and index[i] - index[i - 1] != step:
+                even = False
+    if wrong >= 0:
+        raise SelectionError(f"index {index[wrong]} is out of bounds for axis {dimension} with size {length}",
+                             dimension=dimension)
+    return vector, (step if even else None)
+
+
+cdef class Points:
+    """The groups of a selection.
+
+    Parameters
+    ----------
+    shape, chunk_shape : tuple of int
+        Of the array and its chunks, elements.
+    groups : sequence of (dims, vectors)
+        Ascending dimensions, and for each a vector of int64 that nobody else changes; those of a group have one
+        length, 1 or more.
+    edges : tuple of (Edges or None), or None
+    shard_shape : tuple of int, or None
+        As in `Plan`.
+
+    Raises
+    ------
+    SelectionError
+        An index lies outside the array.
+    """
+
+    def __cinit__(self, *args):
+        self.groups = NULL
+        self.n_groups = 0
+
+    def __init__(self, shape, chunk_shape, groups, tuple edges=None, shard_shape=None):
+        cdef int d, g
+        cdef Edges unequal
+        self.ndim = len(shape)
+        self.edges = edges
+        self.is_sharded = shard_shape is not None
+        self.vectors = {}
+        for d in range(self.ndim):
+            self.group_of[d] = -1
+            self.length_of[d] = shape[d]
+            self.objects[d].chunk = chunk_shape[d] if shard_shape is None else shard_shape[d]
+            self.objects[d].runs = NULL
+            unequal = None if edges is None else edges[d]
+            if unequal is not None:
+                self.objects[d].runs = unequal.table
+                self.objects[d].n_runs = unequal.n_runs
+            self.chunks[d] = self.objects[d]
+            if shard_shape is not None:
+                # Shards may differ in length, while their chunks lie in one regular grid.
+                self.chunks[d].chunk = chunk_shape[d]
+                self.chunks[d].runs = NULL
+        self.groups = <Group *>calloc(len(groups), sizeof(Group))
+        if self.groups == NULL:
+            raise MemoryError
+        self.n_groups = len(groups)
+        for g, (dims, vectors) in enumerate(groups):
+            self._add(g, dims, vectors)
+
+    def __dealloc__(self):
+        cdef int g
+        for g in range(self.n_groups):
+            free(self.groups[g].order)
+            free(self.groups[g].bounds)
+            free(self.groups[g].object_bounds)
+        free(self.groups)
+
+    cdef int _add(self, int g, dims, vectors) except -1:
+        cdef Group *group = &self.groups[g]
+        cdef cnp.ndarray vector
+        cdef int d
+        for d, vector in zip(dims, vectors, strict=True):
+            assert self.group_of[d] < 0 and vector.flags.c_contiguous and vector.dtype == np.int64
+            self.group_of[d] = g
+            self.index_of[d] = <const int64_t *>cnp.PyArray_DATA(vector)
+            self.vectors[d] = vector
+            group.dims[group.n_dims] = d
+            group.n_dims += 1
+            assert group.n_dims == 1 or group.n == cnp.PyArray_SIZE(vector)
+            group.n = cnp.PyArray_SIZE(vector)
+        assert group.n > 0
+        return self._sort(group)
+
+    # sorting
+
+    cdef int _sort(self, Group *group) except -1:
+        """Sort the points of a group by their objects and chunks."""
+        cdef int64_t lowest[MAX_NDIM]
+        cdef int64_t extent[MAX_NDIM]
+        cdef int64_t origin[MAX_NDIM]
+        cdef int64_t end[MAX_NDIM]
+        cdef const int64_t *index
+        cdef int64_t low, high, i, n_keys
+        cdef int64_t n_inner = 1
+        cdef int64_t last = 0
+        cdef int64_t key
+        cdef int64_t *keys
+        cdef bint is_sorted = True
+        cdef int e, d
+        product = 1
+        for e in range(group.n_dims):
+            d = group.dims[e]
+            index = self.index_of[d]
+            low = high = index[0]
+            for i in range(1, group.n):
+                low = min(low, index[i])
+                high = max(high, index[i])
+            if low < 0 or high >= self.length_of[d]:
+                raise SelectionError(f"index {low if low < 0 else high} is out of bounds for axis {d} with size "
+                                     f"{self.length_of[d]}", dimension=d)
+            origin[e] = end[e] = 0
+            lowest[e] = _number_at(&self.objects[d], low)
+            extent[e] = _number_at(&self.objects[d], high) - lowest[e] + 1
+            n_inner *= self._n_inner(d)
+            product *= extent[e]
+        product *= n_inner
+        if product > INT64_MAX:
+            raise UnsupportedError("points in shards that have more than 2**63 chunks between them",
+                                   feature="points in so many chunks")
+        n_keys = product
+        keys = <int64_t *>malloc(group.n * sizeof(int64_t))
+        if keys == NULL:
+            raise MemoryError
+        try:
+            with nogil:
+                for i in range(group.n):
+                    # Mostly in the chunk of the point before, as those of a mask: then nothing is to be divided.
+                    if not self._lies_in(group, i, origin, end):
+                        key = self._key(group, i, lowest, extent, origin, end)
+                        if key < last:
+                            is_sorted = False
+                        last = key
+                    keys[i] = last
+                if not is_sorted:
+                    group.order = _sorted(keys, group.n, n_keys)
+            if not is_sorted and group.order == NULL:
+                raise MemoryError
+            with nogil:
+                group.bounds = _bounds(keys, group.order, NULL, group.n, 1, &group.n_touched)
+                if group.bounds != NULL and self.is_sharded:
+                    group.object_bounds = _bounds(keys, group.order, group.bounds, group.n_touched, n_inner,
+                                                  &group.n_objects)
+            if group.bounds == NULL or (self.is_sharded and group.object_bounds == NULL):
+                raise MemoryError
+            if not self.is_sharded:
+                group.n_objects = group.n_touched
+        finally:
+            free(keys)
+        return 0
+
+    cdef int64_t _n_inner(self, int d) noexcept nogil:
+        """How many chunks an object is cut into along a dimension, at most."""
+        return self.objects[d].chunk // self.chunks[d].chunk if self.is_sharded else 1
+
+    cdef bint _lies_in(self, const Group *group, int64_t point, const int64_t *origin,
+                       const int64_t *end) noexcept nogil:
+        cdef int64_t index
+        cdef int e
+        for e in range(group.n_dims):
+            index = self.index_of[group.dims[e]][point]
+            if index < origin[e] or index >= end[e]:
+                return False
+        return True
+
+    cdef int64_t _key(self, const Group *group, int64_t point, const int64_t *lowest, const int64_t *extent,
+                      int64_t *origin, int64_t *end) noexcept nogil:
+        """A number for the chunk of a point, in C order of the objects and of the chunks in each; and its place."""
+        cdef int64_t key = 0
+        cdef int64_t inner = 0
+        cdef int64_t index, number, length
+        cdef int e, d
+        for e in range(group.n_dims):
+            d = group.dims[e]
+            index = self.index_of[d][point]
+            number = _number_at(&self.objects[d], index)
+            key = key * extent[e] + number - lowest[e]
+            _place_of(&self.objects[d], number, &origin[e], &length)
+            if self.is_sharded:
+                length = self.chunks[d].chunk
+                number = (index - origin[e]) // length
+                inner = inner * self._n_inner(d) + number
+                origin[e] += number * length
+            end[e] = origin[e] + length
+        if self.is_sharded:
+            for e in range(group.n_dims):
+                key *= self._n_inner(group.dims[e])
+            key += inner
+        return key
+
+    # geometry
+
+    cdef void set_axis(self, int d, bint of_objects, Axis *axis) noexcept nogil:
+        """Describe a dimension of a group, as far as a list can be: how many objects or chunks it stands for."""
+        cdef const Group *group = &self.groups[self.group_of[d]]
+        cdef bint leads = group.dims[0] == d
+        memset(axis, 0, sizeof(Axis))
+        axis.length = self.length_of[d]
+        axis.chunk = self.objects[d].chunk if of_objects else self.chunks[d].chunk
+        axis.step = axis.out_step = 1
+        axis.count = group.n if leads else 1
+        axis.n_chunks = 1
+        if leads:
+            axis.n_chunks = group.n_objects if of_objects else group.n_touched
+
+    cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil:
+        """The part of the selection that lies in the object of a task."""
+        cdef int d = self.ndim - 1
+        cdef int64_t rest, k, end
+        cdef const Group *group
+        while d >= 0:
+            rest = task // objects[d].n_chunks
+            k = task - rest * objects[d].n_chunks
+            if self.group_of[d] < 0:
+                axis_span(&objects[d], k, &spans[d])
+            else:
+                group = &self.groups[self.group_of[d]]
+                end = k + 1
+                if group.object_bounds != NULL:
+                    end = group.object_bounds[k + 1]
+                    k = group.object_bounds[k]
+                if group.dims[0] == d:
+                    self._group_span(group, self.objects, group.bounds[k], group.bounds[end], spans)
+            task = rest
+            d -= 1
+
+    cdef void chunks_of(self, int d, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
+        cdef const Group *group = &self.groups[self.group_of[d]]
+        first[0] = 0
+        count[0] = 1
+        if group.dims[0] == d:
+            first[0] = _run_at(group, object.first)
+            count[0] = _run_at(group, object.first + object.count) - first[0]
+
+    cdef void chunk_span(self, int d, int64_t k, Span *spans) noexcept nogil:
+        """The k-th touched chunk of a group that dimension d leads; nothing for the others of a group."""
+        cdef const Group *group = &self.groups[self.group_of[d]]
+        if group.dims[0] == d:
+            self._group_span(group, self.chunks, group.bounds[k], group.bounds[k + 1], spans)
+
+    cdef void _group_span(self, const Group *group, const Cut *cuts, int64_t first, int64_t end,
+                          Span *spans) noexcept nogil:
+        cdef int64_t point = first if group.order == NULL else group.order[first]
+        cdef Span *span
+        cdef int e, d
+        for e in range(group.n_dims):
+            d = group.dims[e]
+            span = &spans[d]
+            span.chunk = _number_at(&cuts[d], self.index_of[d][point])
+            _place_of(&cuts[d], span.chunk, &span.origin, &span.length)
+            span.valid = min(span.length, self.length_of[d] - span.origin)
+            # Where they lie, the points say.
+            span.start = span.out = 0
+            span.count = end - first if e == 0 else 1
+            span.first = first
+
+    cdef bint covers(self, const Span *spans) noexcept nogil:
+        """Whether no element of a chunk inside the array is left out; what cannot be found out is not."""
+        cdef int d, g
+        for d in range(self.ndim):
+            if self.group_of[d] < 0 and spans[d].count != spans[d].valid:
+                return False
+        for g in range(self.n_groups):
+            if not self._covers_group(&self.groups[g], spans):
+                return False
+        return True
+
+    cdef bint _covers_group(self, const Group *group, const Span *spans) noexcept nogil:
+        cdef int64_t n = spans[group.dims[0]].count
+        cdef int64_t first = spans[group.dims[0]].first
+        cdef int64_t n_valid = 1
+        cdef int64_t n_found = 0
+        cdef int64_t i, point, position
+        cdef uint8_t *found
+        cdef int e, d
+        for e in range(group.n_dims):
+            n_valid *= spans[group.dims[e]].valid
+        if n < n_valid:
+            return False
+        found = <uint8_t *>calloc(n_valid // 8 + 1, 1)
+        if found == NULL:
+            return False
+        for i in range(first, first + n):
+            point = i if group.order == NULL else group.order[i]
+            position = 0
+            for e in range(group.n_dims):
+                d = group.dims[e]
+                position = position * spans[d].valid + self.index_of[d][point] - spans[d].origin
+            if not (found[position >> 3] >> (position & 7)) & 1:
+                found[position >> 3] |= <uint8_t>(1 << (position & 7))
+                n_found += 1
+        free(found)
+        return n_found == n_valid
+
+    # for Python
+
+    cdef object mesh(self, const Axis *axes, const Span *spans):
+        """Return (chunk_selection, array_selection) of a task: arrays for each dimension that broadcast together."""
+        cdef const Group *group
+        cdef cnp.npy_intp n
+        cdef int d, e
+        inside, outside = [None] * self.ndim, [None] * self.ndim
+        for d in range(self.ndim):
+            n = spans[d].count
+            shape = [1] * self.ndim
+            shape[d] = n
+            if self.group_of[d] < 0:
+                places = np.arange(n)
+                inside[d] = (spans[d].start + places * axes[d].step).reshape(shape)
+                outside[d] = (spans[d].out + places * axes[d].out_step).reshape(shape)
+                continue
+            group = &self.groups[self.group_of[d]]
+            if group.dims[0] != d:
+                continue
+            places = np.arange(spans[d].first, spans[d].first + n)
+            if group.order != NULL:
+                places = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, &group.order[spans[d].first]).copy()
+            for e in range(group.n_dims):
+                inside[group.dims[e]] = (self.vectors[group.dims[e]][places]
+                                         - spans[group.dims[e]].origin).reshape(shape)
+                outside[group.dims[e]] = places.reshape(shape) if e == 0 else np.zeros([1] * self.ndim, np.int64)
+        return tuple(inside), tuple(outside)
+
+
+cdef int64_t _number_at(const Cut *cut, int64_t index) noexcept nogil:
+    """The number of the chunk that holds an element."""
+    cdef const Run *run
+    if cut.runs == NULL:
+        return index // cut.chunk
+    run = &cut.runs[run_of(cut.runs, cut.n_runs, index, False)]
+    return run.first + (index - run.origin) // run.edge
+
+
+cdef void _place_of(const Cut *cut, int64_t number, int64_t *origin, int64_t *length) noexcept nogil:
+    cdef const Run *run
+    length[0] = cut.chunk
+    origin[0] = number * cut.chunk
+    if cut.runs != NULL:
+        run = &cut.runs[run_of(cut.runs, cut.n_runs, number, True)]
+        length[0] = run.edge
+        origin[0] = run.origin + (number - run.first) * run.edge
+
+
+cdef int64_t _run_at(const Group *group, int64_t first) noexcept nogil:
+    """Which run begins with that point, as they are sorted; the number of runs for the end of the last one."""
+    cdef int64_t low = 0
+    cdef int64_t high = group.n_touched
+    cdef int64_t middle
+    while low < high:
+        middle = (low + high) // 2
+        if group.bounds[middle] < first:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef int64_t *_bounds(const int64_t *keys, const int64_t *order, const int64_t *places, int64_t n, int64_t unit,
+                      int64_t *n_runs) noexcept nogil:
+    """Where runs of keys begin that are equal when divided by `unit`, and where the last one ends; NULL: no memory.
+
+    Of the n sorted keys, or of those at n `places`.
+    """
+    cdef int64_t *bounds = NULL
+    cdef int64_t i, key
+    cdef int64_t last = 0
+    cdef int _step
+    for _step in range(2):
+        n_runs[0] = 0
+        for i in range(n):
+            key = _at(keys, order, i if places == NULL else places[i]) // unit
+            if i == 0 or key != last:
+                if bounds != NULL:
+                    bounds[n_runs[0]] = i
+                n_runs[0] += 1
+            last = key
+        if bounds == NULL:
+            bounds = <int64_t *>malloc((n_runs[0] + 1) * sizeof(int64_t))
+            if bounds == NULL:
+                return NULL
+    bounds[n_runs[0]] = n
+    return bounds
+
+
+cdef inline int64_t _at(const int64_t *keys, const int64_t *order, int64_t i) noexcept nogil:
+    return keys[i] if order == NULL else keys[order[i]]
+
+
+cdef int64_t *_sorted(const int64_t *keys, int64_t n, int64_t n_keys) noexcept nogil:
+    """The order that sorts keys below `n_keys`, equal ones as they are; NULL when there is no memory."""
+    cdef int bits = FEW_BITS if n < SOME_POINTS else SOME_BITS if n < MANY_POINTS else MANY_BITS
+    cdef int shift = 0
+    cdef int64_t size = <int64_t>1 << bits
+    cdef int64_t *counts = <int64_t *>malloc(size * sizeof(int64_t))
+    cdef int64_t *before = <int64_t *>malloc(n * sizeof(int64_t))
+    cdef int64_t *after = <int64_t *>malloc(n * sizeof(int64_t))
+    cdef int64_t *other
+    cdef int64_t i, digit, total
+    if counts == NULL or before == NULL or after == NULL:
+        free(counts)
+        free(before)
+        free(after)
+        return NULL
+    while shift == 0 or (shift < 63 and (n_keys - 1) >> shift):
+        memset(counts, 0, size * sizeof(int64_t))
+        for i in range(n):
+            counts[(keys[i] >> shift) & (size - 1)] += 1
+        total = 0
+        for i in range(size):
+            digit = counts[i]
+            counts[i] = total
+            total += digit
+        for i in range(n):
+            total = i if shift == 0 else before[i]
+            digit = (keys[total] >> shift) & (size - 1)
+            after[counts[digit]] = total
+            counts[digit] += 1
+        other = before
+        before = after
+        after = other
+        shift += bits
+    free(counts)
+    free(after)
+    return before

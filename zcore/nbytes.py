@@ -1,0 +1,43 @@
+"""Sizes in bytes as people say them. A leaf: every module may import it."""
+import re
+
+_NBYTES = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kKMGT]?)(i?)B?", re.ASCII)
+_POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def parse_nbytes(text):
+    """Return the number of bytes of a size such as ``"4 MB"`` (10**6 bytes each), ``"512 KiB"`` or ``"65536"``.
+
+    Raises : ValueError, if `text` is none or less than a byte.
+
+    >>> parse_nbytes("1.5 MiB")
+    1572864
+    """
+    match = _NBYTES.fullmatch(text.strip())
+    if match is None or (match[3] and not match[2]):
+        raise ValueError(f"expected a size such as '4 MB' or '512 KiB', found {text!r}")
+    nbytes = int(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2]])
+    if nbytes < 1:
+        raise ValueError(f"expected a size of at least one byte, found {text!r}")
+    return nbytes
+
+
+def room_of(value, name):
+    """Return a number of bytes, 0 or more, that is given as an integer or as a size for `parse_nbytes`.
+
+    Raises : TypeError or ValueError, which call it `name`.
+
+    >>> room_of("64 MB", "cache"), room_of(0, "cache")
+    (64000000, 0)
+    """
+    if isinstance(value, str):
+        try:
+            return 0 if value.strip() == "0" else parse_nbytes(value)
+        except ValueError as exc:
+            raise ValueError(f"{name}: {exc}") from exc
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} is {value!r:.60}, expected a number of bytes or a size such as '64 MB'")
+    nbytes = value.__index__()
+    if not 0 <= nbytes < 2**62:
+        raise ValueError(f"{name} is {nbytes}, expected a number of bytes, 0 or more")
+    return nbytes

@@ -1,0 +1,119 @@
+"""The ways of selecting that zarr-python has beside brackets: named methods, and oindex, vindex, blocks."""
+from zcore.elements import ElementArray
+from zcore.errors import SelectionError
+from zcore.fields import fields_argument, split_fields
+from zcore.kernel.selection import basic
+
+
+class SelectedArray(ElementArray):
+    """An array with zarr-python's methods of selection.
+
+    All of them take `fields`, a name or a list of names of a structured type: only these are read or changed. `out` is
+    memory for the result, of its shape and type.
+    """
+
+    __slots__ = ()
+
+    def get_basic_selection(self, selection=..., *, out=None, fields=None):
+        """Return what integers, slices and an ellipsis select."""
+        return self._get_named(_basic(selection, self.shape), out, fields)
+
+    def set_basic_selection(self, selection, value, *, fields=None):
+        """Write to what integers, slices and an ellipsis select."""
+        self._set_named(_basic(selection, self.shape), value, fields)
+
+    def get_orthogonal_selection(self, selection, *, out=None, fields=None):
+        """Return the product of what slices, lists and masks of one dimension select, each by itself."""
+        return self._get_named(self._product("orthogonal", selection), out, fields)
+
+    def set_orthogonal_selection(self, selection, value, *, fields=None):
+        """Write to the product of what slices, lists and masks of one dimension select, each by itself."""
+        self._set_named(self._product("orthogonal", selection), value, fields)
+
+    def get_coordinate_selection(self, selection, *, out=None, fields=None):
+        """Return the elements at points: for each dimension a list of indices, broadcast against each other."""
+        return self._get_named(self._product("coordinates", selection), out, fields)
+
+    def set_coordinate_selection(self, selection, value, *, fields=None):
+        """Write to the elements at points; of an element that is named twice, the last value stays."""
+        self._set_named(self._product("coordinates", selection), value, fields)
+
+    def get_mask_selection(self, mask, *, out=None, fields=None):
+        """Return the elements where a mask of the array's shape is true, in one dimension."""
+        return self._get_named(self._product("masked", mask), out, fields)
+
+    def set_mask_selection(self, mask, value, *, fields=None):
+        """Write to the elements where a mask of the array's shape is true."""
+        self._set_named(self._product("masked", mask), value, fields)
+
+    def get_block_selection(self, selection, *, out=None, fields=None):
+        """Return blocks: integers and slices count stored objects, chunks or shards; no dimension is dropped."""
+        return self._get_named(self._blocks(selection), out, fields)
+
+    def set_block_selection(self, selection, value, *, fields=None):
+        """Write blocks; see `get_block_selection`."""
+        self._set_named(self._blocks(selection), value, fields)
+
+    @property
+    def oindex(self):
+        """Orthogonal selection by brackets: ``a.oindex[[3, 1], :, [0, 2]]``."""
+        return _Indexer(self, lambda selection: self._product("orthogonal", selection))
+
+    @property
+    def vindex(self):
+        """Selection of points by brackets: ``a.vindex[[3, 1], [0, 2]]``, or of what a mask is true for."""
+        return _Indexer(self, lambda selection: self._product("points", selection))
+
+    @property
+    def blocks(self):
+        """Selection of stored objects by brackets: ``a.blocks[0, 1:]``."""
+        return _Indexer(self, self._blocks)
+
+    def _product(self, kind, selection):
+        # Imported by those who select so.
+        from zcore import selections
+
+        return getattr(selections, kind)(selection, self.shape)
+
+    def _blocks(self, selection):
+        from zcore.selections import blocks
+
+        return basic(blocks(selection, self._binding.metadata), self.shape)
+
+    def _get_named(self, selected, out, fields):
+        result = self._get(selected, fields_argument(fields, self.dtype), out, packed=True)
+        return result[()] if selected.is_element and out is None else result
+
+    def _set_named(self, selected, value, fields):
+        self._binding.check_writable()
+        self._set(selected, read_whole(value), fields_argument(fields, self.dtype))
+
+
+class _Indexer:
+    """Brackets with a meaning of their own."""
+
+    __slots__ = ("_array", "_select")
+
+    def __init__(self, array, select):
+        self._array = array
+        self._select = select
+
+    def __getitem__(self, selection):
+        fields, selection = split_fields(selection, self._array.dtype)
+        return self._array._get_named(self._select(selection), None, fields)
+
+    def __setitem__(self, selection, value):
+        fields, selection = split_fields(selection, self._array.dtype)
+        self._array._set_named(self._select(selection), value, fields)
+
+
+def _basic(selection, shape):
+    box = basic(selection, shape)
+    if box is None:
+        raise SelectionError("a basic selection consists of integers, slices and an ellipsis")
+    return box
+
+
+def read_whole(values):
+    """Return what an array of zcore holds, anything else as it is."""
+    return values[...] if isinstance(values, ElementArray) else values
