@@ -74,7 +74,7 @@ cdef struct Status:
     int code                   # a Code
     int sys_errno
     int step                   # position in the program, -1 when no step is to blame
-    bint is_encode             # the step failed when it encoded
+    bint is_encode             # the step failed when it encoded: `offset` is a byte of what it was given
     int64_t inner              # position of the inner chunk in its shard, in C order; INNER_NONE, INNER_INDEX
     int n_outer                # how many shards that shard lies in: it is 0 where it is the object,
     int64_t outer[2]           # else the positions of those that are chunks, outermost first, and last its own

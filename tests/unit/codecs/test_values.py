@@ -335,6 +335,43 @@ def test_files_and_memory_have_the_same_bytes_and_errors(tmp_path):
     assert (caught[1].expected, caught[1].found) == (255, 300)
 
 
+CAST = {"name": "cast_value", "configuration": {"data_type": "int8"}}
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def sharding(chunk_shape, *codecs):
+    return {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": chunk_shape, "codecs": codecs, "index_codecs": [BYTES]}}
+
+
+@pytest.mark.parametrize(("codecs", "places", "item"), [
+    ([CAST, BYTES], (), 42),
+    ([CAST, sharding([4, 4], BYTES)], (), 42),
+    ([sharding([4, 4], CAST, BYTES)], ("inner chunk (1, 0)",), 6),
+    ([sharding([4, 8], CAST, sharding([4, 4], BYTES))], ("inner chunk (1, 0)",), 10),
+    ([sharding([4, 8], sharding([4, 4], CAST, BYTES))], ("inner chunk (1, 0)", "inner chunk (0, 0)"), 6),
+])
+def test_what_does_not_encode_is_named_by_its_place_in_the_chunk(tmp_path, codecs, places, item):
+    """V3-XC-06: in memory and in files, covered or merged, wherever the chunk lies in an object that is there."""
+    document = {"zarr_format": 3, "node_type": "array", "shape": [8, 8], "data_type": "float64", "fill_value": 0,
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [8, 8]}},
+                "chunk_key_encoding": {"name": "default"}, "codecs": codecs}
+    for store in (zcore.MemoryStore(), zcore.DirectoryStore(tmp_path)):
+        store.set("zarr.json", json.dumps(document).encode())
+        a = zcore.open_array(store, mode="r+")
+        data = np.ones((8, 8))
+        data[5, 2] = 400
+        for _ in range(2):
+            for selection in (np.s_[...], np.s_[5:6, 1:3]):
+                with pytest.raises(CodecError) as caught:
+                    a[selection] = data[selection]
+                message = ": ".join(["c/0/0", *places, "400.0 is out of the range from -128 to 127"])
+                assert (caught.value.message, caught.value.direction) == (message, "encode")
+                assert caught.value.inner_coords == ((1, 0) if places else None)
+                assert caught.value.offset == 8 * item
+            a[...] = 1
+
+
 def test_an_object_that_does_not_decode_is_an_error():
     """V3-XC-06, V3-XC-07"""
     a = create("i1", spec("cast_value", data_type="int32"), compressors=None, checksum=False)
