@@ -47,6 +47,8 @@ class Shards:
         The most bytes of a shard that are read at once: other programs leave gaps where a chunk was replaced by
         another one, and as much room is given to these as to the chunks. In a shard of shards, the most that one of
         these may have. None where chunks have no bound.
+    chunk_room : int or None
+        What of that each chunk adds, beside its entry in the index.
 
     Raises
     ------
@@ -79,9 +81,10 @@ class Shards:
         self.index_chain = make_chain(codec.index_codecs, np.dtype(np.uint64), (*self.grid_shape, 2), strict)
         self.index_nbytes = self.index_chain.max_encoded
         self.at_start = codec.index_location == "start"
-        self.max_encoded = None
+        self.max_encoded = self.chunk_room = None
         if self.chain.max_encoded is not None:
-            self.max_encoded = 2 * self.n_chunks * self.chain.max_encoded + self.index_nbytes + MIN_GAPS_NBYTES
+            self.chunk_room = 2 * self.chain.max_encoded
+            self.max_encoded = self.n_chunks * self.chunk_room + self.index_nbytes + MIN_GAPS_NBYTES
 
     def of_shape(self, shard_shape):
         """Return the same of shards of another shape, where they differ.
@@ -256,11 +259,9 @@ class Shards:
         """Return a chunk that is changed, encoded; None when it is empty."""
         coords = self._coords(position)
         inside, outside = places or (None, None)
-        covers = places is not None and all([part == slice(0, length, 1) for part, length
-                                             in zip(inside, self.chunk_shape, strict=True)])
-        is_there = raw is not None and not covers and not _is_empty(old, position)
         stays = tuple([min(length, max(0, n - i * length)) for i, length, n
                        in zip(coords, self.chunk_shape, kept, strict=True)])
+        is_there = raw is not None and not _is_empty(old, position) and not (places and _covers(inside, stays))
         offset, n_bytes = self._entry(raw, old, position) if is_there else (0, 0)
         if self.chain.is_partial:
             try:
@@ -377,6 +378,12 @@ class Shards:
             position, i = divmod(position, n)
             coords.append(i)
         return tuple(reversed(coords))
+
+
+def _covers(selection, shape):
+    """Whether a selection takes all of the first elements, `shape` of them per dimension."""
+    return 0 in shape or all([part.start == 0 and part.stop >= n and (part.step == 1 or n == 1) for part, n
+                              in zip(selection, shape, strict=True)])
 
 
 def _is_empty(index, position):

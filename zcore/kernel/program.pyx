@@ -480,9 +480,12 @@ cdef class Program:
 
     # for Python
 
-    def encoded_bound(self, int64_t n_bytes):
-        """Return the most bytes that the object of a chunk of `n_bytes` decoded bytes can have."""
-        return self.max_encoded(n_bytes)
+    def encoded_bound(self, n_bytes):
+        """Return the most bytes that the object of a chunk of `n_bytes` decoded bytes can have.
+
+        What documents say of shards may be no 64-bit number.
+        """
+        return self.max_encoded(min(n_bytes, MAX_ENCODED))
 
     def decode_bytes(self, const uint8_t[::1] encoded not None, uint8_t[::1] out not None, codecs=()):
         """Decode one object into `out`, which has the length of the decoded chunk; `codecs` names the steps.
@@ -496,7 +499,7 @@ cdef class Program:
         cdef uint8_t *dst = &out[0] if out.shape[0] else &empty
         self._decode(encoded, dst, out.shape[0], True, codecs)
 
-    def decode_new(self, const uint8_t[::1] encoded not None, int64_t n_bytes, bint at_most=False, codecs=()):
+    def decode_new(self, const uint8_t[::1] encoded not None, n_bytes, bint at_most=False, codecs=()):
         """Return the content of one object, a `bytearray` of `n_bytes` bytes, or fewer with `at_most`.
 
         Raises
