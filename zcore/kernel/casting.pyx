@@ -446,14 +446,11 @@ cdef bint _take(const Cast *spec, void *numbers, uint8_t *chosen, int64_t n) noe
 
 
 cdef void _put_values(const Cast *spec, bits_t *numbers, const uint8_t *chosen, int64_t n) noexcept nogil:
-    cdef bits_t values[MAX_PAIRS]
     cdef int64_t i
-    cdef int k
-    for k in range(spec.n_pairs):
-        memcpy(&values[k], &spec.values[k], sizeof(bits_t))
     for i in range(n):
         if chosen[i]:
-            numbers[i] = values[chosen[i] - 1]
+            # Not by assignment: these may be floats, and are floats to whoever reads them.
+            memcpy(&numbers[i], &spec.values[chosen[i] - 1], sizeof(bits_t))
 
 
 cdef void _put(const Cast *spec, void *numbers, const uint8_t *chosen, int64_t n) noexcept nogil:
