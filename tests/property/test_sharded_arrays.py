@@ -95,6 +95,42 @@ def test_like_numpy(sharded, data):
 
 @settings(max_examples=150)
 @given(data=st.data())
+def test_both_paths_store_the_same_for_lists(sharded, data):
+    """Chunks that lists leave alone are carried over, and the others follow in one order, on both paths."""
+    ndim = data.draw(st.integers(1, 3))
+    chunks = (2, 4, 2)[:ndim]
+    shape = tuple(data.draw(st.integers(1, 4 * chunk)) for chunk in chunks)
+    order = data.draw(st.permutations(range(ndim)))
+    after = data.draw(st.sampled_from([[], [ZSTD]]))
+    inner = data.draw(st.sampled_from([None, (1, 2, 1)[:ndim]]))
+    codecs = [LITTLE, CRC]
+    if inner:
+        codecs = [{"name": "transpose", "configuration": {"order": list(order)}},
+                  {"name": "sharding_indexed", "configuration": {
+                      "chunk_shape": [inner[d] for d in order], "codecs": codecs, "index_codecs": [LITTLE],
+                      "index_location": "end"}}, *after]
+    writes = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        part = data.draw(selections(shape))
+        shown = np.empty(shape, "V1")[part]
+        writes.append((part, data.draw(st.sampled_from([0, 1])) * np.arange(1, shown.size + 1).reshape(shown.shape)))
+    stored = []
+    for config.force_python in (False, True):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                array = sharded.create(folder, shape, "<u2", tuple(2 * chunk for chunk in chunks), chunks,
+                                       codecs=codecs, threads=2)
+                for part, values in writes:
+                    array[part] = values
+                stored.append({path.relative_to(folder): path.read_bytes() for path in Path(folder).rglob("c/**/*")
+                               if path.is_file()})
+            finally:
+                config.force_python = False
+    assert stored[0] == stored[1]
+
+
+@settings(max_examples=150)
+@given(data=st.data())
 def test_shards_that_were_tampered_with(sharded, data):
     """Without checksums anything may be read, but nothing else than a ZcoreError may come out; both paths agree."""
     with tempfile.TemporaryDirectory() as folder:
