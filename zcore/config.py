@@ -19,11 +19,17 @@ from zcore.nbytes import room_of
 
 __version__ = "0.1.0"
 
+_SETTINGS = ("threads", "cache", "force_python")
 _UNLIMITED = ("max", "-1")     # cpu.max of cgroup v2, cpu.cfs_quota_us of v1
 
 
 class _Config(ModuleType):
     """The type of this module: its settings are properties, so that they are checked."""
+
+    def __setattr__(self, name, value):
+        if not name.startswith("_") and name not in vars(self) and not hasattr(type(self), name):
+            raise AttributeError(f"zcore.config has no setting {name!r}; it has {', '.join(_SETTINGS)}")
+        super().__setattr__(name, value)
 
     @property
     def threads(self):
@@ -129,7 +135,7 @@ def _collect():
         "build": build,
         "libraries": {"from": build["libraries"], **library_versions()},
         "simd": {"crc32c": implementation(), **cpu_features()},
-        "settings": {name: getattr(sys.modules[__name__], name) for name in ("threads", "cache", "force_python")},
+        "settings": {name: getattr(sys.modules[__name__], name) for name in _SETTINGS},
     }
 
 

@@ -16,6 +16,7 @@ from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
+from zcore.model.named_codecs import named_codec
 
 DEFAULT_COMPRESSOR = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}  # zarr-python 2's
 MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
@@ -124,12 +125,11 @@ def _configs(codecs):
 
 def _spec(codec):
     """Return a codec of zcore, or one as v3 documents have it, as a `CodecSpec`."""
-    if hasattr(codec, "spec"):
-        codec = codec.spec()
-    elif isinstance(codec, Mapping):
+    codec = named_codec(codec)
+    if not isinstance(codec, CodecSpec):
         codec = CodecSpec(codec.get("name"), codec.get("configuration"))
-    if not isinstance(codec, CodecSpec) or type(codec.name) is not str:
-        raise TypeError(f"expected a codec, or a dict with the codec's name, found {codec!r:.60}")
+    if type(codec.name) is not str:
+        raise TypeError(f"expected a dict with the codec's name, found the name {codec.name!r:.60}")
     return codec
 
 

@@ -18,6 +18,7 @@ from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.foreign_dtypes import is_foreign
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
+from zcore.model.named_codecs import named_codec
 
 DEFAULT_BLOSC = {"cname": "lz4", "clevel": 5}  # see docs/design.md; its shuffle goes by the item size
 AUTO_SHARD = "64 MiB"
@@ -74,8 +75,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     Returns
     -------
     ArrayMetadata
-        A codec above is a CodecSpec, something with a method `spec` that returns one, a name, or an object as documents
-        have it.
+        A codec above is a name, or what `zcore.model.named_codecs.named_codec` takes.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def _chunks_and_shards(chunks, shards, shape, itemsize):
                                   math.prod(chunk_shape) * itemsize)
         shard_shape = tuple([chunk * count for chunk, count in zip(chunk_shape, counts, strict=True)])
         return chunk_shape, shard_shape, None, index_location
-    shard_shape, edges = normalize_grid(shards, shape, itemsize)
+    shard_shape, edges = normalize_grid(shards, shape, itemsize, what="shards")
     if chunks is None or isinstance(chunks, str):
         target = normalize_chunks(chunks, shard_shape, itemsize, MAX_BLOSC_NBYTES)
         if edges is not None:
@@ -244,12 +244,10 @@ def _specs(codecs, dtype, ndim):
 
 def _spec(codec, dtype, ndim):
     """Return what a caller gives as a codec as a `CodecSpec`, with nothing left to choose."""
-    if hasattr(codec, "spec"):
-        codec = codec.spec()
-    if isinstance(codec, (str, dict)):
-        codec = parse_codec(codec, ndim)
+    if not isinstance(codec, str):
+        codec = named_codec(codec)
     if not isinstance(codec, CodecSpec):
-        raise TypeError(f"a codec is a CodecSpec, a name, an object or has a method spec, not {type(codec).__name__}")
+        codec = parse_codec(codec, ndim)
     codec = _completed(codec, dtype) if codec.name == "blosc" else codec
     check_configuration(codec)
     return codec
