@@ -53,8 +53,8 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
         Zarr v2 has none.
     attributes : dict, optional
         They become part of the value, not of its document.
-    chunk_key_encoding : ChunkKeyEncoding, ".", "/" or dict, optional
-        The separator of chunk keys; a dict is ``{"name": "v2", "separator": "/"}``.
+    chunk_key_encoding : ChunkKeyEncoding, "v2", ".", "/" or dict, optional
+        The separator of chunk keys, ``.`` by default; a dict is ``{"name": "v2", "separator": "/"}``.
     checksum : bool
         Without effect: the compressor comes last here, and any checksum is a filter that the caller names.
 
@@ -157,7 +157,9 @@ def _chunk_keys(encoding):
         configuration = encoding.get("configuration") or encoding
         if encoding.get("name") != "v2":
             raise ValueError(f"expected the chunk key encoding 'v2', found {encoding.get('name')!r:.60}")
-        encoding = configuration.get("separator", ".")
+        encoding = configuration.get("separator")
+    elif isinstance(encoding, str) and encoding == "v2":
+        encoding = None
     if encoding is None or isinstance(encoding, str):
         encoding = ChunkKeyEncoding.v2("." if encoding is None else encoding)
     if encoding.separator not in (".", "/") or encoding != ChunkKeyEncoding.v2(encoding.separator):

@@ -6,7 +6,7 @@ import pytest
 
 from zcore.codecs import BloscCodec, Crc32cCodec
 from zcore.formats import zarr_v3
-from zcore.formats.zarr_v3_new import DEFAULT_BLOSC
+from zcore.formats.zarr_v3_new_chain import DEFAULT_BLOSC
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.metadata import CodecSpec
 
