@@ -174,6 +174,8 @@ class Array(SelectedArray):
         dtype : object
             What `numpy.dtype` takes.
 
+        Examples
+        --------
         >>> import zcore
         >>> zcore.array([1, 2, 3]).astype("f4")[1:]
         array([2., 3.], dtype=float32)

@@ -128,6 +128,8 @@ class Group(Handle):
         max_depth : int or None
             0 gives the members right below; None all.
 
+        Examples
+        --------
         >>> import zcore
         >>> g = zcore.group()
         >>> a = g.create_array("a/b", shape=3, dtype="i4")
@@ -165,7 +167,7 @@ class Group(Handle):
             yield name, node
 
     def nmembers(self, max_depth=0):
-        """Return the number of `members`."""
+        """Return the number of `members`, `max_depth` levels deep; None counts all."""
         return sum(1 for _ in self.members(max_depth))
 
     def arrays(self):
@@ -256,19 +258,22 @@ class Group(Handle):
         self.create_array(name, data=data, overwrite=True)
 
     def empty(self, name, shape, *, dtype="f8", **keywords):
-        """Create an array of which nothing is written; see `create_array`."""
+        """Create an array of which nothing is written.
+
+        `name`, `shape`, `dtype` and `keywords` are those of `create_array`.
+        """
         return self.create_array(name, shape=shape, dtype=dtype, **keywords)
 
     def full(self, name, shape, fill_value, *, dtype="f8", **keywords):
-        """Create an array of one value; see `create_array`."""
+        """Create an array of one value, `fill_value`; the rest as for `empty`."""
         return self.empty(name, shape, dtype=dtype, fill_value=fill_value, **keywords)
 
     def zeros(self, name, shape, *, dtype="f8", **keywords):
-        """Create an array of zeros; see `create_array`."""
+        """Create an array of zeros; `name`, `shape`, `dtype` and `keywords` as for `empty`."""
         return self.full(name, shape, creation.zero_of(dtype), dtype=dtype, **keywords)
 
     def ones(self, name, shape, **keywords):
-        """Create an array of ones; see `create_array`."""
+        """Create an array of ones; `name`, `shape` and `keywords` as for `empty`."""
         return self.full(name, shape, 1, **keywords)
 
     def create_group(self, name, **keywords):
@@ -276,7 +281,19 @@ class Group(Handle):
         return Group(self._create(creation.create_group, name, **keywords))
 
     def create_hierarchy(self, nodes, *, overwrite=False):
-        """Create arrays and groups below from their metadata by path; see `zcore.create_hierarchy`."""
+        """Create arrays and groups below from their metadata; see `zcore.create_hierarchy`.
+
+        Parameters
+        ----------
+        nodes : mapping of str to ArrayMetadata or GroupMetadata
+            By their paths below the group.
+        overwrite : bool
+            Replace the nodes that are there.
+
+        Returns
+        -------
+        iterator of (str, Array or Group)
+        """
         binding = self._binding
         binding.check_writable()
         self._copy = None

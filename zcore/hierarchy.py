@@ -125,6 +125,8 @@ def tree(place, *, path=None, max_depth=None):
     max_depth : int, optional
         0 shows the members right below; by default all are shown.
 
+    Examples
+    --------
     >>> g = group()
     >>> a = g.create_array("a/b", shape=(4, 6), dtype="f4")
     >>> print(tree(g.store))

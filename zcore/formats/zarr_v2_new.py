@@ -49,7 +49,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
         The codec that makes bytes of objects, if it is not among the filters.
     compressors : "auto", None, codec or sequence of codecs
         The last one becomes the document's compressor, those in front of it filters.
-    shards : None
+    shards, dimension_names : None
         Zarr v2 has none.
     attributes : dict, optional
         They become part of the value, not of its document.
