@@ -13,7 +13,7 @@ from zcore.formats.zarr_v2_codecs import SERIALIZER, from_spec, kind_of
 from zcore.formats.zarr_v2_fill import parse_fill, parse_object_fill, render_fill, render_object_fill
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
-from zcore.model.dtypes import from_descr, to_descr
+from zcore.model.dtypes import from_descr, is_text, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
 from zcore.model.named_codecs import named_codec
@@ -33,8 +33,8 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     ----------
     shape : int or sequence of int
     dtype : object
-        What `numpy.dtype` takes; `str` and `numpy.dtypes.StringDType` are text of any length, and objects need a codec
-        that makes bytes of them.
+        What `numpy.dtype` takes; `str` (see `is_text`) and `numpy.dtypes.StringDType` are text of any length, and
+        objects need a codec that makes bytes of them.
     chunks : None, "auto", str, int or sequence of int
         See `zcore.model.auto_chunks.normalize_chunks`.
     fill_value : object
@@ -76,7 +76,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     if order not in ("C", "F"):
         raise ValueError(f"order: expected 'C' or 'F', found {order!r:.60}")
     shape = shape_of(shape)
-    dtype = np.dtypes.StringDType() if dtype is str else np.dtype(dtype)
+    dtype = np.dtypes.StringDType() if is_text(dtype) else np.dtype(dtype)
     stored = _OBJECT if has_varying_items(dtype) else from_descr(to_descr(dtype))
     if codecs is not None:
         order, configs, compressor = from_chain([_spec(codec) for codec in codecs], stored, len(shape))

@@ -28,7 +28,8 @@ from zcore.kernel.filters cimport delta_decode, delta_encode, item_nbytes, scale
 from zcore.kernel.filters import filter_items
 from zcore.kernel.shuffle cimport shuffle, unshuffle
 from zcore.kernel.status cimport (
-    CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, NO_MEMORY, OK, STREAM_LONG, Status, fail, make_error, status_clear,
+    CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, ITEMS_ENCODE, NO_MEMORY, OK, STREAM_LONG, Status, fail, make_error,
+    status_clear,
 )
 
 cdef enum:
@@ -383,7 +384,7 @@ cdef class Program:
             return lz4_encode(src, n_bytes, dst, capacity, step.level, status)
         unit = step.typesize if step.op == OP_SHUFFLE else item_nbytes(step.filter.item)
         if n_bytes % unit != 0:
-            fail(status, ITEMS, 0, unit, n_bytes)
+            fail(status, ITEMS_ENCODE, 0, unit, n_bytes)
             return -1
         if step.op == OP_SHUFFLE:
             shuffle(src, dst, n_bytes, unit)
@@ -426,9 +427,12 @@ cdef class Program:
 
     # for Python
 
-    def encoded_bound(self, int64_t n_bytes):
-        """Return the most bytes that the object of a chunk of `n_bytes` decoded bytes can have."""
-        return self.max_encoded(n_bytes)
+    def encoded_bound(self, n_bytes):
+        """Return the most bytes that the object of a chunk of `n_bytes` decoded bytes can have.
+
+        What documents say of shards may be no 64-bit number.
+        """
+        return self.max_encoded(min(n_bytes, MAX_ENCODED))
 
     def decode_bytes(self, const uint8_t[::1] encoded not None, uint8_t[::1] out not None, codecs=()):
         """Decode one object into `out`, which has the length of the decoded chunk; `codecs` names the steps.
@@ -442,7 +446,7 @@ cdef class Program:
         cdef uint8_t *dst = &out[0] if out.shape[0] else &empty
         self._decode(encoded, dst, out.shape[0], True, codecs)
 
-    def decode_new(self, const uint8_t[::1] encoded not None, int64_t n_bytes, bint at_most=False, codecs=()):
+    def decode_new(self, const uint8_t[::1] encoded not None, n_bytes, bint at_most=False, codecs=()):
         """Return the content of one object, a `bytearray` of `n_bytes` bytes, or fewer with `at_most`.
 
         Raises

@@ -39,6 +39,7 @@ cdef enum Code:
     STREAM_TRAILING = 63       # bytes behind the stream                      expected its end, found the object's
     STREAM_ENCODE = 64         # the compressor failed                        expected size, found its result
     ITEMS = 65                 # no whole number of items                     expected item size, found length
+    ITEMS_ENCODE = 66          # the same of what is to be encoded
     # shards (shard.pyx)
     SHARD_SHORT = 70           # fewer bytes than the index                   expected size of the index, found size
     SHARD_MARK = 71            # one word of an entry says empty              found the other word

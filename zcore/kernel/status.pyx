@@ -38,6 +38,7 @@ _SENTENCES = {
     STREAM_TRAILING: (errors.CodecError, "compressed stream ends at byte {e}, the object at {f}"),
     STREAM_ENCODE: (errors.CodecError, "the compressor could not encode {e} bytes (result {f})"),
     ITEMS: (errors.CodecError, "{f} bytes are no whole number of items of {e} bytes"),
+    ITEMS_ENCODE: (errors.CodecError, "{f} bytes are no whole number of items of {e} bytes"),
     SHARD_SHORT: (errors.ShardIndexError, "shard has {f} bytes, its index alone needs {e}"),
     SHARD_MARK: (errors.ShardIndexError,
                  "one half of the index entry marks an empty chunk, the other half is {f}"),
