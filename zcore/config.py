@@ -33,6 +33,7 @@ class _Config(ModuleType):
 
     @property
     def threads(self):
+        """Threads of a read or write, an int of at least 1."""
         if self._threads is None:
             self._threads = _threads_of_environment()
         return self._threads
@@ -48,6 +49,7 @@ class _Config(ModuleType):
 
     @property
     def cache(self):
+        """Bytes of memory for decoded chunks that all arrays share; set as a number or a size such as ``"64 MB"``."""
         if self._cache is None:
             self.cache = _cache_of_environment()
         return self._cache
@@ -63,6 +65,7 @@ class _Config(ModuleType):
 
     @property
     def force_python(self):
+        """Whether codecs run by their Python methods."""
         if self._force_python is None:
             self._force_python = _force_python_of_environment()
         return self._force_python
