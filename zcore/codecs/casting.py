@@ -208,6 +208,8 @@ def _goes_up(below, above, lower_is_even, is_negative, rounding):
     lower_is_even : ndarray of bool
         Whether the last digit of the one below is even.
     is_negative : ndarray of bool
+    rounding : str
+        As `cast_value` names it.
     """
     if rounding == "towards-zero":
         return np.zeros(np.shape(below), bool)
