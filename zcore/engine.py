@@ -5,6 +5,7 @@ the chunk keys, the directory. A read or write then makes one plan and runs it: 
 files and the chain has a C form, in Python otherwise. Both runs take the same tasks under the same locks.
 """
 import os
+from functools import partial
 
 import numpy as np
 
@@ -79,8 +80,11 @@ class Binding(NodeBinding):
         metadata = view.metadata
         self._check_same_kind(metadata, out, field)
         native = self._is_native(view, field)
+        references = None if native else self._references(view, field)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         make_plan = _shard_plans()[0] if native and view.chain.shards is not None else ReadPlan
+        if references is not None:
+            native, make_plan = True, references
         plan = make_plan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts,
             program=view.chain.program if native else None, fill=metadata.fill_bytes,
@@ -88,7 +92,7 @@ class Binding(NodeBinding):
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
             missing_raises=options.missing == "raise", edges=metadata.edges, groups=box.groups,
             part=None if field is None else (field.offset, field.nbytes))
-        chunks = options.chunks if native else None
+        chunks = options.chunks if native and references is None else None
         if chunks is not None:
             plan.keep(chunks, form_of(view, options.strict))
 
@@ -122,6 +126,17 @@ class Binding(NodeBinding):
         except ValueError:
             self.elements = None
         self._elements_of = view.ticket, chunks
+
+    def _references(self, view, field):
+        """Return what makes a plan that reads parts of other files; None where the store has none, or Python has to."""
+        references, chain = self.store.references, view.chain
+        if (references is None or chain.shards is not None or not chain.is_native or config.force_python
+                or (field is not None and chain.swap)):
+            return None
+        from zcore.kernel.reference_read import ReferenceReadPlan
+
+        return partial(ReferenceReadPlan, table=references.table, prefix=self.prefix.encode(),
+                       open_target=references.open)
 
     def _is_native(self, view, field):
         chain = view.chain

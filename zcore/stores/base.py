@@ -36,6 +36,8 @@ class Store(ABC):
         The address another process finds the store by.
     native_path : str or None
         The base directory when each key is the file of that name below it and the compiled code may open it.
+    references : References or None
+        Where keys are parts of other files, and nobody changes which: the compiled code may read them.
     key_flavour : str
         Which rules keys have to obey (`zcore.stores.keys`).
     fsync : bool
@@ -45,6 +47,7 @@ class Store(ABC):
     read_only: bool = True
     uri: str | None = None
     native_path: str | None = None
+    references = None
     key_flavour = POSIX
     fsync: bool = False
 

@@ -9,6 +9,7 @@ import json
 import os
 from _thread import RLock  # of threading, without its import time
 from base64 import b64encode
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 
 from zcore.buffers import flat_view
@@ -18,6 +19,10 @@ from zcore.stores.base import ByteRange, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.reference_document import MAX_NBYTES, read_document
 from zcore.stores.reference_targets import Targets
+
+
+# The table of a store, and what opens its targets for reading: a URL to a descriptor.
+References = namedtuple("References", ("table", "open"))
 
 
 class ReferenceStore(Store):
@@ -90,6 +95,11 @@ class ReferenceStore(Store):
         if not self.read_only:
             raise TypeError(f"{self!r} may hold changes that no other process has; save it, and pickle what is opened")
         return _reopened, (self._source, self._options)
+
+    @property
+    def references(self) -> References | None:
+        """The table for the compiled code, of a store that is read-only."""
+        return References(self._table, self._targets.open) if self.read_only else None
 
     @property
     def label(self) -> str:

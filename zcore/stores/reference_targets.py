@@ -50,7 +50,7 @@ class Targets:
         """
         if length == 0:
             return b""
-        fd = self._open(key, url)
+        fd = self.open(url, key)
         try:
             if length is None:
                 length = max(0, os.fstat(fd).st_size - offset)
@@ -64,7 +64,7 @@ class Targets:
 
     def getsize(self, key, url):
         """Return the size of a target in bytes."""
-        fd = self._open(key, url)
+        fd = self.open(url, key)
         try:
             return os.fstat(fd).st_size
         finally:
@@ -91,7 +91,8 @@ class Targets:
                                         f"allowed={[os.path.dirname(real) + '/']!r} would permit it")
         return real
 
-    def _open(self, key, url):
+    def open(self, url, key=None):
+        """Open a local target, which is allowed, for reading, and return the descriptor."""
         path = self.path_of(key, url)
         try:
             # Links were followed and judged above. One that has come since is refused, and a FIFO does not wait.
