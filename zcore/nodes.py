@@ -2,6 +2,7 @@
 that says what is there instead."""
 import errno
 import os
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -45,7 +46,7 @@ _CONTRADICTING = {document: _DOCUMENTS[i + 1:] for i, document in enumerate(_DOC
 
 
 def store_of(place, read_only, fsync, check_base=True):
-    """Return the store that a caller means by a path, a URI or a store.
+    """Return the store that a caller means by a path, a URI, a store, or a reference set: a mapping or a JSON file.
 
     Raises
     ------
@@ -60,17 +61,30 @@ def store_of(place, read_only, fsync, check_base=True):
                 raise ValueError(f"{place!r} was made without fsync; a store is asked for it when it is made, as in "
                                  "DirectoryStore(path, fsync=True)")
             return place
+        if isinstance(place, Mapping):
+            if not read_only:
+                raise TypeError("a mapping is a reference set, which is read; a store in memory is MemoryStore(items), "
+                                "and a set that changes ReferenceStore(refs, read_only=False)")
+            return _reference_store(place)
         if not isinstance(place, os.PathLike):
-            raise TypeError("expected a path, a URI or a store, such as MemoryStore(), found "
+            raise TypeError("expected a path, a URI, a store, such as MemoryStore(), or a reference set, found "
                             f"{type(place).__name__}")
         place = os.fspath(place)
     if isinstance(place, str):
+        if read_only and place.endswith(".json") and os.path.isfile(place):
+            return _reference_store(place)
         if ":" in place:
             # It is either a URI's or part of a name: the URI rules decide.
             return DirectoryStore.from_uri(place, read_only=read_only, fsync=fsync, check_base=check_base)
         if place[:1] == "/" and ".." not in place and not check_base:
             return _absolute_store(place, read_only, fsync)
     return DirectoryStore(place, read_only=read_only, fsync=fsync, check_base=check_base)
+
+
+def _reference_store(source):
+    from zcore.stores.reference import ReferenceStore
+
+    return ReferenceStore(source)
 
 
 @lru_cache(maxsize=64)

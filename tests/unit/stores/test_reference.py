@@ -1,4 +1,5 @@
 """Reference sets of version 0 and 1, without templates: what they say, what is refused, and what their targets give."""
+import base64
 import json
 import os
 import pickle
@@ -195,6 +196,63 @@ def test_changes_stay_in_memory_until_they_are_saved(folder):
         pickle.dumps(store)
     assert pickle.loads(pickle.dumps(again)).to_v0() == expected
     assert "saved.json" in repr(again) and "4 references" in repr(again)
+
+
+def test_opened_by_name_or_as_a_mapping(folder):
+    """A group of arrays in one file, by `zcore.open` alone."""
+    values = np.arange(12, dtype="<i4").reshape(3, 4)
+    (folder / "data.bin").write_bytes(b"some header" + values.tobytes())
+    document = {".zgroup": {"zarr_format": 2}, "x/.zattrs": {"unit": "m"}, "x/.zarray": {
+        "zarr_format": 2, "shape": [3, 4], "chunks": [1, 4], "dtype": "<i4", "compressor": None, "filters": None,
+        "fill_value": 0, "order": "C"}, **{f"x/{i}.0": ["data.bin", 11 + 16 * i, 16] for i in range(3)}}
+    opened(folder, document)
+    group = zcore.open(str(folder / "refs.json"))
+    assert isinstance(group.store, zcore.ReferenceStore) and list(group) == ["x"]
+    assert dict(group["x"].attrs) == {"unit": "m"} and (group["x"][...] == values).all()
+    assert (zcore.open_array(folder / "refs.json", path="x")[1:, ::-1] == values[1:, ::-1]).all()
+    with pytest.raises(ReferenceTargetError, match="base="):
+        zcore.open(document)["x"][...]
+    assert (zcore.open(zcore.ReferenceStore(document, base=folder))["x"][:, 1] == values[:, 1]).all()
+    with pytest.raises(TypeError, match="MemoryStore"):
+        zcore.open({}, mode="w", shape=3, dtype="i4")
+    with pytest.raises(zcore.NotADirectoryStoreError):
+        zcore.open(folder / "refs.json", mode="r+")
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_kernel_and_python_read_the_same(folder, threads, monkeypatch):
+    """RF-URL-05, RF-URL-07: damage, too, is the same: whatever the kernel cannot read it leaves to Python."""
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 9, (40, 30)).astype("<u2")
+    made = zcore.create_array(folder / "made", shape=(40, 30), dtype="<u2", chunks=(7, 8), zarr_format=2, fill_value=3)
+    made[...] = values
+    refs = {".zarray": (folder / "made" / ".zarray").read_text()}
+    names = [path.name for path in (folder / "made").iterdir() if path.name[0] != "."]
+    with open(folder / "all.bin", "wb") as file:
+        for i, name in enumerate(sorted(names)):
+            data = (folder / "made" / name).read_bytes()
+            refs[name] = [["all.bin", file.tell(), len(data)], ["made/" + name],
+                          ["made/" + name, 0, len(data)], data][i % 4]
+            file.write(data)
+    document = {name: "base64:" + base64.b64encode(value).decode() if isinstance(value, bytes) else value
+                for name, value in refs.items() if name != "2.1"}
+    values[14:21, 8:16] = 3
+    for change, error in (({}, None), ({"3.3": ["all.bin", 10**6, 5]}, ReferenceTargetError),
+                          ({"3.3": ["gone"]}, ReferenceTargetError), ({"3.3": ["/etc/passwd"]}, ReferenceTargetError),
+                          ({"3.3": ["all.bin", 3, 40]}, zcore.ChunkError), ({"3.3": ["made", 0, 1]}, ReferenceTargetError),
+                          ({"3.3": ["all.bin", 0, 2**40]}, ReferenceTargetError), ({"3.3": ""}, zcore.ChunkError)):
+        found = []
+        for force_python in (False, True):
+            monkeypatch.setattr(zcore.config, "_force_python", force_python)
+            array = zcore.open(zcore.ReferenceStore(document | change, base=folder), threads=threads)
+            try:
+                assert (array[...] == values).all() and (array[::3, ::-4] == values[::3, ::-4]).all()
+                assert (array[[5, 39, 5]] == values[[5, 39, 5]]).all()
+                found.append(None)
+            except zcore.ZcoreError as caught:
+                found.append((type(caught), str(caught)))
+        assert found[0] == found[1]
+        assert found[0] is None if error is None else issubclass(found[0][0], error), found
 
 
 def test_rows_like_a_dictionary():
