@@ -17,6 +17,7 @@ at the end are dropped, other line ends become ``\\n``, and ``**`` groups from t
 from __future__ import annotations
 
 import re
+from itertools import groupby
 
 from zcore.errors import ReferenceFormatError
 from zcore.stores.reference_expressions import Expression, check_name, is_name, parsed, shown, too_long
@@ -200,17 +201,15 @@ def _compiled(text, templates, names, member):
                 found[i] = Expression(frozenset((found[i],)), found[i], text, member)
             else:
                 found[i] = templates.value(found[i])
-    parts, size = [], 0
-    for part in found:
-        size += len(part) if type(part) is str else 1
-        if size > MAX_TEXT:
-            raise too_long(text, member)
-        if type(part) is str and parts and type(parts[-1]) is list:
-            parts[-1].append(part)
+    if sum(len(part) if type(part) is str else 1 for part in found) > MAX_TEXT:
+        raise too_long(text, member)
+    parts = []
+    for literal, group in groupby(found, lambda part: type(part) is str):
+        if literal:
+            parts.append("".join(group))
         else:
-            parts.append([part] if type(part) is str else part)
-    joined = ("".join(part) if type(part) is list else part for part in parts)
-    return Text([part for part in joined if part != ""] or [""], text, member)
+            parts.extend(group)
+    return Text([part for part in parts if part != ""] or [""], text, member)
 
 
 def _simple_pieces(text):
