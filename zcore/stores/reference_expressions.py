@@ -71,7 +71,8 @@ class Expression:
         except ZcoreError:
             raise
         except Exception as exc:  # whatever jinja2, Python or an operator says of the text
-            raise not_rendered(exc, self.source, self.member) from exc
+            given = ", ".join(f"{name} = {shown(variables[name])}" for name in sorted(self.names))
+            raise not_rendered(exc, self.source, self.member, f" for {given:.80}" if given else "") from exc
 
 
 # Messages
@@ -85,11 +86,11 @@ def shown(value):
     return f"a value of type {type(value).__name__}"
 
 
-def not_rendered(reason, source, member):
+def not_rendered(reason, source, member, case=""):
     """Return the error that says why a text cannot be rendered: the first line of a reason, or of an exception."""
     reason = (str(reason).splitlines() or [""])[0][:200] or type(reason).__name__
-    return ReferenceFormatError(f"{member}: expected a text that can be rendered, but {shown(source)} cannot: {reason}",
-                                member=member)
+    return ReferenceFormatError(f"{member}: expected a text that can be rendered, but {shown(source)} cannot{case}: "
+                                f"{reason}", member=member)
 
 
 def too_long(source, member):

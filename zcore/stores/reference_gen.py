@@ -237,7 +237,7 @@ def _check_members(item, member):
         raise _wrong(member, f"expected an object, found {shown(item)}")
     missing, more = _REQUIRED - item.keys(), item.keys() - _REQUIRED - _EXTENT
     if missing or more:
-        found = f"found no {min(missing)}" if missing else f"found {shown(min(more))}"
+        found = f"found no {min(missing)}" if missing else f"found {shown(min(map(str, more)))}"
         raise _wrong(member, f"expected the members key, url, dimensions, and offset and length or neither, {found}")
     if len(_EXTENT & item.keys()) == 1:
         raise _wrong(member, f"expected offset and length, or neither, found {min(_EXTENT & item.keys())} alone")

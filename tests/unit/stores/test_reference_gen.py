@@ -336,7 +336,7 @@ def test_arithmetic_that_may_leave_64_bits(expression):
         except ReferenceFormatError as exc:
             with pytest.raises(ReferenceFormatError) as caught:
                 references(item)
-            assert str(caught.value).partition(" cannot: ")[2] == str(exc).partition(" cannot: ")[2]
+            assert str(caught.value).partition(" cannot for ")[2] == str(exc).partition(" cannot for ")[2]
         else:
             assert references(item) == expected
 

@@ -89,7 +89,9 @@ MIXED = [
 @pytest.mark.parametrize("text", SIMPLE + MIXED)
 def test_rendered_as_jinja2_renders_it(jinja2, text):
     """RF-TPL-06, RF-TPL-07: blanks are free, single braces stay, one line end and comments are dropped."""
-    assert Templates(PLAIN).render(text) == jinja2.Template(text).render(**PLAIN)
+    templates = Templates(PLAIN)
+    assert templates.render(text) == templates.compile(text)() == jinja2.Template(text).render(**PLAIN)
+    assert templates.render(text) == templates.render(text, {"i": 1})
 
 
 @pytest.mark.parametrize("text", SIMPLE)
@@ -152,6 +154,12 @@ def test_functions_are_called_and_others_are_not(jinja2, text, reason):
     """RF-TPL-03, RF-TPL-05."""
     with pytest.raises((ReferenceFormatError, UnsupportedError), match=reason):
         Templates(SEED).render(text, {"i": 1})
+
+
+def test_variables_of_what_cannot_be_evaluated_are_named(jinja2):
+    """RF-GEN-05."""
+    with pytest.raises(ReferenceFormatError, match="cannot for i = 0, j = 'a': "):
+        Templates({"f": "{{ j * 2 // i }}"}).render("{{ f(i=k, j='a') }}", {"k": 0})
 
 
 def test_recursion_is_impossible(jinja2):
