@@ -180,7 +180,8 @@ class Binding(NodeBinding):
 
     def _check_inside(self, box, metadata):
         if not box.fits(metadata.shape):
-            raise SelectionError(f"the array was shrunk to {metadata.shape} and the selection lies outside now")
+            raise SelectionError(f"the array was shrunk to {metadata.shape} and the selection lies outside now; "
+                                 "refresh() takes over the new shape")
 
     # writing
 

@@ -22,10 +22,12 @@ MAX_NDIM = 64  # of numpy.ndarray
 
 
 class Product:
-    """A selection of an array of `shape`.
+    """A selection of an array.
 
     Parameters
     ----------
+    shape : tuple of int
+        Of the array.
     slices : list of (start, step, count) or None
         For each dimension of the array, steps may be negative; None for a dimension of a group.
     groups : list of (dims, arrays, lengths)

@@ -343,7 +343,10 @@ class Shards:
                                                                                 strict=True)]))
         if not keep_filled and self._is_filled(chunk):
             return None
-        return bytes(self.chain.encode(viewed(chunk, self.dtype)))
+        try:
+            return bytes(self.chain.encode(viewed(chunk, self.dtype)))
+        except ChunkError as error:
+            raise _in_chunks(error, ((coords, 0),)) from error
 
     def _read_index(self, raw):
         """Return the entries of the index, an array of (offset, nbytes)."""
@@ -472,7 +475,8 @@ def _in_chunks(error, path):
 
 
 def _moved(error, what, offset, **changed):
-    """Return an error of a part of a shard as one of the shard."""
+    """Return an error of a part of a shard as one of the shard; what does not encode lies nowhere in it."""
     fields = {name: getattr(error, name) for name in error.fields}
-    fields["offset"] = None if fields["offset"] is None else fields["offset"] + offset
+    if fields["offset"] is not None and fields["direction"] != "encode":
+        fields["offset"] += offset
     return type(error)(f"{what}: {error.message}", **fields | changed)

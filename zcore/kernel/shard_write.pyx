@@ -411,7 +411,8 @@ cdef class ShardWritePlan(CrewPlan):
             n = WritePlan.encode_merged(self, chunk, inner.found, worker, encoded)
         if n == FAILED:
             note_outer(&worker.status, position)
-            worker.status.offset += <int64_t>extent.offset
+            if not worker.status.is_encode:
+                worker.status.offset += <int64_t>extent.offset
         return n
 
     # where a shard is made
