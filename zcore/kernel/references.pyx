@@ -47,6 +47,9 @@ cdef extern from *:
     uint64_t zc_hash_bytes(uint64_t seed, const uint8_t *data, int64_t n) nogil
 
 
+_KEY_RULES = f"it is empty, has an empty part, '.', '..', NUL, or more than {MAX_KEY_NBYTES} bytes"
+
+
 cdef class ReferenceTable:
     """Keys, and where their values lie.
 
@@ -103,6 +106,43 @@ cdef class ReferenceTable:
         cdef int64_t n_bytes = length if length is not None else WHOLE
         cdef int target = self._number_of(url)
         self._put(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), target, offset, n_bytes)
+
+    def put_many(self, list keys not None, list urls not None, const Py_ssize_t[::1] url_index,
+                 const int64_t[::1] offsets, const int64_t[::1] lengths):
+        """Let each of several keys, str, stand for bytes of a target.
+
+        Parameters
+        ----------
+        keys : list of str
+        urls : list of str
+        url_index : array of intp
+            For each key the number of its URL.
+        offsets, lengths : array of int64
+            A length of -1 is all of the target.
+
+        Raises
+        ------
+        ReferenceFormatError
+            A text is no key.
+        """
+        cdef list targets = [self._number_of(url) for url in urls]
+        cdef Py_ssize_t i
+        cdef bytes key
+        cdef const uint8_t *text
+        cdef int target
+        assert len(keys) == len(url_index) == len(offsets) == len(lengths)
+        for i in range(len(keys)):
+            try:
+                key = (<str>keys[i]).encode()
+            except UnicodeEncodeError:
+                raise ReferenceFormatError(f"{keys[i]!r:.200} is no key: half of a pair of surrogates") from None
+            text = <const uint8_t *>PyBytes_AS_STRING(key)
+            if not _is_key(text, PyBytes_GET_SIZE(key)):
+                raise ReferenceFormatError(f"{keys[i]!r:.200} is no key, and gen makes it: {_KEY_RULES}")
+            target = targets[url_index[i]]
+            if lengths[i] > 0 and offsets[i] > INT64_MAX - lengths[i]:
+                raise ReferenceFormatError(f"key {keys[i]!r:.200}, which gen makes, ends beyond byte 2**63")
+            self._put(text, PyBytes_GET_SIZE(key), target, offsets[i], lengths[i])
 
     def put_data(self, bytes key not None, bytes data not None):
         """Let a key stand for bytes that are at hand."""
@@ -478,8 +518,7 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
             own = _bytes(&text, &string, loads)
             key, n_key = <const uint8_t *>PyBytes_AS_STRING(own), PyBytes_GET_SIZE(own)
         if not _is_key(key, n_key):
-            raise _wrong(string.start, f"{key[:min(n_key, 200)].decode(errors='replace')!r} is no key: it is empty, "
-                                       f"has an empty part, '.', '..', NUL, or more than {MAX_KEY_NBYTES} bytes")
+            raise _wrong(string.start, f"{key[:min(n_key, 200)].decode(errors='replace')!r} is no key: {_KEY_RULES}")
         _expect(&text, c':')
         _blanks(&text)
         opened = text.data[text.at] if text.at < text.n else 0

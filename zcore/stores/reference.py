@@ -20,7 +20,6 @@ from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.reference_document import MAX_NBYTES, read_document
 from zcore.stores.reference_targets import Targets
 
-
 # The table of a store, and what opens its targets for reading: a URL to a descriptor.
 References = namedtuple("References", ("table", "open"))
 

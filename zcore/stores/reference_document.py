@@ -92,13 +92,26 @@ def _member(raw, members, name, default=None):
 
 def _render(table, definitions, overrides, gen, max_generated):
     """Render the URLs of a table, and add what is generated."""
-    if not any([url is not None and "{" in url for url in table.targets]) and not gen and not definitions:
-        return
+    # As in fsspec: without templates there is nothing that braces could stand for, but in what is generated.
+    if (definitions != {} or overrides) and any([url is not None and "{" in url for url in table.targets]):
+        templates = _templates(definitions, overrides)
+        table.set_targets([url if url is None or "{" not in url else templates.render(url) for url in table.targets])
+    elif definitions != {}:
+        _templates(definitions, overrides)     # checks them
+    if gen != []:
+        from zcore.stores.reference_gen import MAX_REFERENCES, Generation
+
+        generation = Generation(gen, _templates(definitions, overrides),
+                                MAX_REFERENCES if max_generated is None else max_generated)
+        n_before = len(table)
+        for batch in generation.batches():
+            table.put_many(batch.keys, batch.urls, batch.url_index, batch.offsets, batch.lengths)
+        n_replaced = generation.count - (len(table) - n_before)
+        if n_replaced:
+            warn(f"{n_replaced} references that gen makes replace others of the same key")
+
+
+def _templates(definitions, overrides):
     from zcore.stores.reference_templates import Templates
 
-    templates = Templates(definitions, overrides)
-    table.set_targets([url if url is None or "{" not in url else templates.render(url) for url in table.targets])
-    if gen:
-        from zcore.stores.reference_gen import add_generated
-
-        add_generated(table, gen, templates, max_generated)
+    return Templates(definitions, overrides)

@@ -198,6 +198,50 @@ def test_changes_stay_in_memory_until_they_are_saved(folder):
     assert "saved.json" in repr(again) and "4 references" in repr(again)
 
 
+SEED = {
+    "version": 1, "templates": {"u": "server.domain/path", "f": "{{c}}"},
+    "gen": [{"key": "gen_key{{i}}", "url": "http://{{u}}_{{i}}", "offset": "{{(i + 1) * 1000}}", "length": "1000",
+             "dimensions": {"i": {"stop": 5}}}],
+    "refs": {"key0": "data", "key1": ["http://target_url", 10000, 100], "key2": ["http://{{u}}", 10000, 100],
+             "key3": ["http://{{f(c='text')}}", 10000, 100]}}
+
+
+def test_the_example_of_the_specification(tmp_path):
+    """RF-GEN-07, RF-GEN-09, RF-GEN-11, RF-TPL-02, RF-TPL-03: exactly its nine references of version 0."""
+    pytest.importorskip("jinja2")
+    store = ReferenceStore(SEED)
+    expected = {
+        "key0": "data", "key1": ["http://target_url", 10000, 100], "key2": ["http://server.domain/path", 10000, 100],
+        "key3": ["http://text", 10000, 100],
+        **{f"gen_key{i}": [f"http://server.domain/path_{i}", 1000 * (i + 1), 1000] for i in range(5)}}
+    assert store.to_v0() == expected and store.get("key0") == b"data"
+    store.save(tmp_path / "saved.json")
+    assert ReferenceStore(tmp_path / "saved.json").to_v0() == expected
+    assert ReferenceStore(SEED, template_overrides={"u": "v"}).to_v0()["gen_key1"] == ["http://v_1", 2000, 1000]
+
+
+def test_generated_references_win_with_a_warning():
+    """RF-GEN-08, RF-GEN-10, RF-TPL-11"""
+    gen = {"key": "a{{i}}", "url": "u{{i}}", "dimensions": {"i": {"stop": 3}}}
+    with pytest.warns(UserWarning, match="1 references that gen makes replace"):
+        store = ReferenceStore({"version": 1, "refs": {"a1": "x", "b": ["{{v}}"]}, "gen": [gen]})
+    assert store.to_v0() == {"a0": ["u0"], "a1": ["u1"], "a2": ["u2"], "b": ["{{v}}"]}
+    with pytest.warns(UserWarning, match="3 references"):
+        store = ReferenceStore({"version": 1, "gen": [gen, {**gen, "url": "w"}]})
+    assert store.to_v0() == {f"a{i}": ["w"] for i in range(3)}
+    with pytest.raises(ReferenceFormatError, match="2 references in all"):
+        ReferenceStore({"version": 1, "gen": [gen]}, max_generated=2)
+    with pytest.raises(ReferenceFormatError, match="references in all"):
+        ReferenceStore({"version": 1, "gen": [{**gen, "dimensions": {"i": {"stop": 10**12}}}]})
+    for key in ("/a{{i}}", "{{i}}/../b", ""):
+        with pytest.raises(ReferenceFormatError, match="is no key"):
+            ReferenceStore({"version": 1, "gen": [{**gen, "key": key}]})
+    for broken in ({"gen": {}}, {"gen": [1]}, {"gen": None}, {"templates": []}, {"templates": {"u": 1}},
+                   {"templates": {"u": "a"}, "refs": {"a": ["{{w}}"]}}):
+        with pytest.raises(ReferenceFormatError):
+            ReferenceStore({"version": 1, **broken})
+
+
 def test_opened_by_name_or_as_a_mapping(folder):
     """A group of arrays in one file, by `zcore.open` alone."""
     values = np.arange(12, dtype="<i4").reshape(3, 4)
@@ -239,8 +283,9 @@ def test_kernel_and_python_read_the_same(folder, threads, monkeypatch):
     values[14:21, 8:16] = 3
     for change, error in (({}, None), ({"3.3": ["all.bin", 10**6, 5]}, ReferenceTargetError),
                           ({"3.3": ["gone"]}, ReferenceTargetError), ({"3.3": ["/etc/passwd"]}, ReferenceTargetError),
-                          ({"3.3": ["all.bin", 3, 40]}, zcore.ChunkError), ({"3.3": ["made", 0, 1]}, ReferenceTargetError),
-                          ({"3.3": ["all.bin", 0, 2**40]}, ReferenceTargetError), ({"3.3": ""}, zcore.ChunkError)):
+                          ({"3.3": ["all.bin", 3, 40]}, zcore.ChunkError),
+                          ({"3.3": ["made", 0, 1]}, ReferenceTargetError),
+                          ({"3.3": ["all.bin", 0, 2**40]}, zcore.ChunkError), ({"3.3": ""}, zcore.ChunkError)):
         found = []
         for force_python in (False, True):
             monkeypatch.setattr(zcore.config, "_force_python", force_python)
