@@ -66,6 +66,7 @@ def test_fields(place, kind):
     several = a[["x", "m"]]
     assert several.dtype == model[["x", "m"]].dtype and (several == model[["x", "m"]]).all()
     assert (a["y", "x"] == model[["y", "x"]]).all()
+    assert (a[np.array(["y", "x"])] == model[["y", "x"]]).all()
     for selection in (..., (1, 2), (slice(None, None, -2), 3), [4, 0], np.arange(20).reshape(5, 4) % 7 == 0):
         part = model[selection]
         for name, value in (("x", 9), ("y", -part["y"]), ("m", 3), ("m", part["m"] + 1), ("s", (b"abcd", True))):
@@ -276,6 +277,45 @@ def test_astype():
     assert view.dtype == "f4" and view.shape == (2, 3) and view.ndim == 2 and view.size == 6 and len(view) == 2
     assert view[1, ::2].dtype == "f4" and view[1, ::2].tolist() == [3, 5] and view[0, 0].dtype == "f4"
     assert np.asarray(view).dtype == "f4" and [row.tolist() for row in view] == model.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["U3", "S3", "i4", "f8", object])
+def test_astype_of_items_of_varying_length(dtype):
+    """Their elements are Python's, with no method of NumPy's; what is asked for is an element all the same."""
+    model = np.array([["1", "22", "3"], ["4", "5", "600"]], np.dtypes.StringDType())
+    a = zcore.create_array(zcore.MemoryStore(), shape=(2, 3), chunks=(2, 2), dtype="string")
+    a[...] = model
+    for selection in ((0, 1), 1, (1, 2, ...), ([1, 0], [2, 2]), (None, 0, 0)):
+        found, expected = a.astype(dtype)[selection], model.astype(dtype)[selection]
+        assert type(found) is type(expected) and repr(found) == repr(expected)
+    items = zcore.create_array(zcore.MemoryStore(), shape=2, dtype=object, zarr_format=2, filters=[{"id": "json2"}])
+    items[...] = [1, 2.5]
+    assert items.astype("f8")[1] == 2.5 and list(items.astype("i8")) == [1, 2]
+
+
+def test_astype_of_structures():
+    """Fields are those of the view's type, which takes the values of the array's fields as they follow each other."""
+    model = np.array([(1, 2.5), (3, 4)], "i4,f4")
+    a = make(zcore.MemoryStore(), model, (1,), 2)
+    dtype = np.dtype([("x", "f8"), ("f0", "i8")])
+    for selection in ("x", "f0", ["x"], ["f0", "x"], 0, (1,), ...):
+        assert repr(a.astype(dtype)[selection]) == repr(model.astype(dtype)[selection])
+    assert a.astype(dtype)["f0", 1] == 4
+    assert a["f0"].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_results_are_given_to_others(place, kind):
+    """By DLPack, without a copy; the results of an array are nobody else's."""
+    model = np.arange(20.0).reshape(4, 5)
+    a = make(place(kind), model, (3, 2), kind)
+    for selection in (..., (slice(None, None, -2), [4, 0]), model > 3, (2, ...), ([1, 1], None)):
+        result = a[selection]
+        shared = np.from_dlpack(result)
+        assert np.shares_memory(shared, result) and np.array_equal(shared, model[selection])
+        assert result.flags.writeable
+    out = np.zeros((5, 4)).T
+    assert np.array_equal(np.from_dlpack(a.read(..., out=out)), model)
 
 
 def test_regions_of_chunks():
