@@ -336,23 +336,26 @@ def test_regions_of_chunks():
 # What a selection costs
 
 class CountingStore(zcore.MemoryStore):
-    """Counts the objects that are read."""
+    """Counts the objects that are read, and the bytes of each read."""
 
     def __init__(self):
         super().__init__()
         self.read = []
 
     def get(self, key, *arguments):
-        self.read.append(key)
-        return super().get(key, *arguments)
+        value = super().get(key, *arguments)
+        self.read.append((key, len(value or b"")))
+        return value
 
     def get_with_identity(self, key, *arguments):
-        self.read.append(key)
-        return super().get_with_identity(key, *arguments)
+        found = super().get_with_identity(key, *arguments)
+        self.read.append((key, len(found[0]) if found else 0))
+        return found
 
-    def chunks_read(self):
-        found, self.read = [key for key in self.read if "c/" in key], []
-        return sorted(found)
+    def reads(self):
+        """Return (object, bytes) of each read since the last call."""
+        found, self.read = [(key, n) for key, n in self.read if "c/" in key], []
+        return found
 
 
 @pytest.mark.parametrize("kind", [3, "shards"])
@@ -363,17 +366,41 @@ def test_each_object_is_read_once(kind):
     rows, columns = (2, 5) if kind == 3 else (4, 10)
     rng = np.random.default_rng(0)
     r, c = rng.integers(0, 20, 300), rng.integers(0, 8, 300)
-    store.chunks_read()
+    store.reads()
     for selection in ((r, c), np.ix_(r, c), (r,), (slice(None), c), np.arange(400).reshape(20, 20) % 37 == 0):
         assert (a[selection] == model[selection]).all()
         touched = np.zeros((20, 20), bool)
         touched[selection] = True
         expected = {f"c/{i // rows}/{j // columns}" for i, j in np.argwhere(touched)}
-        assert store.chunks_read() == sorted(expected)
+        found = [key for key, _ in store.reads()]
+        assert set(found) == expected and (kind == "shards" or len(found) == len(expected))
     a[rng.permutation(20)] = 1
-    assert store.chunks_read() == [], "a covered object is not read"
+    assert store.reads() == [], "a covered object is not read"
     a[[0, 1, 2, 3, 0, 4]] = 2
-    assert {key.split("/")[1] for key in store.chunks_read()} == ({"2"} if kind == 3 else {"1"})
+    assert {key.split("/")[1] for key, _ in store.reads()} == ({"2"} if kind == 3 else {"1"})
+
+
+@pytest.mark.parametrize("at", ["start", "end"])
+def test_of_a_shard_the_index_is_read_and_what_is_touched(at):
+    """V3-SHARD-03: one chunk costs a read of the index and one of the chunk, no matter how many others there are."""
+    model = np.arange(1, 1 + 64 * 64, dtype="<i4").reshape(64, 64)
+    store = CountingStore()
+    shards = zcore.codecs.ShardingCodec(chunk_shape=(8, 8), index_location=at)
+    a = zcore.create_array(store, shape=(64, 64), dtype="<i4", chunks=(64, 64), codecs=[shards])
+    a[...] = model
+    store.reads()
+    index, chunk = 64 * 16 + 4, 8 * 8 * 4
+    for selection, n_chunks in (((5, 5), 1), ((slice(8, 16), slice(8, 16)), 1), (([9, 15, 9], [9, 8, 8]), 1),
+                                (([0, 63], [63, 0]), 2), ((slice(7, 9), 60), 2), ((20,), 8), (model == 5, 1)):
+        assert (a[selection] == model[selection]).all()
+        assert store.reads() == [("c/0/0", index)] + [("c/0/0", chunk)] * n_chunks, selection
+    assert (a[::8] == model[::8]).all()
+    assert len(store.reads()) == 1, "what takes most of a shard reads it as a whole"
+    a[8:16, 8:16] = 1
+    a[[3, 60]] = 2
+    store.reads()
+    a[...] = 3
+    assert store.reads() == [], "what is covered is not read"
 
 
 @pytest.mark.parametrize("kind", [3, "shards"])

@@ -130,7 +130,7 @@ def basic(selection, tuple shape not None):
                 counts.append(length)
                 d += 1
         else:
-            starts.append(in_bounds(index, d, shape[d]))
+            starts.append(_in_bounds(index, d, shape[d]))
             steps.append(1)
             counts.append(1)
             dropped.append(d)
@@ -142,8 +142,12 @@ def basic(selection, tuple shape not None):
     return Box(tuple(starts), tuple(steps), tuple(counts), dropped, len(dropped) == ndim and not has_ellipsis)
 
 
-cpdef object in_bounds(object index, Py_ssize_t dimension, object length):
+def in_bounds(index, Py_ssize_t dimension, length):
     """Return an integer index counted from 0, or raise SelectionError."""
+    return _in_bounds(index, dimension, length)
+
+
+cdef object _in_bounds(object index, Py_ssize_t dimension, object length):
     if type(index) is not int:
         index = as_integer(index)
     if not -length <= index < length:
