@@ -327,6 +327,11 @@ def test_regions_of_chunks():
         for region in regions:
             copy[region] = a[region]
         assert len(regions) == a.nchunks == 9 and (copy == model).all()
+    turned = [{"name": "transpose", "configuration": {"order": [1, 0]}},
+              zcore.codecs.ShardingCodec(chunk_shape=(5, 4))]
+    a = zcore.create_array(zcore.MemoryStore(), shape=(8, 20), chunks=(8, 20), dtype="i4", codecs=turned)
+    assert a.chunks == (4, 5) and next(a.iter_chunks()) == (slice(0, 4, 1), slice(0, 5, 1))
+    assert len(list(a.iter_chunks())) == a.nchunks == 8
     a = zcore.create_array(zcore.MemoryStore(), shape=(9,), chunks=[[2, 2, 1, 4]], dtype="i4")
     assert [region[0].stop for region in a.iter_chunks()] == [2, 4, 5, 9]
     assert list(zcore.create_array(zcore.MemoryStore(), shape=(0, 3), chunks=(2, 2), dtype="i4").iter_chunks()) == []
