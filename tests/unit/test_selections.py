@@ -1,6 +1,9 @@
 """Fields, zarr-python's kinds of selection, and reads and writes of memory that the caller has."""
 import array as memory
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -406,6 +409,46 @@ def test_of_a_shard_the_index_is_read_and_what_is_touched(at):
     store.reads()
     a[...] = 3
     assert store.reads() == [], "what is covered is not read"
+
+
+COUNTED = """
+import os, sys
+import numpy as np
+import zcore
+from zcore import views
+views.TRUSTED_AGE_NS = -1    # else the bytes of a young document are compared
+file = os.open("/proc/self/io", os.O_RDONLY)
+
+def counted():
+    raw = os.pread(file, 4096, 0)
+    numbers = dict(line.split(": ") for line in raw.decode().splitlines())
+    return len(raw), int(numbers["syscr"]), int(numbers["rchar"])
+
+def cost(function):
+    function()    # what is imported with the first use is read, too
+    n, calls, n_bytes = counted()
+    function()
+    after = counted()
+    return after[1] - calls - 1, after[2] - n_bytes - n
+
+model = np.arange(1, 1 + 64 * 64, dtype="<i4").reshape(64, 64)
+for codecs, chunks in ([zcore.codecs.ShardingCodec(chunk_shape=(8, 8))], 64), ([zcore.codecs.BytesCodec()], 8):
+    path = os.path.join(sys.argv[1], str(chunks))
+    a = zcore.create_array(path, shape=(64, 64), dtype="<i4", chunks=(chunks, chunks), codecs=codecs, threads=1)
+    a[...] = model
+    for selection in ((5, 5), (slice(8, 16), slice(8, 16)), ([9, 15, 9], [9, 8, 8]), model == 5):
+        assert cost(lambda: a[selection]) == ((2, 64 * 16 + 4 + 8 * 8 * 4) if chunks == 64 else (1, 8 * 8 * 4))
+    for selection in (..., slice(None, None, -1), np.random.default_rng(0).permutation(64), model > 0):
+        assert cost(lambda: a.__setitem__(selection, 7)) == (0, 0)
+    assert cost(lambda: a.__setitem__((slice(8, 16), slice(8, 16)), 8))[1] < (20_000 if chunks == 64 else 1)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="needs a system that counts what a process reads")
+def test_what_the_kernel_reads(tmp_path):
+    """One chunk of a shard is a read of the index and one of the chunk; what is covered is not read."""
+    subprocess.run([sys.executable, "-c", COUNTED, str(tmp_path)], check=True, timeout=60,
+                   env={**os.environ, "ZCORE_FORCE_PYTHON": "0"})
 
 
 @pytest.mark.parametrize("kind", [3, "shards"])
