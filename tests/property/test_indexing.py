@@ -15,7 +15,7 @@ from zcore import config
 from zcore.indexing import indexed
 from zcore.kernel.selection import basic
 
-KINDS = ("zmeta", "v2", "v3", "shards", "edges")
+KINDS = ("zmeta", "v2", "columns", "v3", "shards", "nested", "edges")
 PLACES = ("native", "python", "memory")
 
 
@@ -30,7 +30,14 @@ def place(request, monkeypatch, tmp_path):
 
 def make(store, kind, model, chunks, **options):
     """An array with the elements of `model`; objects of nothing but the fill value, 0, are absent."""
-    formats = {"zmeta": "zmeta", "v2": 2}
+    formats = {"zmeta": "zmeta", "v2": 2, "columns": 2}
+    if kind == "columns":
+        options["order"] = "F"
+    if kind == "nested":
+        endian = "big" if model.dtype.byteorder == ">" else "little"
+        inner = zcore.codecs.ShardingCodec(chunk_shape=chunks, codecs=[zcore.codecs.BytesCodec(endian=endian)])
+        options["codecs"] = [zcore.codecs.ShardingCodec(chunk_shape=[2 * chunk for chunk in chunks], codecs=[inner])]
+        chunks = tuple(4 * chunk for chunk in chunks)
     if kind == "shards":
         options["shards"] = tuple(2 * chunk for chunk in chunks)
     if kind == "edges":
@@ -241,7 +248,7 @@ def test_like_numpy(tmp_path_factory, data, kind, force_python, swapped):
     model = model_of(shape, "<i4").astype("<i8").astype("S8").view("V8").astype(dtype) if dtype == "|V7" else (
         model_of(shape, "<i4").astype(dtype))
     codecs = data.draw(st.sampled_from([{}, {"compressors": None}]))
-    if kind == "zmeta":
+    if kind in ("zmeta", "nested"):
         codecs = {}
     before, config.force_python = config.force_python, force_python
     try:
