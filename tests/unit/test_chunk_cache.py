@@ -245,7 +245,8 @@ def test_the_environment_may_grant_it(monkeypatch):
 
 
 @pytest.mark.parametrize(("value", "error"), [
-    ("much", ValueError), (-1, ValueError), (2**80, ValueError), (1.5, TypeError), (True, TypeError), ([], TypeError)])
+    ("much", ValueError), ("9999999999 TB", ValueError),
+    (-1, ValueError), (2**80, ValueError), (1.5, TypeError), (True, TypeError), ([], TypeError)])
 def test_what_is_no_size_is_refused(tmp_path, value, error):
     for call in (lambda: zcore.create_array(tmp_path, shape=3, dtype="i4", cache=value),
                  lambda: setattr(zcore.config, "cache", value)):
