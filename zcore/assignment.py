@@ -34,7 +34,10 @@ def assigned(values, dtype, shape, way):
     if isinstance(values, np.ndarray):
         # A wrong shape is found before a wrong type.
         _check_for_mask(values, way)
-        _broadcast(values, shape)
+        broadcast = _broadcast(values, shape)
+        if 0 in shape and (way != "points" or values.ndim):
+            # No element is looked at, whether the type holds it or not.
+            return cast_to(broadcast, dtype)
         return _broadcast(cast_to(values, dtype), shape)
     cast = cast_to(values, dtype)
     _check_for_mask(cast, way)

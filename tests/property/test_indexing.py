@@ -327,10 +327,12 @@ def test_values_of_more_dimensions_than_a_mask_gives(kind, shape):
     """To one mask of the array's own shape NumPy assigns vectors only, whatever would broadcast; to others anything."""
     model = model_of(shape)
     array = make(zcore.MemoryStore(), kind if shape else "v3", model, (2,) * len(shape))
-    for mask in (np.ones(shape, bool), model % 2 == 0, np.zeros(shape, bool), np.ones(shape, bool).tolist()):
+    for mask in (np.ones(shape, bool), model % 2 == 0, np.zeros(shape, bool),
+                 np.ones(shape, bool).tolist() if model.size else np.ones(shape, bool)):
         for selection in (mask, (mask,), (mask, ...), (mask, None), np.nonzero(mask) if shape else ...):
             n = int(np.sum(mask))
-            for value in (5, [6], [[7]], np.full((1, n), 8), np.full((1, 1, 1), 9), np.zeros((0,)), [[1], [2]]):
+            for value in (5, [6], [[7]], np.full((1, n), 8), np.full((1, 1, 1), 9), np.zeros((0,)), [[1], [2]],
+                          np.array("w"), np.array(["w"])):
                 assert_same(outcome(array.__setitem__, selection, value),
                             outcome(model.__setitem__, selection, value), (selection, value))
                 assert array[...].tobytes() == model.tobytes()
