@@ -14,6 +14,7 @@ from operator import index as as_integer
 import numpy as np
 
 from zcore.errors import SelectionError
+from zcore.kernel.selection import basic, in_bounds
 from zcore.product import Product
 
 VALID = ("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
@@ -21,7 +22,7 @@ VALID = ("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) 
 
 
 def indexed(selection, shape):
-    """Return the `Product` of ``a[selection]`` for an array of `shape`.
+    """Return the `Product` of ``a[selection]`` for an array of `shape`; a `Box`, if that is what turns up in arrays.
 
     Raises
     ------
@@ -34,6 +35,8 @@ def indexed(selection, shape):
     (2, 1, 3)
     """
     indices = [normal_index(index) for index in (selection if isinstance(selection, tuple) else (selection,))]
+    if (box := basic(tuple(indices), shape)) is not None:
+        return box
     _complete(indices, shape)
     slices, arrays, result = [], [], []
     place = None
@@ -66,12 +69,14 @@ def indexed(selection, shape):
         else:
             arrays.append(((d,), (index,)))
             slices.append(None)
-    groups = []
+    groups, way = [], "view"
     if arrays:
+        is_mask = len(indices) == 1 and indices[0].dtype == bool and indices[0].shape == shape
+        way = "mask" if is_mask else "points"
         groups, broadcast = joined(arrays, slices, shape)
         place = place if are_neighbours else 0
         result[place:place] = broadcast
-    return Product(shape, slices, groups, result)
+    return Product(shape, slices, groups, result, way)
 
 
 def normal_index(index):
@@ -84,7 +89,8 @@ def normal_index(index):
     if not isinstance(index, (bool, np.bool_, np.ndarray)):
         try:
             return as_integer(index)
-        except TypeError:
+        except Exception:
+            # As in NumPy: of what is no integer, for whatever reason, an array may be made.
             pass
     array = np.asarray(index)
     kind = array.dtype.kind
@@ -97,14 +103,6 @@ def normal_index(index):
         raise SelectionError("arrays used as indices must be of integer (or boolean) type"
                              if isinstance(index, np.ndarray) else f"{VALID}, found {type(index).__name__}")
     return array.astype(np.intp, copy=False) if array.ndim else int(array)
-
-
-def in_bounds(index, dimension, length):
-    """Return an integer index counted from 0, or raise SelectionError."""
-    if not -length <= index < length:
-        raise SelectionError(f"index {index} is out of bounds for axis {dimension} with size {length}",
-                             dimension=dimension)
-    return index + length if index < 0 else index
 
 
 def _n_dims(index):

@@ -35,6 +35,8 @@ class Product:
     result : list of (d, lengths)
         The dimensions of the result, as they follow each other: lengths of all that belong to the slice or group of
         dimension d, the first one of a group. None in place of d: all lengths are 1.
+    way : str
+        How values are assigned to it: see `zcore.assignment`.
 
     Attributes
     ----------
@@ -55,10 +57,11 @@ class Product:
         An index out of bounds, or a result of too many dimensions.
     """
 
-    __slots__ = ("starts", "steps", "counts", "groups", "shape", "is_empty", "is_element", "_merged", "_axes",
-                 "_expand")
+    __slots__ = ("starts", "steps", "counts", "groups", "shape", "is_empty", "is_element", "way", "_merged",
+                 "_axes", "_expand")
 
-    def __init__(self, shape, slices, groups, result):
+    def __init__(self, shape, slices, groups, result, way="points"):
+        self.way = way
         self.shape = tuple([length for _, lengths in result for length in lengths])
         if len(self.shape) > MAX_NDIM:
             raise SelectionError(f"number of dimensions must be at most {MAX_NDIM}, indexing result would have "

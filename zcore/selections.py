@@ -6,7 +6,8 @@ refuses a negative step or an empty list, these are taken.
 import numpy as np
 
 from zcore.errors import SelectionError
-from zcore.indexing import in_bounds, joined, normal_index
+from zcore.indexing import joined, normal_index
+from zcore.kernel.selection import in_bounds
 from zcore.product import Product
 
 

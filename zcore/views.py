@@ -35,8 +35,13 @@ def view_of(format, document, raw, identity, path, options, ticket):
     ArrayMismatchError
         It contradicts what the options say of it.
     """
-    trusted = identity is None or time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
+    trusted = identity is None or is_trusted(identity)
     return View(*_resolved(format, document, raw, path, options), raw, identity, trusted, ticket)
+
+
+def is_trusted(identity):
+    """Whether nothing else can have the identity of an object that was asked for just now."""
+    return time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
 
 
 def metadata_of(format, document, raw, path):

@@ -15,7 +15,7 @@ from zcore import config
 from zcore.indexing import indexed
 from zcore.kernel.selection import basic
 
-KINDS = ("zmeta", "v2", "v3", "shards", "edges")
+KINDS = ("zmeta", "v2", "columns", "v3", "shards", "nested", "edges")
 PLACES = ("native", "python", "memory")
 
 
@@ -30,7 +30,14 @@ def place(request, monkeypatch, tmp_path):
 
 def make(store, kind, model, chunks, **options):
     """An array with the elements of `model`; objects of nothing but the fill value, 0, are absent."""
-    formats = {"zmeta": "zmeta", "v2": 2}
+    formats = {"zmeta": "zmeta", "v2": 2, "columns": 2}
+    if kind == "columns":
+        options["order"] = "F"
+    if kind == "nested":
+        endian = "big" if model.dtype.byteorder == ">" else "little"
+        inner = zcore.codecs.ShardingCodec(chunk_shape=chunks, codecs=[zcore.codecs.BytesCodec(endian=endian)])
+        options["codecs"] = [zcore.codecs.ShardingCodec(chunk_shape=[2 * chunk for chunk in chunks], codecs=[inner])]
+        chunks = tuple(4 * chunk for chunk in chunks)
     if kind == "shards":
         options["shards"] = tuple(2 * chunk for chunk in chunks)
     if kind == "edges":
@@ -59,7 +66,7 @@ def outcome(function, *arguments):
 
 
 def assert_same(actual, expected, what=None):
-    if isinstance(expected, Exception):
+    if expected is None or isinstance(expected, Exception):
         assert isinstance(actual, type(expected)), (what, repr(actual), repr(expected))
         return False
     if isinstance(actual, Exception):
@@ -241,7 +248,7 @@ def test_like_numpy(tmp_path_factory, data, kind, force_python, swapped):
     model = model_of(shape, "<i4").astype("<i8").astype("S8").view("V8").astype(dtype) if dtype == "|V7" else (
         model_of(shape, "<i4").astype(dtype))
     codecs = data.draw(st.sampled_from([{}, {"compressors": None}]))
-    if kind == "zmeta":
+    if kind in ("zmeta", "nested"):
         codecs = {}
     before, config.force_python = config.force_python, force_python
     try:
@@ -314,9 +321,54 @@ def test_text_and_objects(place):
         assert array[...].tolist() == model.tolist()
 
 
+@pytest.mark.parametrize("kind", ["v3", "shards", "v2"])
+@pytest.mark.parametrize("shape", [(), (4,), (4, 3), (0, 3)])
+def test_values_of_more_dimensions_than_a_mask_gives(kind, shape):
+    """To one mask of the array's own shape NumPy assigns vectors only, whatever would broadcast; to others anything."""
+    model = model_of(shape)
+    array = make(zcore.MemoryStore(), kind if shape else "v3", model, (2,) * len(shape))
+    for mask in (np.ones(shape, bool), model % 2 == 0, np.zeros(shape, bool),
+                 np.ones(shape, bool).tolist() if model.size else np.ones(shape, bool)):
+        for selection in (mask, (mask,), (mask, ...), (mask, None), np.nonzero(mask) if shape else ...):
+            n = int(np.sum(mask))
+            for value in (5, [6], [[7]], np.full((1, n), 8), np.full((1, 1, 1), 9), np.zeros((0,)), [[1], [2]],
+                          np.array("w"), np.array(["w"])):
+                assert_same(outcome(array.__setitem__, selection, value),
+                            outcome(model.__setitem__, selection, value), (selection, value))
+                assert array[...].tobytes() == model.tobytes()
+
+
 # What is hostile
 
+class Convertible:
+    """What NumPy makes an array of."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.value, dtype)
+
+
+class NoIndex:
+    def __index__(self):
+        raise RuntimeError
+
+
 @pytest.mark.parametrize("selection", [
+    2**63,
+    np.uint64(2**64 - 1),
+    (0, np.array(2**63, np.uint64)),
+    ([0], 2**64 - 1),
+    2**64,
+    -2**63 - 1,
+    NoIndex(),
+    ([0], NoIndex()),
+    Convertible(1),
+    (Convertible(2), Convertible(-1)),
+    (Convertible(2), Convertible(-1), ...),
+    (Convertible([2, 2]), Convertible([[0], [1]])),
+    Convertible([True, False, True]),
     [2**62],
     np.array([2**64 - 1, 2**63], np.uint64),
     [-2**63],
