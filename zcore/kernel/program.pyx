@@ -513,7 +513,8 @@ cdef class Program:
             raise MemoryError
         # Not bytearray(n), which writes zeros: memory that is not touched costs nothing, if the object is damaged.
         cdef bytearray out = PyByteArray_FromStringAndSize(NULL, n_bytes)
-        cdef int64_t n = self._decode(encoded, <uint8_t *>PyByteArray_AS_STRING(out), n_bytes, not at_most, codecs)
+        cdef int64_t limit = n_bytes
+        cdef int64_t n = self._decode(encoded, <uint8_t *>PyByteArray_AS_STRING(out), limit, not at_most, codecs)
         PyByteArray_Resize(out, n)
         return out
 
