@@ -14,7 +14,7 @@ from operator import index as as_integer
 import numpy as np
 
 from zcore.errors import SelectionError
-from zcore.product import Product
+from zcore.product import Product, dense
 
 VALID = ("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
          "valid indices")
@@ -39,6 +39,7 @@ def indexed(selection, shape):
     place = None
     are_neighbours, was_advanced = True, False
     has_lists = any([isinstance(index, np.ndarray) for index in indices])
+    groups = []
     for index in indices:
         d = len(slices)
         is_advanced = isinstance(index, np.ndarray) or (has_lists and isinstance(index, int))
@@ -59,6 +60,11 @@ def indexed(selection, shape):
             slices.append((start, step if count > 1 else 1, count))
         elif isinstance(index, int):
             slices.append((in_bounds(index, d, shape[d]), 1, 1))
+        elif index.dtype == bool and index.ndim and _is_alone(index, indices) and (kept := dense(index)) is not None:
+            mask, n = kept
+            groups.append((tuple(range(d, d + index.ndim)), mask, (n,)))
+            result.append((d, (n,)))
+            slices += [None] * index.ndim
         elif index.dtype == bool:
             found = index.nonzero() if index.ndim else (np.zeros(int(index), np.intp),)
             arrays.append((tuple(range(d, d + index.ndim)), found))
@@ -66,7 +72,6 @@ def indexed(selection, shape):
         else:
             arrays.append(((d,), (index,)))
             slices.append(None)
-    groups = []
     if arrays:
         groups, broadcast = joined(arrays, slices, shape)
         place = place if are_neighbours else 0
@@ -105,6 +110,11 @@ def in_bounds(index, dimension, length):
         raise SelectionError(f"index {index} is out of bounds for axis {dimension} with size {length}",
                              dimension=dimension)
     return index + length if index < 0 else index
+
+
+def _is_alone(mask, indices):
+    """Whether no other index is advanced."""
+    return not any([isinstance(index, (int, np.ndarray)) and index is not mask for index in indices])
 
 
 def _n_dims(index):

@@ -410,6 +410,28 @@ def test_array_that_another_handle_has_shrunk(place):
             stale[selection] = 1
 
 
+def test_mask_of_an_array_that_another_handle_has_resized(place):
+    """As long as all that it is true for is there."""
+    store = place("a")
+    model = np.arange(1000).reshape(50, 20)
+    a = make(store, model, (15, 12))
+    mask = np.arange(1000).reshape(50, 20) % 3 > 0
+    mask[40:] = False
+    for shape in ((45, 20), (40, 20), (60, 30)):
+        reader, writer = (zcore.open_array(store, mode="r+") for _ in range(2))
+        a.resize(shape)
+        assert (reader[mask] == model[mask]).all()
+        writer[mask] = model[mask] = -model[mask]
+        assert (a[:40, :20] == model[:40]).all()
+        a.resize((50, 20))
+    reader, writer = (zcore.open_array(store, mode="r+") for _ in range(2))
+    a.resize((39, 20))
+    with pytest.raises(SelectionError):
+        reader[mask]
+    with pytest.raises(SelectionError):
+        writer[mask] = 1
+
+
 def test_an_index_may_be_an_array_of_zcore():
     model = np.arange(12).reshape(3, 4)
     a = make(zcore.MemoryStore(), model, (2, 3))

@@ -8,8 +8,16 @@ its own is a group of one. What a group selects is sorted by chunks once, and th
     bounds    0 2 5            of the run of each touched chunk
 
 Where objects are shards, chunks are sorted by shards first, and `object_bounds` tells those of each touched shard.
+
+A mask that is true for many elements stays a mask, for indices would be many times as long. Points of a row, of which
+there is a segment in each chunk, follow each other; so it is enough to know how many lie before each segment::
+
+    mask      1 0 1 1 | 0 0 0 1        rows of two segments
+              0 0 0 0 | 1 1 0 0
+    ranks     0         3
+              4         4         6
 """
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.edges cimport Run
@@ -25,6 +33,11 @@ cdef struct Group:
     int64_t *bounds            # n_touched + 1
     int64_t n_objects          # that are touched
     int64_t *object_bounds     # n_objects + 1, of runs; NULL: each object is a chunk
+    const uint8_t *mask        # of the dimensions, in C order; NULL: indices
+    int64_t mask_shape[MAX_NDIM]
+    int64_t n_segments         # of a row
+    int64_t *ranks             # points before each segment of each row, and all
+    int64_t *samples           # of each touched chunk an element, an index for each dimension
 
 cdef struct Cut:               # of a dimension into chunks, or into objects
     int64_t chunk
@@ -42,15 +55,18 @@ cdef class Points:
     cdef Cut chunks[MAX_NDIM]
     cdef Cut objects[MAX_NDIM]
     cdef bint is_sharded
-    cdef dict vectors          # of each dimension of a group; and the edges: what these point to
+    cdef dict vectors          # of each dimension of a group, the mask of its first; and edges: what these point to
     cdef tuple edges
 
-    cdef int _add(self, int g, dims, vectors) except -1
+    cdef int _add(self, int g, dims, selected) except -1
+    cdef int _add_vectors(self, Group *group, vectors) except -1
+    cdef bint _add_mask(self, Group *group, mask) except -1
+    cdef void _count_mask(self, Group *group, const int64_t *extent, int64_t *counts, int64_t *firsts) noexcept nogil
     cdef int _sort(self, Group *group) except -1
     cdef int64_t _n_inner(self, int d) noexcept nogil
     cdef bint _lies_in(self, const Group *group, int64_t point, const int64_t *origin,
                        const int64_t *end) noexcept nogil
-    cdef int64_t _key(self, const Group *group, int64_t point, const int64_t *lowest, const int64_t *extent,
+    cdef int64_t _key(self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
                       int64_t *origin, int64_t *end) noexcept nogil
     cdef void set_axis(self, int d, bint of_objects, Axis *axis) noexcept nogil
     cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil
@@ -58,8 +74,11 @@ cdef class Points:
     # group that does not lead, one.
     cdef void chunks_of(self, int d, const Span *object, int64_t *first, int64_t *count) noexcept nogil
     cdef void chunk_span(self, int d, int64_t k, Span *spans) noexcept nogil
-    cdef void _group_span(self, const Group *group, const Cut *cuts, int64_t first, int64_t end,
+    cdef void _group_span(self, const Group *group, const Cut *cuts, int64_t run, int64_t end,
                           Span *spans) noexcept nogil
+    cdef int64_t chunk_at(self, int d, int64_t index) noexcept nogil
     cdef bint covers(self, const Span *spans) noexcept nogil
     cdef bint _covers_group(self, const Group *group, const Span *spans) noexcept nogil
     cdef object mesh(self, const Axis *axes, const Span *spans)
+    cdef object _found(self, const Group *group, const Span *spans)
+    cdef object _found_in_mask(self, const Group *group, const Span *spans)
