@@ -120,8 +120,8 @@ def measure(bench, workload, libraries):
         for length in workload.chunks:
             chunk_nbytes *= length
         out |= {"nbytes": nbytes, "chunk_nbytes": chunk_nbytes}
-    if workload.kind in ("read", "parts", "parts_at_once", "box", "points", "product", "strided", "elements",
-                         "kept_elements", "write_box", "open", "memory"):
+    if workload.kind in ("read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided",
+                         "elements", "kept_elements", "write_box", "open", "memory"):
         out["stored_nbytes"] = bench.fixture(workload).stored_nbytes
     out["load"] = round(os.getloadavg()[0], 2)
     out["samples"] = samples
@@ -233,6 +233,11 @@ def _box_of(workload):
 def _points(bench, workload, libraries):
     lists = _random_lists(bench, workload)
     return _read_at_once(bench, workload, libraries, "read_points", lists, lists)
+
+
+def _mask(bench, workload, libraries):
+    mask = np.random.default_rng(bench.options.seed).random(workload.shape) < 0.5
+    return _read_at_once(bench, workload, libraries, "read_mask", (mask,), mask)
 
 
 def _product(bench, workload, libraries):
@@ -524,6 +529,6 @@ def _write_memory(bench, workload, libraries):
 
 
 _KINDS = {"read": _read, "parts": _parts, "parts_at_once": _parts_at_once, "box": _box,
-          "points": _points, "product": _product, "strided": _strided, "write_box": _write_box, "append": _append,
-          "elements": _elements, "kept_elements": _kept_elements, "open": _open, "write": _write,
+          "points": _points, "mask": _mask, "product": _product, "strided": _strided,
+          "write_box": _write_box, "append": _append, "elements": _elements, "kept_elements": _kept_elements, "open": _open, "write": _write,
           "create": _create, "list": _list, "import": _import, "memory": _memory, "write_memory": _write_memory}

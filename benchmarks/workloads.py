@@ -45,12 +45,12 @@ class Workload:
     name : str
     title : str
         What is measured, for the report.
-    kind : {"read", "parts", "parts_at_once", "box", "points", "product", "strided", "elements", "kept_elements", \
-"write", "write_box", "append", "open", "create", "list", "import", "memory", "write_memory"}
+    kind : {"read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided", "elements", \
+"kept_elements", "write", "write_box", "append", "open", "create", "list", "import", "memory", "write_memory"}
         ``parts`` reads `count` chunks, each before the next one is asked for; ``box`` reads what `taken` says;
-        ``points`` reads `count` random elements at once, ``product`` `count` random rows in as many random columns,
-        ``strided`` slices with the steps that are `taken`; ``write_box`` changes what `taken` says in an array that is
-        there; ``append`` adds to an array without elements one row of chunks after the other;
+        ``points`` reads `count` random elements at once, ``mask`` a random half of all, ``product`` `count` random rows in as
+        many random columns, ``strided`` slices with the steps that are `taken`; ``write_box`` changes what `taken` says
+        in an array that is there; ``append`` adds to an array without elements one row of chunks after the other;
         ``elements`` reads `count` single elements of one chunk one after the other, ``kept_elements`` the same through
         a cache of chunks, by the libraries that have one; ``create`` and ``list`` make and list `count` arrays in a
         group.
@@ -160,6 +160,8 @@ WORKLOADS = (
              (4096, 4096), (64, 64), count=10_000, targets=_TWICE),
     Workload("read_points_shards", "read 10 000 random elements of 16 shards of 64 chunks of 64 KB at once", "points",
              (4096, 4096), (128, 128), (1024, 1024), "v3", count=10_000, targets=_TWICE),
+    Workload("read_mask", "read a random half of all elements, by a mask, of 64 chunks of 1 MB", "mask",
+             (4096, 4096), (512, 512), max_repeats=5, targets=_TWICE),
     Workload("read_product", "read 1000 random rows in 1000 random columns of 64 chunks of 1 MB", "product",
              (4096, 4096), (512, 512), count=1000, targets=_TWICE),
     Workload("read_product_small", "read 1000 random rows in 1000 random columns of 4096 chunks of 16 KB", "product",

@@ -36,8 +36,8 @@ class Base:
     """
 
     views = (V2, V3)
-    kinds = frozenset({"read", "parts", "parts_at_once", "box", "points", "product", "strided", "elements", "write",
-                       "write_box", "append", "open", "memory", "write_memory"})
+    kinds = frozenset({"read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided", "elements",
+                       "write", "write_box", "append", "open", "memory", "write_memory"})
     cannot = {}
     encodings = None
     distributions = ()
@@ -92,6 +92,10 @@ class Base:
     def read_points(self, handle, rows, columns):
         """Return the elements of two dimensions at these rows and columns, index by index."""
         return handle[rows, columns]
+
+    def read_mask(self, handle, mask):
+        """Return the elements for which a mask of the array's shape is true."""
+        return handle[mask]
 
     def read_product(self, handle, rows, columns):
         """Return these rows in these columns."""

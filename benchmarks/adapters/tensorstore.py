@@ -69,6 +69,9 @@ class Adapter(Base):
     def read_points(self, handle, rows, columns):
         return handle.vindex[rows, columns].read().result()
 
+    def read_mask(self, handle, mask):
+        return handle.vindex[mask].read().result()
+
     def read_product(self, handle, rows, columns):
         return handle.oindex[rows, columns].read().result()
 

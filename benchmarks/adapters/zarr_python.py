@@ -49,6 +49,9 @@ class Adapter(Base):
     def read_points(self, handle, rows, columns):
         return handle.vindex[rows, columns]
 
+    def read_mask(self, handle, mask):
+        return handle.vindex[mask]
+
     def read_product(self, handle, rows, columns):
         return handle.oindex[rows, columns]
 

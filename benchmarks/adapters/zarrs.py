@@ -12,7 +12,7 @@ _LEFT = "left to zarr-python's pipeline"
 
 
 class Adapter(zarr_python.Adapter):
-    cannot = {"points": _LEFT, "product": _LEFT, "strided": _LEFT}
+    cannot = {"points": _LEFT, "mask": _LEFT, "product": _LEFT, "strided": _LEFT}
     encodings = frozenset(ENCODINGS) - {"v2_order_f"}  # it reads into C order only, zarr-python asks for the array's
     distributions = ("zarrs", "zarr")
 

@@ -50,6 +50,9 @@ class Wrong(adapters.Base):
     def read_points(self, handle, rows, columns):
         return np.zeros(len(rows), np.float32)
 
+    def read_mask(self, handle, mask):
+        return np.zeros(np.count_nonzero(mask), np.float32)
+
     def read_product(self, handle, rows, columns):
         return np.zeros((len(rows), len(columns)), np.float32)
 
@@ -263,6 +266,9 @@ class TestAdapters:
         steps = (3, -2, -1)[:array.ndim]
         if "strided" in library.kinds:
             assert data.same(library.read_strided(handle, *steps), array[tuple(slice(None, None, n) for n in steps)])
+        if "mask" in library.kinds:
+            mask = np.arange(array.size).reshape(array.shape) % 3 > 0
+            assert data.same(library.read_mask(handle, mask), array[mask])
         if array.ndim != 2:
             return
         rows, columns = np.array([5, 0, 5, length - 1, 2, 4, 1, 3]), np.array([3, 4, 3, 0, 19, 7, 1, 8])
@@ -324,8 +330,8 @@ class TestAdapters:
 
 class TestRunner:
     @pytest.mark.parametrize("name", ["read_tiles", "open_blocked", "write_tmpfs", "read_shard_parts", "read_row",
-                                      "read_elements", "create_arrays", "list_arrays", "read_points", "read_product",
-                                      "read_strided", "append_frames", "write_columns"])
+                                      "read_elements", "create_arrays", "list_arrays", "read_points", "read_mask",
+                                      "read_product", "read_strided", "append_frames", "write_columns"])
     def test_a_wrong_answer_has_no_time(self, name, tmp_path):
         workload = workloads.quick(workloads.select([name])[0])
         options = runner.Options(repeats=2, quick=True, directory=str(tmp_path))
