@@ -530,5 +530,6 @@ def _write_memory(bench, workload, libraries):
 
 _KINDS = {"read": _read, "parts": _parts, "parts_at_once": _parts_at_once, "box": _box,
           "points": _points, "mask": _mask, "product": _product, "strided": _strided,
-          "write_box": _write_box, "append": _append, "elements": _elements, "kept_elements": _kept_elements, "open": _open, "write": _write,
+          "write_box": _write_box, "append": _append, "elements": _elements,
+          "kept_elements": _kept_elements, "open": _open, "write": _write,
           "create": _create, "list": _list, "import": _import, "memory": _memory, "write_memory": _write_memory}

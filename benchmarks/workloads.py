@@ -48,9 +48,10 @@ class Workload:
     kind : {"read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided", "elements", \
 "kept_elements", "write", "write_box", "append", "open", "create", "list", "import", "memory", "write_memory"}
         ``parts`` reads `count` chunks, each before the next one is asked for; ``box`` reads what `taken` says;
-        ``points`` reads `count` random elements at once, ``mask`` a random half of all, ``product`` `count` random rows in as
-        many random columns, ``strided`` slices with the steps that are `taken`; ``write_box`` changes what `taken` says
-        in an array that is there; ``append`` adds to an array without elements one row of chunks after the other;
+        ``points`` reads `count` random elements at once, ``mask`` a random half of all, ``product`` `count` random rows
+        in as many random columns, ``strided`` slices with the steps that are `taken`; ``write_box`` changes what
+        `taken` says in an array that is there; ``append`` adds to an array without elements one row of chunks after
+        the other;
         ``elements`` reads `count` single elements of one chunk one after the other, ``kept_elements`` the same through
         a cache of chunks, by the libraries that have one; ``create`` and ``list`` make and list `count` arrays in a
         group.
