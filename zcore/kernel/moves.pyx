@@ -24,6 +24,8 @@ cdef extern from "points.h" nogil:
 cdef enum:
     TABLE = 512                # points whose offsets are known at once
     FEW_POINTS = 8             # are moved one by one, where there is much to move for each
+    MARKED_POINTS = 8          # for each block of a chunk: so many are looked up in blocks one by one
+    POINT_NBYTES = 512         # of a chunk: with more points than one in so many it is decoded as a whole
 
 
 cdef struct Walk:              # through the rows of a mask in a chunk
@@ -94,6 +96,69 @@ cdef int _innermost(Points points, const Span *spans) noexcept nogil:
                 innermost = g
                 most = spans[points.groups[g].dims[0]].count
     return innermost
+
+
+cdef int64_t mark_blocks(Points points, const Span *spans, const Sides *sides, int64_t blocksize, int64_t n_blocks,
+                         uint8_t *needed) noexcept nogil:
+    cdef const Group *group
+    cdef int64_t index[MAX_NDIM]
+    cdef int64_t low = 0
+    cdef int64_t high = sides.itemsize - 1
+    cdef int64_t n_points = 1
+    cdef int64_t n_marked = 0
+    cdef int64_t offset, other, least, most, i
+    cdef int d, g
+    for d in range(points.ndim):
+        if points.group_of[d] < 0:
+            low += spans[d].start * sides.chunk_strides[d]
+            high += spans[d].start * sides.chunk_strides[d]
+            if spans[d].count > 1:
+                offset = (spans[d].count - 1) * sides.axes[d].step * sides.chunk_strides[d]
+                low += min(offset, <int64_t>0)
+                high += max(offset, <int64_t>0)
+    for g in range(points.n_groups):
+        group = &points.groups[g]
+        i = spans[group.dims[0]].count
+        if group.mask != NULL or i > n_blocks * blocksize // POINT_NBYTES:
+            return n_blocks
+        n_points = min(n_points * i, MARKED_POINTS * n_blocks + 1)
+        index[g] = 0
+    if n_points > MARKED_POINTS * n_blocks:
+        # All between the first one and the last.
+        for g in range(points.n_groups):
+            group = &points.groups[g]
+            least = most = -1
+            for i in range(spans[group.dims[0]].count):
+                _offsets(points, group, spans[group.dims[0]].first + i, spans, sides, &offset, &other)
+                least = offset if i == 0 else min(least, offset)
+                most = max(most, offset)
+            low += least
+            high += most
+        return _mark(low, high, blocksize, needed)
+    while True:
+        offset = other = 0
+        for g in range(points.n_groups):
+            _add_offsets(points, &points.groups[g], index[g], spans, sides, &offset, &other)
+        n_marked += _mark(low + offset, high + offset, blocksize, needed)
+        g = points.n_groups - 1
+        while g >= 0:
+            index[g] += 1
+            if index[g] < spans[points.groups[g].dims[0]].count:
+                break
+            index[g] = 0
+            g -= 1
+        if g < 0:
+            return n_marked
+
+
+cdef inline int64_t _mark(int64_t first, int64_t last, int64_t blocksize, uint8_t *needed) noexcept nogil:
+    """Mark the blocks of these bytes and all between them; return how many were not marked before."""
+    cdef int64_t n = 0
+    cdef int64_t block
+    for block in range(first // blocksize, last // blocksize + 1):
+        n += not needed[block]
+        needed[block] = 1
+    return n
 
 
 cdef void _enter_mask(Points points, const Group *group, const Span *spans, Walk *walk) noexcept nogil:
