@@ -136,35 +136,42 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
     Parameters
     ----------
     store : str, os.PathLike or Store
+        A directory, a ``file:`` URI, or a store.
     name : str, optional
         Path of the array in the store; its root by default.
     shape : int or tuple of int
     dtype : object
-        What `numpy.dtype` takes; in Zarr v3 also the name of a type that NumPy has not, such as ``"string"``.
+        What `numpy.dtype` takes, `str` and `bytes` being of any length; in Zarr v3 also the name of a type that NumPy
+        has not, such as ``"bfloat16"``.
     data : array_like, optional
         What the array is to hold. It says the shape, and the type unless `dtype` does.
     chunks : tuple of int, int, "auto" or str
-        Elements per chunk; a size such as ``"4 MB"`` lets zcore choose. A dimension may have a list of the lengths of
-        all its chunks, as in ``[[2, 3, 5], 4]``; Zarr v3 only (chunk grid ``rectilinear``).
-    shards : tuple of int, "auto" or str, optional
-        Elements per stored object, a multiple of the chunks; lists as in `chunks`. Zarr v3 only.
+        Elements per chunk; an int in every dimension, -1 or None for the whole of a dimension, a size such as
+        ``"4 MB"`` lets zcore choose, "auto" does so with 1 MiB. A dimension may have a list of the lengths of all its
+        chunks, as in ``[[2, 3, 5], 4]``; Zarr v3 only (chunk grid ``rectilinear``).
+    shards : tuple of int, int, "auto", str or dict, optional
+        Elements per stored object, a multiple of the chunks; the rest as in `chunks`, "auto" being 64 MiB. A dict has
+        them as ``"shape"``, beside ``"index_location"``, ``"start"`` or ``"end"``. Zarr v3 only.
     filters, serializer
         Codecs before the compressors: array to array, and array to bytes; by default what the type needs.
     compressors : codec, dict, sequence of these, None or "auto"
-        Such as ``zcore.codecs.BloscCodec(cname="lz4", clevel=3, shuffle=1)``; None for none, where the format can do
-        without.
+        Such as ``zcore.codecs.BloscCodec(cname="lz4", clevel=3, shuffle=1)``, or as documents have it,
+        ``{"name": "numcodecs.lzma", "configuration": {"preset": 1}}``; None for none, where the format can do without.
     codecs : sequence, optional
-        The whole chain, literally, instead of the four above; Zarr v3 only.
+        The whole chain from array to bytes, literally, instead of the three above, `order` and `shards`; not for
+        ``"zmeta"``.
     order : {"C", "F"}
         Of the elements in a chunk.
     fill_value : scalar or None
-        Of elements never written; None leaves it undefined where the format can. By default zero, or empty text.
+        Of elements never written; None leaves it undefined where the format can. By default zero, empty text, or in
+        Zarr v3 NaT.
     zarr_format : {3, 2, "zmeta"}
     attributes : dict, optional
-    chunk_key_encoding : str or dict, optional
-        How chunks are named.
+    chunk_key_encoding : {"default", "v2"} or dict, optional
+        How chunks are named in Zarr v3: ``c/0/1`` by default, or ``0.1``; ``{"name": …, "separator": …}`` has another
+        separator, ``"/"`` or ``"."``. In Zarr v2 the second one, or the separator alone.
     dimension_names : sequence of str or None, optional
-        Zarr v3 only.
+        One for each dimension; Zarr v3 only.
     checksum : bool
         Let a checksum follow the compressors, so that every damage is found; Zarr v3 only.
     overwrite : bool
@@ -180,8 +187,19 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
     ------
     NodeExistsError
         A node is there, and `overwrite` is false.
+    UnknownCodecError
+        There is no codec of a name; it is an UnsupportedError.
     ValueError, TypeError, UnsupportedError
         The format cannot express what is asked for.
+
+    Examples
+    --------
+    >>> import zcore
+    >>> a = zcore.create_array(zcore.MemoryStore(), name="t2m", shape=(48, 90, 180), chunks=(4, 30, 60),
+    ...                        shards=(24, 90, 180), dtype="f4", fill_value=float("nan"),
+    ...                        compressors=zcore.codecs.ZstdCodec(level=3), dimension_names=("time", "lat", "lon"))
+    >>> a
+    <zcore.Array 'MemoryStore/t2m' (48, 90, 180) float32, chunks (4, 30, 60), shards (24, 90, 180), format 3>
     """
     options = Options(lock, missing, threads, strict, write_empty_chunks, cache=cache)
     store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
@@ -199,10 +217,12 @@ def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=Fa
     Parameters
     ----------
     store : str, os.PathLike or Store
+        A directory, a ``file:`` URI, or a store.
     path : str, optional
         Of the group in the store; its root by default.
     zarr_format : {3, 2}
     attributes : dict, optional
+        Of the group.
     overwrite : bool
         Replace the node that is there, with all nodes below it.
     lock, missing, threads, strict, write_empty_chunks, fsync, cache
@@ -224,7 +244,16 @@ def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=Fa
 
 
 def open_array(store, mode="r", **keywords):
-    """Open an array, or create it: `open`, which gives a group where one stands.
+    """Open an array, or create it.
+
+    Parameters
+    ----------
+    store, mode, **keywords
+        Those of `open`, which gives a group where one stands.
+
+    Returns
+    -------
+    Array
 
     Raises
     ------
@@ -248,8 +277,8 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
     zarr_format : {3, 2}, optional
         Of a group that is created, 3 by default; what must be there, of one that exists.
     use_consolidated : bool, optional
-        List members by the copy of their metadata that the group has, which may be older than they are: never, or
-        always. By default where there is one. The members themselves are read from the store.
+        List members by the copy of their metadata that the group has, which may be older than they are: False never,
+        True always, None where there is one. The members themselves are read from the store.
     attributes : dict, optional
         Of a group that is created.
 

@@ -17,18 +17,22 @@ from zcore.selected import SelectedArray, read_whole
 class Array(SelectedArray):
     """A chunked array in a store.
 
-    Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes as a NumPy array does; nothing is kept in
-    memory between two calls. The shape is that of the moment the array was opened; `refresh` looks again.
+    Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes as a NumPy array does, and gives ndarrays:
+    arithmetic is theirs, ``a[...] + 1``. No element is kept in memory between two calls, unless a `cache` was granted.
+    The shape is that of the moment the array was opened; `refresh` looks again.
 
     Ctrl-C takes effect between chunks: a read or write ends when each thread is done with the chunk it is at.
 
     Examples
     --------
     >>> import zcore
-    >>> a = zcore.create_array(zcore.MemoryStore(), shape=(4, 6), chunks=(2, 3), dtype="i4", zarr_format="zmeta")
+    >>> a = zcore.create_array(zcore.MemoryStore(), shape=(4, 6), chunks=(2, 3), dtype="i4")
     >>> a[1:3, ::2] = 7
     >>> a[:, 2]
     array([0, 7, 7, 0], dtype=int32)
+    >>> a[[2, 0], 1:4]
+    array([[0, 7, 0],
+           [0, 0, 0]], dtype=int32)
     >>> a.nchunks, a.nchunks_initialized
     (4, 4)
     """
@@ -58,6 +62,10 @@ class Array(SelectedArray):
             As NumPy: a step of 0, a ragged list, an unknown field.
         OutOfMemoryError, ChunkError, StoreError
             See `read`.
+
+        Notes
+        -----
+        NumPy, "Indexing on ndarrays": the shape of the result is that of the same selection of an ndarray.
         """
         elements = self._binding.elements
         if elements is not None and (element := elements.get(selection)) is not None:
@@ -94,11 +102,45 @@ class Array(SelectedArray):
             An object is damaged, or absent with ``missing="raise"``.
         StoreError
             An object may be there and could not be read.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> a = zcore.array([[1, 2, 3], [4, 5, 6]])
+        >>> out = np.zeros(2, a.dtype)
+        >>> a.read((slice(None), 1), out=out) is out, out
+        (True, array([2, 5]))
         """
         return self._get(*self._selected(selection), out)
 
     def read_direct(self, dest, source_sel=None, dest_sel=None):
-        """Read into a part of an ndarray, as h5py's datasets do: values are cast to its type."""
+        """Read into a part of an ndarray, as h5py's datasets do: values are cast to its type.
+
+        Parameters
+        ----------
+        dest : ndarray
+            Of any strides. Where it has the array's type, and `dest_sel` names a view of it, elements are decoded
+            straight into it.
+        source_sel, dest_sel : object, optional
+            What of the array is read, and where to; by default all. The first must broadcast to the second.
+
+        Raises
+        ------
+        SelectionError, OutOfMemoryError, ChunkError, StoreError
+            See `read`.
+        ValueError, TypeError
+            What NumPy raises where shapes do not fit, or `dest` is not writable.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> a = zcore.array([[1, 2, 3], [4, 5, 6]])
+        >>> frames = np.zeros((2, 3))
+        >>> a.read_direct(frames, np.s_[1], np.s_[0])
+        >>> frames
+        array([[4., 5., 6.],
+               [0., 0., 0.]])
+        """
         source = ... if source_sel is None else source_sel
         place = dest[... if dest_sel is None else dest_sel]
         selected, fields = self._selected(source)
@@ -109,11 +151,35 @@ class Array(SelectedArray):
             dest[... if dest_sel is None else dest_sel] = self._get(selected, fields)
 
     def write_direct(self, source, source_sel=None, dest_sel=None):
-        """Write a part of an ndarray, as h5py's datasets do."""
+        """Write a part of an ndarray, as h5py's datasets do.
+
+        Parameters
+        ----------
+        source : ndarray
+        source_sel, dest_sel : object, optional
+            What of it is written, and where to in the array; by default all.
+
+        Raises
+        ------
+        SelectionError, ReadOnlyError, ChunkError, StoreError, LockError
+            See `__setitem__`.
+        """
         self[... if dest_sel is None else dest_sel] = source[... if source_sel is None else source_sel]
 
     def astype(self, dtype):
-        """Return a view that reads the array as elements of another type: `zcore.casted.Casted`."""
+        """Return a view that reads the array as elements of another type: `zcore.casted.Casted`.
+
+        Parameters
+        ----------
+        dtype : object
+            What `numpy.dtype` takes.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> zcore.array([1, 2, 3]).astype("f4")[1:]
+        array([2., 3.], dtype=float32)
+        """
         from zcore.casted import Casted
 
         return Casted(self, dtype)
@@ -192,6 +258,13 @@ class Array(SelectedArray):
         """Write values, also from the memory of any object with a buffer; see `__setitem__`.
 
         Of an array of the stored type nothing is copied as a whole, whatever its strides.
+
+        Parameters
+        ----------
+        selection : object
+            As in brackets.
+        values : object
+            What NumPy would take, a buffer such as a memoryview, or an `Array`, which is read whole.
         """
         self[selection] = values if isinstance(values, (np.ndarray, DescribedArray)) else _of_buffer(values)
 
@@ -208,6 +281,16 @@ class Array(SelectedArray):
             Another number of dimensions, or a negative length.
         TypeError
             A length is no integer.
+        ReadOnlyError
+            The array was opened for reading.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> a = zcore.array([1, 2, 3])
+        >>> a.resize(5)
+        >>> a[...]
+        array([1, 2, 3, 0, 0])
         """
         self._binding.check_writable()
         lifecycle.resize(self._binding, shape_of(shape[0] if len(shape) == 1 else shape))
@@ -216,12 +299,28 @@ class Array(SelectedArray):
         """Add elements behind the last ones along `axis`; returns the new shape.
 
         Appends of several threads and processes come one after the other, each whole: a reader, or a kill, sees the
-        old length or the new one.
+        old length or the new one. A handle that was opened before sees the new one after `refresh`.
+
+        Parameters
+        ----------
+        data : array_like
+            Of the array's shape in all other dimensions; one frame for a stack is ``frame[None]``.
+        axis : int
+            Negative ones count from the last.
 
         Raises
         ------
         ValueError
             `data` does not have the array's shape in the other dimensions, or there is no such axis.
+        ReadOnlyError
+            The array was opened for reading.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> stack = zcore.create_array(zcore.MemoryStore(), shape=(0, 2, 2), chunks=(1, 2, 2), dtype="u1")
+        >>> stack.append(np.full((1, 2, 2), 7))
+        (1, 2, 2)
         """
         self._binding.check_writable()
         if isinstance(axis, bool) or not hasattr(axis, "__index__"):

@@ -19,14 +19,21 @@ from zcore.nbytes import room_of
 
 __version__ = "0.1.0"
 
+_SETTINGS = ("threads", "cache", "force_python")
 _UNLIMITED = ("max", "-1")     # cpu.max of cgroup v2, cpu.cfs_quota_us of v1
 
 
 class _Config(ModuleType):
     """The type of this module: its settings are properties, so that they are checked."""
 
+    def __setattr__(self, name, value):
+        if not name.startswith("_") and name not in vars(self) and not hasattr(type(self), name):
+            raise AttributeError(f"zcore.config has no setting {name!r}; it has {', '.join(_SETTINGS)}")
+        super().__setattr__(name, value)
+
     @property
     def threads(self):
+        """Threads of a read or write, an int of at least 1."""
         if self._threads is None:
             self._threads = _threads_of_environment()
         return self._threads
@@ -42,6 +49,7 @@ class _Config(ModuleType):
 
     @property
     def cache(self):
+        """Bytes of memory for decoded chunks that all arrays share; set as a number or a size such as ``"64 MB"``."""
         if self._cache is None:
             self.cache = _cache_of_environment()
         return self._cache
@@ -57,6 +65,7 @@ class _Config(ModuleType):
 
     @property
     def force_python(self):
+        """Whether codecs run by their Python methods."""
         if self._force_python is None:
             self._force_python = _force_python_of_environment()
         return self._force_python
@@ -129,7 +138,7 @@ def _collect():
         "build": build,
         "libraries": {"from": build["libraries"], **library_versions()},
         "simd": {"crc32c": implementation(), **cpu_features()},
-        "settings": {name: getattr(sys.modules[__name__], name) for name in ("threads", "cache", "force_python")},
+        "settings": {name: getattr(sys.modules[__name__], name) for name in _SETTINGS},
     }
 
 

@@ -12,7 +12,8 @@ from zcore.codecs.chain import codec_of
 from zcore.errors import UnsupportedError, ZcoreError
 from zcore.formats import format_of
 from zcore.kernel.selection import whole
-from zcore.model.metadata import ArrayMetadata, GroupMetadata
+from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata
+from zcore.model.named_codecs import named_codec
 from zcore.options import as_bool
 from zcore.stores.keys import prefix_of
 
@@ -143,10 +144,8 @@ def _specs_of(compressors):
     if not isinstance(compressors, (list, tuple)):
         compressors = () if compressors is None else (compressors,)
     for codec in compressors:
-        if isinstance(codec, dict):
-            codec = codec_of(codec.get("name"), codec.get("configuration") or {})
-        if not hasattr(codec, "spec"):
-            raise TypeError(f"a compressor is a codec, such as zcore.codecs.BloscCodec(cname='lz4'), or a dict of its "
-                            f"name and configuration, not {codec!r:.60}")
-        specs.append(codec.spec())
+        codec = named_codec(codec)
+        if not isinstance(codec, CodecSpec):
+            codec = codec_of(codec.get("name"), codec.get("configuration") or {}).spec()
+        specs.append(codec)
     return tuple(specs)

@@ -78,7 +78,7 @@ class Binding(NodeBinding):
         view, options = self.view, self.options
         metadata = view.metadata
         self._check_same_kind(metadata, out, field)
-        native = self._is_native(view, box, field)
+        native = self._is_native(view, field)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         make_plan = _shard_plans()[0] if native and view.chain.shards is not None else ReadPlan
         plan = make_plan(
@@ -123,14 +123,10 @@ class Binding(NodeBinding):
             self.elements = None
         self._elements_of = view.ticket, chunks
 
-    def _is_native(self, view, box, field):
+    def _is_native(self, view, field):
         chain = view.chain
-        if self.directory is None or not chain.is_native or config.force_python:
-            return False
-        if field is not None and chain.swap:
-            return False
-        # Of shards in shards the kernel finds boxes only.
-        return not box.groups or chain.shards is None or chain.program.n_levels == 1
+        return (self.directory is not None and chain.is_native and not config.force_python
+                and (field is None or not chain.swap))
 
     def _run(self, view, plan, native, n_threads, python_task):
         """Run a plan to its end; raises what stopped it, but for a stale document."""
@@ -164,6 +160,9 @@ class Binding(NodeBinding):
         if not same_chunks(view.metadata, now.metadata):
             raise self._replaced()
         self._check_inside(box, now.metadata)
+        if now.metadata.shape == view.metadata.shape:
+            # Only what is read afresh anyway has changed, attributes for one: it need not be found out again.
+            self.adopt(now)
 
     def _check_same_kind(self, metadata, elements, field):
         """The caller's elements were made for the array as he knew it."""
@@ -181,7 +180,8 @@ class Binding(NodeBinding):
 
     def _check_inside(self, box, metadata):
         if not box.fits(metadata.shape):
-            raise SelectionError(f"the array was shrunk to {metadata.shape} and the selection lies outside now")
+            raise SelectionError(f"the array was shrunk to {metadata.shape} and the selection lies outside now; "
+                                 "refresh() takes over the new shape")
 
     # writing
 
@@ -253,7 +253,7 @@ class Binding(NodeBinding):
         """
         options = self.options
         metadata = metadata or view.metadata
-        native = self._is_native(view, box, field)
+        native = self._is_native(view, field)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         locks = self.locks() if options.lock and not exclusive else None
         make_plan = _shard_plans()[1] if native and view.chain.shards is not None else WritePlan

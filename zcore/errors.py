@@ -183,8 +183,9 @@ class AsdfFormatError(MetadataError):
 class ChunkError(ZcoreError):
     """A stored object could not be turned into elements, or elements into a stored object.
 
-    `key` names the object, `chunk_coords` the chunk, `inner_coords` the chunk in its shard, `offset` the byte of the
-    object where it shows, `codec` the step and `direction` is ``"decode"`` or ``"encode"``.
+    `key` names the object, `chunk_coords` the chunk, `inner_coords` the chunk in its shard, `offset` the byte where
+    it shows, of the object or of what the codec was given, `codec` the step and `direction` is ``"decode"`` or
+    ``"encode"``.
     """
 
     fields = ("key", "chunk_coords", "offset", "codec", "direction", "expected", "found", "inner_coords")

@@ -26,6 +26,7 @@ def create(shape, *, store=None, path=None, dtype="f8", **keywords):
     path : str, optional
         Of the array in the store; its root by default.
     dtype : object
+        As for `zcore.create_array`.
     **keywords
         See `zcore.create_array`.
 
@@ -61,12 +62,22 @@ def empty(shape, **keywords):
 
 
 def full(shape, fill_value, **keywords):
-    """Return a new array whose fill value is `fill_value`; `keywords` as for `create`."""
+    """Return a new array whose fill value is `fill_value`; `keywords` as for `create`.
+
+    Nothing else is stored: as long as no element is written there is but the document.
+
+    >>> full((2, 2), 7, dtype="i4")[0]
+    array([7, 7], dtype=int32)
+    """
     return create(shape, fill_value=fill_value, **keywords)
 
 
 def zeros(shape, **keywords):
-    """Return a new array of zeros; `keywords` as for `create`."""
+    """Return a new array of zeros; `keywords` as for `create`.
+
+    >>> zeros(3, dtype="M8[D]")[0]
+    np.datetime64('1970-01-01')
+    """
     return full(shape, zero_of(keywords.get("dtype")), **keywords)
 
 
@@ -82,8 +93,9 @@ def ones(shape, **keywords):
 def empty_like(a, **keywords):
     """Return a new array of shape and type of `a`; if that is an `Array`, with its fill value, chunks and codecs.
 
-    What `keywords` say comes first. The codecs are those of `a` only where nothing is said that they depend on, and the
-    fill value only where the type is the same but for the order of its bytes. Attributes stay behind.
+    What `keywords`, those of `create`, say comes first. The codecs are those of `a` only where nothing is said that
+    they depend on, and the fill value only where the type is the same but for the order of its bytes. Attributes stay
+    behind.
 
     >>> a = create((4, 6), dtype="i2", chunks=(2, 3), compressors=None)
     >>> b = zeros_like(a, shape=(8, 6))

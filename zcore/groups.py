@@ -15,8 +15,9 @@ from zcore.stores.keys import prefix_of
 class Group(Handle):
     """A node of a hierarchy that holds arrays and other groups.
 
-    Made by `zcore.open_group` and `zcore.create_group`. Its members are looked up when they are asked for; nothing is
-    kept in memory between two calls.
+    Made by `zcore.open_group` and `zcore.create_group`. A mapping of names, or paths such as ``"2016/temperature"``, to
+    arrays and groups, which are looked up in the store when they are asked for. ``group[name] = values`` makes an array
+    of values, ``del group[name]`` deletes a member and all below it.
 
     Examples
     --------
@@ -49,6 +50,17 @@ class Group(Handle):
         return nodes.find(binding.store, self._path_of(name), None, binding.options)
 
     def __getitem__(self, name):
+        """Return the member of this name, or at this path below the group.
+
+        Raises
+        ------
+        NodeNotFoundError
+            There is none; it is a KeyError.
+        InvalidKeyError
+            No node can have this name.
+        MetadataError, UnsupportedError
+            Its document breaks a rule, or needs what zcore does not have.
+        """
         found = self._find(name)
         if found is None:
             raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
@@ -115,6 +127,14 @@ class Group(Handle):
         ----------
         max_depth : int or None
             0 gives the members right below; None all.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> g = zcore.group()
+        >>> a = g.create_array("a/b", shape=3, dtype="i4")
+        >>> [path for path, node in g.members(None)]
+        ['a', 'a/b']
         """
         way = [("", self._children())]
         while way:
@@ -147,7 +167,7 @@ class Group(Handle):
             yield name, node
 
     def nmembers(self, max_depth=0):
-        """Return the number of `members`."""
+        """Return the number of `members`, `max_depth` levels deep; None counts all."""
         return sum(1 for _ in self.members(max_depth))
 
     def arrays(self):
@@ -196,13 +216,36 @@ class Group(Handle):
                                              f"{_counted(len(are_arrays) - n_arrays, 'group')} below"})
 
     def tree(self, max_depth=None):
-        """Return the hierarchy below as text, a node a line; of one that cannot be opened the error."""
+        """Return the hierarchy below as text, a node a line; of one that cannot be opened the error.
+
+        Parameters
+        ----------
+        max_depth : int, optional
+            0 shows the members right below; by default all are shown.
+        """
         return "\n".join([self.name, *_branches(self, max_depth)])
 
     # changes
 
     def create_array(self, name, **keywords):
-        """Create an array below; the keywords are those of `zcore.create_array`."""
+        """Create an array below, and the groups between that are missing.
+
+        Parameters
+        ----------
+        name : str
+            Or a path below the group.
+        **keywords
+            Those of `zcore.create_array`; where nothing is said, the format and the options are the group's.
+
+        Raises
+        ------
+        NodeExistsError
+            A node is there, and `overwrite` is false.
+        ReadOnlyError
+            The group was opened for reading.
+        ValueError, TypeError, UnsupportedError
+            The format cannot express what is asked for.
+        """
         return Array(self._create(creation.create_array, name, **keywords))
 
     def __setitem__(self, name, data):
@@ -215,27 +258,42 @@ class Group(Handle):
         self.create_array(name, data=data, overwrite=True)
 
     def empty(self, name, shape, *, dtype="f8", **keywords):
-        """Create an array of which nothing is written; see `create_array`."""
+        """Create an array of which nothing is written.
+
+        `name`, `shape`, `dtype` and `keywords` are those of `create_array`.
+        """
         return self.create_array(name, shape=shape, dtype=dtype, **keywords)
 
     def full(self, name, shape, fill_value, *, dtype="f8", **keywords):
-        """Create an array of one value; see `create_array`."""
+        """Create an array of one value, `fill_value`; the rest as for `empty`."""
         return self.empty(name, shape, dtype=dtype, fill_value=fill_value, **keywords)
 
     def zeros(self, name, shape, *, dtype="f8", **keywords):
-        """Create an array of zeros; see `create_array`."""
+        """Create an array of zeros; `name`, `shape`, `dtype` and `keywords` as for `empty`."""
         return self.full(name, shape, creation.zero_of(dtype), dtype=dtype, **keywords)
 
     def ones(self, name, shape, **keywords):
-        """Create an array of ones; see `create_array`."""
+        """Create an array of ones; `name`, `shape` and `keywords` as for `empty`."""
         return self.full(name, shape, 1, **keywords)
 
     def create_group(self, name, **keywords):
-        """Create a group below; the keywords are those of `zcore.create_group`."""
+        """Create a group below, and those between that are missing; keywords and errors as for `create_array`."""
         return Group(self._create(creation.create_group, name, **keywords))
 
     def create_hierarchy(self, nodes, *, overwrite=False):
-        """Create arrays and groups below from their metadata by path; see `zcore.create_hierarchy`."""
+        """Create arrays and groups below from their metadata; see `zcore.create_hierarchy`.
+
+        Parameters
+        ----------
+        nodes : mapping of str to ArrayMetadata or GroupMetadata
+            By their paths below the group.
+        overwrite : bool
+            Replace the nodes that are there.
+
+        Returns
+        -------
+        iterator of (str, Array or Group)
+        """
         binding = self._binding
         binding.check_writable()
         self._copy = None
@@ -251,12 +309,14 @@ class Group(Handle):
         return create(binding.store, self._path_of(name), options, **{"zarr_format": binding.format.name, **keywords})
 
     def require_array(self, name, *, shape, dtype, **keywords):
-        """Return the array of this name, which is created when there is none.
+        """Return the array of this name, which is created when there is none; keywords as for `create_array`.
 
         Raises
         ------
         ArrayMismatchError
             The array that is there has another shape or type.
+        NodeExistsError
+            A group is there.
         """
         try:
             return self.create_array(name, shape=shape, dtype=dtype, **keywords)
@@ -268,7 +328,10 @@ class Group(Handle):
             return found
 
     def require_group(self, name, **keywords):
-        """Return the group of this name, which is created when there is none."""
+        """Return the group of this name, which is created when there is none.
+
+        Raises : NodeExistsError, if an array is there.
+        """
         try:
             return self.create_group(name, **keywords)
         except NodeExistsError:
@@ -295,6 +358,10 @@ class Group(Handle):
         lifecycle.move(binding.store, self._path_of(source), self._path_of(destination), binding.options)
 
     def __delitem__(self, name):
+        """Delete a member and all nodes below it, readable or not.
+
+        Raises : NodeNotFoundError, if there is none.
+        """
         self._binding.check_writable()
         # Not opened: a damaged member can go, too.
         if not nodes.standing(self._binding.store, self._path_of(name)):

@@ -16,12 +16,12 @@ class Handle:
 
     @property
     def metadata(self):
-        """All that the node's document says, an `ArrayMetadata` or `GroupMetadata`."""
+        """All that the node's document says, an `ArrayMetadata` or `GroupMetadata`, as of the last look."""
         return self._binding.metadata
 
     @property
     def attrs(self):
-        """The user's attributes, a mutable mapping on the store."""
+        """The user's attributes, a mutable mapping on the store: `zcore.attributes.Attributes`."""
         return Attributes(self._binding)
 
     def update_attributes(self, attributes):
@@ -60,7 +60,10 @@ class Handle:
         return self._binding.options.read_only or self._binding.store.read_only
 
     def refresh(self):
-        """Look at the node's document again: another writer may have changed it. Returns the handle."""
+        """Look at the node's document again: another writer may have changed it. Returns the handle.
+
+        Raises : NodeNotFoundError, if the node is gone; MetadataError, if the document breaks a rule.
+        """
         self._binding.reload()
         return self
 

@@ -35,7 +35,10 @@ def group(store=None, *, overwrite=False, **keywords):
 
 
 def open_consolidated(store, mode="r", **keywords):
-    """Open a group, and list its members by the copy of their metadata that it must have; see `zcore.open_group`."""
+    """Open a group, and list its members by the copy of their metadata that it must have; see `zcore.open_group`.
+
+    Raises : ValueError, if there is no copy; what `zcore.open_group` raises.
+    """
     return open_group(store, mode, use_consolidated=True, **keywords)
 
 
@@ -56,9 +59,14 @@ def consolidate_metadata(store, *, path="", zarr_format=None):
     Returns
     -------
     Group
+        Its ``metadata.consolidated`` is the copy, a mapping of paths to metadata.
 
     Raises
     ------
+    NodeNotFoundError
+        There is no group.
+    MetadataError, UnsupportedError
+        A member cannot be read: the copy would say that it is not there.
     StoreError
         The hierarchy changes faster than it can be copied; there is no copy then.
     """
@@ -117,6 +125,8 @@ def tree(place, *, path=None, max_depth=None):
     max_depth : int, optional
         0 shows the members right below; by default all are shown.
 
+    Examples
+    --------
     >>> g = group()
     >>> a = g.create_array("a/b", shape=(4, 6), dtype="f4")
     >>> print(tree(g.store))

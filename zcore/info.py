@@ -11,6 +11,8 @@ class Info(Mapping):
     ----------
     rows : dict
 
+    Examples
+    --------
     >>> Info({"shape": (3, 4), "format": "zmeta"})
     shape         : (3, 4)
     format        : zmeta

@@ -73,23 +73,34 @@ def _changed_chunk(binding, view, key, coords, place, inside, values, kept, is_m
 
 def _changed_shard(binding, view, key, coords, place, inside, values, kept, is_merge, part):
     """The same of a shard, of which only those chunks are decoded that change in part."""
+    from zcore.codecs.shards import Change
+
     metadata, shape = view.metadata, place[1]
-    box = inside if values is None else _bounds(inside)
+
+    def assign(place, places):
+        _part(place, metadata, part)[...] = values[places]
 
     def change(old):
         if old is None and values is None:
             return _UNCHANGED
+        changes = None
+        if values is not None and _has_lists(inside):
+            changes = [Change(box, _assign_at(points, values[places], metadata, part), is_whole and part is None)
+                       for box, points, places, is_whole in _pieces(inside, view)]
+        elif values is not None:
+            changes = [Change(inside, assign, part is None)]
         with _located(key, coords, "encode" if old is None else "decode"):
-            elements = values
-            if part is not None or box is not inside:
-                # What lies between the points, and around a part, is written again as it is.
-                elements = _filled_chunk(metadata, [len(range(*side.indices(side.stop))) for side in box])
-                if old is not None:
-                    elements[...] = view.chain.read_part(old, box, shape)
-                _part(elements, metadata, part)[_within(inside, box)] = values
-            return view.chain.change_part(old, box, elements, kept, shape, binding.options.keeps_filled)
+            return view.chain.change_parts(old, changes, kept, shape, binding.options.keeps_filled)
 
     return _with_shard(binding, view.chain, shape, key, coords, change) if is_merge else change(None)
+
+
+def _assign_at(points, values, metadata, part):
+    """Return what a `Change` does that brings values to points of its selection."""
+    def assign(place, places):
+        _part(place, metadata, part)[points] = values
+
+    return assign
 
 
 def _read_shard(binding, view, key, coords, shape, inside):
@@ -98,10 +109,15 @@ def _read_shard(binding, view, key, coords, shape, inside):
     def read(raw):
         if raw is None:
             return None
-        box = _bounds(inside)
         with _located(key, coords, "decode"):
-            elements = view.chain.read_part(raw, box, shape)
-        return elements if box is inside else elements[_within(inside, box)]
+            if not _has_lists(inside):
+                return view.chain.read_part(raw, inside, shape)
+            found = list(_pieces(inside, view))
+            out = np.empty(np.broadcast_shapes(*[indices.shape for indices in inside]), _raw_type(view.metadata))
+            for i, _, elements in view.chain.read_parts(raw, [box for box, _, _, _ in found], shape):
+                _, points, places, _ = found[i]
+                out[places] = elements[points] if isinstance(elements, np.ndarray) else elements
+            return out
 
     return _with_shard(binding, view.chain, shape, key, coords, read)
 
@@ -253,18 +269,16 @@ def _part(elements, metadata, part):
     return elements if part is None else part_bytes(elements, part, metadata.itemsize)
 
 
-def _bounds(selection):
-    """Return slices that hold a selection of a task: itself, if it consists of slices."""
-    if not any([isinstance(indices, np.ndarray) for indices in selection]):
-        return selection
-    return tuple([slice(int(indices.min()), int(indices.max()) + 1, 1) for indices in selection])
+def _has_lists(selection):
+    """Whether a selection of a task consists of arrays of indices, not of slices."""
+    return any([isinstance(indices, np.ndarray) for indices in selection])
 
 
-def _within(selection, box):
-    """Return a selection of a task as one of the elements that `box` holds."""
-    if selection is box:
-        return ...
-    return tuple([indices - side.start for indices, side in zip(selection, box, strict=True)])
+def _pieces(selection, view):
+    """Return what lists of indices select of each chunk of a shard; see `pieces`."""
+    from zcore.pieces import pieces
+
+    return pieces(selection, view.chain.levels())
 
 
 def _as_array(selection):

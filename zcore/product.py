@@ -23,10 +23,12 @@ DENSE = 16     # A mask that is true for one of so many elements stays one.
 
 
 class Product:
-    """A selection of an array of `shape`.
+    """A selection of an array.
 
     Parameters
     ----------
+    shape : tuple of int
+        Of the array.
     slices : list of (start, step, count) or None
         For each dimension of the array, steps may be negative; None for a dimension of a group.
     groups : list of (dims, arrays, lengths)

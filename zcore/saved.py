@@ -37,12 +37,15 @@ def save(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
 
 
 def save_array(store, data, *, path=None, **keywords):
-    """Store one array; `keywords` are those of `zcore.create_array`."""
+    """Store one array; see `save`. `keywords` are those of `zcore.create_array`."""
     create_array(store, name=path, data=data, **keywords)
 
 
 def save_group(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
-    """Store several arrays as members of a group; see `save`."""
+    """Store arrays, be it a single one, as members of a group; see `save`.
+
+    Raises : ValueError, if there is none, or a name is given twice.
+    """
     if not arrays and not named:
         raise ValueError("expected at least one array")
     unnamed = {f"arr_{i}": array for i, array in enumerate(arrays)}
@@ -66,6 +69,13 @@ def load(store, path=None, *, zarr_format=None):
         Of the node in the store.
     zarr_format : {3, 2, "zmeta"}, optional
         What must be there.
+
+    Raises
+    ------
+    NodeNotFoundError
+        There is nothing, or nothing of that format.
+    ChunkError, StoreError, OutOfMemoryError
+        See `zcore.Array.read`.
     """
     node = open(store, path=path, zarr_format=zarr_format)
     if isinstance(node, Array):

@@ -14,7 +14,8 @@ import pytest
 
 import zcore
 from zcore import config
-from zcore.errors import ChecksumError, CodecError, ShardIndexError
+from zcore.codecs.chain import codec_of
+from zcore.errors import ChecksumError, ChunkMemoryError, CodecError, ShardIndexError
 from zcore.kernel.crc32c import crc32c
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -194,3 +195,45 @@ def test_a_long_shard_that_is_replaced_while_it_is_read(sharded, monkeypatch):
         store.others = shards[:2]
         assert use() in ([3] * 4, [None, 3, 3, 3])
         assert not store.others
+
+
+@pytest.mark.parametrize("after", [[CRC], [ZSTD], [GZIP]])
+def test_what_a_shard_may_hold_follows_from_its_own_shape(tmp_path, monkeypatch, after):
+    """Where shards differ, the stream behind a small one is stopped where that shard ends, not the largest."""
+    chain = [{"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [2], "codecs": [LITTLE], "index_codecs": [LITTLE, CRC], "index_location": "end"}}, *after]
+    array = zcore.create_array(str(tmp_path), shape=(4004,), chunks=[[4, 4000]], dtype="<u2", codecs=chain)
+    array[...] = np.arange(4004)
+    file = tmp_path / "c/0"
+    # A shard of two chunks, a gap and the index: more than two chunks may take, less than 2000 may.
+    words = struct.pack("<4Q", 0, 4, 4, 4)
+    shard = bytes(80_000) + words + crc32c(words).to_bytes(4, "little")
+    file.write_bytes(bytes(codec_of(after[0]["name"], after[0].get("configuration", {})).encode(shard)))
+    for use in (lambda: array[:2].tolist(), lambda: array.__setitem__(0, 1)):
+        native, python = by_both(monkeypatch, use)
+        assert native == python and native[0] is CodecError
+
+
+def test_a_shard_that_a_codec_behind_it_does_not_take(sharded, tmp_path, monkeypatch):
+    """It could not be encoded, and says so."""
+    shuffle = {"name": "numcodecs.shuffle", "configuration": {"elementsize": 8}}
+    array = sharded.create(tmp_path, (4,), "<u2", (4,), (2,), after=[shuffle])
+    native, python = by_both(monkeypatch, lambda: array.__setitem__(slice(None), 1))
+    assert native == python and ("direction", "'encode'") in native[2]
+
+
+@pytest.mark.parametrize("force_python", [False, True])
+def test_shards_that_no_memory_holds(sharded, tmp_path, monkeypatch, force_python):
+    """Their chunks may encode to more bytes than a 64-bit number counts: no mistake, until one is to be decoded."""
+    monkeypatch.setattr(config, "_force_python", force_python)
+    inner = {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [2**30], "codecs": [LITTLE, ZSTD, ZSTD, ZSTD, ZSTD], "index_codecs": [LITTLE],
+        "index_location": "end"}}
+    array = sharded.create(tmp_path, (2**60,), "u1", (2**60,), (2**40,), codecs=[inner], after=[ZSTD])
+    assert array[3] == 0
+    file = tmp_path / "c/0"
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"damaged")
+    for use in (lambda: array[3], lambda: array.__setitem__(3, 1)):
+        with pytest.raises(ChunkMemoryError, match="c/0: no memory for (the chunk|[0-9]+ bytes)$"):
+            use()

@@ -155,6 +155,23 @@ def test_scaled_numbers_are_the_same_in_c(dtype, astype, bits, offset, scale):
         same_numbers(decoded, np.frombuffer(out, dtype))
 
 
+@given(st.sampled_from(["<f4", "<f8"]), st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=40),
+       st.sampled_from([0, 1, -3.5, 0.1, "Infinity", 1e30]), st.sampled_from([1, 0.1, -2.5, 1e30, "NaN", "0x00000001"]))
+def test_floats_are_scaled_the_same_in_c(dtype, bits, offset, scale):
+    """V3-XC-07"""
+    dtype = np.dtype(dtype)
+    if dtype.itemsize == 8 and scale == "0x00000001":
+        scale = "0x0000000000000001"
+    chunk = np.array(bits, "u8").view("u1").reshape(-1, 8)[:, : dtype.itemsize].reshape(-1).view(dtype)
+    chain = CodecChain((spec("scale_offset", offset=offset, scale=scale), spec("bytes", endian="little")), dtype,
+                       chunk.shape)
+    encoded = chain.encode(chunk)
+    same_numbers(np.frombuffer(encoded, dtype), np.frombuffer(chain.program.encode_bytes(chunk.tobytes()), dtype))
+    out = bytearray(chunk.nbytes)
+    chain.program.decode_bytes(encoded, out)
+    same_numbers(chain.decode(encoded), np.frombuffer(out, dtype))
+
+
 def same_numbers(a, b):
     """Compare bytes, but for the payload of NaN, which arithmetic chooses."""
     assert a.dtype == b.dtype

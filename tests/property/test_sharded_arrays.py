@@ -25,6 +25,14 @@ def slices(draw, length):
     return slice(draw(bounds), draw(bounds), draw(st.sampled_from([None, 1, 2, 3, 7, -1, -2])))
 
 
+@st.composite
+def selections(draw, shape):
+    """A slice for each dimension, or for some of them lists that go together, as NumPy takes them."""
+    n = draw(st.sampled_from([0, 0, 1, 2, 7])) if 0 not in shape else 0
+    return tuple([draw(slices(length) if not n or draw(st.booleans()) else
+                       st.lists(st.integers(-length, length - 1), min_size=n, max_size=n)) for length in shape])
+
+
 @settings(max_examples=150)
 @given(data=st.data())
 def test_like_numpy(sharded, data):
@@ -73,16 +81,52 @@ def test_like_numpy(sharded, data):
                     model, old = np.full(new, fill, "<u2"), model
                     model[kept] = old[kept]
                 else:
-                    part = tuple(data.draw(slices(length)) for length in model.shape)
+                    part = data.draw(selections(model.shape))
                     values = fill if step == "fill" else np.arange(model[part].size).reshape(model[part].shape) % 19
                     array[part] = values
                     model[part] = values
                 config.force_python = data.draw(st.booleans())
                 np.testing.assert_array_equal(array[...], model)
-                part = tuple(data.draw(slices(length)) for length in model.shape)
+                part = data.draw(selections(model.shape))
                 np.testing.assert_array_equal(array[part], model[part])
         finally:
             config.force_python = False
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_both_paths_store_the_same_for_lists(sharded, data):
+    """Chunks that lists leave alone are carried over, and the others follow in one order, on both paths."""
+    ndim = data.draw(st.integers(1, 3))
+    chunks = (2, 4, 2)[:ndim]
+    shape = tuple(data.draw(st.integers(1, 4 * chunk)) for chunk in chunks)
+    order = data.draw(st.permutations(range(ndim)))
+    after = data.draw(st.sampled_from([[], [ZSTD]]))
+    inner = data.draw(st.sampled_from([None, (1, 2, 1)[:ndim]]))
+    codecs = [LITTLE, CRC]
+    if inner:
+        codecs = [{"name": "transpose", "configuration": {"order": list(order)}},
+                  {"name": "sharding_indexed", "configuration": {
+                      "chunk_shape": [inner[d] for d in order], "codecs": codecs, "index_codecs": [LITTLE],
+                      "index_location": "end"}}, *after]
+    writes = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        part = data.draw(selections(shape))
+        shown = np.empty(shape, "V1")[part]
+        writes.append((part, data.draw(st.sampled_from([0, 1])) * np.arange(1, shown.size + 1).reshape(shown.shape)))
+    stored = []
+    for config.force_python in (False, True):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                array = sharded.create(folder, shape, "<u2", tuple(2 * chunk for chunk in chunks), chunks,
+                                       codecs=codecs, threads=2)
+                for part, values in writes:
+                    array[part] = values
+                stored.append({path.relative_to(folder): path.read_bytes() for path in Path(folder).rglob("c/**/*")
+                               if path.is_file()})
+            finally:
+                config.force_python = False
+    assert stored[0] == stored[1]
 
 
 @settings(max_examples=150)

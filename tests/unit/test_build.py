@@ -107,7 +107,14 @@ def test_source_leaves_the_checks_to_the_build(setup_script, path):
 def test_sanitizers_are_compiled_and_linked(setup_script):
     extension = setup_script.make_extension(Path("zcore/kernel/grid.pyx"), "sanitize", "bundled")
     for flags in (extension.extra_compile_args, extension.extra_link_args):
-        assert {"-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"} <= set(flags)
+        assert {"-fsanitize=address,undefined,float-cast-overflow",
+                "-fno-sanitize-recover=undefined,float-cast-overflow"} <= set(flags)
+
+
+def test_casts_alone_are_compiled_without_floating_point_exceptions(setup_script):
+    for name, expected in (("casting", True), ("filters", False), ("grid", False)):
+        extension = setup_script.make_extension(Path(f"zcore/kernel/{name}.pyx"), "release", "bundled")
+        assert ("-fno-trapping-math" in extension.extra_compile_args) == expected
 
 
 def test_each_combination_has_a_folder_and_a_stamp_of_its_own(setup_script):

@@ -138,6 +138,11 @@ def test_force_python_can_be_set_and_is_a_bool(unset):
         zcore.config.force_python = 0
 
 
+def test_a_setting_that_there_is_not_is_refused():
+    with pytest.raises(AttributeError, match="no setting 'thread'; it has threads, cache, force_python"):
+        zcore.config.thread = 4
+
+
 def test_bad_environment_does_not_break_the_import():
     environment = {**os.environ, "ZCORE_NUM_THREADS": "many", "ZCORE_FORCE_PYTHON": "maybe"}
     subprocess.run([sys.executable, "-c", "import zcore, zcore.config"], env=environment, check=True)

@@ -79,6 +79,14 @@ def test_text_of_any_length(tmp_path, shards):
         assert zcore.open(store)[...].tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("dtype", [str, "str", "string", np.dtype(str), np.dtypes.StringDType()])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_names_of_text_of_any_length(dtype, zarr_format):
+    array = zcore.create_array(zcore.MemoryStore(), shape=2, dtype=dtype, zarr_format=zarr_format)
+    array[...] = ["a", "b" * 99]
+    assert array.dtype == np.dtypes.StringDType() and array[...].tolist() == ["a", "b" * 99]
+
+
 def test_completion_shows_public_names_alone():
     assert dir(zcore) == sorted(zcore.__all__)
     assert dir(zcore.codecs) == zcore.codecs.__all__ and dir(zcore.blosc) == zcore.blosc.__all__

@@ -281,6 +281,11 @@ class CountingStore(zcore.MemoryStore):
         self._count("get", key)
         return super().get_with_identity(key, byte_range)
 
+    def get_first(self, prefix, names, limit):
+        for name in names:
+            self._count("get", name)
+        return super().get_first(prefix, names, limit)
+
     def set(self, key, value):
         self._count("set", key)
         super().set(key, value)
@@ -378,6 +383,21 @@ def test_a_handle_follows_another_ones_shape(store):
     error = error_of(a.__setitem__, 15, 1)
     assert isinstance(error, zcore.SelectionError)
     assert b[...].tolist() == [2] * 4 and zcore.open(store).nchunks_initialized == 1
+
+
+def test_a_change_of_attributes_alone_is_looked_at_once():
+    store = CountingStore()
+    a = zcore.create_array(store, shape=10, dtype="i4", chunks=4)
+    a[...] = 1
+    zcore.open(store, mode="r+").attrs["unit"] = "m"
+
+    def documents(function):
+        store.cost(function)
+        return store.calls["get", "zarr.json"]
+
+    assert documents(lambda: a[3]) == 1
+    assert documents(lambda: a[3]) == 0, "the document of before is taken for the one to compare with"
+    assert dict(a.attrs) == {"unit": "m"}
 
 
 def test_a_deleted_array_is_gone(tmp_path):

@@ -29,7 +29,7 @@ LAYERS = (
     ("objects", "binding"),
     ("views",),
     ("formats", "codecs", "stores", "assignment", "workers"),
-    ("selections",),
+    ("selections", "pieces"),
     ("indexing",),
     ("model", "asdf", "blosc", "options", "product", "fields"),
     ("kernel",),

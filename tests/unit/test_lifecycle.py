@@ -410,7 +410,7 @@ def test_text_is_no_shape(text):
         wrong = [{"chunks": [text, 4]}] + ([] if isinstance(text, str) else [{"chunks": text}])
         wrong += [{"shards": keywords["chunks"]} for keywords in wrong if zarr_format == 3]
         for keywords in wrong:
-            with pytest.raises(TypeError, match="chunks: expected"):
+            with pytest.raises(TypeError, match=f"{min(keywords)}: expected"):
                 new(shape=(9, 4), **keywords)
         assert list(store.list()) == []
     for axis in (text, 1.0, True, None):

@@ -124,3 +124,9 @@ def test_keywords_are_those_of_open():
     parameters = inspect.signature(zcore.open).parameters
     assert len(described) >= 6
     assert described == {name: repr(parameters[name].default).replace("'", '"') for name in described}
+
+
+def test_every_header_of_the_kernel_is_on_the_page_of_cython():
+    text = (ROOT / "docs" / "cython.md").read_text(encoding="utf-8")
+    headers = sorted(path.stem for path in (ROOT / "zcore" / "kernel").glob("[!_]*.pxd"))
+    assert headers and [name for name in headers if not re.search(rf"`{name}(\.pxd)?`", text)] == []

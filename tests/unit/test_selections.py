@@ -428,6 +428,23 @@ def test_lists_in_shards_in_shards(place, sharded):
         assert (a[...] == model).all()
 
 
+def test_masks_in_shards_in_shards(place, sharded):
+    """Dense ones, which stay masks, with shards and inner shards in which they are never true."""
+    inner = {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [6, 10], "codecs": [LITTLE], "index_codecs": [LITTLE], "index_location": "end"}}
+    rng = np.random.default_rng(2)
+    model = rng.integers(1, 1000, (46, 57)).astype("<i4")
+    a = sharded.create(place("a"), (46, 57), "<i4", (24, 30), (12, 10), codecs=(inner,))
+    a[:40] = model[:40]
+    model[40:] = 0
+    for share in (0.6, 0.9, 1):
+        mask = rng.random((46, 57)) < share
+        mask[:24, 30:] = mask[30:35, 3:12] = False
+        assert (a[mask] == model[mask]).all()
+        a[mask] = model[mask] = rng.integers(1, 1000, np.count_nonzero(mask))
+        assert (a[...] == model).all()
+
+
 def test_array_that_another_handle_has_shrunk(place):
     store = place("a")
     model = np.arange(40).reshape(10, 4)

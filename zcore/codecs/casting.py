@@ -4,6 +4,8 @@ zarr-extensions, codec "cast_value". A number that the type holds stays what it 
 two neighbours there, and only then compared with the range: what is rounded to the largest float is in range, what is
 rounded to the number that would follow it is not.
 
+`zcore.kernel.casting` does the same; this is for the types that it does not take, of `ml_dtypes` and float16.
+
 All is computed in float64, int64 or uint64, which hold every number of the types that there are; integers that float64
 does not hold are cut to 53 bits and rounded there.
 """
@@ -13,9 +15,19 @@ import numpy as np
 
 from zcore.model.foreign_dtypes import foreign_dtype, foreign_name, is_foreign, is_foreign_name
 
-ROUNDINGS = ("nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away")
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "float32", "float64")
+
+
+class NotHeldError(ValueError):
+    """A number that the type does not hold, and nothing says what becomes of it.
+
+    `i` is its place, `expected` the end of the range that it is beyond, None for NaN and infinity.
+    """
+
+    def __init__(self, message, i, expected, found):
+        super().__init__(message)
+        self.i, self.expected, self.found = int(i), expected, found
 
 
 def number_type(name):
@@ -72,14 +84,15 @@ def cast(numbers, dtype, rounding="nearest-even", out_of_range=None):
     dtype : numpy.dtype
         In the machine's byte order.
     rounding : str
-        One of `ROUNDINGS`.
+        One of the kernel's `ROUNDINGS`.
     out_of_range : {None, "clamp", "wrap"}
         Of floats `wrap` is none.
 
     Raises
     ------
-    ValueError
-        A number is out of range, NaN or infinite, where the type has none and nothing says what becomes of it.
+    NotHeldError
+        A number is out of range, NaN or infinite, where the type has none and nothing says what becomes of it. Of
+        several the first is named.
     """
     if not numbers.ndim:
         # NumPy makes scalars of results without dimensions, and where integers wrap it warns of scalars alone.
@@ -90,19 +103,22 @@ def cast(numbers, dtype, rounding="nearest-even", out_of_range=None):
     if dtype == np.float64:
         return _as_float64(numbers, rounding)
     numbers = _sticky(numbers)
-    if rounding == "nearest-even" and dtype.kind == "f":
+    if rounding == "nearest-even" and dtype.kind == "f" and not is_foreign(dtype):
         # As the processor does; of ml_dtypes' types that is not known of all.
         with np.errstate(all="ignore"):
             found = numbers.astype(dtype)
         outside = np.isinf(found) & np.isfinite(numbers)
         if out_of_range is None and outside.any():
-            raise _out_of_range(numbers[outside][0], float(np.finfo(dtype).max))
+            raise _out_of_range(numbers, outside, -float(np.finfo(dtype).max), float(np.finfo(dtype).max))
         return found
     return _floats(numbers, dtype, rounding, out_of_range)
 
 
-def _out_of_range(number, largest):
-    return ValueError(f"{number} is out of the range from {-largest} to {largest}")
+def _out_of_range(numbers, outside, low, high):
+    """Return the error of the first number `outside`."""
+    i = np.argmax(outside)
+    found = numbers[i].item()
+    return NotHeldError(f"{found} is out of the range from {low} to {high}", i, low if found < low else high, found)
 
 
 def _round(numbers, rounding):
@@ -123,18 +139,24 @@ def _integers(numbers, low, high, rounding, out_of_range):
     """Return integers from `low` to `high`, as int64 or uint64."""
     wide = np.uint64 if low == 0 else np.int64
     if numbers.dtype.kind == "f":
-        if not np.isfinite(numbers).all():
-            raise ValueError("NaN and infinity are no integers")
-        numbers = _round(numbers, rounding)
+        with np.errstate(invalid="ignore"):
+            numbers = _round(numbers, rounding)
         # The number behind the last one is a power of 2, which float64 holds; the last one may be none.
         below, above = numbers < float(low), numbers >= float(high + 1)
+        wrong = ~np.isfinite(numbers)
     else:
         below, above = numbers < low, numbers > high
+        wrong = np.zeros(numbers.shape, bool)
     outside = below | above
+    if out_of_range is None:
+        wrong |= outside
+    if wrong.any():
+        i = np.argmax(wrong)
+        if numbers.dtype.kind == "f" and not np.isfinite(numbers[i]):
+            raise NotHeldError("NaN and infinity are no integers", i, None, numbers[i].item())
+        raise _out_of_range(numbers, wrong, low, high)
     if not outside.any():
         return numbers.astype(wide)
-    if out_of_range is None:
-        raise ValueError(f"{numbers[outside][0]} is out of the range from {low} to {high}")
     if out_of_range == "wrap":
         return _wrapped(numbers, low, high).astype(wide)
     inside = np.where(outside, 0, numbers).astype(wide)
@@ -186,6 +208,8 @@ def _goes_up(below, above, lower_is_even, is_negative, rounding):
     lower_is_even : ndarray of bool
         Whether the last digit of the one below is even.
     is_negative : ndarray of bool
+    rounding : str
+        As `cast_value` names it.
     """
     if rounding == "towards-zero":
         return np.zeros(np.shape(below), bool)
@@ -217,7 +241,8 @@ def _floats(numbers, dtype, rounding, out_of_range):
     has_nan, has_infinity, sizes, codes = _table(dtype)
     is_nan, is_infinite = np.isnan(numbers), np.isinf(numbers)
     if (is_nan.any() and not has_nan) or (is_infinite.any() and not has_infinity):
-        raise ValueError(f"{numbers[is_infinite | is_nan][0]} is no number of the type {dtype.name}")
+        i = np.argmax((is_nan & (not has_nan)) | (is_infinite & (not has_infinity)))
+        raise NotHeldError(f"{numbers[i]} is no number of the type {dtype.name}", i, None, numbers[i].item())
     special = is_nan | is_infinite
     size = np.abs(np.where(special, 0.0, numbers))
     lower, upper, lower_is_even = _neighbours(size, dtype, sizes, codes)
@@ -228,7 +253,7 @@ def _floats(numbers, dtype, rounding, out_of_range):
     outside = size > largest
     if outside.any():
         if out_of_range is None:
-            raise _out_of_range(numbers[outside][0], largest)
+            raise _out_of_range(numbers, outside, -largest, largest)
         size = np.where(outside, np.inf if has_infinity else largest, size)
     found = np.copysign(size, numbers)
     with np.errstate(all="ignore"):

@@ -358,23 +358,36 @@ class CodecChain:
         """Return the `Shards` of objects of `shape`."""
         return self.shards.of_shape(self.transposed(shape))
 
-    def read_part(self, raw, selection, shape, axes=None):
-        """Return the selected elements of a shard's object, with `is_partial`; see `Shards.read`."""
-        _, sizes = self._stages_of(shape)
-        axes = range(len(shape)) if axes is None else axes
-        elements = self.shards_of(shape).read(self._unwrap(raw, sizes), self.transposed(selection),
-                                              self.transposed(axes))
-        return elements.transpose(np.argsort(self._axes))
+    def levels(self):
+        """Return the shapes of the chunks of shards, and of those of shards in them, per dimension of the array."""
+        inner = self.shards.chain
+        return [self.inner_shape, *([in_array(shape, self._axes) for shape in inner.levels()] if inner.is_partial
+                                    else [])]
 
-    def change_part(self, raw, selection, values, kept, shape, keep_filled=False, axes=None):
-        """Return the object of a shard after a change, with `is_partial`; see `Shards.change`."""
+    def read_parts(self, raw, selections, shape, axes=None):
+        """Yield the selected elements of a shard's object, with `is_partial`; see `Shards.read`."""
         _, sizes = self._stages_of(shape)
         axes = range(len(shape)) if axes is None else axes
-        shard = self.shards_of(shape).change(
-            None if raw is None else self._unwrap(raw, sizes),
-            None if selection is None else self.transposed(selection),
-            None if values is None else values.transpose(self._axes), self.transposed(kept), keep_filled,
-            self.transposed(axes))
+        return self.shards_of(shape).read(self._unwrap(raw, sizes), map(self.transposed, selections),
+                                          self.transposed(axes))
+
+    def read_part(self, raw, selection, shape, axes=None):
+        """Return the elements of one selection, an ndarray."""
+        axes = range(len(shape)) if axes is None else axes
+        counts = [len(range(part.start, part.stop, part.step)) for part in selection]
+        out = np.empty(in_array(counts, axes), self.shards.raw_type)
+        for _, places, elements in self.read_parts(raw, [selection], shape, axes):
+            out[places] = elements
+        return out.transpose(axes)
+
+    def change_parts(self, raw, changes, kept, shape, keep_filled=False, axes=None):
+        """Return the object of a shard after changes, with `is_partial`; see `Shards.change`."""
+        _, sizes = self._stages_of(shape)
+        axes = range(len(shape)) if axes is None else axes
+        if changes is not None:
+            changes = [change._replace(selection=self.transposed(change.selection)) for change in changes]
+        shard = self.shards_of(shape).change(None if raw is None else self._unwrap(raw, sizes), changes,
+                                             self.transposed(kept), keep_filled, self.transposed(axes))
         return None if shard is None else self._wrap(shard)
 
 

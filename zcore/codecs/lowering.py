@@ -89,7 +89,7 @@ def _lowered_shards(chain, axes, order):
     turned = index.serializer.stored_dtype(index.dtype) != index.dtype
     program = ShardProgram(in_array(shards.shard_shape, axes), in_array(shards.chunk_shape, axes), chunk.program,
                            index_steps, turned=turned, at_start=shards.at_start, max_nbytes=shards.max_encoded,
-                           order=order, after=after)
+                           chunk_room=shards.chunk_room, order=order, after=after)
     return chunk._replace(program=program,
                           step_names=chunk.step_names + tuple([codec.name for codec in chain.compressors]))
 

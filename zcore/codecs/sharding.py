@@ -7,6 +7,7 @@ from operator import index as exact_index
 from zcore.codecs.base import Codec
 from zcore.errors import MetadataError
 from zcore.model.metadata import CodecSpec
+from zcore.model.named_codecs import named_codec
 
 LOCATIONS = ("start", "end")
 DEFAULT_CODECS = (CodecSpec("bytes", {"endian": "little"}),)
@@ -94,16 +95,12 @@ def _specs(member, codecs):
     """Return the `CodecSpec` of each codec of a chain."""
     specs = []
     for codec in codecs:
-        if isinstance(codec, CodecSpec):
-            specs.append(codec)
-        elif isinstance(codec, dict):
+        codec = named_codec(codec)
+        if not isinstance(codec, CodecSpec):
             if not isinstance(codec.get("name"), str) or not isinstance(codec.get("configuration", {}), dict):
-                raise ValueError(f"{member}: expected a name and a configuration, found {codec!r}")
-            specs.append(CodecSpec(codec["name"], codec.get("configuration")))
-        elif hasattr(codec, "spec"):
-            specs.append(codec.spec())
-        else:
-            raise TypeError(f"{member}: a codec is a codec or a dict, not {type(codec).__name__}")
+                raise ValueError(f"{member}: expected a name and a configuration, found {codec!r:.60}")
+            codec = CodecSpec(codec["name"], codec.get("configuration"))
+        specs.append(codec)
     if not specs:
         raise ValueError(f"{member}: expected at least the codec that makes bytes")
     return tuple(specs)

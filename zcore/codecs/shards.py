@@ -8,9 +8,11 @@ the kernel would make of it: chunks that stay, as they follow each other in the 
 anew, in C order.
 """
 import math
+from collections import namedtuple
 
 import numpy as np
 
+from zcore.codecs.lowering import in_array
 from zcore.errors import ChunkError, CodecError, MetadataError, ShardIndexError, UnsupportedError
 from zcore.kernel.copy import is_filled
 from zcore.kernel.grid import project
@@ -21,6 +23,47 @@ MAX_END = 2**63 - 1   # of a file
 MAX_CHUNKS = 2**26    # of a shard; the index has 16 bytes for each
 MIN_GAPS_NBYTES = 1 << 16
 MAX_KEPT_SHAPES = 64  # of shards that differ from the largest
+
+
+class Change(namedtuple("Change", ("selection", "assign", "is_whole", "first"), defaults=((),))):
+    """Elements of a shard that are replaced.
+
+    Attributes
+    ----------
+    selection : tuple of slice
+        See `Shards.read`.
+    assign : callable
+        ``assign(place, places)`` brings values to `place`, an ndarray of some of these elements as they are or as they
+        are in an empty chunk, and `places`, slices, tells which they are. Both have the dimensions of the array.
+    is_whole : bool
+        All of these elements are replaced, and wholly.
+    first : tuple of int
+        Where in the selection of the outermost shard this one's begins, where that is not all of it.
+    """
+
+    __slots__ = ()
+
+
+class _Found(namedtuple("_Found", ("offset", "first", "shards", "raw", "n_bytes", "path", "inside", "axes"))):
+    """A selected chunk.
+
+    Attributes
+    ----------
+    offset : int
+        Where it lies in the outermost shard; -1: it is empty.
+    first : tuple of int
+        Where its elements begin in the selection, in the array's dimensions.
+    shards, raw, n_bytes
+        What it is a chunk of, the bytes of that, and its own size.
+    path : tuple of (coords, offset)
+        The shards in shards that lead here: which chunk each is of the one before, and where it begins in that.
+    inside : tuple of slice
+        Its selected elements.
+    axes : tuple of int
+        Which dimensions of the array its own are.
+    """
+
+    __slots__ = ()
 
 
 class Shards:
@@ -47,6 +90,8 @@ class Shards:
         The most bytes of a shard that are read at once: other programs leave gaps where a chunk was replaced by
         another one, and as much room is given to these as to the chunks. In a shard of shards, the most that one of
         these may have. None where chunks have no bound.
+    chunk_room : int or None
+        What of that each chunk adds, beside its entry in the index.
 
     Raises
     ------
@@ -79,9 +124,10 @@ class Shards:
         self.index_chain = make_chain(codec.index_codecs, np.dtype(np.uint64), (*self.grid_shape, 2), strict)
         self.index_nbytes = self.index_chain.max_encoded
         self.at_start = codec.index_location == "start"
-        self.max_encoded = None
+        self.max_encoded = self.chunk_room = None
         if self.chain.max_encoded is not None:
-            self.max_encoded = 2 * self.n_chunks * self.chain.max_encoded + self.index_nbytes + MIN_GAPS_NBYTES
+            self.chunk_room = 2 * self.chain.max_encoded
+            self.max_encoded = self.n_chunks * self.chunk_room + self.index_nbytes + MIN_GAPS_NBYTES
 
     def of_shape(self, shard_shape):
         """Return the same of shards of another shape, where they differ.
@@ -107,13 +153,21 @@ class Shards:
     def decode(self, raw, dtype, shape):
         """Return all elements of a shard."""
         shards = self.of_shape(shape)
-        return viewed(shards.read(raw, shards._everything()), dtype).reshape(shape)
+        out = np.empty(shape, self.raw_type)
+        for _, places, elements in shards.read(raw, [shards._everything()]):
+            out[places] = elements
+        return viewed(out, dtype)
 
     def encode(self, shard):
         """Return the object of a shard; one of nothing but the fill value is an index alone."""
         if shard.shape != self.shard_shape:
             return self.of_shape(shard.shape).encode(shard)
-        encoded = self.change(None, self._everything(), self._raw(shard), self.shard_shape)
+        values = self._raw(shard)
+
+        def assign(place, places):
+            place[...] = values[places]
+
+        encoded = self.change(None, [Change(self._everything(), assign, True)], self.shard_shape)
         if encoded is None:
             return self._encode_index(np.full((self.n_chunks, 2), NO_CHUNK, np.uint64))
         return encoded
@@ -123,74 +177,84 @@ class Shards:
 
     # parts of shards
 
-    def read(self, raw, selection, axes=None):
-        """Return the selected elements, of `raw_type`.
+    def read(self, raw, selections, axes=None):
+        """Yield the elements of selections, chunk by chunk.
 
         Parameters
         ----------
         raw : bytes-like
             Or anything else that has a length and slices that are bytes.
-        selection : tuple of slice
+        selections : sequence of tuple of slice
             Start, stop and step of each dimension are numbers within the shard, steps are positive.
         axes : sequence of int, optional
             Which dimensions of the array those of the shard are.
-        """
-        out = np.empty([len(range(part.start, part.stop, part.step)) for part in selection], self.raw_type)
-        axes = range(len(selection)) if axes is None else axes
-        # As in the kernel: all entries are checked, then chunks are decoded as they follow each other in the shard.
-        for _, _, shards, part, n_bytes, path, inside, places, dims in sorted(self._find(raw, selection, out, axes),
-                                                                              key=lambda found: found[:2]):
-            places[...] = shards._decode_part(part, n_bytes, path, inside, dims)
-        return out
 
-    def _find(self, raw, selection, out, axes, base=0, first=None, around=()):
-        """Yield the selected chunks that are there, those of shards in shards; all others become the fill value.
+        Yields
+        ------
+        (i, places, elements)
+            The elements of the i-th selection, of `raw_type`, that lie in one chunk, and slices: their places among all
+            of that selection. Both have the dimensions of the array. One element stands for all of an empty chunk.
+        """
+        axes = range(len(self.shard_shape)) if axes is None else axes
+        found = []
+        for i, selection in enumerate(selections):
+            first = (0,) * len(selection)
+            found += [(chunk, i) for chunk in self._find(raw, selection, axes, {}, first=first)]
+        # As in the kernel: all entries are checked, then chunks are decoded as they follow each other in the shard.
+        for chunk, i in sorted(found, key=lambda item: (item[0].offset, item[1], item[0].first)):
+            counts = [len(range(part.start, part.stop, part.step)) for part in chunk.inside]
+            places = tuple([slice(n, n + count) for n, count in zip(chunk.first, in_array(counts, chunk.axes),
+                                                                    strict=True)])
+            elements = self._fill
+            if chunk.offset >= 0:
+                elements = chunk.shards._decode_part(chunk).transpose(np.argsort(chunk.axes))
+            yield i, (*places, ...), elements
+
+    def _find(self, raw, selection, axes, indices, base=0, first=(), path=()):
+        """Yield the `_Found` chunks of a selection, those of shards in shards.
 
         Parameters
         ----------
         raw, selection, axes
             See `read`.
-        out : ndarray
-            The selected elements.
-        base, first : int and tuple of int
-            Where in the outermost shard this one begins, and where in its selection this one's does, in the array's
-            dimensions.
-        around : tuple of (coords, offset)
+        indices : dict
+            Those that were read before, by the place of their shard.
+        base : int
+            Where in the outermost shard this one begins.
+        first : tuple of int
+            Where in the selection of the outermost one this one's begins, in the array's dimensions.
+        path : tuple of (coords, offset)
             The shards in shards that lead here: which chunk each is of the one before, and where it begins in that.
         """
-        first = first or (0,) * len(selection)
-        index = self._read_index(raw)
+        index = indices.get((base, len(raw)))
+        if index is None:
+            index = indices[base, len(raw)] = self._read_index(raw)
         chain = self.chain
         for coords, inside, outside in self._project(selection, axes):
             position = self._position(coords)
-            places = out[(*outside, ...)]
+            here = _moved_on(first, axes, outside)
             if _is_empty(index, position):
-                places[...] = self._fill
+                yield _Found(-1, here, self, raw, 0, path, inside, axes)
                 continue
             offset, n_bytes = self._entry(raw, index, position)
-            path = (*around, (coords, offset))
-            here = list(first)
-            for d, part in zip(axes, outside, strict=True):
-                here[d] += part.start
+            longer = (*path, (coords, offset))
             if not chain.is_partial or chain.compressors:
-                yield base + offset, here, self, raw, n_bytes, path, inside, places, axes
+                yield _Found(base + offset, here, self, raw, n_bytes, longer, inside, axes)
                 continue
             try:
                 yield from chain.shards._find(raw[offset:offset + n_bytes], chain.transposed(inside),
-                                              places.transpose(chain.transposed(range(len(inside)))),
-                                              chain.transposed(axes), base + offset, here, path)
+                                              chain.transposed(axes), indices, base + offset, here, longer)
             except (ChunkError, UnsupportedError) as error:
-                raise _in_chunks(error, path[-1:]) from error
+                raise _in_chunks(error, longer[-1:]) from error
 
-    def change(self, raw, selection, values, kept, keep_filled=False, axes=None):
-        """Return the object of a shard after a change, or None when nothing of it is left.
+    def change(self, raw, changes, kept, keep_filled=False, axes=None):
+        """Return the object of a shard after changes, or None when nothing of it is left.
 
         Parameters
         ----------
         raw : bytes-like or None
             The old shard; see `read`.
-        selection, values : tuple of slice and ndarray, or None
-            The elements that are replaced, and by what.
+        changes : sequence of Change, or None
         kept : tuple of int
             What of the old shard is kept, per dimension from its origin on; beyond that is the fill value.
         keep_filled : bool
@@ -208,9 +272,10 @@ class Shards:
         end = self.index_nbytes if self.at_start else 0
         touched = {}
         axes = range(len(kept)) if axes is None else axes
-        if values is not None:
-            touched = {self._position(coords): (inside, outside) for coords, inside, outside
-                       in self._project(selection, axes)}
+        for change in changes or ():
+            for coords, inside, outside in self._project(change.selection, axes):
+                first = _moved_on(change.first or (0,) * len(axes), axes, outside)
+                touched.setdefault(self._position(coords), []).append(change._replace(selection=inside, first=first))
         carried = []
         for position in np.flatnonzero((old != NO_CHUNK).any(axis=1)).tolist():
             if position in touched:
@@ -218,14 +283,14 @@ class Shards:
             origin = [i * length for i, length in zip(self._coords(position), self.chunk_shape, strict=True)]
             if any([i >= n for i, n in zip(origin, kept, strict=True)]):
                 continue
-            if values is None and any([i + length > n for i, length, n in zip(origin, self.chunk_shape, kept,
-                                                                              strict=True)]):
+            if changes is None and any([i + length > n for i, length, n in zip(origin, self.chunk_shape, kept,
+                                                                               strict=True)]):
                 touched[position] = None
             else:
                 carried.append((*self._entry(raw, old, position), position))
         end = self._carry_over(raw, carried, new, parts, end)
-        for position, places in touched.items():
-            encoded = self._encode_chunk(raw, old, position, places, values, kept, keep_filled, axes)
+        for position, here in touched.items():
+            encoded = self._encode_chunk(raw, old, position, here, kept, keep_filled, axes)
             if encoded is not None:
                 new[position] = end, len(encoded)
                 parts.append(encoded)
@@ -252,20 +317,17 @@ class Shards:
             end += high - low
         return end
 
-    def _encode_chunk(self, raw, old, position, places, values, kept, keep_filled, axes):
+    def _encode_chunk(self, raw, old, position, changes, kept, keep_filled, axes):
         """Return a chunk that is changed, encoded; None when it is empty."""
         coords = self._coords(position)
-        inside, outside = places or (None, None)
-        covers = places is not None and all([part == slice(0, length, 1) for part, length
-                                             in zip(inside, self.chunk_shape, strict=True)])
-        is_there = raw is not None and not covers and not _is_empty(old, position)
         stays = tuple([min(length, max(0, n - i * length)) for i, length, n
                        in zip(coords, self.chunk_shape, kept, strict=True)])
+        is_covered = any([change.is_whole and _covers(change.selection, stays) for change in changes or ()])
+        is_there = raw is not None and not _is_empty(old, position) and not is_covered
         offset, n_bytes = self._entry(raw, old, position) if is_there else (0, 0)
         if self.chain.is_partial:
             try:
-                encoded = self.chain.change_part(raw[offset:offset + n_bytes] if is_there else None, inside,
-                                                 None if places is None else values[(*outside, ...)], stays,
+                encoded = self.chain.change_parts(raw[offset:offset + n_bytes] if is_there else None, changes, stays,
                                                  self.chunk_shape, keep_filled, axes)
             except (ChunkError, UnsupportedError) as error:
                 raise _in_chunks(error, ((coords, offset),)) from error
@@ -273,13 +335,18 @@ class Shards:
         chunk = np.empty(self.chunk_shape, self.raw_type)
         chunk[...] = self._fill
         if is_there:
-            part = tuple([slice(n) for n in stays])
-            chunk[part] = self._decode_part(raw, n_bytes, ((coords, offset),), (*part, ...))
-        if places is not None:
-            chunk[inside] = values[outside]
+            part = tuple([slice(0, n, 1) for n in stays])
+            chunk[part] = self._decode_part(_Found(offset, (), self, raw, n_bytes, ((coords, offset),), part, axes))
+        for change in changes or ():
+            place = chunk[(*change.selection, ...)].transpose(np.argsort(axes))
+            change.assign(place, tuple([slice(n, n + count) for n, count in zip(change.first, place.shape,
+                                                                                strict=True)]))
         if not keep_filled and self._is_filled(chunk):
             return None
-        return bytes(self.chain.encode(viewed(chunk, self.dtype)))
+        try:
+            return bytes(self.chain.encode(viewed(chunk, self.dtype)))
+        except ChunkError as error:
+            raise _in_chunks(error, ((coords, 0),)) from error
 
     def _read_index(self, raw):
         """Return the entries of the index, an array of (offset, nbytes)."""
@@ -325,16 +392,16 @@ class Shards:
         return cls(f"inner chunk {coords}: {message}", direction="decode", offset=offset, inner_coords=coords,
                    expected=expected, found=found)
 
-    def _decode_part(self, raw, n_bytes, path, inside, axes=None):
-        """Return elements of a chunk, of `raw_type`; see `_in_chunks` and `read`."""
-        _, offset = path[-1]
+    def _decode_part(self, found):
+        """Return the selected elements of a chunk, of `raw_type` and with the shard's dimensions."""
+        _, offset = found.path[-1]
         try:
-            part = raw[offset:offset + n_bytes]
+            part = found.raw[offset:offset + found.n_bytes]
             if self.chain.is_partial:
-                return self.chain.read_part(part, inside, self.chunk_shape, axes)
-            return self._raw(self.chain.decode(part))[inside]
+                return self.chain.read_part(part, found.inside, self.chunk_shape, found.axes)
+            return self._raw(self.chain.decode(part))[(*found.inside, ...)]
         except (ChunkError, UnsupportedError) as error:
-            raise _in_chunks(error, path) from error
+            raise _in_chunks(error, found.path) from error
 
     # elements
 
@@ -376,6 +443,20 @@ class Shards:
         return tuple(reversed(coords))
 
 
+def _moved_on(first, axes, places):
+    """Return where places begin, slices with the dimensions `axes` of the array, among those that begin at `first`."""
+    moved = list(first)
+    for d, part in zip(axes, places, strict=True):
+        moved[d] += part.start
+    return tuple(moved)
+
+
+def _covers(selection, shape):
+    """Whether a selection takes all of the first elements, `shape` of them per dimension."""
+    return 0 in shape or all([part.start == 0 and part.stop >= n and (part.step == 1 or n == 1) for part, n
+                              in zip(selection, shape, strict=True)])
+
+
 def _is_empty(index, position):
     return (index[position] == NO_CHUNK).all()
 
@@ -394,7 +475,8 @@ def _in_chunks(error, path):
 
 
 def _moved(error, what, offset, **changed):
-    """Return an error of a part of a shard as one of the shard."""
+    """Return an error of a part of a shard as one of the shard; what does not encode lies nowhere in it."""
     fields = {name: getattr(error, name) for name in error.fields}
-    fields["offset"] = None if fields["offset"] is None else fields["offset"] + offset
+    if fields["offset"] is not None and fields["direction"] != "encode":
+        fields["offset"] += offset
     return type(error)(f"{what}: {error.message}", **fields | changed)

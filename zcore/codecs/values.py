@@ -1,13 +1,26 @@
 """Numbers changed by their value: `scale_offset` and `cast_value`, zarr-extensions.
 
 Together they take the place of `numcodecs.fixedscaleoffset`, with two differences: what cannot be is an error and never
-a number that happens to come out, and the fill value is changed with the elements. Both run in Python, by NumPy.
+a number that happens to come out, and the fill value is changed with the elements.
 """
+from functools import lru_cache
+
 import numpy as np
 
 from zcore.codecs.base import Codec
-from zcore.codecs.casting import ROUNDINGS, cast, integer_range, is_integer, is_number_type, number_type, widened
+from zcore.codecs.casting import (
+    NotHeldError,
+    cast,
+    integer_range,
+    is_integer,
+    is_number_type,
+    number_type,
+    widened,
+)
 from zcore.errors import CodecError
+from zcore.kernel.casting import MAX_MAPPED, OUT_OF_RANGE, ROUNDINGS
+from zcore.kernel.filters import ITEM_TYPES
+from zcore.kernel.program import Program
 from zcore.model.fill_value import fill_bytes, real_bytes
 
 # Wider copies of so many numbers, one for each step of a cast, stay in the CPU's cache.
@@ -64,8 +77,10 @@ class ScaleOffset(Codec):
         return offset, scale
 
     def step(self, dtype):
-        """Return None: it runs in Python."""
-        return None
+        """Return the step of a `Program` for an array of type `dtype`; None of integers, which may not be held."""
+        if dtype.kind != "f" or dtype.str[1:] not in ITEM_TYPES:
+            return None
+        return (self.name, dtype.str[1:], *map(float, self._scalars(dtype)))
 
     def encode(self, chunk):
         """Return the encoded chunk.
@@ -156,7 +171,7 @@ class CastValue(Codec):
             raise ValueError(f"data_type is {data_type!r:.60}, expected one of integers or floats")
         if rounding not in ROUNDINGS:
             raise ValueError(f"rounding is {rounding!r:.60}, expected one of {', '.join(ROUNDINGS)}")
-        if out_of_range not in (None, "clamp", "wrap"):
+        if out_of_range not in OUT_OF_RANGE:
             raise ValueError(f"out_of_range is {out_of_range!r:.60}, expected 'clamp' or 'wrap'")
         if out_of_range == "wrap" and not is_integer(self._type):
             raise ValueError(f"out_of_range is 'wrap', which floats ({data_type}) do not")
@@ -188,12 +203,18 @@ class CastValue(Codec):
         if not is_number_type(dtype):
             raise ValueError(f"{self.name!r} takes integers and floats, not {dtype}")
         for direction in ("encode", "decode"):
-            self._map(direction, dtype.newbyteorder("="))
+            self._pairs(direction, dtype.newbyteorder("="))
         return self._type, shape
 
     def step(self, dtype):
-        """Return None: it runs in Python."""
-        return None
+        """Return the step of a `Program` for an array of type `dtype`, or None where there is none."""
+        decoded, encoded = dtype.str[1:], self._type.str[1:]
+        pairs = [self._pairs(direction, dtype.newbyteorder("=")) for direction in ("encode", "decode")]
+        if decoded not in ITEM_TYPES or encoded not in ITEM_TYPES or max(map(len, pairs)) > MAX_MAPPED:
+            return None
+        ranges = self._out_of_range(self._type), self._out_of_range(dtype)
+        raw = [tuple([(key.tobytes(), value.tobytes()) for key, value in found]) for found in pairs]
+        return (self.name, decoded, encoded, self.rounding, *zip(ranges, raw, strict=True))
 
     def encode(self, chunk):
         """Return the encoded chunk.
@@ -203,7 +224,11 @@ class CastValue(Codec):
         CodecError
             The type does not hold an element, and nothing says what becomes of it.
         """
-        return self._cast(chunk, chunk.dtype.newbyteorder("="), self._type, "encode")
+        step = self.step(chunk.dtype)
+        if step is None:
+            return self._cast(chunk, chunk.dtype.newbyteorder("="), self._type, "encode")
+        raw = _program(step).encode_bytes(_native_bytes(chunk), (self.name,))
+        return np.frombuffer(raw, self._type).reshape(chunk.shape)
 
     def decode(self, chunk, dtype, shape):
         """Return the decoded chunk, in the machine's byte order.
@@ -213,7 +238,12 @@ class CastValue(Codec):
         CodecError
             As `encode`.
         """
-        return self._cast(chunk, dtype.newbyteorder("="), dtype.newbyteorder("="), "decode")
+        step = self.step(dtype)
+        if step is None:
+            return self._cast(chunk, dtype.newbyteorder("="), dtype.newbyteorder("="), "decode")
+        out = np.empty(shape, dtype.newbyteorder("="))
+        _program(step).decode_bytes(_native_bytes(chunk), out.reshape(-1).view(np.uint8), (self.name,))
+        return out
 
     def encode_fill(self, fill):
         """Return what becomes of a fill value; one that does not come back is refused, as the codec's text demands."""
@@ -227,41 +257,59 @@ class CastValue(Codec):
             raise ValueError(f"the fill value {before.item()} becomes {after.item()} when {self.name!r} stores it")
         return encoded
 
+    def _out_of_range(self, dtype):
+        # Floats do not wrap: of what was integers there, nothing is out of their range but by rounding.
+        return None if self.out_of_range == "wrap" and not is_integer(dtype) else self.out_of_range
+
     def _cast(self, chunk, array_type, dtype, direction):
+        """Cast a chunk by NumPy."""
         found = self._map(direction, array_type)
         numbers = np.ascontiguousarray(chunk).reshape(-1)
         out = np.empty(numbers.shape, dtype)
         for start in range(0, numbers.size, _PIECE_ITEMS):
             piece = slice(start, start + _PIECE_ITEMS)
-            out[piece] = self._cast_piece(widened(numbers[piece]), found, dtype, direction)
+            try:
+                out[piece] = self._cast_piece(widened(numbers[piece]), found, dtype)
+            except NotHeldError as exc:
+                raise CodecError(str(exc), codec=self.name, direction=direction, expected=exc.expected,
+                                 found=exc.found, offset=(start + exc.i) * numbers.itemsize) from exc
         return out.reshape(chunk.shape)
 
-    def _cast_piece(self, numbers, found, dtype, direction):
-        # Floats do not wrap: of what was integers there, nothing is out of their range but by rounding.
-        out_of_range = None if self.out_of_range == "wrap" and not is_integer(dtype) else self.out_of_range
-        try:
-            if found is None:
-                return cast(numbers, dtype, self.rounding, out_of_range)
-            keys, values = found
-            i = np.minimum(np.searchsorted(keys, numbers), len(keys) - 1)
-            mapped = (keys[i] == numbers) | ((keys[i] != keys[i]) & (numbers != numbers))
-            out = cast(np.where(mapped, numbers.dtype.type(0), numbers), dtype, self.rounding, out_of_range)
-        except ValueError as exc:
-            raise CodecError(str(exc), codec=self.name, direction=direction) from exc
+    def _cast_piece(self, numbers, found, dtype):
+        if found is None:
+            return cast(numbers, dtype, self.rounding, self._out_of_range(dtype))
+        keys, values = found
+        i = np.minimum(np.searchsorted(keys, numbers), len(keys) - 1)
+        mapped = (keys[i] == numbers) | ((keys[i] != keys[i]) & (numbers != numbers))
+        out = cast(np.where(mapped, numbers.dtype.type(0), numbers), dtype, self.rounding, self._out_of_range(dtype))
         out[mapped] = values[i[mapped]]
         return out
 
+    def _pairs(self, direction, array_type):
+        """Return what numbers are mapped, and to what, as arrays without dimensions."""
+        source, target = (array_type, self._type) if direction == "encode" else (self._type, array_type)
+        return [(_scalar(source, key, "scalar_map"), _scalar(target, value, "scalar_map"))
+                for key, value in (self.scalar_map or {}).get(direction) or ()]
+
     def _map(self, direction, array_type):
         """Return what numbers are mapped, ascending, and to what; None when there are none."""
-        pairs = (self.scalar_map or {}).get(direction)
+        pairs = self._pairs(direction, array_type)
         if not pairs:
             return None
-        source, target = (array_type, self._type) if direction == "encode" else (self._type, array_type)
-        keys = np.concatenate([_scalar(source, key, "scalar_map").reshape(1) for key, _ in pairs])
-        values = np.concatenate([_scalar(target, value, "scalar_map").reshape(1) for _, value in pairs])
+        keys, values = map(np.array, zip(*pairs, strict=True))
         # Of those that are repeated the first one counts.
         keys, first = np.unique(widened(keys), return_index=True)
         return keys, values[first]
+
+
+@lru_cache(maxsize=32)
+def _program(step):
+    return Program((step,))
+
+
+def _native_bytes(chunk):
+    """Return the bytes of a chunk's elements in C order, in the machine's byte order."""
+    return np.ascontiguousarray(chunk, chunk.dtype.newbyteorder("=")).reshape(-1).view(np.uint8)
 
 
 def _check_map(scalar_map):

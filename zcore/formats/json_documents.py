@@ -66,8 +66,8 @@ class Document:
     ----------
     raw : bytes
         The document.
-    path : str
-        Of the node it describes, and `name`, the document's own: they stand in every message.
+    path, name : str
+        Of the node it describes, and the document's own: they stand in every message.
     bare_constants : bool or tuple of str
         Accept the tokens NaN, Infinity and -Infinity: everywhere, or in the members that are named.
     max_nbytes : int

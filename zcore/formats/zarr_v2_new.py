@@ -13,9 +13,10 @@ from zcore.formats.zarr_v2_codecs import SERIALIZER, from_spec, kind_of
 from zcore.formats.zarr_v2_fill import parse_fill, parse_object_fill, render_fill, render_object_fill
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
-from zcore.model.dtypes import from_descr, to_descr
+from zcore.model.dtypes import from_descr, is_text, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
+from zcore.model.named_codecs import named_codec
 
 DEFAULT_COMPRESSOR = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}  # zarr-python 2's
 MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
@@ -32,8 +33,8 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     ----------
     shape : int or sequence of int
     dtype : object
-        What `numpy.dtype` takes; `str` and `numpy.dtypes.StringDType` are text of any length, and objects need a codec
-        that makes bytes of them.
+        What `numpy.dtype` takes; `str` (see `is_text`) and `numpy.dtypes.StringDType` are text of any length, and
+        objects need a codec that makes bytes of them.
     chunks : None, "auto", str, int or sequence of int
         See `zcore.model.auto_chunks.normalize_chunks`.
     fill_value : object
@@ -48,12 +49,12 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
         The codec that makes bytes of objects, if it is not among the filters.
     compressors : "auto", None, codec or sequence of codecs
         The last one becomes the document's compressor, those in front of it filters.
-    shards : None
+    shards, dimension_names : None
         Zarr v2 has none.
     attributes : dict, optional
         They become part of the value, not of its document.
-    chunk_key_encoding : ChunkKeyEncoding, ".", "/" or dict, optional
-        The separator of chunk keys; a dict is ``{"name": "v2", "separator": "/"}``.
+    chunk_key_encoding : ChunkKeyEncoding, "v2", ".", "/" or dict, optional
+        The separator of chunk keys, ``.`` by default; a dict is ``{"name": "v2", "separator": "/"}``.
     checksum : bool
         Without effect: the compressor comes last here, and any checksum is a filter that the caller names.
 
@@ -75,7 +76,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     if order not in ("C", "F"):
         raise ValueError(f"order: expected 'C' or 'F', found {order!r:.60}")
     shape = shape_of(shape)
-    dtype = np.dtypes.StringDType() if dtype is str else np.dtype(dtype)
+    dtype = np.dtypes.StringDType() if is_text(dtype) else np.dtype(dtype)
     stored = _OBJECT if has_varying_items(dtype) else from_descr(to_descr(dtype))
     if codecs is not None:
         order, configs, compressor = from_chain([_spec(codec) for codec in codecs], stored, len(shape))
@@ -124,12 +125,11 @@ def _configs(codecs):
 
 def _spec(codec):
     """Return a codec of zcore, or one as v3 documents have it, as a `CodecSpec`."""
-    if hasattr(codec, "spec"):
-        codec = codec.spec()
-    elif isinstance(codec, Mapping):
+    codec = named_codec(codec)
+    if not isinstance(codec, CodecSpec):
         codec = CodecSpec(codec.get("name"), codec.get("configuration"))
-    if not isinstance(codec, CodecSpec) or type(codec.name) is not str:
-        raise TypeError(f"expected a codec, or a dict with the codec's name, found {codec!r:.60}")
+    if type(codec.name) is not str:
+        raise TypeError(f"expected a dict with the codec's name, found the name {codec.name!r:.60}")
     return codec
 
 
@@ -157,7 +157,9 @@ def _chunk_keys(encoding):
         configuration = encoding.get("configuration") or encoding
         if encoding.get("name") != "v2":
             raise ValueError(f"expected the chunk key encoding 'v2', found {encoding.get('name')!r:.60}")
-        encoding = configuration.get("separator", ".")
+        encoding = configuration.get("separator")
+    elif isinstance(encoding, str) and encoding == "v2":
+        encoding = None
     if encoding is None or isinstance(encoding, str):
         encoding = ChunkKeyEncoding.v2("." if encoding is None else encoding)
     if encoding.separator not in (".", "/") or encoding != ChunkKeyEncoding.v2(encoding.separator):

@@ -20,7 +20,7 @@ Source: Zarr v3 core 3.1, "Metadata". Where it leaves points open, or real docum
   contradict each other, it counts as absent, with a warning.
 
 How its parts are spelled stands in `zarr_v3_dtypes`, `zarr_v3_fill`, `zarr_v3_grids`, `zarr_v3_chain` and
-`zarr_v3_consolidated`; what a new array gets, in `zarr_v3_new`.
+`zarr_v3_consolidated`; what a new array gets, in `zarr_v3_new` and `zarr_v3_new_chain`.
 """
 from zcore.errors import NodeNotFoundError, UnsupportedError
 from zcore.formats.json_documents import Document, render_json_lines

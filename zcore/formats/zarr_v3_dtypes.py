@@ -24,7 +24,7 @@ import numpy as np
 from zcore.errors import UnsupportedError
 from zcore.formats.json_documents import shown
 from zcore.formats.zarr_v3_extensions import check_members, parse_extension
-from zcore.model.dtypes import MAX_ITEM_NBYTES
+from zcore.model.dtypes import MAX_ITEM_NBYTES, is_text
 from zcore.model.foreign_dtypes import foreign_dtype, foreign_name, is_foreign, is_foreign_name
 
 _NUMBERS = {
@@ -244,20 +244,20 @@ def as_dtype(dtype):
 
     `name` is how he names it, if that is one of Zarr v3; else None.
 
-    `str` is text and `bytes` are bytes, both of varying length.
+    `str` is text and `bytes` are bytes, both of varying length; see `is_text`.
 
     Raises
     ------
     UnsupportedError, ValueError, TypeError
         If there is no such type, or Zarr v3 cannot store it.
     """
-    if dtype is str:
-        return np.dtypes.StringDType(), None
     if dtype is bytes:
         return np.dtype(object), None
     native = np.dtype("=i2").str[0]
     if type(dtype) is dict or (type(dtype) is str and _plain(dtype, native) is not None):
         return parse_data_type(dtype, native)
+    if is_text(dtype):
+        return np.dtypes.StringDType(), None
     dtype = np.dtype(dtype)
     if dtype.kind == "O":
         raise ValueError("objects are no data type of Zarr v3; expected 'string', 'bytes' or a type of fixed size")

@@ -1,17 +1,16 @@
 """What a new Zarr v3 array gets: chunks, codecs and fill value from what a caller says, and what he leaves open.
 
-By default chunks are blosc with a checksum behind it, so that damage is always found. In a sharded array the inner
-chunks and the index have checksums of their own; one around the whole shard would have to be read whole.
+In a sharded array the inner chunks and the index have checksums of their own; one around the whole shard would have to
+be read whole.
 """
 import math
 from collections.abc import Mapping
 
-import numpy as np
-
-from zcore.formats.zarr_v3_chain import check_chain, check_configuration, parse_codec, render_chain, stored_endian
-from zcore.formats.zarr_v3_dtypes import as_dtype, packed, parse_data_type, render_data_type, stored_order
+from zcore.formats.zarr_v3_chain import check_chain, render_chain, stored_endian
+from zcore.formats.zarr_v3_dtypes import as_dtype, packed, render_data_type, stored_order
 from zcore.formats.zarr_v3_fill import parse_fill
 from zcore.formats.zarr_v3_grids import parse_key_encoding, render_key_encoding
+from zcore.formats.zarr_v3_new_chain import CHECKSUM, MAX_BLOSC_NBYTES, new_chain, spec_of, specs_of
 from zcore.model.auto_chunks import normalize_chunks, normalize_grid
 from zcore.model.chunk_grid import dimensions_of, shown_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
@@ -19,12 +18,8 @@ from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.foreign_dtypes import is_foreign
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
 
-DEFAULT_BLOSC = {"cname": "lz4", "clevel": 5}  # see docs/design.md; its shuffle goes by the item size
 AUTO_SHARD = "64 MiB"
-MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
-SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
-_CHECKSUM = CodecSpec("crc32c")
-_INDEX_CODECS = (CodecSpec("bytes", {"endian": "little"}), _CHECKSUM)
+_INDEX_CODECS = (CodecSpec("bytes", {"endian": "little"}), CHECKSUM)
 
 
 def new_group(attributes=None):
@@ -63,7 +58,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     serializer : codec, optional
         Array to bytes; by default `bytes`, `vlen-utf8` or `vlen-bytes`, as the type needs.
     compressors : "auto", None, codec or sequence of codec
-        Bytes to bytes; ``"auto"`` is `DEFAULT_BLOSC`.
+        Bytes to bytes; ``"auto"`` is blosc with lz4, level 5, and nothing behind shards.
     shards : None, "auto", str, int, sequence of (int or sequence of int), or dict
         Shape of the stored objects, in elements and a multiple of the inner chunks', or their target size; a sequence
         of lengths in a dimension makes the grid rectilinear. A dict has it as ``"shape"``, beside
@@ -74,8 +69,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     Returns
     -------
     ArrayMetadata
-        A codec above is a CodecSpec, something with a method `spec` that returns one, a name, or an object as documents
-        have it.
+        A codec above is a name, or what `zcore.model.named_codecs.named_codec` takes.
 
     Raises
     ------
@@ -91,17 +85,17 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     shape = shape_of(shape)
     dtype, data_type = as_dtype(dtype)
     if codecs is None:
-        serializer = None if serializer is None or serializer == "auto" else _spec(serializer, dtype, len(shape))
+        serializer = None if serializer is None or serializer == "auto" else spec_of(serializer, dtype, len(shape))
         dtype = _in_order_of((serializer,) if serializer is not None else (), dtype)
         chunk_shape, shard_shape, edges, index_location = _chunks_and_shards(chunks, shards, shape, dtype.itemsize)
-        chain = _chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum)
+        chain = new_chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum)
         if shard_shape is not None:
             chain = (_sharding(chunk_shape, chain, index_location),)
             chunk_shape = shard_shape
     else:
         if (order, filters, serializer, compressors, shards) != ("C", None, None, "auto", None):
             raise ValueError("codecs= is the whole chain; it excludes order, filters, serializer, compressors, shards")
-        chain = _specs(codecs, dtype, len(shape))
+        chain = specs_of(codecs, dtype, len(shape))
         dtype = _in_order_of(chain, dtype)
         chunk_shape, edges = normalize_grid(chunks, shape, dtype.itemsize)
     name = render_data_type(dtype)
@@ -147,7 +141,7 @@ def _chunks_and_shards(chunks, shards, shape, itemsize):
                                   math.prod(chunk_shape) * itemsize)
         shard_shape = tuple([chunk * count for chunk, count in zip(chunk_shape, counts, strict=True)])
         return chunk_shape, shard_shape, None, index_location
-    shard_shape, edges = normalize_grid(shards, shape, itemsize)
+    shard_shape, edges = normalize_grid(shards, shape, itemsize, what="shards")
     if chunks is None or isinstance(chunks, str):
         target = normalize_chunks(chunks, shard_shape, itemsize, MAX_BLOSC_NBYTES)
         if edges is not None:
@@ -182,93 +176,6 @@ def _sharding(chunk_shape, codecs, index_location):
         "codecs": render_chain(codecs),
         "index_codecs": render_chain(_INDEX_CODECS),
         "index_location": index_location,
-    })
-
-
-# The chain.
-
-
-def _chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum):
-    ndim = len(chunk_shape)
-    chain = ()
-    if order not in ("C", "F"):
-        raise ValueError(f"order: expected 'C' or 'F', found {order!r}")
-    if order == "F":
-        if has_varying_items(dtype):
-            raise ValueError(f"items of varying length ({dtype}) have no order F")
-        if ndim > 1:
-            chain = (CodecSpec("transpose", {"order": list(range(ndim))[::-1]}),)
-    if filters is not None and not (isinstance(filters, str) and filters == "auto"):
-        filters = _specs(filters, dtype, ndim)
-        chain += filters
-        dtype = _filtered_type(filters, dtype)
-    if serializer is None:
-        serializer = _serializer(dtype)
-    chain += (serializer,)
-    if isinstance(compressors, str) and compressors == "auto":
-        if math.prod(chunk_shape) * dtype.itemsize > MAX_BLOSC_NBYTES:
-            raise ValueError(f"chunks of shape {chunk_shape} exceed the {MAX_BLOSC_NBYTES} bytes that blosc takes; "
-                             "pass smaller ones, or compressors=")
-        chain += (_completed(CodecSpec("blosc", DEFAULT_BLOSC), dtype),)
-    elif compressors is not None:
-        chain += _specs(compressors, dtype, ndim)
-    if checksum and serializer.name != "sharding_indexed" and chain[-1].name != "crc32c":
-        chain += (_CHECKSUM,)
-    return chain
-
-
-def _filtered_type(filters, dtype):
-    """Return the type of what filters make of items of `dtype`, where their documents say it."""
-    for codec in filters:
-        if codec.name == "cast_value":
-            dtype, _ = parse_data_type(codec.configuration["data_type"], stored_order(dtype) or "<")
-        elif codec.name.startswith("numcodecs.") and codec.configuration.get("astype") is not None:
-            dtype = np.dtype(codec.configuration["astype"])
-    return dtype
-
-
-def _serializer(dtype):
-    if has_varying_items(dtype):
-        return CodecSpec("vlen-utf8" if dtype.kind == "T" else "vlen-bytes")
-    order = stored_order(dtype)
-    if order is None and dtype.names is not None:
-        order = "<"  # it means nothing, but readers expect it of every structure
-    return CodecSpec("bytes", {} if order is None else {"endian": "big" if order == ">" else "little"})
-
-
-def _specs(codecs, dtype, ndim):
-    if not isinstance(codecs, (list, tuple)):
-        codecs = (codecs,)
-    return tuple([_spec(codec, dtype, ndim) for codec in codecs])
-
-
-def _spec(codec, dtype, ndim):
-    """Return what a caller gives as a codec as a `CodecSpec`, with nothing left to choose."""
-    if hasattr(codec, "spec"):
-        codec = codec.spec()
-    if isinstance(codec, (str, dict)):
-        codec = parse_codec(codec, ndim)
-    if not isinstance(codec, CodecSpec):
-        raise TypeError(f"a codec is a CodecSpec, a name, an object or has a method spec, not {type(codec).__name__}")
-    codec = _completed(codec, dtype) if codec.name == "blosc" else codec
-    check_configuration(codec)
-    return codec
-
-
-def _completed(codec, dtype):
-    """Return a `blosc` codec with the members that are left out, or None, as items of `dtype` need them."""
-    given = {member: value for member, value in codec.configuration.items() if value is not None}
-    shuffle = given.get("shuffle")
-    if type(shuffle) is int and 0 <= shuffle < len(SHUFFLES):
-        given["shuffle"] = SHUFFLES[shuffle]
-    varying = has_varying_items(dtype)
-    itemsize = 1 if varying else dtype.itemsize
-    return CodecSpec("blosc", {
-        "typesize": itemsize if itemsize <= 255 else 1,  # what c-blosc makes of larger ones
-        **DEFAULT_BLOSC,
-        "shuffle": "noshuffle" if varying else "bitshuffle" if itemsize == 1 else "shuffle",
-        "blocksize": 0,
-        **given,
     })
 
 

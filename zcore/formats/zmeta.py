@@ -169,8 +169,11 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, compres
     codecs : sequence of CodecSpec, optional
         ``bytes`` and ``blosc``, the only chain of the format.
     compressors : sequence of CodecSpec, optional
-        ``blosc``. Instead of it `cname`, `clevel` (0 to 9) and `shuffle` (0, 1, 2 or a name) may be given; what is not
-        given comes from `DEFAULTS`.
+        ``blosc``.
+    cname, clevel, shuffle : str, int, and int or str, optional
+        Instead of `compressors`: level 0 to 9; 0, 1, 2 or a name. What is not given comes from `DEFAULTS`.
+    **others
+        What other formats record, and this one refuses.
 
     Raises
     ------

@@ -16,6 +16,8 @@ cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcep
 # Makes room for `n_more` bytes behind the first `n_bytes`, which stay.
 cdef int buffer_extend(Buffer *buffer, int64_t n_bytes, int64_t n_more, Status *status) noexcept nogil
 cdef void buffer_free(Buffer *buffer) noexcept nogil
+# Frees it if it is large; to be called where nobody needs what is in it.
+cdef void buffer_relax(Buffer *buffer) noexcept nogil
 
 
 cdef struct Identity:           # which bytes a name stood for: changes whenever the object is replaced

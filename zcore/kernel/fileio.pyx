@@ -5,8 +5,9 @@ Compiled because a chunk of some kilobytes costs a few microseconds here, and wo
 Python's `os`. All that another operating system would do differently about files is in this module.
 """
 from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ESPIPE, errno
+from libc.stdint cimport INT64_MAX
 from libc.stdio cimport snprintf
-from libc.stdlib cimport free
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
 from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG, mkdirat
@@ -92,6 +93,7 @@ cdef enum:
     # Up to here a buffer for the largest valid object is cheaper than asking for the size of each.
     SMALL_NBYTES = 1 << 20
     HUGE_PAGE = 1 << 21
+    LARGE_NBYTES = 1 << 24     # a buffer of more is not kept from one object to the next
     MAX_KEY_NBYTES = 4300
     # What a writer expects of the name of its next object.
     NEW = 0
@@ -104,6 +106,9 @@ cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcep
     if n_bytes <= buffer.capacity:
         return OK
     buffer_free(buffer)
+    if n_bytes > INT64_MAX // 2:
+        # What documents say of shards may come near the end of the numbers, which the rounding below would pass.
+        return fail(status, NO_MEMORY, 0, n_bytes, 0)
     if n_bytes > SMALL_NBYTES:
         # Objects differ in size, and every growth costs the page faults of the whole buffer. Pages that are not
         # touched cost nothing.
@@ -116,18 +121,25 @@ cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcep
 
 
 cdef int buffer_extend(Buffer *buffer, int64_t n_bytes, int64_t n_more, Status *status) noexcept nogil:
-    cdef Buffer grown
+    cdef uint8_t *data
     if n_bytes + n_more <= buffer.capacity:
         return OK
-    grown.data = NULL
-    grown.capacity = 0
-    # Twice as much as is there, so that many small additions do not copy it each time.
-    if buffer_reserve(&grown, max(n_bytes + n_more, 2 * n_bytes), status) != OK:
-        return status.code
-    memcpy(grown.data, buffer.data, n_bytes)
-    buffer_free(buffer)
-    buffer[0] = grown
+    if n_bytes == 0:
+        return buffer_reserve(buffer, n_more, status)
+    # Twice as much as is there, so that many small additions do not move it each time. Large memory is moved by its
+    # pages, not copied.
+    n_more = max(n_bytes + n_more, 2 * n_bytes)
+    data = <uint8_t *>realloc(buffer.data, <size_t>n_more)
+    if data == NULL:
+        return fail(status, NO_MEMORY, 0, n_more, 0)
+    buffer.data = data
+    buffer.capacity = n_more
     return OK
+
+
+cdef void buffer_relax(Buffer *buffer) noexcept nogil:
+    if buffer.capacity > LARGE_NBYTES:
+        buffer_free(buffer)
 
 
 cdef void buffer_free(Buffer *buffer) noexcept nogil:

@@ -17,7 +17,7 @@ cdef enum Item:                # types of items, in the machine's byte order; th
 cdef struct Filter:
     int item                   # of the decoded chunk, an Item
     int as_item                # of the encoded one
-    double offset              # of fixedscaleoffset
+    double offset              # of fixedscaleoffset and scale_offset
     double scale
 
 # Each takes `n` items at `src` and writes as many to `dst`; neither needs to be aligned.
@@ -27,4 +27,7 @@ cdef void delta_decode(const Filter *spec, const uint8_t *src, uint8_t *dst, int
 # fixedscaleoffset: round((x - offset) * scale), and x / scale + offset. Integers of up to 4 bytes, or floating point.
 cdef void scale_encode(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n) noexcept nogil
 cdef void scale_decode(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n) noexcept nogil
+# scale_offset: (x - offset) * scale, and x / scale + offset, in the arithmetic of the items, which are floats.
+cdef void linear_encode(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n) noexcept nogil
+cdef void linear_decode(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n) noexcept nogil
 cdef int64_t item_nbytes(int item) noexcept nogil

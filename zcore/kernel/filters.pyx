@@ -1,5 +1,7 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""The filters `delta` and `fixedscaleoffset` of numcodecs, over the items of a chunk in their stored order.
+"""The filters `delta` and `fixedscaleoffset` of numcodecs, and `scale_offset` of zarr-extensions, of floats.
+
+They go over the items of a chunk in their stored order.
 
 Compiled because they visit every item. Items go through a block that stays in the first-level cache: one loop loads
 them as 64-bit numbers, one computes, one stores; so ten types need ten loads and not a hundred filters.
@@ -248,6 +250,43 @@ cdef void scale_decode(const Filter *spec, const uint8_t *src, uint8_t *dst, int
                 numbers[i] = numbers[i] / spec.scale + spec.offset
         _store_reals(spec.item, numbers, dst, first, count)
         first += count
+
+
+cdef void _linear(real_t *block, const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n,
+                  bint encode) noexcept nogil:
+    """`block` is room for BLOCK_ITEMS numbers; its type is that of the items."""
+    cdef real_t offset = <real_t>spec.offset
+    cdef real_t scale = <real_t>spec.scale
+    cdef int64_t first = 0
+    cdef int64_t count
+    cdef int64_t i
+    while first < n:
+        count = min(n - first, <int64_t>BLOCK_ITEMS)
+        memcpy(block, src + first * sizeof(real_t), count * sizeof(real_t))
+        if encode:
+            for i in range(count):
+                block[i] = (block[i] - offset) * scale
+        else:
+            for i in range(count):
+                block[i] = block[i] / scale + offset
+        memcpy(dst + first * sizeof(real_t), block, count * sizeof(real_t))
+        first += count
+
+
+cdef void linear_encode(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n) noexcept nogil:
+    cdef Block block
+    if spec.item == F4:
+        _linear(block.f4, spec, src, dst, n, True)
+    else:
+        _linear(block.f8, spec, src, dst, n, True)
+
+
+cdef void linear_decode(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n) noexcept nogil:
+    cdef Block block
+    if spec.item == F4:
+        _linear(block.f4, spec, src, dst, n, False)
+    else:
+        _linear(block.f8, spec, src, dst, n, False)
 
 
 def filter_items(str dtype not None, str astype not None, bint real):

@@ -21,6 +21,7 @@ cdef struct Axis:
     const Run *runs            # NULL: all chunks have one length. Else those from the run of `start` on,
     int64_t n_runs             # to that of the last selected element,
     int64_t *before            # and the touched chunks before each, and before the end; axis_free frees them
+    int cut                    # of a list of indices, see `Points`: which of its cuts this is
 
 
 cdef struct Span:

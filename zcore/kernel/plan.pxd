@@ -71,7 +71,7 @@ cdef class Plan(Tasks):
     cdef object _error(self, object codecs)
     cdef int _run_signal_handlers(self) noexcept with gil
     cdef int poll(self, Worker *worker) noexcept nogil
-    cdef int64_t stored_limit(self, Worker *worker) noexcept nogil
+    cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
     cdef void opened(self, int fd, Worker *worker) noexcept nogil
     cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil

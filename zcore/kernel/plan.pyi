@@ -13,7 +13,7 @@ class Plan(Tasks):
         counts: Sequence[int], *, program: Program | None, fill: bytes, array: np.ndarray[Any, Any] | None,
         template: tuple[bytes, bytes, bytes], directory: bytes | None = None, swap: int = 0,
         order: Sequence[int] | None = None, n_threads: int = 1, lenient: bool = False, missing_raises: bool = False,
-        resume: Plan | None = None, tasks: Sequence[int] | None = None, shard_shape: tuple[int, ...] | None = None,
+        resume: Plan | None = None, tasks: Sequence[int] | None = None, shard_shapes: tuple[tuple[int, ...], ...] = (),
         edges: tuple[Edges | None, ...] | None = None,
         groups: Sequence[tuple[tuple[int, ...], tuple[np.ndarray[Any, Any], ...]]] | None = None,
         part: tuple[int, int] | None = None,

@@ -91,8 +91,8 @@ cdef class Plan(Tasks):
         An earlier plan of the same selection and chunk shape: only what it did not do is done.
     tasks : sequence of int or None
         Only these tasks.
-    shard_shape : tuple of int or None
-        Of the stored objects, where they hold many chunks; a multiple of `chunk_shape`.
+    shard_shapes : tuple of tuple of int
+        Of the stored objects, where these are shards, and of the shards in them, if any: multiples of `chunk_shape`.
     edges : tuple of (Edges or None) or None
         Of the stored objects, for the dimensions in which they differ in length.
     groups : sequence of (dims, vectors), or None
@@ -114,9 +114,8 @@ cdef class Plan(Tasks):
     def __init__(self, shape, chunk_shape, starts, steps, counts, *, Program program, bytes fill not None,
                  cnp.ndarray array, tuple template not None, bytes directory=None, int64_t swap=0, order=None,
                  int n_threads=1, bint lenient=False, bint missing_raises=False, Plan resume=None, tasks=None,
-                 shard_shape=None, tuple edges=None, groups=None,
-                 part=None):
-        self.project(shape, chunk_shape, starts, steps, counts, shard_shape, edges, groups)
+                 tuple shard_shapes=(), tuple edges=None, groups=None, part=None):
+        self.project(shape, chunk_shape, starts, steps, counts, shard_shapes, edges, groups)
         self.lay_out(fill, swap, order, array, part)
         self.name_keys(template)
         self.program = program
@@ -373,13 +372,13 @@ cdef class Plan(Tasks):
     def _direction(self):
         return None
 
-    cdef int64_t stored_limit(self, Worker *worker) noexcept nogil:
+    cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil:
         """The most bytes that the object has which the worker is at, where that is read as a whole."""
         return self.program.max_encoded(worker.layout.n_bytes)
 
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
         """Read an object as a whole and take it in: OK, MISSING, or another code with the worker's status."""
-        cdef int64_t limit = self.stored_limit(worker)
+        cdef int64_t limit = self.stored_limit(spans, worker)
         cdef int64_t n
         cdef int64_t n_all
         cdef Identity identity

@@ -7,7 +7,8 @@ its own is a group of one. What a group selects is sorted by chunks once, and th
     order     1 3 0 2 4        points as chunks hold them
     bounds    0 2 5            of the run of each touched chunk
 
-Where objects are shards, chunks are sorted by shards first, and `object_bounds` tells those of each touched shard.
+Where objects are shards, a dimension is cut several times: into objects, into the chunks of these, and so on where they
+are shards themselves. Points are then sorted by the coarsest cut first, and each cut has `bounds` of its own.
 
 A mask that is true for many elements stays a mask, for indices would be many times as long. Points of a row, of which
 there is a segment in each chunk, follow each other; so it is enough to know how many lie before each segment::
@@ -22,24 +23,25 @@ from libc.stdint cimport int64_t, uint8_t
 from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.edges cimport Run
 from zcore.kernel.grid cimport Axis, Span
+from zcore.kernel.status cimport MAX_SHARD_LEVELS
 
+cdef enum:
+    MAX_CUTS = MAX_SHARD_LEVELS + 1        # into objects, and of those into the chunks of each level
 
 cdef struct Group:
     int n_dims
     int dims[MAX_NDIM]         # ascending; the first one leads
     int64_t n                  # points
     int64_t *order             # NULL: as they are
-    int64_t n_touched          # chunks, where several dimensions are cut: combinations of these
-    int64_t *bounds            # n_touched + 1
-    int64_t n_objects          # that are touched
-    int64_t *object_bounds     # n_objects + 1, of runs; NULL: each object is a chunk
+    int64_t n_runs[MAX_CUTS]   # touched chunks; where several dimensions are cut: combinations of these
+    int64_t *bounds[MAX_CUTS]  # n_runs + 1 each
     const uint8_t *mask        # of the dimensions, in C order; NULL: indices
     int64_t mask_shape[MAX_NDIM]
     int64_t n_segments         # of a row
     int64_t *ranks             # points before each segment of each row, and all
-    int64_t *samples           # of each touched chunk an element, an index for each dimension
+    int64_t *samples           # of each touched chunk of the last cut an element, an index for each dimension
 
-cdef struct Cut:               # of a dimension into chunks, or into objects
+cdef struct Cut:               # of a dimension into chunks
     int64_t chunk
     const Run *runs            # NULL: all have one length
     int64_t n_runs
@@ -52,9 +54,8 @@ cdef class Points:
     cdef int group_of[MAX_NDIM]            # -1: a slice
     cdef const int64_t *index_of[MAX_NDIM]
     cdef int64_t length_of[MAX_NDIM]
-    cdef Cut chunks[MAX_NDIM]
-    cdef Cut objects[MAX_NDIM]
-    cdef bint is_sharded
+    cdef int n_cuts
+    cdef Cut cuts[MAX_CUTS][MAX_NDIM]      # the first one into objects, the last one into chunks that are no shards
     cdef dict vectors          # of each dimension of a group, the mask of its first; and edges: what these point to
     cdef tuple edges
 
@@ -62,20 +63,20 @@ cdef class Points:
     cdef int _add_vectors(self, Group *group, vectors) except -1
     cdef bint _add_mask(self, Group *group, mask) except -1
     cdef void _count_mask(self, Group *group, const int64_t *extent, int64_t *counts, int64_t *firsts) noexcept nogil
+    cdef bint _touch(self, Group *group, int64_t *counts, int64_t *firsts, int64_t n_keys) noexcept nogil
     cdef int _sort(self, Group *group) except -1
-    cdef int64_t _n_inner(self, int d) noexcept nogil
+    cdef int64_t _ratio(self, int cut, int d) noexcept nogil
     cdef bint _lies_in(self, const Group *group, int64_t point, const int64_t *origin,
                        const int64_t *end) noexcept nogil
     cdef int64_t _key(self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
                       int64_t *origin, int64_t *end) noexcept nogil
-    cdef void set_axis(self, int d, bint of_objects, Axis *axis) noexcept nogil
+    cdef void set_axis(self, int d, int cut, Axis *axis) noexcept nogil
     cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil
-    # The touched chunks of an object, as numbers for `chunk_span`: the first one, and how many; of the dimension of a
-    # group that does not lead, one.
-    cdef void chunks_of(self, int d, const Span *object, int64_t *first, int64_t *count) noexcept nogil
-    cdef void chunk_span(self, int d, int64_t k, Span *spans) noexcept nogil
-    cdef void _group_span(self, const Group *group, const Cut *cuts, int64_t run, int64_t end,
-                          Span *spans) noexcept nogil
+    # The touched chunks of a cut in one of a coarser cut, as numbers for `chunk_span`: the first one, and how many; of
+    # the dimension of a group that does not lead, one.
+    cdef void chunks_of(self, int d, int cut, const Span *object, int64_t *first, int64_t *count) noexcept nogil
+    cdef void chunk_span(self, int d, int cut, int64_t k, Span *spans) noexcept nogil
+    cdef void _group_span(self, const Group *group, int cut, int64_t k, Span *spans) noexcept nogil
     cdef int64_t chunk_at(self, int d, int64_t index) noexcept nogil
     cdef bint covers(self, const Span *spans) noexcept nogil
     cdef bint _covers_group(self, const Group *group, const Span *spans) noexcept nogil

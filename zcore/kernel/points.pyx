@@ -91,13 +91,15 @@ cdef class Points:
 
     Parameters
     ----------
-    shape, chunk_shape : tuple of int
-        Of the array and its chunks, elements.
+    shape : tuple of int
+        Of the array, elements.
+    shapes : sequence of tuple of int
+        Of what it is cut into: of the stored objects, and where these are shards, of their chunks; so on for shards in
+        shards.
     groups : sequence of (dims, selected)
         Ascending dimensions, and for each a vector of int64; those of a group have one length, 1 or more. Or one mask
         of these dimensions, an ndarray of bool in C order, where it is the only group. Nobody else changes them.
     edges : tuple of (Edges or None), or None
-    shard_shape : tuple of int, or None
         As in `Plan`.
 
     Raises
@@ -110,27 +112,25 @@ cdef class Points:
         self.groups = NULL
         self.n_groups = 0
 
-    def __init__(self, shape, chunk_shape, groups, tuple edges=None, shard_shape=None):
-        cdef int d, g
+    def __init__(self, shape, shapes, groups, tuple edges=None):
+        cdef int d, g, k
         cdef Edges unequal
         self.ndim = len(shape)
         self.edges = edges
-        self.is_sharded = shard_shape is not None
+        assert 0 < len(shapes) <= MAX_CUTS
+        self.n_cuts = len(shapes)
         self.vectors = {}
         for d in range(self.ndim):
             self.group_of[d] = -1
             self.length_of[d] = shape[d]
-            self.objects[d].chunk = chunk_shape[d] if shard_shape is None else shard_shape[d]
-            self.objects[d].runs = NULL
+            for k in range(self.n_cuts):
+                self.cuts[k][d].chunk = shapes[k][d]
+                self.cuts[k][d].runs = NULL
+            # Shards may differ in length, while their chunks lie in one regular grid.
             unequal = None if edges is None else edges[d]
             if unequal is not None:
-                self.objects[d].runs = unequal.table
-                self.objects[d].n_runs = unequal.n_runs
-            self.chunks[d] = self.objects[d]
-            if shard_shape is not None:
-                # Shards may differ in length, while their chunks lie in one regular grid.
-                self.chunks[d].chunk = chunk_shape[d]
-                self.chunks[d].runs = NULL
+                self.cuts[0][d].runs = unequal.table
+                self.cuts[0][d].n_runs = unequal.n_runs
         self.groups = <Group *>calloc(len(groups), sizeof(Group))
         if self.groups == NULL:
             raise MemoryError
@@ -139,11 +139,11 @@ cdef class Points:
             self._add(g, dims, selected)
 
     def __dealloc__(self):
-        cdef int g
+        cdef int g, k
         for g in range(self.n_groups):
             free(self.groups[g].order)
-            free(self.groups[g].bounds)
-            free(self.groups[g].object_bounds)
+            for k in range(self.n_cuts):
+                free(self.groups[g].bounds[k])
             free(self.groups[g].ranks)
             free(self.groups[g].samples)
         free(self.groups)
@@ -185,19 +185,21 @@ cdef class Points:
         cdef int64_t *firsts
         cdef int64_t n_keys
         cdef int64_t n_ranks = 1
-        cdef int e, d
+        cdef int e, d, k
+        cdef bint done
         # The array may have become shorter since the mask was made.
         inside = np.ascontiguousarray(mask[tuple([slice(self.length_of[d]) for d in group.dims[:group.n_dims]])])
         group.n = np.count_nonzero(inside)
         if inside.size != mask.size and group.n != np.count_nonzero(mask):
             raise SelectionError("a mask is true for elements out of bounds")
-        product = n_inner = 1
+        product = 1
         for e in range(group.n_dims):
             d = group.dims[e]
             group.mask_shape[e] = inside.shape[e]
-            extent[e] = _number_at(&self.objects[d], group.mask_shape[e] - 1) + 1
-            n_inner *= self._n_inner(d)
-            product *= extent[e] * self._n_inner(d)
+            extent[e] = _number_at(&self.cuts[0][d], group.mask_shape[e] - 1) + 1
+            product *= extent[e]
+            for k in range(1, self.n_cuts):
+                product *= self._ratio(k, d)
             if e + 1 < group.n_dims:
                 n_ranks *= group.mask_shape[e]
         e = group.n_dims - 1
@@ -216,9 +218,10 @@ cdef class Points:
             group.mask = <const uint8_t *>cnp.PyArray_DATA(inside)
             with nogil:
                 self._count_mask(group, extent, counts, firsts)
-            assert group.ranks[n_ranks] == group.n
-            if not _touch(group, counts, firsts, n_keys, n_inner if self.is_sharded else 0):
+                done = self._touch(group, counts, firsts, n_keys)
+            if not done:
                 raise MemoryError
+            assert group.ranks[n_ranks] == group.n
         finally:
             free(counts)
             free(firsts)
@@ -265,10 +268,48 @@ cdef class Points:
                 ranks[0] = rank
                 return
 
+    cdef bint _touch(self, Group *group, int64_t *counts, int64_t *firsts, int64_t n_keys) noexcept nogil:
+        """Note the chunks that have points, of each cut; whether there is memory."""
+        cdef int last = self.n_cuts - 1
+        cdef int64_t n = 0
+        cdef int64_t unit = 1
+        cdef int64_t *keys = firsts
+        cdef int64_t *bounds
+        cdef int64_t key, position, i
+        cdef int e, k
+        for key in range(n_keys):
+            n += counts[key] != 0
+        bounds = group.bounds[last] = <int64_t *>malloc((n + 1) * sizeof(int64_t))
+        group.samples = <int64_t *>malloc(n * group.n_dims * sizeof(int64_t))
+        if bounds == NULL or group.samples == NULL:
+            return False
+        group.n_runs[last] = n
+        bounds[0] = n = 0
+        for key in range(n_keys):
+            if counts[key] == 0:
+                continue
+            position = firsts[key]
+            for e in range(group.n_dims - 1, -1, -1):
+                group.samples[n * group.n_dims + e] = position % group.mask_shape[e]
+                position //= group.mask_shape[e]
+            bounds[n + 1] = bounds[n] + counts[key]
+            # In place of what was looked at already.
+            keys[n] = key
+            n += 1
+        for k in range(last - 1, -1, -1):
+            for e in range(group.n_dims):
+                unit *= self._ratio(k + 1, group.dims[e])
+            group.bounds[k] = _bounds(keys, NULL, NULL, n, unit, &group.n_runs[k])
+            if group.bounds[k] == NULL:
+                return False
+            for i in range(group.n_runs[k] + 1):
+                group.bounds[k][i] = bounds[group.bounds[k][i]]
+        return True
+
     # sorting
 
     cdef int _sort(self, Group *group) except -1:
-        """Sort the points of a group by their objects and chunks."""
+        """Sort the points of a group by their objects, and by the chunks in each."""
         cdef int64_t lowest[MAX_NDIM]
         cdef int64_t extent[MAX_NDIM]
         cdef int64_t origin[MAX_NDIM]
@@ -276,12 +317,12 @@ cdef class Points:
         cdef int64_t at[MAX_NDIM]
         cdef const int64_t *index
         cdef int64_t low, high, i, n_keys
-        cdef int64_t n_inner = 1
+        cdef int64_t unit = 1
         cdef int64_t last = 0
         cdef int64_t key
         cdef int64_t *keys
         cdef bint is_sorted = True
-        cdef int e, d
+        cdef int e, d, k
         product = 1
         for e in range(group.n_dims):
             d = group.dims[e]
@@ -294,11 +335,11 @@ cdef class Points:
                 raise SelectionError(f"index {low if low < 0 else high} is out of bounds for axis {d} with size "
                                      f"{self.length_of[d]}", dimension=d)
             origin[e] = end[e] = 0
-            lowest[e] = _number_at(&self.objects[d], low)
-            extent[e] = _number_at(&self.objects[d], high) - lowest[e] + 1
-            n_inner *= self._n_inner(d)
+            lowest[e] = _number_at(&self.cuts[0][d], low)
+            extent[e] = _number_at(&self.cuts[0][d], high) - lowest[e] + 1
             product *= extent[e]
-        product *= n_inner
+            for k in range(1, self.n_cuts):
+                product *= self._ratio(k, d)
         if product > INT64_MAX:
             raise UnsupportedError("points in shards that have more than 2**63 chunks between them",
                                    feature="points in so many chunks")
@@ -322,22 +363,24 @@ cdef class Points:
                     group.order = _sorted(keys, group.n, n_keys)
             if not is_sorted and group.order == NULL:
                 raise MemoryError
-            with nogil:
-                group.bounds = _bounds(keys, group.order, NULL, group.n, 1, &group.n_touched)
-                if group.bounds != NULL and self.is_sharded:
-                    group.object_bounds = _bounds(keys, group.order, group.bounds, group.n_touched, n_inner,
-                                                  &group.n_objects)
-            if group.bounds == NULL or (self.is_sharded and group.object_bounds == NULL):
-                raise MemoryError
-            if not self.is_sharded:
-                group.n_objects = group.n_touched
+            for k in reversed(range(self.n_cuts)):
+                with nogil:
+                    if k == self.n_cuts - 1:
+                        group.bounds[k] = _bounds(keys, group.order, NULL, group.n, unit, &group.n_runs[k])
+                    else:
+                        group.bounds[k] = _bounds(keys, group.order, group.bounds[k + 1], group.n_runs[k + 1], unit,
+                                                  &group.n_runs[k])
+                if group.bounds[k] == NULL:
+                    raise MemoryError
+                for e in range(group.n_dims if k else 0):
+                    unit *= self._ratio(k, group.dims[e])
         finally:
             free(keys)
         return 0
 
-    cdef int64_t _n_inner(self, int d) noexcept nogil:
-        """How many chunks an object is cut into along a dimension, at most."""
-        return self.objects[d].chunk // self.chunks[d].chunk if self.is_sharded else 1
+    cdef int64_t _ratio(self, int cut, int d) noexcept nogil:
+        """How many chunks of a cut make one of the cut before, at most."""
+        return self.cuts[cut - 1][d].chunk // self.cuts[cut][d].chunk
 
     cdef bint _lies_in(self, const Group *group, int64_t point, const int64_t *origin,
                        const int64_t *end) noexcept nogil:
@@ -353,100 +396,90 @@ cdef class Points:
                       int64_t *origin, int64_t *end) noexcept nogil:
         """A number for the chunk of an element, in C order of the objects and of the chunks in each; and its place."""
         cdef int64_t key = 0
-        cdef int64_t inner = 0
-        cdef int64_t index, number, length
-        cdef int e, d
+        cdef int64_t number, length
+        cdef int e, d, k
         for e in range(group.n_dims):
             d = group.dims[e]
-            index = at[e]
-            number = _number_at(&self.objects[d], index)
+            number = _number_at(&self.cuts[0][d], at[e])
             key = key * extent[e] + number - lowest[e]
-            _place_of(&self.objects[d], number, &origin[e], &length)
-            if self.is_sharded:
-                length = self.chunks[d].chunk
-                number = (index - origin[e]) // length
-                inner = inner * self._n_inner(d) + number
-                origin[e] += number * length
+            _place_of(&self.cuts[0][d], number, &origin[e], &length)
             end[e] = origin[e] + length
-        if self.is_sharded:
+        for k in range(1, self.n_cuts):
             for e in range(group.n_dims):
-                key *= self._n_inner(group.dims[e])
-            key += inner
+                d = group.dims[e]
+                length = self.cuts[k][d].chunk
+                number = (at[e] - origin[e]) // length
+                key = key * self._ratio(k, d) + number
+                origin[e] += number * length
+                end[e] = origin[e] + length
         return key
 
     # geometry
 
-    cdef void set_axis(self, int d, bint of_objects, Axis *axis) noexcept nogil:
-        """Describe a dimension of a group, as far as a list can be: how many objects or chunks it stands for."""
+    cdef void set_axis(self, int d, int cut, Axis *axis) noexcept nogil:
+        """Describe a dimension of a group, as far as a list can be: how many chunks of a cut it stands for."""
         cdef const Group *group = &self.groups[self.group_of[d]]
         cdef bint leads = group.dims[0] == d
         memset(axis, 0, sizeof(Axis))
         axis.length = self.length_of[d]
-        axis.chunk = self.objects[d].chunk if of_objects else self.chunks[d].chunk
+        axis.chunk = self.cuts[cut][d].chunk
+        axis.cut = cut
         axis.step = axis.out_step = 1
         axis.count = group.n if leads else 1
-        axis.n_chunks = 1
-        if leads:
-            axis.n_chunks = group.n_objects if of_objects else group.n_touched
+        axis.n_chunks = group.n_runs[cut] if leads else 1
 
     cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil:
         """The part of the selection that lies in the object of a task."""
         cdef int d = self.ndim - 1
-        cdef int64_t rest, k, end
-        cdef const Group *group
+        cdef int64_t rest, k
         while d >= 0:
             rest = task // objects[d].n_chunks
             k = task - rest * objects[d].n_chunks
             if self.group_of[d] < 0:
                 axis_span(&objects[d], k, &spans[d])
             else:
-                group = &self.groups[self.group_of[d]]
-                end = k + 1
-                if group.object_bounds != NULL:
-                    end = group.object_bounds[k + 1]
-                    k = group.object_bounds[k]
-                if group.dims[0] == d:
-                    self._group_span(group, self.objects, k, end, spans)
+                self.chunk_span(d, 0, k, spans)
             task = rest
             d -= 1
 
-    cdef void chunks_of(self, int d, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
+    cdef void chunks_of(self, int d, int cut, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
         cdef const Group *group = &self.groups[self.group_of[d]]
         first[0] = 0
         count[0] = 1
         if group.dims[0] == d:
-            first[0] = _run_at(group, object.first)
-            count[0] = _run_at(group, object.first + object.count) - first[0]
+            first[0] = _run_at(group, cut, object.first)
+            count[0] = _run_at(group, cut, object.first + object.count) - first[0]
 
-    cdef void chunk_span(self, int d, int64_t k, Span *spans) noexcept nogil:
+    cdef void chunk_span(self, int d, int cut, int64_t k, Span *spans) noexcept nogil:
         """The k-th touched chunk of a group that dimension d leads; nothing for the others of a group."""
         cdef const Group *group = &self.groups[self.group_of[d]]
         if group.dims[0] == d:
-            self._group_span(group, self.chunks, k, k + 1, spans)
+            self._group_span(group, cut, k, spans)
 
-    cdef void _group_span(self, const Group *group, const Cut *cuts, int64_t run, int64_t end,
-                          Span *spans) noexcept nogil:
-        """The chunk, or the object, in which runs of points lie."""
-        cdef int64_t first = group.bounds[run]
+    cdef void _group_span(self, const Group *group, int cut, int64_t k, Span *spans) noexcept nogil:
+        cdef int64_t first = group.bounds[cut][k]
         cdef int64_t point = first if group.order == NULL else group.order[first]
         cdef int64_t index
+        cdef const int64_t *sample = NULL
         cdef Span *span
         cdef int e, d
+        if group.mask != NULL:
+            sample = &group.samples[_run_at(group, self.n_cuts - 1, first) * group.n_dims]
         for e in range(group.n_dims):
             d = group.dims[e]
             span = &spans[d]
-            index = self.index_of[d][point] if group.mask == NULL else group.samples[run * group.n_dims + e]
-            span.chunk = _number_at(&cuts[d], index)
-            _place_of(&cuts[d], span.chunk, &span.origin, &span.length)
+            index = self.index_of[d][point] if sample == NULL else sample[e]
+            span.chunk = _number_at(&self.cuts[cut][d], index)
+            _place_of(&self.cuts[cut][d], span.chunk, &span.origin, &span.length)
             span.valid = min(span.length, self.length_of[d] - span.origin)
             # Where they lie, the points say.
             span.start = span.out = 0
-            span.count = group.bounds[end] - first if e == 0 else 1
+            span.count = group.bounds[cut][k + 1] - first if e == 0 else 1
             span.first = first
 
     cdef int64_t chunk_at(self, int d, int64_t index) noexcept nogil:
-        """The number of the chunk that holds an element, along a dimension."""
-        return _number_at(&self.chunks[d], index)
+        """The number of the chunk of the last cut that holds an element, along a dimension."""
+        return _number_at(&self.cuts[self.n_cuts - 1][d], index)
 
     cdef bint covers(self, const Span *spans) noexcept nogil:
         """Whether no element of a chunk inside the array is left out; what cannot be found out is not."""
@@ -542,42 +575,6 @@ cdef class Points:
         return places, part.nonzero()
 
 
-cdef bint _touch(Group *group, const int64_t *counts, const int64_t *firsts, int64_t n_keys,
-                 int64_t n_inner) noexcept:
-    """Note the chunks that have points, n_inner keys an object; 0: each chunk is one. False: no memory."""
-    cdef int64_t key, position
-    cdef int64_t object = -1
-    cdef int64_t n = 0
-    cdef int e
-    for key in range(n_keys):
-        n += counts[key] != 0
-    group.bounds = <int64_t *>malloc((n + 1) * sizeof(int64_t))
-    group.samples = <int64_t *>malloc(n * group.n_dims * sizeof(int64_t))
-    if n_inner:
-        group.object_bounds = <int64_t *>malloc((n + 1) * sizeof(int64_t))
-    if group.bounds == NULL or group.samples == NULL or (n_inner and group.object_bounds == NULL):
-        return False
-    group.bounds[0] = 0
-    for key in range(n_keys):
-        if counts[key] == 0:
-            continue
-        if n_inner and key // n_inner != object:
-            object = key // n_inner
-            group.object_bounds[group.n_objects] = group.n_touched
-            group.n_objects += 1
-        position = firsts[key]
-        for e in range(group.n_dims - 1, -1, -1):
-            group.samples[group.n_touched * group.n_dims + e] = position % group.mask_shape[e]
-            position //= group.mask_shape[e]
-        group.bounds[group.n_touched + 1] = group.bounds[group.n_touched] + counts[key]
-        group.n_touched += 1
-    if n_inner:
-        group.object_bounds[group.n_objects] = n
-    else:
-        group.n_objects = n
-    return True
-
-
 cdef int64_t _number_at(const Cut *cut, int64_t index) noexcept nogil:
     """The number of the chunk that holds an element."""
     cdef const Run *run
@@ -597,44 +594,45 @@ cdef void _place_of(const Cut *cut, int64_t number, int64_t *origin, int64_t *le
         origin[0] = run.origin + (number - run.first) * run.edge
 
 
-cdef int64_t _run_at(const Group *group, int64_t first) noexcept nogil:
+cdef int64_t _run_at(const Group *group, int cut, int64_t first) noexcept nogil:
     """Which run begins with that point, as they are sorted; the number of runs for the end of the last one."""
     cdef int64_t low = 0
-    cdef int64_t high = group.n_touched
+    cdef int64_t high = group.n_runs[cut]
     cdef int64_t middle
     while low < high:
         middle = (low + high) // 2
-        if group.bounds[middle] < first:
+        if group.bounds[cut][middle] < first:
             low = middle + 1
         else:
             high = middle
     return low
 
 
-cdef int64_t *_bounds(const int64_t *keys, const int64_t *order, const int64_t *places, int64_t n, int64_t unit,
+cdef int64_t *_bounds(const int64_t *keys, const int64_t *order, const int64_t *finer, int64_t n, int64_t unit,
                       int64_t *n_runs) noexcept nogil:
     """Where runs of keys begin that are equal when divided by `unit`, and where the last one ends; NULL: no memory.
 
-    Of the n sorted keys, or of those at n `places`.
+    Of the n sorted keys, or of n runs of them whose bounds are `finer`.
     """
     cdef int64_t *bounds = NULL
-    cdef int64_t i, key
+    cdef int64_t i, key, place
     cdef int64_t last = 0
     cdef int _step
     for _step in range(2):
         n_runs[0] = 0
         for i in range(n):
-            key = _at(keys, order, i if places == NULL else places[i]) // unit
+            place = i if finer == NULL else finer[i]
+            key = _at(keys, order, place) // unit
             if i == 0 or key != last:
                 if bounds != NULL:
-                    bounds[n_runs[0]] = i
+                    bounds[n_runs[0]] = place
                 n_runs[0] += 1
             last = key
         if bounds == NULL:
             bounds = <int64_t *>malloc((n_runs[0] + 1) * sizeof(int64_t))
             if bounds == NULL:
                 return NULL
-    bounds[n_runs[0]] = n
+    bounds[n_runs[0]] = n if finer == NULL else finer[n]
     return bounds
 
 

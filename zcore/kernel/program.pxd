@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.blosc_blocks cimport Runs
+from zcore.kernel.casting cimport Cast
 from zcore.kernel.compress cimport Contexts
 from zcore.kernel.copy cimport Copy
 from zcore.kernel.fileio cimport Buffer
@@ -19,6 +20,8 @@ cdef enum Op:
     OP_SHUFFLE = 7
     OP_DELTA = 8
     OP_SCALE = 9
+    OP_CAST = 10
+    OP_LINEAR = 11
 
 cdef enum:
     MAX_STEPS = 8
@@ -41,6 +44,7 @@ cdef struct Step:
     int sum                    # a Sum
     bint at_start              # the checksum stands before the bytes
     Filter filter
+    Cast casts[2]              # when encoding, when decoding
 
 
 cdef struct Workspace:         # what a thread keeps between chunks; all zero at first

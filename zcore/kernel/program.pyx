@@ -1,10 +1,11 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Codec chains as programs of C steps.
 
-Compiled because it runs once a chunk, without the GIL. A step is a filter (shuffle, delta, fixedscaleoffset), a
-compressor or a checksum, in any order. From the size of the chunk alone follows what each step can give: a size, where
-the steps before it keep sizes or change them in a fixed way; the most bytes, behind a compressor. So every buffer has
-its size before an object is looked at, and a stream that holds more is stopped there, whatever it says of itself.
+Compiled because it runs once a chunk, without the GIL. A step is a filter (shuffle, delta, fixedscaleoffset,
+cast_value, scale_offset), a compressor or a checksum, in any order. From the size of the chunk alone follows what each
+step can give: a size, where the steps before it keep sizes or change them in a fixed way; the most bytes, behind a
+compressor. So every buffer has its size before an object is looked at, and a stream that holds more is stopped there,
+whatever it says of itself.
 
 Checksums move nothing: they are taken off, or written, where the bytes lie. The other steps read from one buffer and
 write to another; only chains with several of them need room in between, two halves that take turns.
@@ -17,6 +18,8 @@ from libc.string cimport memcpy, memset
 from zcore.kernel.blosc_blocks cimport (
     NOT_BLOCKWISE, Runs, block_nbytes, decode_blocks, gather_chunk, is_blockwise, scatter_chunk, select_chunk,
 )
+from zcore.kernel.casting cimport MAX_PAIRS, WRAP, Cast, cast_run
+from zcore.kernel.casting import OUT_OF_RANGE, ROUNDINGS
 from zcore.kernel.checksums cimport SUM_NBYTES, checksum, load_u32, store_u32
 from zcore.kernel.checksums import CHECKSUMS
 from zcore.kernel.compress cimport (
@@ -26,8 +29,10 @@ from zcore.kernel.compress cimport (
 from zcore.kernel.compress import compressor_code
 from zcore.kernel.copy cimport Copy
 from zcore.kernel.fileio cimport FAILED, Buffer, buffer_free, buffer_reserve
-from zcore.kernel.filters cimport delta_decode, delta_encode, item_nbytes, scale_decode, scale_encode
-from zcore.kernel.filters import filter_items
+from zcore.kernel.filters cimport (
+    F4, delta_decode, delta_encode, item_nbytes, linear_decode, linear_encode, scale_decode, scale_encode,
+)
+from zcore.kernel.filters import ITEM_TYPES, filter_items
 from zcore.kernel.shuffle cimport shuffle, unshuffle
 from zcore.kernel.status cimport (
     CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, NO_MEMORY, OK, STREAM_LONG, Status, fail, make_error, status_clear,
@@ -60,13 +65,37 @@ cdef int64_t _bound(const Step *step, int64_t n_bytes) noexcept nogil:
         return n_bytes + n_bytes // 255 + LZ4_OVERHEAD
     if step.op == OP_SHUFFLE:
         return n_bytes
-    if step.op == OP_DELTA or step.op == OP_SCALE:
+    if OP_DELTA <= step.op <= OP_LINEAR:
         n_bytes = n_bytes // item_nbytes(step.filter.item)
         return n_bytes * item_nbytes(step.filter.as_item)
     return 2 * n_bytes + STREAM_OVERHEAD
 
 
 _LEVELLED = {"zlib": OP_ZLIB, "gzip": OP_GZIP, "lz4": OP_LZ4}
+
+
+cdef int _set_cast(Cast *cast, str dtype, str astype, str rounding, object out_of_range, pairs) except -1:
+    """Fill a `Cast`; `pairs` has the bytes of numbers and of those that they are mapped to."""
+    cdef const uint8_t[::1] raw
+    cdef int k
+    if dtype not in ITEM_TYPES or astype not in ITEM_TYPES:
+        raise ValueError(f"a cast from {dtype} to {astype} has no C form")
+    cast.item, cast.as_item = ITEM_TYPES.index(dtype), ITEM_TYPES.index(astype)
+    cast.rounding, cast.out_of_range = ROUNDINGS.index(rounding), OUT_OF_RANGE.index(out_of_range)
+    if cast.out_of_range == WRAP and cast.as_item >= F4:
+        raise ValueError(f"floats do not wrap: a cast from {dtype} to {astype}")
+    if len(pairs) > MAX_PAIRS:
+        raise ValueError(f"{len(pairs)} numbers are mapped, in C at most {MAX_PAIRS}")
+    cast.n_pairs = len(pairs)
+    for k, (key, value) in enumerate(pairs):
+        for raw, item in ((key, cast.item), (value, cast.as_item)):
+            if raw.shape[0] != item_nbytes(item):
+                raise ValueError(f"a number of {raw.shape[0]} bytes is mapped, expected {item_nbytes(item)}")
+        raw = key
+        memcpy(&cast.keys[k], &raw[0], raw.shape[0])
+        raw = value
+        memcpy(&cast.values[k], &raw[0], raw.shape[0])
+    return 0
 
 
 cdef int _check(const Status *status, object codecs, str direction) except -1:
@@ -90,6 +119,9 @@ cdef class Program:
         - ``("crc32c", at_start)`` and the same of the other `CHECKSUMS`; `at_start` is False when left out
         - ``("shuffle", itemsize)``
         - ``("delta", dtype, astype)``, ``("fixedscaleoffset", dtype, astype, offset, scale)``, types as `ITEM_TYPES`
+        - ``("scale_offset", dtype, offset, scale)``, of floats
+        - ``("cast_value", dtype, astype, rounding, (out_of_range, pairs), (out_of_range, pairs))``, when encoding and
+          when decoding; `pairs` are bytes of numbers, and of those that they are mapped to
     itemsize : int
         Item size that a blosc header may name beside 1; 0 accepts any.
 
@@ -134,6 +166,18 @@ cdef class Program:
                 step.op = OP_SCALE
                 step.filter.item, step.filter.as_item = filter_items(spec[1], spec[2], True)
                 step.filter.offset, step.filter.scale = spec[3:]
+            elif name == "scale_offset":
+                step.op = OP_LINEAR
+                step.filter.item, step.filter.as_item = filter_items(spec[1], spec[1], False)
+                step.filter.offset, step.filter.scale = spec[2:]
+                if step.filter.item < F4:
+                    raise ValueError(f"{name!r} of {spec[1]} has no C form")
+            elif name == "cast_value":
+                step.op = OP_CAST
+                dtype, astype, rounding, (encode, encode_pairs), (decode, decode_pairs) = spec[1:]
+                _set_cast(&step.casts[0], dtype, astype, rounding, encode, encode_pairs)
+                _set_cast(&step.casts[1], astype, dtype, rounding, decode, decode_pairs)
+                step.filter.item, step.filter.as_item = step.casts[0].item, step.casts[0].as_item
             else:
                 raise ValueError(f"step {name!r} has no C form")
             self.steps[self.n_steps] = step
@@ -279,8 +323,13 @@ cdef class Program:
                     unshuffle(src, dst, n_bytes, unit)
                 elif step.op == OP_DELTA:
                     delta_decode(&step.filter, src, dst, n)
-                else:
+                elif step.op == OP_SCALE:
                     scale_decode(&step.filter, src, dst, n)
+                elif step.op == OP_LINEAR:
+                    linear_decode(&step.filter, src, dst, n)
+                elif cast_run(&step.casts[1], src, dst, n, status) != OK:
+                    status.step = i
+                    return -1
                 n *= unit
         if n >= 0 and is_exact and n != limit:
             fail(status, CHUNK_SIZE, 0, limit, n)
@@ -378,6 +427,7 @@ cdef class Program:
                 n_bytes = self._do(i, encoded[0], n_bytes, target, capacity, n_threads, work, status)
                 if n_bytes < 0:
                     status.step = i
+                    status.is_encode = True
                     return -1
                 i += 1
             else:
@@ -410,8 +460,12 @@ cdef class Program:
             return n_bytes
         if step.op == OP_DELTA:
             delta_encode(&step.filter, src, dst, n_bytes // unit)
-        else:
+        elif step.op == OP_SCALE:
             scale_encode(&step.filter, src, dst, n_bytes // unit)
+        elif step.op == OP_LINEAR:
+            linear_encode(&step.filter, src, dst, n_bytes // unit)
+        elif cast_run(&step.casts[0], src, dst, n_bytes // unit, status) != OK:
+            return -1
         n_bytes = n_bytes // unit
         return n_bytes * item_nbytes(step.filter.as_item)
 
@@ -446,9 +500,12 @@ cdef class Program:
 
     # for Python
 
-    def encoded_bound(self, int64_t n_bytes):
-        """Return the most bytes that the object of a chunk of `n_bytes` decoded bytes can have."""
-        return self.max_encoded(n_bytes)
+    def encoded_bound(self, n_bytes):
+        """Return the most bytes that the object of a chunk of `n_bytes` decoded bytes can have.
+
+        What documents say of shards may be no 64-bit number.
+        """
+        return self.max_encoded(min(n_bytes, MAX_ENCODED))
 
     def decode_bytes(self, const uint8_t[::1] encoded not None, uint8_t[::1] out not None, codecs=()):
         """Decode one object into `out`, which has the length of the decoded chunk; `codecs` names the steps.
@@ -462,7 +519,7 @@ cdef class Program:
         cdef uint8_t *dst = &out[0] if out.shape[0] else &empty
         self._decode(encoded, dst, out.shape[0], True, codecs)
 
-    def decode_new(self, const uint8_t[::1] encoded not None, int64_t n_bytes, bint at_most=False, codecs=()):
+    def decode_new(self, const uint8_t[::1] encoded not None, n_bytes, bint at_most=False, codecs=()):
         """Return the content of one object, a `bytearray` of `n_bytes` bytes, or fewer with `at_most`.
 
         Raises

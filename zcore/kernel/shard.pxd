@@ -48,7 +48,8 @@ cdef class ShardProgram:
     cdef readonly tuple chunk_shape
     cdef readonly int64_t n_chunks         # of a shard, of the largest where they differ
     cdef readonly int64_t index_nbytes     # as stored
-    cdef readonly int64_t max_nbytes       # of a shard that is not read in parts from a file of its own
+    cdef readonly int64_t max_nbytes       # of a shard that is not read in parts from a file of its own, the largest
+    cdef readonly int64_t chunk_room       # what a chunk adds to that, beside its entry in the index
     cdef readonly bint at_start
     cdef bint is_wrapped       # there are codecs behind it
     cdef int first_step        # number of the first of these in the whole chain, see `Status.step`
@@ -57,11 +58,14 @@ cdef class ShardProgram:
     cdef int _order[MAX_NDIM]
     cdef Program index_program
     cdef bint turned           # the words are stored in the other byte order than the machine's
-    # The most bytes of a shard with what is done to it, where it is not read in parts from a file of its own.
-    cdef int64_t max_stored(self) noexcept nogil
-    # Undoes the codecs behind a shard: its bytes at `content`, in `buffer` or where they are. OK or a code.
-    cdef int unwrap(self, const uint8_t *stored, int64_t n_bytes, Content *content, Buffer *buffer, Workspace *work,
-                    Status *status) noexcept nogil
+    # The most bytes of a shard of so many chunks, where it is not read in parts from a file of its own.
+    cdef int64_t max_of(self, int64_t n_chunks) noexcept nogil
+    # The same with what is done to it.
+    cdef int64_t max_stored(self, int64_t n_chunks) noexcept nogil
+    # Undoes the codecs behind a shard of so many chunks: its bytes at `content`, in `buffer` or where they are. OK or
+    # a code.
+    cdef int unwrap(self, int64_t n_chunks, const uint8_t *stored, int64_t n_bytes, Content *content, Buffer *buffer,
+                    Workspace *work, Status *status) noexcept nogil
     # Applies them to the bytes of a shard: see `Program.encode`.
     cdef int64_t wrap(self, const uint8_t *shard, int64_t n_bytes, Buffer *buffer, const uint8_t **stored,
                       Workspace *work, Status *status) noexcept nogil

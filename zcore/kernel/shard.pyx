@@ -98,7 +98,10 @@ cdef class ShardProgram:
     at_start : bool
         The index is the first thing in a shard, not the last.
     max_nbytes : int, optional
-        The most bytes that such a shard may have as a chunk of another one, or before the codecs behind it.
+        The most bytes that such a shard may have as a chunk of another one, or before the codecs behind it; of the
+        largest, where shards differ in shape.
+    chunk_room : int, optional
+        How many of these bytes are there for each chunk, beside its entry in the index.
     order : tuple of int, optional
         Permutation of the dimensions in which the index counts chunks, the slowest first; C order when left out.
         A shard behind `transpose` has another one than the array.
@@ -116,7 +119,7 @@ cdef class ShardProgram:
         self.order = NULL
 
     def __init__(self, shard_shape, chunk_shape, program, index_steps=(), *, bint turned=False,
-                 bint at_start=False, max_nbytes=INT64_MAX, order=None, Program after=None):
+                 bint at_start=False, max_nbytes=INT64_MAX, chunk_room=0, order=None, Program after=None):
         cdef int i
         if len(shard_shape) != len(chunk_shape) or any(n % c for n, c in zip(shard_shape, chunk_shape, strict=True)):
             raise ValueError(f"shards of shape {shard_shape} are not cut into chunks of shape {chunk_shape}")
@@ -148,26 +151,36 @@ cdef class ShardProgram:
         self.after = Program(()) if after is None else after
         self.is_wrapped = self.after.n_steps > 0
         self.max_nbytes = min(max_nbytes, INT64_MAX)
+        self.chunk_room = min(chunk_room, INT64_MAX)
         self.index_program = Program(index_steps)
         self.n_chunks = n_chunks
         self.index_nbytes = self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)
         self.at_start = at_start
         self.turned = turned
 
-    cdef int64_t max_stored(self) noexcept nogil:
-        return self.after.max_encoded(self.max_nbytes) if self.is_wrapped else self.max_nbytes
+    cdef int64_t max_of(self, int64_t n_chunks) noexcept nogil:
+        if n_chunks == self.n_chunks or self.max_nbytes == INT64_MAX:
+            return self.max_nbytes
+        return (self.max_nbytes - (self.n_chunks - n_chunks) * self.chunk_room
+                - (self.index_nbytes - self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)))
 
-    cdef int unwrap(self, const uint8_t *stored, int64_t n_bytes, Content *content, Buffer *buffer, Workspace *work,
-                    Status *status) noexcept nogil:
+    cdef int64_t max_stored(self, int64_t n_chunks) noexcept nogil:
+        cdef int64_t n_bytes = self.max_of(n_chunks)
+        return self.after.max_encoded(n_bytes) if self.is_wrapped else n_bytes
+
+    cdef int unwrap(self, int64_t n_chunks, const uint8_t *stored, int64_t n_bytes, Content *content, Buffer *buffer,
+                    Workspace *work, Status *status) noexcept nogil:
+        cdef int64_t limit
         content.fd = -1
         content.data = stored
         content.size = n_bytes
         if not self.is_wrapped:
             return OK
-        if buffer_reserve(buffer, self.max_nbytes, status) != OK:
+        limit = self.max_of(n_chunks)
+        if buffer_reserve(buffer, limit, status) != OK:
             return status.code
         content.data = buffer.data
-        content.size = self.after.decode_within(stored, n_bytes, buffer.data, self.max_nbytes, False, 1, work, status)
+        content.size = self.after.decode_within(stored, n_bytes, buffer.data, limit, False, 1, work, status)
         if content.size >= 0:
             return OK
         if status.step >= 0:

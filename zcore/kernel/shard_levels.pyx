@@ -16,6 +16,15 @@ def innermost(ShardProgram program not None):
     return program
 
 
+def inner_shapes(ShardProgram program not None):
+    """Return the shapes of the shards in the shards of a program, the outermost first."""
+    shapes = []
+    while program.inner is not None:
+        shapes.append(program.chunk_shape)
+        program = program.inner
+    return shapes
+
+
 @cython.final
 cdef class ShardLevels:
     """The levels of a program.
@@ -48,7 +57,10 @@ cdef class ShardLevels:
             self.programs[i] = <void *>level
             for d in range(tasks.ndim if level.inner is not None else 0):
                 length, chunk, start, step, count = shape[d], level.chunk_shape[d], starts[d], steps[d], counts[d]
-                tasks._set_axis(&self._outer[i * MAX_NDIM + d], None, length, chunk, start, step, count)
+                if tasks.points is not None and tasks.points.group_of[d] >= 0:
+                    tasks.points.set_axis(d, i + 1, &self._outer[i * MAX_NDIM + d])
+                else:
+                    tasks._set_axis(&self._outer[i * MAX_NDIM + d], None, length, chunk, start, step, count)
             level = level.inner
 
     def __dealloc__(self):
@@ -67,7 +79,9 @@ cdef class ShardLevels:
         # As programs are made, there are no more levels; said again, the compiler knows it, too.
         if level >= self.n - 1 or level >= MAX_SHARD_LEVELS - 1:
             return self._chunk_limit
-        return (<ShardProgram>self.programs[level + 1]).max_stored()
+        # Shards in shards are all of one shape.
+        return (<ShardProgram>self.programs[level + 1]).max_stored(
+            (<ShardProgram>self.programs[level + 1]).n_chunks)
 
     cdef int last_of(self, int level) noexcept nogil:
         while level < self.n - 1 and level < MAX_SHARD_LEVELS - 1 and not self.is_wrapped(level + 1):

@@ -34,7 +34,7 @@ from zcore.kernel.shard cimport (
     Extent, IndexCache, IndexForm, ShardIndex, ShardProgram, index_new, index_release, note_outer, sort_extents,
 )
 from zcore.kernel.shard_levels cimport ShardLevels
-from zcore.kernel.shard_levels import innermost
+from zcore.kernel.shard_levels import inner_shapes, innermost
 from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, Status, fail
 from zcore.kernel.tasks cimport MAX_KEY
 
@@ -109,7 +109,7 @@ cdef class ShardReadPlan(ReadPlan):
         cdef int64_t i
         cdef int d
         ReadPlan.__init__(self, shape, innermost(program).chunk_shape, starts, steps, counts, program=program.program,
-                          shard_shape=shard_shape, n_threads=n_threads, **kwargs)
+                          shard_shapes=(shard_shape, *inner_shapes(program)), n_threads=n_threads, **kwargs)
         self.shards = program
         self.cache = cache
         self.levels = ShardLevels(program, self, shape, starts, steps, counts)
@@ -499,8 +499,8 @@ cdef class ShardReadPlan(ReadPlan):
 
     # shards with codecs behind them
 
-    cdef int64_t stored_limit(self, Worker *worker) noexcept nogil:
-        return self.shards.max_stored()
+    cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil:
+        return self.shards.max_stored(self.n_chunks_of(self.levels.axes_of(0), spans))
 
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
         """Take in an object that is no file to be read in parts."""
@@ -516,7 +516,8 @@ cdef class ShardReadPlan(ReadPlan):
             return OK
         shard.level = level
         code = (<ShardProgram>self.levels.programs[level]).unwrap(
-            stored, n_bytes, &shard.content, &worker.levels[level].content, &worker.work, &worker.status)
+            self.n_chunks_of(self.levels.axes_of(level), spans), stored, n_bytes, &shard.content,
+            &worker.levels[level].content, &worker.work, &worker.status)
         if code == OK:
             code = self._find_chunks(&shard, spans, &worker.levels[level].extents, worker)
         if code == OK:

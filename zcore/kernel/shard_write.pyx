@@ -20,15 +20,15 @@ from libc.string cimport memcpy, memset
 
 from zcore.kernel.copy cimport MAX_NDIM
 from zcore.kernel.fileio cimport (
-    ABSENT, FAILED, Buffer, Content, Identity, buffer_extend, buffer_reserve, content_at, object_close, object_commit,
-    object_erase, object_identify, object_open, stage_close, stage_open, stage_write,
+    ABSENT, FAILED, Buffer, Content, Identity, buffer_extend, buffer_relax, buffer_reserve, content_at, object_close,
+    object_commit, object_erase, object_identify, object_open, stage_close, stage_open, stage_write,
 )
 from zcore.kernel.grid cimport Axis, Span
 from zcore.kernel.plan cimport Plan, Worker
 from zcore.kernel.shard cimport Extent, IndexForm, ShardProgram, note_outer, sort_extents
 from zcore.kernel.shard_crew cimport SKIPPED, CrewPlan
 from zcore.kernel.shard_levels cimport ShardLevels
-from zcore.kernel.shard_levels import innermost
+from zcore.kernel.shard_levels import inner_shapes, innermost
 from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, OK, fail
 from zcore.kernel.write cimport FILLED, WritePlan
 
@@ -44,6 +44,7 @@ cdef struct NewShard:          # the shard that is being written
     IndexForm form
     int64_t size               # bytes that it has, those in the batch included
     int64_t n_batch
+    int64_t n_stored           # chunks that it has: damaged ones that are carried over may have no bytes
     uint64_t *words            # of its index
 
 cdef struct OldShard:          # the one that it replaces
@@ -80,7 +81,7 @@ cdef class ShardWritePlan(CrewPlan):
 
     def __init__(self, shape, shard_shape, starts, steps, counts, *, ShardProgram program not None, **kwargs):
         CrewPlan.__init__(self, shape, innermost(program).chunk_shape, starts, steps, counts, program=program.program,
-                          shard_shape=shard_shape, **kwargs)
+                          shard_shapes=(shard_shape, *inner_shapes(program)), **kwargs)
         self.shards = program
         self.levels = ShardLevels(program, self, shape, starts, steps, counts)
         self.parts_are_encoded = program.program.n_steps > 0 or self.levels.n > 1
@@ -150,13 +151,17 @@ cdef class ShardWritePlan(CrewPlan):
             return object_erase(self.dirfd, key, &worker.staging, &worker.status)
         return object_commit(self.dirfd, key, &worker.staging, &worker.status)
 
-    cdef int64_t stored_limit(self, Worker *worker) noexcept nogil:
-        return self.shards.max_stored()
+    cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil:
+        return self.shards.max_stored(self.n_chunks_of(self.levels.axes_of(0), spans))
 
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
         """Decode an object that is read as a whole to where `encode_merged` looks for it."""
-        return self.shards.unwrap(encoded, n_bytes, &worker.content, &worker.levels[0].content, &worker.work,
-                                  &worker.status)
+        cdef int code = self.shards.unwrap(self.n_chunks_of(self.levels.axes_of(0), spans), encoded, n_bytes,
+                                           &worker.content, &worker.levels[0].content, &worker.work, &worker.status)
+        if code == OK and self.shards.is_wrapped:
+            # A shard in memory is there twice at most, whatever becomes of it: stored, as it was, or as it will be.
+            buffer_relax(&worker.encoded)
+        return code
 
     cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
         return self._encode_shard(0, spans, NULL, worker, encoded)
@@ -200,6 +205,9 @@ cdef class ShardWritePlan(CrewPlan):
             if code == INTERRUPTED:
                 fail(&worker.status, INTERRUPTED, 0, 0, 0)
             return FAILED
+        buffer_relax(&worker.levels[level].content)
+        if level + 1 < self.levels.n:
+            buffer_relax(&worker.levels[level + 1].built)
         return self._finish(&new, worker, encoded)
 
     # chunks that stay as they are stored
@@ -293,6 +301,7 @@ cdef class ShardWritePlan(CrewPlan):
             while j < n and <int64_t>extents[j].offset <= high:
                 high = max(high, <int64_t>extents[j].offset + extents[j].n_bytes)
                 _note(new, extents[j].i, <int64_t>extents[j].offset + moved, extents[j].n_bytes)
+                new.n_stored += 1
                 j += 1
             while low < high and code == OK:
                 if self.poll(worker):
@@ -360,6 +369,7 @@ cdef class ShardWritePlan(CrewPlan):
             _note(the.new, position, -1, -1)
             return OK
         _note(the.new, position, the.new.size, n_bytes)
+        the.new.n_stored += 1
         return self._append(the.new, encoded, n_bytes, worker)
 
     cdef int64_t _encode_changed(self, const Job *job, const Span *chunk, int64_t position, Worker *worker,
@@ -389,8 +399,8 @@ cdef class ShardWritePlan(CrewPlan):
                 return FAILED
             if is_shard:
                 code = (<ShardProgram>self.levels.programs[level + 1]).unwrap(
-                    data, extent.n_bytes, &inner.content, &worker.levels[level + 1].content, &worker.work,
-                    &worker.status)
+                    self.n_chunks_of(self.levels.axes_of(level + 1), chunk), data, extent.n_bytes, &inner.content,
+                    &worker.levels[level + 1].content, &worker.work, &worker.status)
             else:
                 code = Plan.take_in(self, data, extent.n_bytes, chunk, worker)
         elif not is_shard:
@@ -401,7 +411,8 @@ cdef class ShardWritePlan(CrewPlan):
             n = WritePlan.encode_merged(self, chunk, inner.found, worker, encoded)
         if n == FAILED:
             note_outer(&worker.status, position)
-            worker.status.offset += <int64_t>extent.offset
+            if not worker.status.is_encode:
+                worker.status.offset += <int64_t>extent.offset
         return n
 
     # where a shard is made
@@ -413,7 +424,8 @@ cdef class ShardWritePlan(CrewPlan):
         cdef Buffer *index = &worker.levels[new.level].index
         cdef int code
         (<ShardProgram>self.levels.programs[new.level]).form_of(n_chunks, 0, &new.form)
-        new.size = self._size_of_none(new)
+        # The index may stand ahead of the first chunk.
+        new.size = new.form.n_bytes if (<ShardProgram>self.levels.programs[new.level]).at_start else 0
         code = buffer_reserve(index, n_words * <int64_t>sizeof(uint64_t), &worker.status)
         if code == OK and new.built == NULL:
             code = buffer_reserve(&worker.batch, BATCH_NBYTES, &worker.status)
@@ -423,10 +435,6 @@ cdef class ShardWritePlan(CrewPlan):
             new.words = <uint64_t *>index.data
             memset(new.words, 0xff, n_words * sizeof(uint64_t))
         return code
-
-    cdef int64_t _size_of_none(self, const NewShard *new) noexcept nogil:
-        """How many bytes a shard has ahead of its first chunk."""
-        return new.form.n_bytes if (<ShardProgram>self.levels.programs[new.level]).at_start else 0
 
     cdef int _append(self, NewShard *new, const uint8_t *data, int64_t n_bytes, Worker *worker) noexcept nogil:
         cdef int code = OK
@@ -462,7 +470,7 @@ cdef class ShardWritePlan(CrewPlan):
         """Write the index of a file and stage it, or find that it has no chunks."""
         cdef const uint8_t *encoded = NULL
         cdef int64_t n
-        if code == OK and new.size == self._size_of_none(new) and not self.keep_filled:
+        if code == OK and new.n_stored == 0 and not self.keep_filled:
             erase[0] = True
             return OK
         if code == OK:
@@ -481,7 +489,7 @@ cdef class ShardWritePlan(CrewPlan):
         cdef const uint8_t *index = NULL
         cdef int64_t at = new.size
         cdef int64_t n
-        if new.size == self._size_of_none(new) and not self.keep_filled:
+        if new.n_stored == 0 and not self.keep_filled:
             return FILLED
         n = (<ShardProgram>self.levels.programs[new.level]).encode_index(&new.form, new.words, &worker.encoded, &index,
                                                                          &worker.work, &worker.status)
@@ -508,6 +516,7 @@ cdef inline void _start(NewShard *new, int level, Buffer *built, const char *key
     new.key = key
     new.fd = -1
     new.n_batch = 0
+    new.n_stored = 0
 
 
 cdef inline void _note(NewShard *new, int64_t position, int64_t offset, int64_t n_bytes) noexcept nogil:

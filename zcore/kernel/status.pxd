@@ -39,6 +39,11 @@ cdef enum Code:
     STREAM_TRAILING = 63       # bytes behind the stream                      expected its end, found the object's
     STREAM_ENCODE = 64         # the compressor failed                        expected size, found its result
     ITEMS = 65                 # no whole number of items                     expected item size, found length
+    # numbers that cannot be cast (casting.pyx): expected the Item that they should become, found their bits
+    CAST_INTEGER = 66          # an int64 out of range
+    CAST_NATURAL = 67          # a uint64
+    CAST_REAL = 68             # a float64
+    CAST_SPECIAL = 69          # NaN or infinity, a float64 as well
     # shards (shard.pyx)
     SHARD_SHORT = 70           # fewer bytes than the index                   expected size of the index, found size
     SHARD_MARK = 71            # one word of an entry says empty              found the other word
@@ -69,6 +74,7 @@ cdef struct Status:
     int code                   # a Code
     int sys_errno
     int step                   # position in the program, -1 when no step is to blame
+    bint is_encode             # the step failed when it encoded: `offset` is a byte of what it was given
     int64_t inner              # position of the inner chunk in its shard, in C order; INNER_NONE, INNER_INDEX
     int n_outer                # how many shards that shard lies in: it is 0 where it is the object,
     int64_t outer[2]           # else the positions of those that are chunks, outermost first, and last its own

@@ -6,6 +6,10 @@ Compiled because nogil code fills the values; the sentences are made here, with 
 import errno as _errno
 import os
 
+from libc.string cimport memcpy
+
+from zcore.kernel.filters cimport F4, U1, item_nbytes
+
 from zcore import errors
 
 # Code -> (exception, sentence). `{e}` and `{f}` are the expected and the found number.
@@ -46,6 +50,7 @@ _SENTENCES = {
     SHARD_CUT: (errors.TruncatedError, "shard ended at byte {f} while it was read, expected {e}"),
     NO_MEMORY: (errors.ChunkMemoryError, "no memory for {e} bytes"),
 }
+_LARGEST_F4 = (2 - 2**-23) * 2.0**127
 _OPERATIONS = {
     IO_OPEN: "open", IO_READ: "read", IO_WRITE: "write", IO_RENAME: "rename", IO_UNLINK: "remove", IO_MKDIR: "mkdir",
 }
@@ -55,6 +60,7 @@ cdef void status_clear(Status *status) noexcept nogil:
     status.code = OK
     status.sys_errno = 0
     status.step = -1
+    status.is_encode = False
     status.inner = INNER_NONE
     status.n_outer = 0
     status.task = -1
@@ -79,6 +85,23 @@ cdef int fail_errno(Status *status, int code, int sys_errno) noexcept nogil:
     return code
 
 
+cdef tuple _uncast(const Status *status):
+    """What is said of a number that cannot be cast, what was expected instead, and the number."""
+    cdef int64_t bits = status.found
+    cdef int item = <int>status.expected
+    cdef double real
+    memcpy(&real, &bits, sizeof(double))
+    if status.code == CAST_SPECIAL:
+        return "NaN and infinity are no integers", None, real
+    found = real if status.code == CAST_REAL else bits if status.code == CAST_INTEGER else bits % 2**64
+    if item >= F4:
+        low, high = -_LARGEST_F4, _LARGEST_F4
+    else:
+        n_bits = 8 * item_nbytes(item)
+        low, high = (0, 2**n_bits - 1) if item >= U1 else (-2**(n_bits - 1), 2**(n_bits - 1) - 1)
+    return f"{found} is out of the range from {low} to {high}", low if found < low else high, found
+
+
 cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction,
                        tuple inner_coords):
     """The exception of a failure. `key`, `codec` and `direction` may be None, coordinates None or a tuple.
@@ -100,6 +123,11 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
         return errors.StoreError(
             f"{where}cannot {_OPERATIONS[status.code]}: {os.strerror(number)} ({_errno.errorcode.get(number, number)})",
             key=key, errno=number)
+    if CAST_INTEGER <= status.code <= CAST_SPECIAL:
+        sentence, expected, found = _uncast(status)
+        return errors.CodecError(
+            where + sentence, key=key, chunk_coords=chunk_coords, offset=status.offset, codec=codec,
+            direction=direction, inner_coords=inner_coords[0] if inner_coords else None, expected=expected, found=found)
     cls, sentence = _SENTENCES[status.code]
     message = where + sentence.format(e=status.expected, f=status.found)
     if cls is errors.UnsupportedError:

@@ -61,7 +61,7 @@ cdef class Tasks:
     cdef int n_separator
     cdef int n_tail
 
-    cdef int project(self, shape, chunk_shape, starts, steps, counts, shard_shape, tuple edges,
+    cdef int project(self, shape, chunk_shape, starts, steps, counts, tuple shard_shapes, tuple edges,
                      groups) except -1
     cdef int lay_out(self, bytes fill, int64_t swap, order, array, part) except -1
     cdef int name_keys(self, tuple template) except -1

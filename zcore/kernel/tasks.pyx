@@ -51,7 +51,7 @@ cdef class Tasks:
 
     # made from what a plan is given
 
-    cdef int project(self, shape, chunk_shape, starts, steps, counts, shard_shape, tuple edges,
+    cdef int project(self, shape, chunk_shape, starts, steps, counts, tuple shard_shapes, tuple edges,
                      groups) except -1:
         """Project the selection on the chunks and on the stored objects, dimension by dimension."""
         cdef int d
@@ -63,29 +63,29 @@ cdef class Tasks:
         self.n_tasks = 1
         self.n_chunks = 1
         self.edges = edges
-        if shard_shape is not None:
+        if shard_shapes:
             self.objects = <Axis *>calloc(MAX_NDIM, sizeof(Axis))
             if self.objects == NULL:
                 raise MemoryError
         else:
             self.is_irregular = edges is not None
         if groups:
-            self.points = Points(shape, chunk_shape, groups, edges, shard_shape)
+            self.points = Points(shape, (*shard_shapes, chunk_shape), groups, edges)
         for d in range(self.ndim):
             if self.points is not None and self.points.group_of[d] >= 0:
-                self.points.set_axis(d, False, &self.axes[d])
-                self.points.set_axis(d, True, &self.objects[d])
+                self.points.set_axis(d, len(shard_shapes), &self.axes[d])
+                self.points.set_axis(d, 0, &self.objects[d])
                 self.n_chunks *= self.axes[d].n_chunks
                 self.n_tasks *= self.objects[d].n_chunks
                 continue
             length, chunk, start, step, count = shape[d], chunk_shape[d], starts[d], steps[d], counts[d]
-            unequal = None if edges is None or shard_shape is not None else edges[d]
+            unequal = None if edges is None or shard_shapes else edges[d]
             if self._set_axis(&self.axes[d], unequal, length, chunk, start, step, count):
                 raise errors.SelectionError(
                     f"selection {start}:{step}:{count} does not fit dimension {d} of {shape}", dimension=d)
-            if shard_shape is not None:
-                assert shard_shape[d] % chunk == 0
-                chunk = shard_shape[d]
+            if shard_shapes:
+                assert shard_shapes[0][d] % chunk == 0
+                chunk = shard_shapes[0][d]
                 unequal = None if edges is None else edges[d]
                 self._set_axis(&self.objects[d], unequal, length, chunk, start, step, count)
             # None overflows: the metadata have bounded all these products.
@@ -200,7 +200,7 @@ cdef class Tasks:
             axis = &axes[d]
             low = object[d].origin + object[d].start
             if self.points is not None and self.points.group_of[d] >= 0:
-                self.points.chunks_of(d, &object[d], &first[d], &count[d])
+                self.points.chunks_of(d, axis.cut, &object[d], &first[d], &count[d])
             elif axis.step >= axis.chunk:
                 first[d] = (low - axis.start) // axis.step
                 count[d] = object[d].count
@@ -232,7 +232,7 @@ cdef class Tasks:
         while d >= 0:
             rest = i // count[d]
             if self.points is not None and self.points.group_of[d] >= 0:
-                self.points.chunk_span(d, first[d] + i - rest * count[d], spans)
+                self.points.chunk_span(d, axes[d].cut, first[d] + i - rest * count[d], spans)
             else:
                 axis_span(&axes[d], first[d] + i - rest * count[d], &spans[d])
             i = rest

@@ -22,7 +22,7 @@ from zcore.kernel.grid cimport Span
 from zcore.kernel.holds cimport ObjectLocks
 from zcore.kernel.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
 from zcore.kernel.plan cimport Plan, Worker, poll_worker
-from zcore.kernel.status cimport BLOSC_ENCODE, CHUNK_LONG, MISSING, OK, STALE, STREAM_ENCODE, fail
+from zcore.kernel.status cimport CHUNK_LONG, MISSING, OK, STALE, fail
 from zcore.kernel.tasks cimport MAX_KEY, Layout
 
 
@@ -77,7 +77,7 @@ cdef class WritePlan(Plan):
 
     def _direction(self):
         # A merge that fails has read a chunk that it could not decode, or has not found one.
-        return "encode" if self.status.code in (BLOSC_ENCODE, STREAM_ENCODE) else "decode"
+        return "encode" if self.status.is_encode else "decode"
 
     cdef int open_worker(self, Worker *worker) noexcept nogil:
         cdef int code

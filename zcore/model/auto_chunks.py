@@ -33,7 +33,7 @@ def auto_chunk_shape(shape, itemsize, target_nbytes=TARGET_NBYTES):
     return tuple(chunk_shape)
 
 
-def normalize_chunks(chunks, shape, itemsize, max_nbytes=None):
+def normalize_chunks(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
     """Return the full chunk shape that `chunks` asks for.
 
     Parameters
@@ -46,6 +46,8 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None):
         Bytes of an element.
     max_nbytes : int, optional
         What a format allows in a chunk; limits the choice, not what is spelled out.
+    what : str
+        What an error calls them.
 
     Raises
     ------
@@ -66,19 +68,19 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None):
         asked = (exact_index(chunks),) * len(shape)
     except TypeError:
         if isinstance(chunks, TEXT) or not isinstance(chunks, Iterable):
-            raise TypeError(f"chunks: expected integers or a size such as '4 MB', found {chunks!r:.60}") from None
+            raise TypeError(f"{what}: expected integers or a size such as '4 MB', found {chunks!r:.60}") from None
         asked = tuple(chunks)
     if isinstance(chunks, bool) or not all([_may_be_length(chunk) for chunk in asked]):
-        raise TypeError(f"chunks: expected integers, found {chunks!r:.60}")
+        raise TypeError(f"{what}: expected integers, found {chunks!r:.60}")
     if len(asked) > len(shape):
-        raise ValueError(f"chunks: expected at most {len(shape)} lengths, one for each dimension, found {len(asked)}")
+        raise ValueError(f"{what}: expected at most {len(shape)} lengths, one for each dimension, found {len(asked)}")
     chunk_shape = []
     for length, chunk in itertools.zip_longest(shape, asked):
         if is_listed(chunk):
-            raise UnsupportedError(f"chunks that differ in length, {chunk!r:.60}", feature="rectilinear chunk grid")
+            raise UnsupportedError(f"{what} that differ in length, {chunk!r:.60}", feature="rectilinear chunk grid")
         chunk = -1 if chunk is None else exact_index(chunk)
         if chunk < 1 and chunk != -1:
-            raise ValueError(f"chunks: expected integers >= 1, or -1 for the whole dimension, found {chunk}")
+            raise ValueError(f"{what}: expected integers >= 1, or -1 for the whole dimension, found {chunk}")
         chunk_shape.append(max(length, 1) if chunk == -1 else chunk)
     return tuple(chunk_shape)
 
@@ -93,20 +95,20 @@ def is_listed(lengths):
         isinstance(lengths, Iterable) and not isinstance(lengths, TEXT) and getattr(lengths, "ndim", 1) > 0)
 
 
-def _edges(lengths, d, length):
+def _edges(lengths, d, length, what):
     """Return the lengths of the chunks of dimension `d`, checked against its own."""
     edges = Edges([(exact_index(edge), 1) for edge in lengths])
     if length and edges.total != length:
-        raise ValueError(f"chunks: expected lengths of dimension {d} that sum up to {length}, found {edges.total}")
+        raise ValueError(f"{what}: expected lengths of dimension {d} that sum up to {length}, found {edges.total}")
     return edges
 
 
-def normalize_grid(chunks, shape, itemsize, max_nbytes=None):
+def normalize_grid(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
     """Return `(chunk_shape, edges)` as `ArrayMetadata` has them, of what `chunks` asks for.
 
     Parameters
     ----------
-    chunks, shape, itemsize, max_nbytes
+    chunks, shape, itemsize, max_nbytes, what
         As `normalize_chunks` takes them; besides, a dimension may have a list of the lengths of all its chunks, which
         end where the dimension does, or the `Edges` of another array, which are made to cover it. Chunks of one length
         are a regular grid, however they were listed.
@@ -124,11 +126,11 @@ def normalize_grid(chunks, shape, itemsize, max_nbytes=None):
     if is_listed(chunks):
         chunks = list(chunks)
     if type(chunks) is not list or not any(map(is_listed, chunks)):
-        return normalize_chunks(chunks, shape, itemsize, max_nbytes), None
+        return normalize_chunks(chunks, shape, itemsize, max_nbytes, what), None
     edges = [None] * len(shape)
     for d, (length, chunk) in enumerate(zip(shape, chunks, strict=False)):
         if is_listed(chunk):
-            unequal = chunk.covering(length) if isinstance(chunk, Edges) else _edges(chunk, d, length)
+            unequal = chunk.covering(length) if isinstance(chunk, Edges) else _edges(chunk, d, length, what)
             chunks[d] = unequal.longest
             edges[d] = unequal if unequal.n_runs > 1 else None
-    return normalize_chunks(chunks, shape, itemsize), tuple(edges) if any(edges) else None
+    return normalize_chunks(chunks, shape, itemsize, what=what), tuple(edges) if any(edges) else None

@@ -194,3 +194,15 @@ def _to_typestr(dtype):
 def byte_order(dtype):
     """Return ``"little"``, ``"big"``, or None for single bytes and for structures, whose fields have their own."""
     return {"<": "little", ">": "big"}.get(dtype.str[0])
+
+
+def is_text(dtype):
+    """Whether a caller names text of any length by a type of Python or NumPy that has no length.
+
+    For NumPy ``str`` is text of no characters, which nobody wants to store; zarr-python takes it as this does.
+
+    >>> is_text(str), is_text("str"), is_text(np.dtype(str)), is_text("U5"), is_text("<U0")
+    (True, True, True, False, False)
+    """
+    return dtype is str or (isinstance(dtype, str) and dtype in ("str", "string")) or (
+        isinstance(dtype, np.dtype) and dtype.kind == "U" and dtype.itemsize == 0)

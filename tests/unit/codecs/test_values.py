@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.codecs.casting import ROUNDINGS, cast, integer_range, is_integer, number_type, widened
+from zcore.codecs.casting import NotHeldError, cast, integer_range, is_integer, number_type, widened
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.values import CastValue, ScaleOffset
 from zcore.errors import ChunkError, CodecError, MetadataError, UnsupportedError
+from zcore.kernel.casting import ROUNDINGS
 from zcore.model.metadata import CodecSpec
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "int2", "int4", "uint2", "uint4"]
@@ -136,7 +137,7 @@ def same(found, wanted):
                                     "float8_e5m2", "int4"])
 def test_every_number_is_rounded_as_fractions_are(source, target):
     """V3-XC-06"""
-    source, target = type_of(source), type_of(target)
+    target_name, source, target = target, type_of(source), type_of(target)
     numbers = widened(samples(source))
     if source.itemsize > 1:
         numbers = numbers[np.random.default_rng(3).permutation(len(numbers))[:160]]
@@ -150,8 +151,12 @@ def test_every_number_is_rounded_as_fractions_are(source, target):
             if not same(one, two)]
         assert not wrong, (rounding, out_of_range, wrong[:3])
         for number in numbers[~held][:20]:
-            with pytest.raises(ValueError):
+            with pytest.raises(NotHeldError):
                 cast(np.array([number]), target, rounding, out_of_range)
+        codec = CastValue(data_type=target_name, rounding=rounding, out_of_range=out_of_range)
+        if codec.step(source) is not None:
+            in_c = widened(codec.encode(numbers[held].astype(source))).tolist()
+            assert all(map(same, in_c, [one for one in wanted if one is not None])), (rounding, out_of_range)
 
 
 def test_signs_of_zero_stay():
@@ -301,6 +306,70 @@ def test_arrays_of_the_worked_examples():
         b[0, 0] = 1256
     assert (caught.value.key, caught.value.codec, caught.value.direction) == ("c/0/0", "cast_value", "encode")
     assert b[0, 0] == 1000
+
+
+def test_files_and_memory_have_the_same_bytes_and_errors(tmp_path):
+    """V3-XC-06, V3-XC-07: files are read and written by the kernel."""
+    filters = [spec("transpose", order=[1, 0]), spec("scale_offset", offset=5, scale=0.1), spec(
+        "cast_value", data_type="uint8", rounding="nearest-away", scalar_map={"encode": [["NaN", 0]],
+                                                                              "decode": [[0, "NaN"]]})]
+    arrays = [zcore.create_array(store, shape=(6, 7), chunks=(4, 3), dtype="f4", filters=filters, fill_value="NaN",
+                                 compressors=None, checksum=False) for store in (zcore.MemoryStore(), tmp_path / "a")]
+    data = np.arange(42, dtype="f4").reshape(6, 7) * 11 + 15
+    data[1, 1] = np.nan
+    for a in arrays:
+        a[...] = data
+    assert (tmp_path / "a/c/1/2").read_bytes() == arrays[0].store.get("c/1/2")
+    assert np.array_equal(arrays[0][...], arrays[1][...], equal_nan=True)
+    assert np.array_equal(arrays[1][...], np.trunc((data - 5) / 10 + np.float32(0.5)) * 10 + 5, equal_nan=True)
+    caught = []
+    for a in arrays:
+        with pytest.raises(CodecError) as error:
+            a[4:, 3:6] = [[2000, 1000, -2000], [3000, np.inf, 0]]
+        caught.append(error.value)
+    for name in CodecError.fields:
+        assert getattr(caught[0], name) == getattr(caught[1], name), name
+    # The transposed chunk begins with 2000, 3000, of which the second becomes 300, the first number out of range.
+    assert (caught[1].message, caught[1].offset) == (caught[0].message, 4)
+    assert (caught[1].codec, caught[1].direction) == ("cast_value", "encode")
+    assert (caught[1].expected, caught[1].found) == (255, 300)
+
+
+CAST = {"name": "cast_value", "configuration": {"data_type": "int8"}}
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def sharding(chunk_shape, *codecs):
+    return {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": chunk_shape, "codecs": codecs, "index_codecs": [BYTES]}}
+
+
+@pytest.mark.parametrize(("codecs", "places", "item"), [
+    ([CAST, BYTES], (), 42),
+    ([CAST, sharding([4, 4], BYTES)], (), 42),
+    ([sharding([4, 4], CAST, BYTES)], ("inner chunk (1, 0)",), 6),
+    ([sharding([4, 8], CAST, sharding([4, 4], BYTES))], ("inner chunk (1, 0)",), 10),
+    ([sharding([4, 8], sharding([4, 4], CAST, BYTES))], ("inner chunk (1, 0)", "inner chunk (0, 0)"), 6),
+])
+def test_what_does_not_encode_is_named_by_its_place_in_the_chunk(tmp_path, codecs, places, item):
+    """V3-XC-06: in memory and in files, covered or merged, wherever the chunk lies in an object that is there."""
+    document = {"zarr_format": 3, "node_type": "array", "shape": [8, 8], "data_type": "float64", "fill_value": 0,
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [8, 8]}},
+                "chunk_key_encoding": {"name": "default"}, "codecs": codecs}
+    for store in (zcore.MemoryStore(), zcore.DirectoryStore(tmp_path)):
+        store.set("zarr.json", json.dumps(document).encode())
+        a = zcore.open_array(store, mode="r+")
+        data = np.ones((8, 8))
+        data[5, 2] = 400
+        for _ in range(2):
+            for selection in (np.s_[...], np.s_[5:6, 1:3]):
+                with pytest.raises(CodecError) as caught:
+                    a[selection] = data[selection]
+                message = ": ".join(["c/0/0", *places, "400.0 is out of the range from -128 to 127"])
+                assert (caught.value.message, caught.value.direction) == (message, "encode")
+                assert caught.value.inner_coords == ((1, 0) if places else None)
+                assert caught.value.offset == 8 * item
+            a[...] = 1
 
 
 def test_an_object_that_does_not_decode_is_an_error():

@@ -92,6 +92,7 @@ def test_f_order():
 @pytest.mark.parametrize(("encoding", "key"), [
     (None, "1.2"), (".", "1.2"), ("/", "1/2"), ({"name": "v2", "separator": "/"}, "1/2"), ({"name": "v2"}, "1.2"),
     ({"name": "v2", "configuration": {"separator": "/"}}, "1/2"), (ChunkKeyEncoding.v2("/"), "1/2"),
+    ("v2", "1.2"), ({"name": "v2"}, "1.2"),
 ])
 def test_chunk_keys(encoding, key):
     """V2-ARR-07"""

@@ -6,7 +6,7 @@ import pytest
 
 from zcore.codecs import BloscCodec, Crc32cCodec
 from zcore.formats import zarr_v3
-from zcore.formats.zarr_v3_new import DEFAULT_BLOSC
+from zcore.formats.zarr_v3_new_chain import DEFAULT_BLOSC
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.metadata import CodecSpec
 
@@ -89,7 +89,7 @@ def test_compressors():
     assert new(compressors=CodecSpec("zstd", {"level": 3})).codecs[1] == CodecSpec("zstd", {"level": 3})
     assert new(compressors=BloscCodec(cname="lz4", clevel=1)).codecs[1] == blosc(4, "shuffle", cname="lz4", clevel=1)
     assert new(compressors={"name": "blosc", "configuration": {"shuffle": 2}}).codecs[1] == blosc(4, "bitshuffle")
-    with pytest.raises(TypeError, match="a codec is"):
+    with pytest.raises(TypeError, match="expected a codec, such as"):
         new(compressors=5)
 
 
@@ -143,6 +143,12 @@ def test_shards():
     assert big.codecs[0].configuration["codecs"][0]["configuration"] == {"endian": "big"}
     nested = new(serializer=array.codecs[0], chunks=(20, 40), compressors=None)
     assert nested.codecs == array.codecs
+
+
+@pytest.mark.parametrize("shards", [True, (0, 1), (1, 2, 3), (1.5, 2), [[1, 2], 3]])
+def test_an_error_about_shards_speaks_of_shards(shards):
+    with pytest.raises((ValueError, TypeError), match="^shards: expected"):
+        new((10, 10), "<f4", (5, 5), shards=shards)
 
 
 @pytest.mark.parametrize(("shape", "chunks", "shards", "inner", "outer"), [

@@ -14,11 +14,11 @@ from zcore.kernel.write import WritePlan
 LARGE = 2**63 - 1
 
 
-def listed(shape, edges, starts=None, steps=None, counts=None, shard_shape=None, chunks=None):
+def listed(shape, edges, starts=None, steps=None, counts=None, shard_shapes=(), chunks=None):
     """Return a plan whose tasks can only be listed."""
     chunks = chunks or tuple([one.longest for one in edges])
     return WritePlan(shape, chunks, starts or (0,) * len(shape), steps or (1,) * len(shape), counts or shape, token=1,
-                     program=None, fill=bytes(4), array=None, template=(b"", b".", b""), shard_shape=shard_shape,
+                     program=None, fill=bytes(4), array=None, template=(b"", b".", b""), shard_shapes=shard_shapes,
                      edges=edges)
 
 
@@ -151,6 +151,6 @@ def test_dimensions_combine_as_a_product():
 
 
 def test_only_objects_differ_where_chunks_are_in_shards():
-    plan = listed((10, 4), (Edges([(2, 2), (6, 1)]), None), chunks=(2, 2), shard_shape=(6, 4))
+    plan = listed((10, 4), (Edges([(2, 2), (6, 1)]), None), chunks=(2, 2), shard_shapes=((6, 4),))
     assert plan.n_tasks == 3 and [plan.place(i) for i in range(3)] == [((0, 0), (2, 4)), ((2, 0), (2, 4)),
                                                                        ((4, 0), (6, 4))]

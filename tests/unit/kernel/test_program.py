@@ -17,6 +17,8 @@ BLOSC = ("blosc", "lz4", 5, 1, 4, 0)
         ([("delta", "b1", "b1")], "from b1 to b1"),
         ([("fixedscaleoffset", "i8", "i2", 0.0, 1.0)], "from i8 to i2"),
         ([("fixedscaleoffset", "f8", "u8", 0.0, 1.0)], "from f8 to u8"),
+        ([("scale_offset", "i4", 0.0, 1.0)], "i4 has no C form"),
+        ([("scale_offset", "f2", 0.0, 1.0)], "from f2 to f2"),
         ([("crc32c",)] * 9, "at most 8"),
         ([("blosc", "lz5", 5, 1, 4, 0)], "unknown"),
     ],

@@ -169,6 +169,34 @@ def test_a_damaged_shard_is_not_written_over_in_part(sharded, tmp_path, path):
     assert os.listdir(tmp_path / "c/0") == ["0"]
 
 
+def test_a_damaged_chunk_that_is_covered_as_far_as_the_array_goes_is_written_over(sharded, tmp_path, path):
+    """A chunk at the border, and one of a single row: what lies beyond the array, or between steps, is nobody's."""
+    array = sharded.create(tmp_path, (5, 2), "<u2", (8, 2), (4, 2))
+    array[...] = model = np.arange(10).reshape(5, 2)
+    file = tmp_path / "c/0/0"
+    raw = bytearray(file.read_bytes())
+    raw[-4 - 16:-4] = struct.pack("<QQ", 2**62, 1)
+    raw[-4:] = crc32c(bytes(raw[-4 - 32:-4])).to_bytes(4, "little")
+    file.write_bytes(raw)
+    array[::4] = model[::4] = 7
+    np.testing.assert_array_equal(array[...], model)
+    file.write_bytes(raw)
+    with pytest.raises(ShardIndexError, match="ends at byte"):
+        array[4, 0] = 1
+
+
+def test_a_damaged_chunk_of_no_bytes_keeps_its_shard(sharded, tmp_path, path):
+    """It is no empty chunk, so it is carried over, and a shard of nothing else is not erased."""
+    array = four_chunks(sharded, tmp_path)
+    array[...] = 1
+    file = tmp_path / "c/0/0"
+    file.write_bytes(b"\1\0\2\0" + index_of((0, 4), (4, 0), (EMPTY, EMPTY), (EMPTY, EMPTY)))
+    array[0] = 9
+    assert entries_of(file.read_bytes(), 4) == [(EMPTY, EMPTY), (0, 0), (EMPTY, EMPTY), (EMPTY, EMPTY)]
+    with pytest.raises(CodecError, match="decodes to 0 bytes, expected 4"):
+        array[1]
+
+
 def test_growing_shows_nothing_that_others_left(sharded, tmp_path, path):
     """Beyond the shape lie a whole chunk and a part of one; neither shows when the array grows."""
     array = sharded.create(tmp_path, (3, 2), "<u2", (8, 2), (2, 2))
