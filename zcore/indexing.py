@@ -15,7 +15,7 @@ import numpy as np
 
 from zcore.errors import SelectionError
 from zcore.kernel.selection import basic, in_bounds
-from zcore.product import Product
+from zcore.product import Product, dense
 
 VALID = ("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
          "valid indices")
@@ -42,6 +42,7 @@ def indexed(selection, shape):
     place = None
     are_neighbours, was_advanced = True, False
     has_lists = any([isinstance(index, np.ndarray) for index in indices])
+    groups = []
     for index in indices:
         d = len(slices)
         is_advanced = isinstance(index, np.ndarray) or (has_lists and isinstance(index, int))
@@ -62,6 +63,11 @@ def indexed(selection, shape):
             slices.append((start, step if count > 1 else 1, count))
         elif isinstance(index, int):
             slices.append((in_bounds(index, d, shape[d]), 1, 1))
+        elif index.dtype == bool and index.ndim and _is_alone(index, indices) and (kept := dense(index)) is not None:
+            mask, n = kept
+            groups.append((tuple(range(d, d + index.ndim)), mask, (n,)))
+            result.append((d, (n,)))
+            slices += [None] * index.ndim
         elif index.dtype == bool:
             found = index.nonzero() if index.ndim else (np.zeros(int(index), np.intp),)
             arrays.append((tuple(range(d, d + index.ndim)), found))
@@ -69,10 +75,10 @@ def indexed(selection, shape):
         else:
             arrays.append(((d,), (index,)))
             slices.append(None)
-    groups, way = [], "view"
+    way = "points" if arrays or groups else "view"
+    if way == "points" and len(indices) == 1 and indices[0].dtype == bool and indices[0].shape == shape:
+        way = "mask"
     if arrays:
-        is_mask = len(indices) == 1 and indices[0].dtype == bool and indices[0].shape == shape
-        way = "mask" if is_mask else "points"
         groups, broadcast = joined(arrays, slices, shape)
         place = place if are_neighbours else 0
         result[place:place] = broadcast
@@ -103,6 +109,11 @@ def normal_index(index):
         raise SelectionError("arrays used as indices must be of integer (or boolean) type"
                              if isinstance(index, np.ndarray) else f"{VALID}, found {type(index).__name__}")
     return array.astype(np.intp, copy=False) if array.ndim else int(array)
+
+
+def _is_alone(mask, indices):
+    """Whether no other index is advanced."""
+    return not any([isinstance(index, (int, np.ndarray)) and index is not mask for index in indices])
 
 
 def _n_dims(index):

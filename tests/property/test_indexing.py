@@ -310,6 +310,42 @@ def test_many_points(tmp_path, dtype, kind):
             assert array[...].tobytes() == model.tobytes()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_dense_masks(place, kind):
+    """Masks that stay masks, of all dimensions or of some, beside slices; and chunks in which they are never true."""
+    rng = np.random.default_rng(3)
+    model = rng.integers(1, 100, (23, 18, 40)).astype("<i2")
+    array = make(place(kind), kind, model, (9, 7, 16))
+
+    def mask(*shape, share=0.6):
+        made = rng.random(shape) < share
+        made[1::5] = made[..., 4:9] = made[:9, :10] = False
+        return made
+
+    anything = np.array([0, 1, 2, 255] * 10, "u1").view(bool)
+    for selection in (mask(23, 18, 40), mask(23, 18, 40, share=0.1), np.asfortranarray(mask(23, 18, 40)),
+                      np.ones((23, 18, 40), bool), np.ones(23, bool), (mask(23, 18), slice(None, None, -2)),
+                      (slice(20, 3, -3), None, mask(18, 40)), (..., anything), (slice(4), anything[:18], slice(5, 9))):
+        expected = model[selection]
+        assert array[selection].tobytes() == expected.tobytes()
+        values = rng.integers(0, 100, expected.shape).astype("<i2")
+        model[selection] = values
+        array[selection] = values
+        assert array[...].tobytes() == model.tobytes()
+        model[selection] = array[selection] = 0
+        assert array[...].tobytes() == model.tobytes()
+
+
+def test_dense_masks_of_text(place):
+    model = np.array(["", "a", "bc" * 40, "é"] * 200).reshape(40, 20).astype(np.dtypes.StringDType())
+    array = zcore.create_array(place("a"), shape=(40, 20), chunks=(15, 12), dtype=model.dtype)
+    array[...] = model
+    mask = np.arange(800).reshape(40, 20) % 3 > 0
+    assert array[mask].tolist() == model[mask].tolist()
+    model[mask] = array[mask] = [str(i) for i in range(np.count_nonzero(mask))]
+    assert array[...].tolist() == model.tolist()
+
+
 def test_text_and_objects(place):
     model = np.array(["", "a", "bc" * 40, "é"] * 5).reshape(4, 5).astype(np.dtypes.StringDType())
     array = zcore.create_array(place("a"), shape=(4, 5), chunks=(2, 2), dtype=model.dtype)
@@ -404,6 +440,10 @@ def test_indices_that_change_meanwhile():
     product = indexed(indices, (4,))
     (_, (vector,)), = product.groups
     assert not np.may_share_memory(vector, indices)
+    mask = np.arange(12).reshape(3, 4) > 5
+    product = indexed(mask, (3, 4))
+    (_, copy), = product.groups
+    assert copy.dtype == bool and (copy == mask).all() and not np.may_share_memory(copy, mask)
 
 
 @pytest.mark.parametrize(("selection", "is_box"), [

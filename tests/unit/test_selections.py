@@ -474,6 +474,44 @@ def test_only_touched_chunks_are_decoded(tmp_path, kind):
         a[[2 * rows, 2 * rows + 1, 0], [0, 0, 0]] = 1
 
 
+@pytest.mark.parametrize("shuffle", ["noshuffle", "shuffle", "bitshuffle"])
+@pytest.mark.parametrize("cname", ["lz4", "zstd", "zlib"])
+def test_only_needed_blocks_of_a_chunk_are_decoded(tmp_path, cname, shuffle):
+    """The last one is damaged; points, and all between the first and the last of many, do without it."""
+    model = (np.arange(2**18, dtype="<i4") // 3).reshape(256, 1024)
+    codec = zcore.codecs.BloscCodec(cname=cname, clevel=5, shuffle=shuffle, typesize=4, blocksize=4096)
+    a = zcore.create_array(str(tmp_path), shape=(256, 1024), chunks=(256, 1024), dtype="<i4", zarr_format=3,
+                           compressors=codec, checksum=False)
+    a[...] = model
+    path = tmp_path / "c" / "0" / "0"
+    raw = bytearray(path.read_bytes())
+    n_blocks = 2**20 // int.from_bytes(raw[8:12], "little")
+    assert n_blocks >= 16
+    # Behind the size of its first stream.
+    last = int.from_bytes(raw[16 + 4 * (n_blocks - 1):][:4], "little") + 4
+    raw[last:last + 8] = b"\xff" * 8
+    path.write_bytes(raw)
+    rng = np.random.default_rng(0)
+    rows, columns = rng.integers(0, 20, 100), rng.integers(0, 256, 100)
+    for selection in (([3, 0, 9], [7, 255, 7]), ([5, 6, 9],), np.ix_([5, 1], [9, 7]), (rows, columns),
+                      ([4, 4, 5], slice(None, None, -3)), np.ix_(rows, columns)):
+        assert (a[selection] == model[selection]).all()
+    for selection in (([3, 255], [0, 0]), ([255, 254, 254],), np.ix_(255 - rows, columns)):
+        with pytest.raises(zcore.ChunkError):
+            a[selection]
+
+
+@pytest.mark.parametrize("kind", [2, 3, "shards"])
+def test_lists_in_chunks_of_many_blocks(tmp_path, kind):
+    rng = np.random.default_rng(5)
+    model = rng.integers(0, 50, (500, 900)).astype("<i4")
+    a = make(zcore.DirectoryStore(str(tmp_path)), model, (300, 450), kind)
+    for n in (2, 40, 4000):
+        rows, columns = rng.integers(-500, 500, n), rng.integers(-900, 900, n)
+        for selection in ((rows, columns), (rows // 90, columns), (rows // 90,), np.ix_(rows[:40] // 9, columns)):
+            assert (a[selection] == model[selection]).all()
+
+
 def test_a_list_of_whole_inner_chunks_reads_none(tmp_path):
     """Of a shard the chunks that a list covers are not decoded, the others are carried over."""
     model = np.arange(1, 65).reshape(8, 8)
@@ -505,6 +543,23 @@ def test_lists_in_shards_in_shards(place, sharded):
         assert (a[...] == model).all()
 
 
+def test_masks_in_shards_in_shards(place, sharded):
+    """Dense ones, which stay masks, with shards and inner shards in which they are never true."""
+    inner = {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [6, 10], "codecs": [LITTLE], "index_codecs": [LITTLE], "index_location": "end"}}
+    rng = np.random.default_rng(2)
+    model = rng.integers(1, 1000, (46, 57)).astype("<i4")
+    a = sharded.create(place("a"), (46, 57), "<i4", (24, 30), (12, 10), codecs=(inner,))
+    a[:40] = model[:40]
+    model[40:] = 0
+    for share in (0.6, 0.9, 1):
+        mask = rng.random((46, 57)) < share
+        mask[:24, 30:] = mask[30:35, 3:12] = False
+        assert (a[mask] == model[mask]).all()
+        a[mask] = model[mask] = rng.integers(1, 1000, np.count_nonzero(mask))
+        assert (a[...] == model).all()
+
+
 def test_array_that_another_handle_has_shrunk(place):
     store = place("a")
     model = np.arange(40).reshape(10, 4)
@@ -523,6 +578,28 @@ def test_array_that_another_handle_has_shrunk(place):
         b.resize((6, 4))
         with pytest.raises(SelectionError):
             stale[selection] = 1
+
+
+def test_mask_of_an_array_that_another_handle_has_resized(place):
+    """As long as all that it is true for is there."""
+    store = place("a")
+    model = np.arange(1000).reshape(50, 20)
+    a = make(store, model, (15, 12))
+    mask = np.arange(1000).reshape(50, 20) % 3 > 0
+    mask[40:] = False
+    for shape in ((45, 20), (40, 20), (60, 30)):
+        reader, writer = (zcore.open_array(store, mode="r+") for _ in range(2))
+        a.resize(shape)
+        assert (reader[mask] == model[mask]).all()
+        writer[mask] = model[mask] = -model[mask]
+        assert (a[:40, :20] == model[:40]).all()
+        a.resize((50, 20))
+    reader, writer = (zcore.open_array(store, mode="r+") for _ in range(2))
+    a.resize((39, 20))
+    with pytest.raises(SelectionError):
+        reader[mask]
+    with pytest.raises(SelectionError):
+        writer[mask] = 1
 
 
 def test_an_index_may_be_an_array_of_zcore():

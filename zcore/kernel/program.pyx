@@ -15,7 +15,9 @@ from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndS
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
-from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, gather_chunk, is_blockwise, scatter_chunk, select_chunk
+from zcore.kernel.blosc_blocks cimport (
+    NOT_BLOCKWISE, Runs, block_nbytes, decode_blocks, gather_chunk, is_blockwise, scatter_chunk, select_chunk,
+)
 from zcore.kernel.casting cimport MAX_PAIRS, WRAP, Cast, cast_run
 from zcore.kernel.casting import OUT_OF_RANGE, ROUNDINGS
 from zcore.kernel.checksums cimport SUM_NBYTES, checksum, load_u32, store_u32
@@ -363,6 +365,24 @@ cdef class Program:
         if n_bytes < 0:
             return status.code
         code = select_chunk(src, n_bytes, dst_nbytes, self.itemsize, part, offset, dst, scratch, status)
+        if code > OK:
+            status.step = 0
+        return code
+
+    cdef int64_t blocksize_of(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
+                              int64_t n_item) noexcept nogil:
+        if not self.is_blockwise:
+            return 0
+        return block_nbytes(src, n_bytes - (self.n_steps - 1) * SUM_NBYTES, dst_nbytes, self.itemsize, n_item)
+
+    cdef int decode_some(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const uint8_t *needed,
+                         uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
+        cdef int n_left = self.n_steps
+        cdef int code
+        n_bytes = self._verify(&src, n_bytes, &n_left, status)
+        if n_bytes < 0:
+            return status.code
+        code = decode_blocks(src, n_bytes, dst_nbytes, self.itemsize, needed, dst, scratch, status)
         if code > OK:
             status.step = 0
         return code
