@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks``: ``run``, ``report``, ``codecs`` and ``kernels``."""
+"""The command ``python -m benchmarks``: ``run``, ``list``, ``report``, ``codecs`` and ``kernels``."""
 import argparse
 import json
 import subprocess
@@ -55,6 +55,7 @@ def _parser():
     run.add_argument("--quick", action="store_true", help="tiny sizes, one repeat: checks the harness and the answers")
     run.add_argument("--out", type=Path, default=None,
                      help="result file (default: benchmarks/results/<time>-<commit>.json; none for a quick run)")
+    commands.add_parser("list", help="name the workloads and say what each measures")
     show = commands.add_parser("report", help="print the Markdown of a result file")
     show.add_argument("file", type=Path, nargs="?", help="default: the newest of benchmarks/results")
     show.add_argument("--base", choices=list(adapters.LIBRARIES), default=None, help="compare the others with this one")
@@ -137,6 +138,10 @@ def main(argv=None):
     arguments = _parser().parse_args(argv)
     if arguments.command == "run":
         return _run(arguments)
+    if arguments.command == "list":
+        for workload in workloads.WORKLOADS:
+            print(f"{workload.name}: {workload.title}")
+        return 0
     if arguments.command == "report":
         return _report(arguments)
     if arguments.command == "codecs":

@@ -131,6 +131,11 @@ def _encode_object(values, layout):
                                  for coords in grid_coords(layout.shards, layout.chunks)])
 
 
+def shape_of(array_path, view):
+    """Return the shape that the document of an array says."""
+    return tuple(json.loads(Path(array_path, DOCUMENTS[view]).read_text("utf-8"))["shape"])
+
+
 def written_correctly(array_path, view, data, layout):
     """Return whether the files below `array_path` hold `data`, in the encoding and layout that was asked for.
 

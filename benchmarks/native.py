@@ -72,6 +72,9 @@ def library():
     loaded = ctypes.CDLL(str(target))
     for name in ("read_array", "write_array"):
         getattr(loaded, name).argtypes = _WHOLE_ARRAY
+    loaded.read_lists.argtypes = [
+        ctypes.c_char_p, ctypes.c_int, _int64_p, _int64_p, ctypes.POINTER(_int64_p), _int64_p, ctypes.c_int,
+        ctypes.c_void_p, ctypes.c_int]
     loaded.spin_threads.argtypes = [ctypes.c_int, ctypes.c_int64]
     loaded.repeat_check_header.argtypes = [
         ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p,
@@ -84,9 +87,23 @@ def whole_array(function, path, chunks, array, threads):
 
     Raises : OSError, if the C loop reports a failure.
     """
-    ndim = array.ndim
-    numbers = (ctypes.c_int64 * ndim)
-    code = function(os.fsencode(path), ndim, numbers(*array.shape), numbers(*chunks), array.itemsize,
-                    array.ctypes.data, threads)
+    numbers = ctypes.c_int64 * array.ndim
+    _check(function(os.fsencode(path), array.ndim, numbers(*array.shape), numbers(*chunks), array.itemsize,
+                    array.ctypes.data, threads))
+
+
+def selected(path, shape, chunks, lists, are_points, out, threads):
+    """Read elements of the array of float32 in the directory `path` into the C-contiguous `out`.
+
+    Of `lists`, vectors of int64 for each dimension, the product, or element by element where they `are_points`.
+    Raises : OSError, if the C loop reports a failure.
+    """
+    numbers = ctypes.c_int64 * len(shape)
+    pointers = (_int64_p * len(shape))(*[vector.ctypes.data_as(_int64_p) for vector in lists])
+    _check(library().read_lists(os.fsencode(path), len(shape), numbers(*shape), numbers(*chunks), pointers,
+                                numbers(*map(len, lists)), are_points, out.ctypes.data, threads))
+
+
+def _check(code):
     if code:
         raise OSError(f"the bare loop failed at {_FAILURES.get(code, code)}")

@@ -84,8 +84,12 @@ def _table(header, rows):
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def _cannot(workload):
+    return workload.get("cannot", {})  # results of former versions do not say
+
+
 def _columns(run):
-    found = [name for workload in run["workloads"] for name in workload["summary"]]
+    found = [name for workload in run["workloads"] for name in (*workload["summary"], *_cannot(workload))]
     known = list(dict.fromkeys([ZCORE, *run["versions"], *found]))
     return [name for name in known if name in found]
 
@@ -106,7 +110,7 @@ def _times(run):
         cells = []
         for name in names:
             summary = workload["summary"].get(name)
-            text = "wrong or failed" if name in workload["failed"] else "–"
+            text = "wrong or failed" if name in workload["failed"] else "cannot" if name in _cannot(workload) else "–"
             if summary:
                 low, middle = (_quantity(summary[key], workload["unit"]) for key in ("min", "median"))
                 text = f"{middle} ({low})"
@@ -169,7 +173,8 @@ def _remarks(run):
         lines.append(f"- {name}: " + ", ".join(f"{package} {version}" for package, version in versions.items()))
     lines += [f"- {name}: skipped, {reason}" for name, reason in run["skipped"].items()]
     for workload in run["workloads"]:
-        lines += [f"- {workload['name']}: {name} has no time, {reason}" for name, reason in workload["failed"].items()]
+        lines += [f"- {workload['name']}: {name} has no time, {reason}"
+                  for name, reason in (workload["failed"] | _cannot(workload)).items()]
         if "stored_nbytes" in workload:
             lines.append(f"- {workload['name']}: {workload['nbytes'] / 1e6:.1f} MB stored in "
                          f"{workload['stored_nbytes'] / 1e6:.1f} MB")

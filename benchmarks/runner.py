@@ -93,7 +93,9 @@ def run(selected, names, options, report=None):
         for workload in selected:
             workload = workloads.quick(workload) if options.quick else workload
             able = {name: library for name, library in libraries.items() if library.takes_part(workload)}
-            measured.append(measure(bench, workload, able))
+            measured.append(measure(bench, workload, able) | {"cannot": {
+                name: library.cannot[workload.kind] for name, library in libraries.items()
+                if workload.kind in library.cannot}})
         return {
             "threads": options.threads,
             "versions": {name: library.versions() for name, library in libraries.items()},
@@ -110,6 +112,7 @@ def measure(bench, workload, libraries):
     for length in workload.shape:
         nbytes *= length
     out = {field.name: getattr(workload, field.name) for field in dataclasses.fields(workload)}
+    out["taken"] = [[i.start, i.stop] if isinstance(i, slice) else i for i in workload.taken]
     out["targets"] = [dataclasses.asdict(target) for target in workload.targets]
     out["unit"] = "bytes" if workload.kind in ("memory", "write_memory") else "seconds"
     if workload.shape:
@@ -117,7 +120,8 @@ def measure(bench, workload, libraries):
         for length in workload.chunks:
             chunk_nbytes *= length
         out |= {"nbytes": nbytes, "chunk_nbytes": chunk_nbytes}
-    if workload.kind in ("read", "parts", "parts_at_once", "box", "elements", "kept_elements", "open", "memory"):
+    if workload.kind in ("read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided",
+                         "elements", "kept_elements", "write_box", "open", "memory"):
         out["stored_nbytes"] = bench.fixture(workload).stored_nbytes
     out["load"] = round(os.getloadavg()[0], 2)
     out["samples"] = samples
@@ -218,14 +222,48 @@ def _read_boxes(bench, workload, libraries, method):
 
 
 def _box(bench, workload, libraries):
-    box = tuple(slice(None) if i is None else slice(i, i + 1) for i in workload.taken)
-    expected, fixture = bench.array(workload.shape)[box], bench.fixture(workload)
+    box = _box_of(workload)
+    return _read_at_once(bench, workload, libraries, "read_box", (box,), box)
+
+
+def _box_of(workload):
+    return tuple(i if isinstance(i, slice) else slice(None) if i is None else slice(i, i + 1) for i in workload.taken)
+
+
+def _points(bench, workload, libraries):
+    lists = _random_lists(bench, workload)
+    return _read_at_once(bench, workload, libraries, "read_points", lists, lists)
+
+
+def _mask(bench, workload, libraries):
+    mask = np.random.default_rng(bench.options.seed).random(workload.shape) < 0.5
+    return _read_at_once(bench, workload, libraries, "read_mask", (mask,), mask)
+
+
+def _product(bench, workload, libraries):
+    lists = _random_lists(bench, workload)
+    return _read_at_once(bench, workload, libraries, "read_product", lists, np.ix_(*lists))
+
+
+def _strided(bench, workload, libraries):
+    return _read_at_once(bench, workload, libraries, "read_strided", workload.taken,
+                         tuple(slice(None, None, step) for step in workload.taken))
+
+
+def _random_lists(bench, workload):
+    chosen = np.random.default_rng(bench.options.seed)
+    return tuple(chosen.integers(0, length, workload.count) for length in workload.shape)
+
+
+def _read_at_once(bench, workload, libraries, method, arguments, selection):
+    """Measure one call; `selection` is what NumPy is asked for the same elements."""
+    expected, fixture = bench.array(workload.shape)[selection], bench.fixture(workload)
 
     def operation(name, library, i):
         handle = _handle(library, fixture)
         with _no_collection():
             start = time.perf_counter()
-            result = library.read_box(handle, box)
+            result = getattr(library, method)(handle, *arguments)
             elapsed = time.perf_counter() - start
         if not data.same(result, expected):
             raise WrongResult("the part read differs from the one written")
@@ -336,6 +374,64 @@ def _write(bench, workload, libraries):
         shutil.rmtree(top, ignore_errors=True)
 
 
+def _write_box(bench, workload, libraries):
+    box, fixture = _box_of(workload), bench.fixture(workload)
+    changed = bench.array(workload.shape).copy()
+    changed[box] *= -1
+    values = changed[box].copy()
+    top = os.path.join(bench.places[workload.place], workload.name)
+
+    def operation(name, library, i):
+        path = os.path.join(top, name)
+        library.activate()
+        view = library.view_of(workload.layout)
+        shutil.copytree(fixture.path(view), path)
+        handle = library.open_to_write(path, view)
+        with _no_collection():
+            start = time.perf_counter()
+            library.write_box(handle, box, values)
+            elapsed = time.perf_counter() - start
+        if not fixtures.written_correctly(path, view, changed, workload.layout):
+            raise WrongResult("the chunk files do not hold the array as it was changed")
+        shutil.rmtree(path)
+        return elapsed
+
+    try:
+        return _take(bench, workload, libraries, operation)
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def _append(bench, workload, libraries):
+    source = bench.array(workload.shape)
+    length = workload.chunks[0]
+    parts = [source[at:at + length] for at in range(0, workload.shape[0], length)]
+    top = os.path.join(bench.places[workload.place], workload.name)
+    empty = dataclasses.replace(workload.layout, shape=(0, *workload.shape[1:]))
+    os.makedirs(top)
+
+    def operation(name, library, i):
+        path = os.path.join(top, name)
+        library.activate()
+        view = library.view_of(workload.layout)
+        fixtures.create(path, view, empty)
+        handle = library.open_to_write(path, view)
+        with _no_collection():
+            start = time.perf_counter()
+            library.append(handle, parts)
+            elapsed = time.perf_counter() - start
+        if (fixtures.shape_of(path, view) != workload.shape
+                or not fixtures.written_correctly(path, view, source, workload.layout)):
+            raise WrongResult("document and chunk files do not hold what was appended")
+        shutil.rmtree(path)
+        return elapsed
+
+    try:
+        return _take(bench, workload, libraries, operation)
+    finally:
+        shutil.rmtree(top)
+
+
 def _create(bench, workload, libraries):
     names = [fixtures.array_name(i) for i in range(workload.count)]
     top = os.path.join(bench.places[workload.place], workload.name)
@@ -433,5 +529,7 @@ def _write_memory(bench, workload, libraries):
 
 
 _KINDS = {"read": _read, "parts": _parts, "parts_at_once": _parts_at_once, "box": _box,
-          "elements": _elements, "kept_elements": _kept_elements, "open": _open, "write": _write,
+          "points": _points, "mask": _mask, "product": _product, "strided": _strided,
+          "write_box": _write_box, "append": _append, "elements": _elements,
+          "kept_elements": _kept_elements, "open": _open, "write": _write,
           "create": _create, "list": _list, "import": _import, "memory": _memory, "write_memory": _write_memory}

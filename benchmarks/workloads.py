@@ -45,9 +45,13 @@ class Workload:
     name : str
     title : str
         What is measured, for the report.
-    kind : {"read", "parts", "parts_at_once", "box", "elements", "kept_elements", "write", "open", "create", "list", \
-"import", "memory", "write_memory"}
+    kind : {"read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided", "elements", \
+"kept_elements", "write", "write_box", "append", "open", "create", "list", "import", "memory", "write_memory"}
         ``parts`` reads `count` chunks, each before the next one is asked for; ``box`` reads what `taken` says;
+        ``points`` reads `count` random elements at once, ``mask`` a random half of all, ``product`` `count` random rows
+        in as many random columns, ``strided`` slices with the steps that are `taken`; ``write_box`` changes what
+        `taken` says in an array that is there; ``append`` adds to an array without elements one row of chunks after
+        the other;
         ``elements`` reads `count` single elements of one chunk one after the other, ``kept_elements`` the same through
         a cache of chunks, by the libraries that have one; ``create`` and ``list`` make and list `count` arrays in a
         group.
@@ -58,8 +62,8 @@ class Workload:
     encoding : str
         Of `encodings.ENCODINGS`.
     count : int
-    taken : tuple of (int or None)
-        Of each dimension the element that is read; None for all.
+    taken : tuple of (int or slice or None)
+        Of each dimension the element that is read, or those; None for all.
     place : {"disk", "tmpfs"}
         Where the files lie: below the directory for temporary files, or in memory.
     blocked : bool
@@ -151,6 +155,26 @@ WORKLOADS = (
              (64, 1024, 1024), (1, 1024, 1024), taken=(None, None, 517), targets=_AHEAD),
     Workload("read_row_v3", "read one row, through 4 chunks of 1 MB with a checksum, Zarr v3", "box",
              (4096, 4096), (512, 512), encoding="v3", taken=(517, None), samples_per_repeat=3, targets=_TWICE),
+    Workload("read_points", "read 10 000 random elements of 64 chunks of 1 MB at once", "points",
+             (4096, 4096), (512, 512), count=10_000, targets=_TWICE),
+    Workload("read_points_small", "read 10 000 random elements of 4096 chunks of 16 KB at once", "points",
+             (4096, 4096), (64, 64), count=10_000, targets=_TWICE),
+    Workload("read_points_shards", "read 10 000 random elements of 16 shards of 64 chunks of 64 KB at once", "points",
+             (4096, 4096), (128, 128), (1024, 1024), "v3", count=10_000, targets=_TWICE),
+    Workload("read_mask", "read a random half of all elements, by a mask, of 64 chunks of 1 MB", "mask",
+             (4096, 4096), (512, 512), max_repeats=5, targets=_TWICE),
+    Workload("read_product", "read 1000 random rows in 1000 random columns of 64 chunks of 1 MB", "product",
+             (4096, 4096), (512, 512), count=1000, targets=_TWICE),
+    Workload("read_product_small", "read 1000 random rows in 1000 random columns of 4096 chunks of 16 KB", "product",
+             (4096, 4096), (64, 64), count=1000, targets=_TWICE),
+    Workload("read_strided", "read a[::7, ::-3] of 64 chunks of 1 MB", "strided",
+             (4096, 4096), (512, 512), taken=(7, -3), targets=_TWICE),
+    Workload("append_frames", "append 200 frames of 1 MB, chunks by themselves, one after the other, on tmpfs",
+             "append", (200, 512, 512), (1, 512, 512), place="tmpfs", targets=_TWICE),
+    Workload("append_small_frames", "append 200 frames of 64 KB, chunks by themselves, one after the other, on tmpfs",
+             "append", (200, 128, 128), (1, 128, 128), place="tmpfs", targets=_TWICE),
+    Workload("write_columns", "write a[:, 3:5], in 8 chunks of 4 MB, on tmpfs", "write_box",
+             (8192, 1024), (1024, 1024), taken=(None, slice(3, 5)), place="tmpfs", targets=_TWICE),
     Workload("read_elements", "read 20 single elements of a chunk of 4 MB", "elements",
              (8192, 8192), (1024, 1024), count=20, targets=_TWICE),
     Workload("read_kept_elements", "read 10 000 single elements of a chunk of 4 MB through a cache", "kept_elements",
@@ -180,6 +204,7 @@ _QUICK = {
     (4096 * 4096,): 16,
     (4096 * 64,): 16,
     (1000, 1000): 10,
+    (8192, 1024): 16,
 }
 
 
@@ -193,7 +218,8 @@ def quick(workload):
     shape, chunks, shards = small(workload.shape), small(workload.chunks), small(workload.shards)
     return replace(workload, shape=shape, chunks=chunks, shards=shards, count=min(workload.count, 5),
                    samples_per_repeat=1, max_repeats=1,
-                   taken=tuple(i and min(i, n - 1) for i, n in zip(workload.taken, shape, strict=False)))
+                   taken=tuple(min(i, n - 1) if isinstance(i, int) else i
+                               for i, n in zip(workload.taken, shape, strict=False)))
 
 
 def select(names=None):

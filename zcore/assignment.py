@@ -7,7 +7,7 @@ leaves there what was in memory before, and that must not leave the process.
 import numpy as np
 
 
-def assigned(values, dtype, shape, is_element):
+def assigned(values, dtype, shape, way):
     """Return values as an ndarray of `shape` and type `dtype`.
 
     Parameters
@@ -17,25 +17,31 @@ def assigned(values, dtype, shape, is_element):
     dtype : numpy.dtype
     shape : tuple of int
         Of the selection.
-    is_element : bool
-        The selection is one element, not an array without dimensions.
+    way : str
+        What is assigned to: an "element", a "view" that consists of slices, "points" in any order, or those where a
+        "mask" of the whole array is true, which takes values of at most one dimension, whatever would broadcast.
 
     Raises
     ------
     ValueError, TypeError, OverflowError
         What NumPy raises: the shapes do not fit, or the type does not hold a value.
     """
-    if is_element:
+    if way == "element":
         # Here NumPy takes some values that it refuses for a slice, and the other way round.
         cell = np.zeros(1, dtype)
         cell[0] = values
         return cell.reshape(())
     if isinstance(values, np.ndarray):
         # A wrong shape is found before a wrong type.
-        _broadcast(values, shape)
+        _check_for_mask(values, way)
+        broadcast = _broadcast(values, shape)
+        if 0 in shape and (way != "points" or values.ndim):
+            # No element is looked at, whether the type holds it or not.
+            return cast_to(broadcast, dtype)
         return _broadcast(cast_to(values, dtype), shape)
     cast = cast_to(values, dtype)
-    if cast.ndim > len(shape) and isinstance(values, (list, tuple)):
+    _check_for_mask(cast, way)
+    if way == "view" and cast.ndim > len(shape) and isinstance(values, (list, tuple)):
         raise ValueError(f"setting an array element with a sequence: nested {cast.ndim} deep, the selection has "
                          f"{len(shape)} dimensions")
     return _broadcast(cast, shape)
@@ -51,6 +57,11 @@ def cast_to(values, dtype):
     cast = np.zeros(values.shape, dtype)
     cast[...] = values
     return cast
+
+
+def _check_for_mask(values, way):
+    if way == "mask" and values.ndim > 1:
+        raise TypeError(f"elements where a mask is true are assigned a value or a vector, not {values.ndim} dimensions")
 
 
 def _has_padding(dtype):

@@ -6,7 +6,7 @@ from zcore.errors import NodeNotFoundError, ReadOnlyError, ZcoreError, warn_of
 from zcore.formats import MAX_NBYTES
 from zcore.model.metadata import GroupMetadata
 from zcore.stores.keys import prefix_of
-from zcore.views import view_of
+from zcore.views import is_reshaped, renewed, view_of
 
 
 class NodeBinding:
@@ -85,9 +85,12 @@ class NodeBinding:
 
     def view_of(self, raw, identity, ticket=None):
         """Return the view of the document `raw`, the content of the object `identity`, read just now."""
+        ticket = next(self._tickets) if ticket is None else ticket
+        known = self.view
+        if known is not None and known.raw == raw:
+            return renewed(known, raw, identity, ticket)
         try:
-            view = view_of(self.format, self.document_name, raw, identity, self.path, self.options,
-                           next(self._tickets) if ticket is None else ticket)
+            view = view_of(self.format, self.document_name, raw, identity, self.path, self.options, ticket)
         except ZcoreError as error:
             error.locate(self.describe())
             raise
@@ -207,5 +210,8 @@ class Exclusive:
         else:
             binding.store.set(binding.document, raw)
             identity = binding.store.identity(binding.document)
-        self.view = binding.view_of(raw, identity)
+        if is_reshaped(metadata, self.metadata):
+            self.view = renewed(self.view, raw, identity, next(binding._tickets), metadata)
+        else:
+            self.view = binding.view_of(raw, identity)
         binding.adopt(self.view)

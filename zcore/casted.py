@@ -1,5 +1,9 @@
 """An array seen as one of another type: cast while it is read."""
+from itertools import chain
+
 import numpy as np
+
+from zcore.fields import split_fields
 
 
 class Casted:
@@ -35,7 +39,13 @@ class Casted:
         return self._array.size
 
     def __getitem__(self, selection):
-        return self._array[selection].astype(self.dtype)
+        fields, selection = split_fields(selection, self.dtype)
+        selected, of_array = self._array._selected(selection)
+        # An array in any case: elements may be of Python's types, or arrays themselves.
+        found = self._array._get(selected, of_array).astype(self.dtype)
+        if fields is not None:
+            found = found[fields]
+        return found[()] if selected.is_element else found
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
@@ -46,7 +56,9 @@ class Casted:
         return len(self._array)
 
     def __iter__(self):
-        return (row.astype(self.dtype) for row in self._array)
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return chain.from_iterable(slab.astype(self.dtype) for slab in self._array._slabs())
 
     def __repr__(self):
         return f"<{self._array!r} as {self.dtype}>"

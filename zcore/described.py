@@ -186,12 +186,10 @@ class DescribedArray(Handle):
         [(slice(0, 2, 1), slice(0, 2, 1)), (slice(2, 3, 1), slice(0, 2, 1))]
         """
         view = self._binding.view
-        metadata, shards = view.metadata, view.chain.shards
-        if shards is None:
-            chunk_shape, edges = metadata.chunk_shape, metadata.edges
-        else:
-            chunk_shape, edges = shards.chunk_shape, None
-        return chunk_regions(metadata.shape, chunk_shape, edges)
+        metadata, inner_shape = view.metadata, view.chain.inner_shape
+        if inner_shape is None:
+            return chunk_regions(metadata.shape, metadata.chunk_shape, metadata.edges)
+        return chunk_regions(metadata.shape, inner_shape, None)
 
     @property
     def nchunks(self):

@@ -93,16 +93,19 @@ class ElementArray(DescribedArray):
         """Write values, broadcast and cast by NumPy's rules, to the selected elements."""
         dtype, shape = self.dtype, selected.shape
         if fields is None:
-            self._write(selected, assigned(values, dtype, shape, selected.is_element))
+            self._write(selected, assigned(values, dtype, shape, selected.way))
         elif isinstance(fields, list):
-            values = assigned(values, type_of(fields, dtype), shape, selected.is_element)
+            values = assigned(values, type_of(fields, dtype), shape, selected.way)
             for name in fields:
                 self._set(selected, values[name], name)
         else:
             part_type = type_of(fields, dtype)
             part = part_of(fields, dtype)
-            values = assigned(values, part_type.base, shape + part_type.shape,
-                              selected.is_element and not part_type.shape)
+            way = selected.way
+            if part_type.shape:
+                # The field has more dimensions than an element, or a mask of all of them.
+                way = {"element": "view", "mask": "points"}.get(way, way)
+            values = assigned(values, part_type.base, shape + part_type.shape, way)
             if part_type.shape:
                 holder = allocated(shape, np.dtype([(fields, part_type)]))
                 holder[fields] = values

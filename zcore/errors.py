@@ -138,6 +138,10 @@ class SelectionError(ZcoreError, IndexError):
     fields = ("dimension",)
 
 
+class HugeIndexError(SelectionError, OverflowError):
+    """An integer index of 2⁶³ or more, which no array has; NumPy calls it an OverflowError if it has 64 bits."""
+
+
 class StoreError(ZcoreError, OSError):
     """A store could not carry out an operation on `key`; `errno` is the system's number where it gave one."""
 

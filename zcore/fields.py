@@ -36,6 +36,8 @@ def _names(index):
     """Return what NumPy takes for one field or several, else None."""
     if isinstance(index, str):
         return str(index)
+    if isinstance(index, np.ndarray) and index.dtype.kind == "U" and index.ndim == 1:
+        index = index.tolist()
     if isinstance(index, list) and index and all([isinstance(name, str) for name in index]):
         return list(index)
     return None

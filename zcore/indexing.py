@@ -14,14 +14,15 @@ from operator import index as as_integer
 import numpy as np
 
 from zcore.errors import SelectionError
-from zcore.product import Product
+from zcore.kernel.selection import basic, in_bounds
+from zcore.product import Product, dense
 
 VALID = ("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
          "valid indices")
 
 
 def indexed(selection, shape):
-    """Return the `Product` of ``a[selection]`` for an array of `shape`.
+    """Return the `Product` of ``a[selection]`` for an array of `shape`; a `Box`, if that is what turns up in arrays.
 
     Raises
     ------
@@ -34,11 +35,14 @@ def indexed(selection, shape):
     (2, 1, 3)
     """
     indices = [normal_index(index) for index in (selection if isinstance(selection, tuple) else (selection,))]
+    if (box := basic(tuple(indices), shape)) is not None:
+        return box
     _complete(indices, shape)
     slices, arrays, result = [], [], []
     place = None
     are_neighbours, was_advanced = True, False
     has_lists = any([isinstance(index, np.ndarray) for index in indices])
+    groups = []
     for index in indices:
         d = len(slices)
         is_advanced = isinstance(index, np.ndarray) or (has_lists and isinstance(index, int))
@@ -59,6 +63,11 @@ def indexed(selection, shape):
             slices.append((start, step if count > 1 else 1, count))
         elif isinstance(index, int):
             slices.append((in_bounds(index, d, shape[d]), 1, 1))
+        elif index.dtype == bool and index.ndim and _is_alone(index, indices) and (kept := dense(index)) is not None:
+            mask, n = kept
+            groups.append((tuple(range(d, d + index.ndim)), mask, (n,)))
+            result.append((d, (n,)))
+            slices += [None] * index.ndim
         elif index.dtype == bool:
             found = index.nonzero() if index.ndim else (np.zeros(int(index), np.intp),)
             arrays.append((tuple(range(d, d + index.ndim)), found))
@@ -66,12 +75,14 @@ def indexed(selection, shape):
         else:
             arrays.append(((d,), (index,)))
             slices.append(None)
-    groups = []
+    way = "points" if arrays or groups else "view"
+    if way == "points" and len(indices) == 1 and indices[0].dtype == bool and indices[0].shape == shape:
+        way = "mask"
     if arrays:
         groups, broadcast = joined(arrays, slices, shape)
         place = place if are_neighbours else 0
         result[place:place] = broadcast
-    return Product(shape, slices, groups, result)
+    return Product(shape, slices, groups, result, way)
 
 
 def normal_index(index):
@@ -84,7 +95,8 @@ def normal_index(index):
     if not isinstance(index, (bool, np.bool_, np.ndarray)):
         try:
             return as_integer(index)
-        except TypeError:
+        except Exception:
+            # As in NumPy: of what is no integer, for whatever reason, an array may be made.
             pass
     array = np.asarray(index)
     kind = array.dtype.kind
@@ -99,12 +111,9 @@ def normal_index(index):
     return array.astype(np.intp, copy=False) if array.ndim else int(array)
 
 
-def in_bounds(index, dimension, length):
-    """Return an integer index counted from 0, or raise SelectionError."""
-    if not -length <= index < length:
-        raise SelectionError(f"index {index} is out of bounds for axis {dimension} with size {length}",
-                             dimension=dimension)
-    return index + length if index < 0 else index
+def _is_alone(mask, indices):
+    """Whether no other index is advanced."""
+    return not any([isinstance(index, (int, np.ndarray)) and index is not mask for index in indices])
 
 
 def _n_dims(index):

@@ -32,12 +32,13 @@ def room_of(value, name):
     """
     if isinstance(value, str):
         try:
-            return 0 if value.strip() == "0" else parse_nbytes(value)
+            nbytes = 0 if value.strip() == "0" else parse_nbytes(value)
         except ValueError as exc:
             raise ValueError(f"{name}: {exc}") from exc
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    elif isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} is {value!r:.60}, expected a number of bytes or a size such as '64 MB'")
-    nbytes = value.__index__()
+    else:
+        nbytes = value.__index__()
     if not 0 <= nbytes < 2**62:
-        raise ValueError(f"{name} is {nbytes}, expected a number of bytes, 0 or more")
+        raise ValueError(f"{name} is {value!r:.60}, expected a number of bytes, 0 or more and less than 2**62")
     return nbytes

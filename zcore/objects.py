@@ -12,7 +12,7 @@ from zcore.errors import ChunkError, ChunkMemoryError, CodecError, UnsupportedEr
 from zcore.fields import part_bytes
 from zcore.kernel.copy import is_filled
 from zcore.model.metadata import has_varying_items, viewed
-from zcore.views import form_of
+from zcore.views import form_of, is_trusted
 
 _UNCHANGED = object()  # what an object is that a change leaves as it was
 
@@ -105,21 +105,29 @@ def _assign_at(points, values, metadata, part):
 
 def _read_shard(binding, view, key, coords, shape, inside):
     """Return the selected elements of a shard, of `_raw_type`, or None when its object is absent."""
+    found = list(_pieces(inside, view)) if _has_lists(inside) else None
+    boxes = [inside] if found is None else [box for box, _, _, _ in found]
 
     def read(raw):
         if raw is None:
             return None
         with _located(key, coords, "decode"):
-            if not _has_lists(inside):
+            if found is None:
                 return view.chain.read_part(raw, inside, shape)
-            found = list(_pieces(inside, view))
             out = np.empty(np.broadcast_shapes(*[indices.shape for indices in inside]), _raw_type(view.metadata))
-            for i, _, elements in view.chain.read_parts(raw, [box for box, _, _, _ in found], shape):
+            for i, _, elements in view.chain.read_parts(raw, boxes, shape):
                 _, points, places, _ = found[i]
                 out[places] = elements[points] if isinstance(elements, np.ndarray) else elements
             return out
 
-    return _with_shard(binding, view.chain, shape, key, coords, read)
+    return _with_shard(binding, view.chain, shape, key, coords, read, _are_few(boxes, view.chain.inner_shape, shape))
+
+
+def _are_few(boxes, chunk_shape, shape):
+    """Whether boxes of a shard touch less than half of its chunks."""
+    n_touched = sum([math.prod([(side.stop - 1) // length - side.start // length + 1
+                                for side, length in zip(box, chunk_shape, strict=True)]) for box in boxes])
+    return 2 * n_touched < math.prod([n // length for n, length in zip(shape, chunk_shape, strict=True)])
 
 
 def _load_kept(binding, view, plan, key, coords, origin, shape):
@@ -200,22 +208,30 @@ def _checked(binding, key, coords, limit, raw):
     return raw
 
 
-def _with_shard(binding, chain, shape, key, coords, use):
-    """Return ``use(shard)``, of a shard of `shape` as `Shards.read` takes it, or of None when it is absent."""
+def _with_shard(binding, chain, shape, key, coords, use, few=False):
+    """Return ``use(shard)``, of a shard of `shape` as `Shards.read` takes it, or of None when it is absent.
+
+    With `few`, the shard is read in parts, where its identity tells that they are parts of one.
+    """
     limit = chain.max_encoded_of(shape)
     if chain.compressors:
         return use(_get(binding, key, coords, limit))
     while True:
-        found = binding.store.get_with_identity(binding.prefix + key, _range_of(limit))
-        if found is None:
-            _check_may_be_absent(binding, key, coords)
-            return use(None)
-        raw, identity = found
-        if limit is not None and len(raw) > limit:
-            if identity is None:
-                raw = binding.store.get(binding.prefix + key)
-            else:
-                raw = _LongShard(binding.store, binding.prefix + key, identity)
+        identity = binding.store.identity(binding.prefix + key) if few else None
+        if identity is not None and is_trusted(identity):
+            raw = _ShardInParts(binding.store, binding.prefix + key, identity)
+        else:
+            found = binding.store.get_with_identity(binding.prefix + key, _range_of(limit))
+            if found is None:
+                _check_may_be_absent(binding, key, coords)
+                return use(None)
+            raw, identity = found
+            if limit is not None and len(raw) > limit:
+                if identity is None:
+                    raw = binding.store.get(binding.prefix + key)
+                else:
+                    # No entry names all of its bytes: gaps of any size cost no memory, as in the kernel.
+                    raw = _ShardInParts(binding.store, binding.prefix + key, identity)
         try:
             return use(raw)
         except _Replaced:
@@ -232,24 +248,26 @@ class _Replaced(Exception):
     """Of a shard that is read in parts, the next part is another object's."""
 
 
-class _LongShard:
-    """A shard that is longer than its chunks can be, since no entry names all of its bytes: read where it is looked at.
-
-    So gaps of any size cost no memory, as in the kernel.
-    """
+class _ShardInParts:
+    """A shard that is read where it is looked at: few of its chunks are needed, or it is longer than they can be."""
 
     def __init__(self, store, key, identity):
         self._store = store
         self._key = key
         self._identity = identity
+        self._first = None  # part that was read: the index, which all chunks need
 
     def __len__(self):
         return self._identity[2]
 
     def __getitem__(self, part):
+        if self._first is not None and self._first[0] == part:
+            return self._first[1]
         found = self._store.get_with_identity(self._key, (part.start, part.stop - part.start))
         if found is None or found[1] != self._identity:
             raise _Replaced
+        if self._first is None:
+            self._first = part, found[0]
         return found[0]
 
 

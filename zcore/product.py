@@ -19,6 +19,7 @@ from zcore.errors import SelectionError
 from zcore.kernel.points import checked
 
 MAX_NDIM = 64  # of numpy.ndarray
+DENSE = 16     # A mask that is true for one of so many elements stays one.
 
 
 class Product:
@@ -31,16 +32,19 @@ class Product:
     slices : list of (start, step, count) or None
         For each dimension of the array, steps may be negative; None for a dimension of a group.
     groups : list of (dims, arrays, lengths)
-        Ascending dimensions, and for each an ndarray of integers that broadcasts to `lengths`.
+        Ascending dimensions, and for each an ndarray of integers that broadcasts to `lengths`. Or a mask in place of
+        the arrays, made by `dense`; then it is the only group.
     result : list of (d, lengths)
         The dimensions of the result, as they follow each other: lengths of all that belong to the slice or group of
         dimension d, the first one of a group. None in place of d: all lengths are 1.
+    way : str
+        How values are assigned to it: see `zcore.assignment`.
 
     Attributes
     ----------
     starts, steps, counts : tuple of int
         The slices; of a group, which is none, what `Plan` wants there.
-    groups : tuple of (dims, vectors)
+    groups : tuple of (dims, vectors or mask)
         As `Points` takes them; what turned out to be slices, and single points, are none any more.
     shape : tuple of int
         Of the result.
@@ -55,10 +59,11 @@ class Product:
         An index out of bounds, or a result of too many dimensions.
     """
 
-    __slots__ = ("starts", "steps", "counts", "groups", "shape", "is_empty", "is_element", "_merged", "_axes",
-                 "_expand")
+    __slots__ = ("starts", "steps", "counts", "groups", "shape", "is_empty", "is_element", "way", "_merged",
+                 "_axes", "_expand")
 
-    def __init__(self, shape, slices, groups, result):
+    def __init__(self, shape, slices, groups, result, way="points"):
+        self.way = way
         self.shape = tuple([length for _, lengths in result for length in lengths])
         if len(self.shape) > MAX_NDIM:
             raise SelectionError(f"number of dimensions must be at most {MAX_NDIM}, indexing result would have "
@@ -68,6 +73,11 @@ class Product:
         self.is_empty = 0 in self.shape
         for dims, arrays, lengths in groups:
             n = math.prod(lengths)
+            if isinstance(arrays, np.ndarray):
+                for d in dims:
+                    slices[d] = (0, 1, n if d == dims[0] else 1)
+                kept.append((tuple(dims), arrays))
+                continue
             vectors = []
             for d, array in zip(dims, arrays, strict=True):
                 if n == 0:
@@ -107,8 +117,11 @@ class Product:
             start, step, count = self.starts[d], self.steps[d], self.counts[d]
             if d not in grouped and count and not (0 <= start < length and 0 <= start + step * (count - 1) < length):
                 return False
-        return all(int(vector.max()) < shape[d] for dims, vectors in self.groups
-                   for d, vector in zip(dims, vectors, strict=True))
+        for dims, selected in self.groups:
+            vectors = selected.nonzero() if isinstance(selected, np.ndarray) else selected
+            if any([int(vector.max()) >= shape[d] for d, vector in zip(dims, vectors, strict=True)]):
+                return False
+        return True
 
     def worked(self, array):
         """Return (view, is_view) of an array of the result's shape: the same elements in the worked shape.
@@ -120,6 +133,18 @@ class Product:
             merged = array.reshape(self._merged)
         view = merged.transpose(self._axes)[(*self._expand, ...)]
         return view, merged is array or np.may_share_memory(merged, array) or not array.size
+
+
+def dense(mask):
+    """Return a copy of a mask that is better kept as one than as indices, and how many elements it selects, else None.
+
+    Indices take 8 bytes and more for each dimension and element that is selected, the mask a byte for any element.
+    """
+    n = np.count_nonzero(mask)
+    if n * DENSE < mask.size or n < 2 or (mask.ndim == 1 and n == mask.size):
+        return None
+    # Of booleans only that are 0 or 1, whatever they are in the caller's memory.
+    return np.not_equal(mask.view(np.uint8), 0, order="C"), n
 
 
 def _broadcast(vector, shape, lengths):

@@ -6,8 +6,9 @@ refuses a negative step or an empty list, these are taken.
 import numpy as np
 
 from zcore.errors import SelectionError
-from zcore.indexing import in_bounds, joined, normal_index
-from zcore.product import Product
+from zcore.indexing import joined, normal_index
+from zcore.kernel.selection import in_bounds
+from zcore.product import Product, dense
 
 
 def orthogonal(selection, shape):
@@ -81,6 +82,10 @@ def masked(mask, shape):
                              f"{mask.dtype}")
     if not shape:
         return Product(shape, [], [], [(None, (int(mask),))])
+    kept = dense(mask)
+    if kept is not None:
+        lengths = kept[1:]
+        return Product(shape, [None] * len(shape), [(tuple(range(len(shape))), kept[0], lengths)], [(0, lengths)])
     found = mask.nonzero()
     lengths = found[0].shape
     return Product(shape, [None] * len(shape), [(tuple(range(len(shape))), found, lengths)], [(0, lengths)])

@@ -17,6 +17,9 @@ from zcore.model.value import text_of
 # A document younger than this when it was read may be replaced by one of the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
 
+# What has nothing to do with an array's shape.
+_UNSHAPED = tuple([name for name in ArrayMetadata._fields if name not in ("shape", "chunk_shape")])
+
 # `raw` is the document, `identity` that of its object; `trusted`: no other document can have the same identity;
 # `ticket` orders the moments. A group has neither chain nor template. `notes` are what is worth a warning in the
 # document, for `warn_of`: a tuple.
@@ -35,8 +38,29 @@ def view_of(format, document, raw, identity, path, options, ticket):
     ArrayMismatchError
         It contradicts what the options say of it.
     """
-    trusted = identity is None or time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
+    trusted = identity is None or is_trusted(identity)
     return View(*_resolved(format, document, raw, path, options), raw, identity, trusted, ticket)
+
+
+def renewed(view, raw, identity, ticket, metadata=None):
+    """Return a view for another moment, with what `view` has resolved already.
+
+    Of the same document, or of one that says `metadata`: those of the view but for the shape, see `is_reshaped`.
+    """
+    return view._replace(metadata=view.metadata if metadata is None else metadata, raw=raw, identity=identity,
+                         trusted=identity is None or is_trusted(identity), ticket=ticket)
+
+
+def is_reshaped(metadata, known):
+    """Return whether metadata were made of the known ones of an array by a change of the shape, and of nothing else."""
+    return (type(metadata) is ArrayMetadata and type(known) is ArrayMetadata and metadata.edges is None
+            and metadata.chunk_shape == known.chunk_shape
+            and all([getattr(metadata, name) is getattr(known, name) for name in _UNSHAPED]))
+
+
+def is_trusted(identity):
+    """Whether nothing else can have the identity of an object that was asked for just now."""
+    return time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
 
 
 def metadata_of(format, document, raw, path):

@@ -6,6 +6,8 @@ library (pipelines, durability) are rows of their own.
 import importlib
 import importlib.metadata
 
+import numpy as np
+
 from benchmarks.encodings import V2, V3
 
 LIBRARIES = {
@@ -29,12 +31,14 @@ class Base:
     """What the runner asks of a library; an adapter says in `kinds` what it can do.
 
     `views` names the formats that the library opens, the preferred one first, `kinds` the kinds of workload it takes
-    part in, `encodings` those it knows (None: all), `module` what a child process imports to learn its cost (None:
-    nothing).
+    part in, `cannot` those that it would take part in if it could, with the reason, `encodings` those it knows (None:
+    all), `module` what a child process imports to learn its cost (None: nothing).
     """
 
     views = (V2, V3)
-    kinds = frozenset({"read", "parts", "parts_at_once", "box", "elements", "write", "open", "memory", "write_memory"})
+    kinds = frozenset({"read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided", "elements",
+                       "write", "write_box", "append", "open", "memory", "write_memory"})
+    cannot = {}
     encodings = None
     distributions = ()
     module = None
@@ -85,6 +89,22 @@ class Base:
         """Return one selection by slices."""
         return handle[box]
 
+    def read_points(self, handle, rows, columns):
+        """Return the elements of two dimensions at these rows and columns, index by index."""
+        return handle[rows, columns]
+
+    def read_mask(self, handle, mask):
+        """Return the elements for which a mask of the array's shape is true."""
+        return handle[mask]
+
+    def read_product(self, handle, rows, columns):
+        """Return these rows in these columns."""
+        return handle[np.ix_(rows, columns)]
+
+    def read_strided(self, handle, *steps):
+        """Return what slices with these steps select, some of them negative."""
+        return handle[tuple(slice(None, None, step) for step in steps)]
+
     def read_elements(self, handle, places):
         """Return the elements at these places, each before the next one is asked for."""
         return [handle[place] for place in places]
@@ -96,6 +116,15 @@ class Base:
     def write(self, handle, data):
         """Write `data` over the whole array and return when readers see it."""
         handle[...] = data
+
+    def write_box(self, handle, box, values):
+        """Write to one selection by slices and return when readers see it."""
+        handle[box] = values
+
+    def append(self, handle, parts):
+        """Append each of the parts to the first dimension, after readers can see the one before."""
+        for part in parts:
+            handle.append(part)
 
     def create_group(self, path, names, shape, chunks):
         """Create a Zarr v3 group with float32 arrays of these names, with the library's own defaults."""

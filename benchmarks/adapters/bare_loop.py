@@ -9,7 +9,7 @@ from benchmarks.adapters import Base
 
 
 class Adapter(Base):
-    kinds = frozenset({"read", "write", "memory"})
+    kinds = frozenset({"read", "box", "points", "product", "strided", "write", "memory"})
     encodings = frozenset({"lz4", "v2"})
     distributions = ("blosc",)
 
@@ -28,6 +28,29 @@ class Adapter(Base):
         path, shape, chunks = handle
         out = np.empty(shape, np.float32)
         native.whole_array(self.library.read_array, path, chunks, out, self.threads)
+        return out
+
+    def read_box(self, handle, box):
+        return self._product(handle, box)
+
+    def read_strided(self, handle, *steps):
+        return self._product(handle, [slice(None, None, step) for step in steps])
+
+    def _product(self, handle, slices):
+        return self.read_product(handle, *[np.arange(length)[part]
+                                           for length, part in zip(handle[1], slices, strict=True)])
+
+    def read_product(self, handle, *lists):
+        return self._selected(handle, lists, False, tuple(map(len, lists)))
+
+    def read_points(self, handle, *lists):
+        return self._selected(handle, lists, True, lists[0].shape)
+
+    def _selected(self, handle, lists, are_points, result_shape):
+        path, shape, chunks = handle
+        out = np.empty(result_shape, np.float32)
+        native.selected(path, shape, chunks, [np.ascontiguousarray(one, np.int64) for one in lists], are_points, out,
+                        self.threads)
         return out
 
     def write(self, handle, data):

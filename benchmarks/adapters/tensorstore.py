@@ -66,6 +66,18 @@ class Adapter(Base):
     def read_box(self, handle, box):
         return handle[box].read().result()
 
+    def read_points(self, handle, rows, columns):
+        return handle.vindex[rows, columns].read().result()
+
+    def read_mask(self, handle, mask):
+        return handle.vindex[mask].read().result()
+
+    def read_product(self, handle, rows, columns):
+        return handle.oindex[rows, columns].read().result()
+
+    def read_strided(self, handle, *steps):
+        return handle[tuple(slice(None, None, step) for step in steps)].read().result()
+
     def read_elements(self, handle, places):
         return [handle[place].read().result() for place in places]
 
@@ -74,6 +86,17 @@ class Adapter(Base):
 
     def write(self, handle, data):
         handle.write(data, can_reference_source_data_indefinitely=True).result()
+
+    def write_box(self, handle, box, values):
+        handle[box].write(values, can_reference_source_data_indefinitely=True).result()
+
+    def append(self, handle, parts):
+        length = handle.shape[0]
+        for part in parts:
+            grown = length + len(part)
+            handle = handle.resize(exclusive_max=(grown, *handle.shape[1:]), expand_only=True).result()
+            handle[length:grown].write(part, can_reference_source_data_indefinitely=True).result()
+            length = grown
 
     def create_group(self, path, names, shape, chunks):
         # The library has no groups: only the arrays are made by it, and an empty group's document is written here.

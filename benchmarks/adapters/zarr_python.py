@@ -12,6 +12,13 @@ from benchmarks.encodings import V2
 _PIPELINES = {"batched": "BatchedCodecPipeline", "fused": "FusedCodecPipeline"}
 
 
+def read_forwards(handle, steps):
+    """Return what slices with these steps select, for a library that knows positive steps only."""
+    forwards = tuple(slice(None, None, step) if step > 0 else slice((n - 1) % -step, None, -step)
+                     for step, n in zip(steps, handle.shape, strict=True))
+    return handle[forwards][tuple(slice(None, None, -1 if step < 0 else 1) for step in steps)]
+
+
 class Adapter(Base):
     kinds = Base.kinds - {"parts_at_once"}
     distributions = ("zarr", "numcodecs")
@@ -38,6 +45,18 @@ class Adapter(Base):
 
     def open_to_write(self, path, view):
         return zarr.open_array(path, mode="r+", zarr_format=2 if view == V2 else 3)
+
+    def read_points(self, handle, rows, columns):
+        return handle.vindex[rows, columns]
+
+    def read_mask(self, handle, mask):
+        return handle.vindex[mask]
+
+    def read_product(self, handle, rows, columns):
+        return handle.oindex[rows, columns]
+
+    def read_strided(self, handle, *steps):
+        return read_forwards(handle, steps)
 
     def create_group(self, path, names, shape, chunks):
         group = zarr.create_group(path, zarr_format=3)

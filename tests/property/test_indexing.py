@@ -15,7 +15,7 @@ from zcore import config
 from zcore.indexing import indexed
 from zcore.kernel.selection import basic
 
-KINDS = ("zmeta", "v2", "v3", "shards", "edges")
+KINDS = ("zmeta", "v2", "columns", "v3", "shards", "nested", "edges")
 PLACES = ("native", "python", "memory")
 
 
@@ -30,7 +30,14 @@ def place(request, monkeypatch, tmp_path):
 
 def make(store, kind, model, chunks, **options):
     """An array with the elements of `model`; objects of nothing but the fill value, 0, are absent."""
-    formats = {"zmeta": "zmeta", "v2": 2}
+    formats = {"zmeta": "zmeta", "v2": 2, "columns": 2}
+    if kind == "columns":
+        options["order"] = "F"
+    if kind == "nested":
+        endian = "big" if model.dtype.byteorder == ">" else "little"
+        inner = zcore.codecs.ShardingCodec(chunk_shape=chunks, codecs=[zcore.codecs.BytesCodec(endian=endian)])
+        options["codecs"] = [zcore.codecs.ShardingCodec(chunk_shape=[2 * chunk for chunk in chunks], codecs=[inner])]
+        chunks = tuple(4 * chunk for chunk in chunks)
     if kind == "shards":
         options["shards"] = tuple(2 * chunk for chunk in chunks)
     if kind == "edges":
@@ -59,7 +66,7 @@ def outcome(function, *arguments):
 
 
 def assert_same(actual, expected, what=None):
-    if isinstance(expected, Exception):
+    if expected is None or isinstance(expected, Exception):
         assert isinstance(actual, type(expected)), (what, repr(actual), repr(expected))
         return False
     if isinstance(actual, Exception):
@@ -241,7 +248,7 @@ def test_like_numpy(tmp_path_factory, data, kind, force_python, swapped):
     model = model_of(shape, "<i4").astype("<i8").astype("S8").view("V8").astype(dtype) if dtype == "|V7" else (
         model_of(shape, "<i4").astype(dtype))
     codecs = data.draw(st.sampled_from([{}, {"compressors": None}]))
-    if kind == "zmeta":
+    if kind in ("zmeta", "nested"):
         codecs = {}
     before, config.force_python = config.force_python, force_python
     try:
@@ -303,6 +310,42 @@ def test_many_points(tmp_path, dtype, kind):
             assert array[...].tobytes() == model.tobytes()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_dense_masks(place, kind):
+    """Masks that stay masks, of all dimensions or of some, beside slices; and chunks in which they are never true."""
+    rng = np.random.default_rng(3)
+    model = rng.integers(1, 100, (23, 18, 40)).astype("<i2")
+    array = make(place(kind), kind, model, (9, 7, 16))
+
+    def mask(*shape, share=0.6):
+        made = rng.random(shape) < share
+        made[1::5] = made[..., 4:9] = made[:9, :10] = False
+        return made
+
+    anything = np.array([0, 1, 2, 255] * 10, "u1").view(bool)
+    for selection in (mask(23, 18, 40), mask(23, 18, 40, share=0.1), np.asfortranarray(mask(23, 18, 40)),
+                      np.ones((23, 18, 40), bool), np.ones(23, bool), (mask(23, 18), slice(None, None, -2)),
+                      (slice(20, 3, -3), None, mask(18, 40)), (..., anything), (slice(4), anything[:18], slice(5, 9))):
+        expected = model[selection]
+        assert array[selection].tobytes() == expected.tobytes()
+        values = rng.integers(0, 100, expected.shape).astype("<i2")
+        model[selection] = values
+        array[selection] = values
+        assert array[...].tobytes() == model.tobytes()
+        model[selection] = array[selection] = 0
+        assert array[...].tobytes() == model.tobytes()
+
+
+def test_dense_masks_of_text(place):
+    model = np.array(["", "a", "bc" * 40, "é"] * 200).reshape(40, 20).astype(np.dtypes.StringDType())
+    array = zcore.create_array(place("a"), shape=(40, 20), chunks=(15, 12), dtype=model.dtype)
+    array[...] = model
+    mask = np.arange(800).reshape(40, 20) % 3 > 0
+    assert array[mask].tolist() == model[mask].tolist()
+    model[mask] = array[mask] = [str(i) for i in range(np.count_nonzero(mask))]
+    assert array[...].tolist() == model.tolist()
+
+
 def test_text_and_objects(place):
     model = np.array(["", "a", "bc" * 40, "é"] * 5).reshape(4, 5).astype(np.dtypes.StringDType())
     array = zcore.create_array(place("a"), shape=(4, 5), chunks=(2, 2), dtype=model.dtype)
@@ -314,9 +357,54 @@ def test_text_and_objects(place):
         assert array[...].tolist() == model.tolist()
 
 
+@pytest.mark.parametrize("kind", ["v3", "shards", "v2"])
+@pytest.mark.parametrize("shape", [(), (4,), (4, 3), (0, 3)])
+def test_values_of_more_dimensions_than_a_mask_gives(kind, shape):
+    """To one mask of the array's own shape NumPy assigns vectors only, whatever would broadcast; to others anything."""
+    model = model_of(shape)
+    array = make(zcore.MemoryStore(), kind if shape else "v3", model, (2,) * len(shape))
+    for mask in (np.ones(shape, bool), model % 2 == 0, np.zeros(shape, bool),
+                 np.ones(shape, bool).tolist() if model.size else np.ones(shape, bool)):
+        for selection in (mask, (mask,), (mask, ...), (mask, None), np.nonzero(mask) if shape else ...):
+            n = int(np.sum(mask))
+            for value in (5, [6], [[7]], np.full((1, n), 8), np.full((1, 1, 1), 9), np.zeros((0,)), [[1], [2]],
+                          np.array("w"), np.array(["w"])):
+                assert_same(outcome(array.__setitem__, selection, value),
+                            outcome(model.__setitem__, selection, value), (selection, value))
+                assert array[...].tobytes() == model.tobytes()
+
+
 # What is hostile
 
+class Convertible:
+    """What NumPy makes an array of."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.value, dtype)
+
+
+class NoIndex:
+    def __index__(self):
+        raise RuntimeError
+
+
 @pytest.mark.parametrize("selection", [
+    2**63,
+    np.uint64(2**64 - 1),
+    (0, np.array(2**63, np.uint64)),
+    ([0], 2**64 - 1),
+    2**64,
+    -2**63 - 1,
+    NoIndex(),
+    ([0], NoIndex()),
+    Convertible(1),
+    (Convertible(2), Convertible(-1)),
+    (Convertible(2), Convertible(-1), ...),
+    (Convertible([2, 2]), Convertible([[0], [1]])),
+    Convertible([True, False, True]),
     [2**62],
     np.array([2**64 - 1, 2**63], np.uint64),
     [-2**63],
@@ -352,6 +440,10 @@ def test_indices_that_change_meanwhile():
     product = indexed(indices, (4,))
     (_, (vector,)), = product.groups
     assert not np.may_share_memory(vector, indices)
+    mask = np.arange(12).reshape(3, 4) > 5
+    product = indexed(mask, (3, 4))
+    (_, copy), = product.groups
+    assert copy.dtype == bool and (copy == mask).all() and not np.may_share_memory(copy, mask)
 
 
 @pytest.mark.parametrize(("selection", "is_box"), [

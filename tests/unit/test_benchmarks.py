@@ -2,6 +2,7 @@
 
 No test looks at a time. The libraries that are not installed are skipped.
 """
+import dataclasses
 import json
 import os
 
@@ -46,6 +47,18 @@ class Wrong(adapters.Base):
     def read_box(self, handle, box):
         return np.zeros((1, 256), np.float32)
 
+    def read_points(self, handle, rows, columns):
+        return np.zeros(len(rows), np.float32)
+
+    def read_mask(self, handle, mask):
+        return np.zeros(np.count_nonzero(mask), np.float32)
+
+    def read_product(self, handle, rows, columns):
+        return np.zeros((len(rows), len(columns)), np.float32)
+
+    def read_strided(self, handle, *steps):
+        return np.zeros((37, 86), np.float32)
+
     def read_elements(self, handle, places):
         return [np.float32(0)] * len(places)
 
@@ -53,6 +66,12 @@ class Wrong(adapters.Base):
         return np.zeros(count, np.float32)
 
     def write(self, handle, data):
+        pass
+
+    def write_box(self, handle, box, values):
+        pass
+
+    def append(self, handle, parts):
         pass
 
     def create_group(self, path, names, shape, chunks):
@@ -232,6 +251,7 @@ class TestAdapters:
             for read in (library.read_parts, library.read_parts_at_once):
                 parts = read(library.open(fixture.path(view), view), boxes)
                 assert all(data.same(part, array[box]) for part, box in zip(parts, boxes, strict=True))
+        self.check_selections(library, fixture, view, array)
         if "write" in library.kinds:
             fixtures.create(tmp_path / "new", view, layout)
             library.write(library.open_to_write(str(tmp_path / "new"), view), array)
@@ -239,6 +259,41 @@ class TestAdapters:
         if "open" in library.kinds and len(layout.shape) == 1:
             assert data.same(library.read_first(library.open(fixture.path(view), view), 10), array[:10])
         assert all(library.versions().values())
+
+    def check_selections(self, library, fixture, view, array):
+        length = len(array)
+        handle = library.open(fixture.path(view), view) if "read" in library.kinds else None
+        steps = (3, -2, -1)[:array.ndim]
+        if "strided" in library.kinds:
+            assert data.same(library.read_strided(handle, *steps), array[tuple(slice(None, None, n) for n in steps)])
+        if "mask" in library.kinds:
+            mask = np.arange(array.size).reshape(array.shape) % 3 > 0
+            assert data.same(library.read_mask(handle, mask), array[mask])
+        if array.ndim != 2:
+            return
+        rows, columns = np.array([5, 0, 5, length - 1, 2, 4, 1, 3]), np.array([3, 4, 3, 0, 19, 7, 1, 8])
+        if "points" in library.kinds:
+            assert data.same(library.read_points(handle, rows, columns), array[rows, columns])
+        if "product" in library.kinds:
+            assert data.same(library.read_product(handle, rows, columns), array[np.ix_(rows, columns)])
+
+    @pytest.mark.parametrize("shards", [None, (8, 20)])
+    def test_library_changes_parts_and_appends(self, library, tmp_path, shards):
+        layout = Layout((16, 20), (4, 5), shards, "v3" if shards else "lz4")
+        array, view = data.make("smooth", layout.shape), library.view_of(layout)
+        library.activate()
+        if "write_box" in library.kinds:
+            path = fixtures.write(tmp_path / "f", array, layout).path(view)
+            changed = array.copy()
+            changed[:, 3:6] = 7
+            library.write_box(library.open_to_write(path, view), np.s_[:, 3:6], changed[:, 3:6].copy())
+            assert fixtures.written_correctly(path, view, changed, layout)
+        if "append" in library.kinds:
+            path = tmp_path / "new"
+            fixtures.create(path, view, dataclasses.replace(layout, shape=(0, 20)))
+            library.append(library.open_to_write(str(path), view), [array[:8], array[8:]])
+            assert fixtures.shape_of(path, view) == array.shape
+            assert fixtures.written_correctly(path, view, array, layout)
 
     def test_library_creates_and_lists_groups(self, library, tmp_path):
         layout = Layout((4, 6), (2, 3), None, "v3")
@@ -275,7 +330,8 @@ class TestAdapters:
 
 class TestRunner:
     @pytest.mark.parametrize("name", ["read_tiles", "open_blocked", "write_tmpfs", "read_shard_parts", "read_row",
-                                      "read_elements", "create_arrays", "list_arrays"])
+                                      "read_elements", "create_arrays", "list_arrays", "read_points", "read_mask",
+                                      "read_product", "read_strided", "append_frames", "write_columns"])
     def test_a_wrong_answer_has_no_time(self, name, tmp_path):
         workload = workloads.quick(workloads.select([name])[0])
         options = runner.Options(repeats=2, quick=True, directory=str(tmp_path))
@@ -344,6 +400,7 @@ class TestReport:
         summary = {"zcore": self.both(2.0), "fast": self.both(1.0), "slow": self.both(8.0)}
         found = self.workload(summary, [{"against": "fastest peer", "at_least": 1.1}])
         found["failed"] = {"broken": "WrongResult: differs"}
+        found["cannot"] = {"unable": "left to another"}
         text = report.render({
             "commit": "abc", "time": "now", "data": "smooth", "repeats": 1, "quick": False,
             "machine": machine.describe(spin_count=1000),
@@ -354,6 +411,8 @@ class TestReport:
         assert "4.00 (4.00)" in text
         assert "| fastest peer (fast) | ≥ 1.1 | 0.500 | **missed** |" in text
         assert "broken has no time, WrongResult: differs" in text
+        assert "unable has no time, left to another" in text
+        assert "| cannot |" in text
         assert "gone: skipped, not here" in text
 
     def test_a_quick_run_has_no_targets(self):

@@ -245,7 +245,8 @@ def test_the_environment_may_grant_it(monkeypatch):
 
 
 @pytest.mark.parametrize(("value", "error"), [
-    ("much", ValueError), (-1, ValueError), (2**80, ValueError), (1.5, TypeError), (True, TypeError), ([], TypeError)])
+    ("much", ValueError), ("9999999999 TB", ValueError),
+    (-1, ValueError), (2**80, ValueError), (1.5, TypeError), (True, TypeError), ([], TypeError)])
 def test_what_is_no_size_is_refused(tmp_path, value, error):
     for call in (lambda: zcore.create_array(tmp_path, shape=3, dtype="i4", cache=value),
                  lambda: setattr(zcore.config, "cache", value)):
@@ -295,6 +296,29 @@ def test_kept_chunks_survive_a_fork(tmp_path):
         for thread in threads:
             thread.join()
     assert cache.info()["nbytes"] <= 600
+
+
+FORKER = """
+import os, sys
+caches = []
+# Registered before those of zcore, so they run while it holds all caches.
+os.register_at_fork(before=caches.clear, after_in_parent=lambda: caches.append(ChunkCache(10)),
+                    after_in_child=lambda: caches.append(ChunkCache(10)))
+from zcore.kernel.chunk_cache import ChunkCache
+caches.append(ChunkCache(100))
+for _ in range(3):
+    child = os.fork()
+    caches.append(ChunkCache(100))
+    caches.clear()
+    if child == 0:
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+def test_caches_may_come_and_go_while_a_process_forks():
+    """Whatever hooks of others drop, or the garbage collector while they run."""
+    subprocess.run([sys.executable, "-c", FORKER], check=True, timeout=60)
 
 
 WRITER = """

@@ -145,6 +145,31 @@ def test_extra_members_and_attributes_survive(store):
     assert b'"mine": {' in store.get("__zmeta__") and a.attrs == {"k": 1}
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3, "zmeta"])
+def test_a_handle_knows_what_the_new_document_says(store, zarr_format):
+    """Appends and resizes do not parse the document that they have written; what they know is what is there."""
+    array = zcore.create_array(store, shape=(4, 3), chunks=(2, 3), dtype="<f8", zarr_format=zarr_format,
+                               fill_value=2.5, attributes={"b": 1})
+    for change in (lambda: array.append(np.ones((3, 3))), lambda: array.resize(9, 2),
+                   lambda: array.attrs.update(a=[1]), lambda: array.resize(3, 8)):
+        change()
+        known, fresh = array._binding.view, zcore.open(store)._binding.view
+        assert known.metadata == fresh.metadata
+        assert (known.raw, known.identity, known.notes) == (fresh.raw, fresh.identity, fresh.notes)
+        assert known.template == fresh.template
+
+
+def test_attributes_of_the_caller_are_his_own_after_an_append(store):
+    """What he changes in a list that he gave is not written with the next document."""
+    array = make(store, (4, 3), (2, 3), "<f8")
+    mine = [1]
+    array.attrs["a"] = mine
+    mine.append(2)
+    array.append(np.ones((1, 3)))
+    array.resize(2, 3)
+    assert zcore.open(store).attrs["a"] == [1]
+
+
 class LoggingStore(zcore.MemoryStore):
     """Notes what is asked of it, in order: the operation, and the last part of a key or the whole of a prefix."""
 

@@ -1,6 +1,9 @@
 """Fields, zarr-python's kinds of selection, and reads and writes of memory that the caller has."""
 import array as memory
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -66,6 +69,7 @@ def test_fields(place, kind):
     several = a[["x", "m"]]
     assert several.dtype == model[["x", "m"]].dtype and (several == model[["x", "m"]]).all()
     assert (a["y", "x"] == model[["y", "x"]]).all()
+    assert (a[np.array(["y", "x"])] == model[["y", "x"]]).all()
     for selection in (..., (1, 2), (slice(None, None, -2), 3), [4, 0], np.arange(20).reshape(5, 4) % 7 == 0):
         part = model[selection]
         for name, value in (("x", 9), ("y", -part["y"]), ("m", 3), ("m", part["m"] + 1), ("s", (b"abcd", True))):
@@ -278,6 +282,45 @@ def test_astype():
     assert np.asarray(view).dtype == "f4" and [row.tolist() for row in view] == model.tolist()
 
 
+@pytest.mark.parametrize("dtype", ["U3", "S3", "i4", "f8", object])
+def test_astype_of_items_of_varying_length(dtype):
+    """Their elements are Python's, with no method of NumPy's; what is asked for is an element all the same."""
+    model = np.array([["1", "22", "3"], ["4", "5", "600"]], np.dtypes.StringDType())
+    a = zcore.create_array(zcore.MemoryStore(), shape=(2, 3), chunks=(2, 2), dtype="string")
+    a[...] = model
+    for selection in ((0, 1), 1, (1, 2, ...), ([1, 0], [2, 2]), (None, 0, 0)):
+        found, expected = a.astype(dtype)[selection], model.astype(dtype)[selection]
+        assert type(found) is type(expected) and repr(found) == repr(expected)
+    items = zcore.create_array(zcore.MemoryStore(), shape=2, dtype=object, zarr_format=2, filters=[{"id": "json2"}])
+    items[...] = [1, 2.5]
+    assert items.astype("f8")[1] == 2.5 and list(items.astype("i8")) == [1, 2]
+
+
+def test_astype_of_structures():
+    """Fields are those of the view's type, which takes the values of the array's fields as they follow each other."""
+    model = np.array([(1, 2.5), (3, 4)], "i4,f4")
+    a = make(zcore.MemoryStore(), model, (1,), 2)
+    dtype = np.dtype([("x", "f8"), ("f0", "i8")])
+    for selection in ("x", "f0", ["x"], ["f0", "x"], 0, (1,), ...):
+        assert repr(a.astype(dtype)[selection]) == repr(model.astype(dtype)[selection])
+    assert a.astype(dtype)["f0", 1] == 4
+    assert a["f0"].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_results_are_given_to_others(place, kind):
+    """By DLPack, without a copy; the results of an array are nobody else's."""
+    model = np.arange(20.0).reshape(4, 5)
+    a = make(place(kind), model, (3, 2), kind)
+    for selection in (..., (slice(None, None, -2), [4, 0]), model > 3, (2, ...), ([1, 1], None)):
+        result = a[selection]
+        shared = np.from_dlpack(result)
+        assert np.shares_memory(shared, result) and np.array_equal(shared, model[selection])
+        assert result.flags.writeable
+    out = np.zeros((5, 4)).T
+    assert np.array_equal(np.from_dlpack(a.read(..., out=out)), model)
+
+
 def test_regions_of_chunks():
     model = np.arange(35).reshape(5, 7)
     for kind, chunks in ((3, (2, 3)), ("shards", (2, 3))):
@@ -287,6 +330,11 @@ def test_regions_of_chunks():
         for region in regions:
             copy[region] = a[region]
         assert len(regions) == a.nchunks == 9 and (copy == model).all()
+    turned = [{"name": "transpose", "configuration": {"order": [1, 0]}},
+              zcore.codecs.ShardingCodec(chunk_shape=(5, 4))]
+    a = zcore.create_array(zcore.MemoryStore(), shape=(8, 20), chunks=(8, 20), dtype="i4", codecs=turned)
+    assert a.chunks == (4, 5) and next(a.iter_chunks()) == (slice(0, 4, 1), slice(0, 5, 1))
+    assert len(list(a.iter_chunks())) == a.nchunks == 8
     a = zcore.create_array(zcore.MemoryStore(), shape=(9,), chunks=[[2, 2, 1, 4]], dtype="i4")
     assert [region[0].stop for region in a.iter_chunks()] == [2, 4, 5, 9]
     assert list(zcore.create_array(zcore.MemoryStore(), shape=(0, 3), chunks=(2, 2), dtype="i4").iter_chunks()) == []
@@ -296,23 +344,26 @@ def test_regions_of_chunks():
 # What a selection costs
 
 class CountingStore(zcore.MemoryStore):
-    """Counts the objects that are read."""
+    """Counts the objects that are read, and the bytes of each read."""
 
     def __init__(self):
         super().__init__()
         self.read = []
 
     def get(self, key, *arguments):
-        self.read.append(key)
-        return super().get(key, *arguments)
+        value = super().get(key, *arguments)
+        self.read.append((key, len(value or b"")))
+        return value
 
     def get_with_identity(self, key, *arguments):
-        self.read.append(key)
-        return super().get_with_identity(key, *arguments)
+        found = super().get_with_identity(key, *arguments)
+        self.read.append((key, len(found[0]) if found else 0))
+        return found
 
-    def chunks_read(self):
-        found, self.read = [key for key in self.read if "c/" in key], []
-        return sorted(found)
+    def reads(self):
+        """Return (object, bytes) of each read since the last call."""
+        found, self.read = [(key, n) for key, n in self.read if "c/" in key], []
+        return found
 
 
 @pytest.mark.parametrize("kind", [3, "shards"])
@@ -323,17 +374,81 @@ def test_each_object_is_read_once(kind):
     rows, columns = (2, 5) if kind == 3 else (4, 10)
     rng = np.random.default_rng(0)
     r, c = rng.integers(0, 20, 300), rng.integers(0, 8, 300)
-    store.chunks_read()
+    store.reads()
     for selection in ((r, c), np.ix_(r, c), (r,), (slice(None), c), np.arange(400).reshape(20, 20) % 37 == 0):
         assert (a[selection] == model[selection]).all()
         touched = np.zeros((20, 20), bool)
         touched[selection] = True
         expected = {f"c/{i // rows}/{j // columns}" for i, j in np.argwhere(touched)}
-        assert store.chunks_read() == sorted(expected)
+        found = [key for key, _ in store.reads()]
+        assert set(found) == expected and (kind == "shards" or len(found) == len(expected))
     a[rng.permutation(20)] = 1
-    assert store.chunks_read() == [], "a covered object is not read"
+    assert store.reads() == [], "a covered object is not read"
     a[[0, 1, 2, 3, 0, 4]] = 2
-    assert {key.split("/")[1] for key in store.chunks_read()} == ({"2"} if kind == 3 else {"1"})
+    assert {key.split("/")[1] for key, _ in store.reads()} == ({"2"} if kind == 3 else {"1"})
+
+
+@pytest.mark.parametrize("at", ["start", "end"])
+def test_of_a_shard_the_index_is_read_and_what_is_touched(at):
+    """V3-SHARD-03: one chunk costs a read of the index and one of the chunk, no matter how many others there are."""
+    model = np.arange(1, 1 + 64 * 64, dtype="<i4").reshape(64, 64)
+    store = CountingStore()
+    shards = zcore.codecs.ShardingCodec(chunk_shape=(8, 8), index_location=at)
+    a = zcore.create_array(store, shape=(64, 64), dtype="<i4", chunks=(64, 64), codecs=[shards])
+    a[...] = model
+    store.reads()
+    index, chunk = 64 * 16 + 4, 8 * 8 * 4
+    for selection, n_chunks in (((5, 5), 1), ((slice(8, 16), slice(8, 16)), 1), (([9, 15, 9], [9, 8, 8]), 1),
+                                (([0, 63], [63, 0]), 2), ((slice(7, 9), 60), 2), ((20,), 8), (model == 5, 1)):
+        assert (a[selection] == model[selection]).all()
+        assert store.reads() == [("c/0/0", index)] + [("c/0/0", chunk)] * n_chunks, selection
+    assert (a[::8] == model[::8]).all()
+    assert len(store.reads()) == 1, "what takes most of a shard reads it as a whole"
+    a[8:16, 8:16] = 1
+    a[[3, 60]] = 2
+    store.reads()
+    a[...] = 3
+    assert store.reads() == [], "what is covered is not read"
+
+
+COUNTED = """
+import os, sys
+import numpy as np
+import zcore
+from zcore import views
+views.TRUSTED_AGE_NS = -1    # else the bytes of a young document are compared
+file = os.open("/proc/self/io", os.O_RDONLY)
+
+def counted():
+    raw = os.pread(file, 4096, 0)
+    numbers = dict(line.split(": ") for line in raw.decode().splitlines())
+    return len(raw), int(numbers["syscr"]), int(numbers["rchar"])
+
+def cost(function):
+    function()    # what is imported with the first use is read, too
+    n, calls, n_bytes = counted()
+    function()
+    after = counted()
+    return after[1] - calls - 1, after[2] - n_bytes - n
+
+model = np.arange(1, 1 + 64 * 64, dtype="<i4").reshape(64, 64)
+for codecs, chunks in ([zcore.codecs.ShardingCodec(chunk_shape=(8, 8))], 64), ([zcore.codecs.BytesCodec()], 8):
+    path = os.path.join(sys.argv[1], str(chunks))
+    a = zcore.create_array(path, shape=(64, 64), dtype="<i4", chunks=(chunks, chunks), codecs=codecs, threads=1)
+    a[...] = model
+    for selection in ((5, 5), (slice(8, 16), slice(8, 16)), ([9, 15, 9], [9, 8, 8]), model == 5):
+        assert cost(lambda: a[selection]) == ((2, 64 * 16 + 4 + 8 * 8 * 4) if chunks == 64 else (1, 8 * 8 * 4))
+    for selection in (..., slice(None, None, -1), np.random.default_rng(0).permutation(64), model > 0):
+        assert cost(lambda: a.__setitem__(selection, 7)) == (0, 0)
+    assert cost(lambda: a.__setitem__((slice(8, 16), slice(8, 16)), 8))[1] < (20_000 if chunks == 64 else 1)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="needs a system that counts what a process reads")
+def test_what_the_kernel_reads(tmp_path):
+    """One chunk of a shard is a read of the index and one of the chunk; what is covered is not read."""
+    subprocess.run([sys.executable, "-c", COUNTED, str(tmp_path)], check=True, timeout=60,
+                   env={**os.environ, "ZCORE_FORCE_PYTHON": "0"})
 
 
 @pytest.mark.parametrize("kind", [3, "shards"])
@@ -357,6 +472,44 @@ def test_only_touched_chunks_are_decoded(tmp_path, kind):
     assert (a[:2 * rows] == model[:2 * rows]).all()
     with pytest.raises(zcore.ChunkError):
         a[[2 * rows, 2 * rows + 1, 0], [0, 0, 0]] = 1
+
+
+@pytest.mark.parametrize("shuffle", ["noshuffle", "shuffle", "bitshuffle"])
+@pytest.mark.parametrize("cname", ["lz4", "zstd", "zlib"])
+def test_only_needed_blocks_of_a_chunk_are_decoded(tmp_path, cname, shuffle):
+    """The last one is damaged; points, and all between the first and the last of many, do without it."""
+    model = (np.arange(2**18, dtype="<i4") // 3).reshape(256, 1024)
+    codec = zcore.codecs.BloscCodec(cname=cname, clevel=5, shuffle=shuffle, typesize=4, blocksize=4096)
+    a = zcore.create_array(str(tmp_path), shape=(256, 1024), chunks=(256, 1024), dtype="<i4", zarr_format=3,
+                           compressors=codec, checksum=False)
+    a[...] = model
+    path = tmp_path / "c" / "0" / "0"
+    raw = bytearray(path.read_bytes())
+    n_blocks = 2**20 // int.from_bytes(raw[8:12], "little")
+    assert n_blocks >= 16
+    # Behind the size of its first stream.
+    last = int.from_bytes(raw[16 + 4 * (n_blocks - 1):][:4], "little") + 4
+    raw[last:last + 8] = b"\xff" * 8
+    path.write_bytes(raw)
+    rng = np.random.default_rng(0)
+    rows, columns = rng.integers(0, 20, 100), rng.integers(0, 256, 100)
+    for selection in (([3, 0, 9], [7, 255, 7]), ([5, 6, 9],), np.ix_([5, 1], [9, 7]), (rows, columns),
+                      ([4, 4, 5], slice(None, None, -3)), np.ix_(rows, columns)):
+        assert (a[selection] == model[selection]).all()
+    for selection in (([3, 255], [0, 0]), ([255, 254, 254],), np.ix_(255 - rows, columns)):
+        with pytest.raises(zcore.ChunkError):
+            a[selection]
+
+
+@pytest.mark.parametrize("kind", [2, 3, "shards"])
+def test_lists_in_chunks_of_many_blocks(tmp_path, kind):
+    rng = np.random.default_rng(5)
+    model = rng.integers(0, 50, (500, 900)).astype("<i4")
+    a = make(zcore.DirectoryStore(str(tmp_path)), model, (300, 450), kind)
+    for n in (2, 40, 4000):
+        rows, columns = rng.integers(-500, 500, n), rng.integers(-900, 900, n)
+        for selection in ((rows, columns), (rows // 90, columns), (rows // 90,), np.ix_(rows[:40] // 9, columns)):
+            assert (a[selection] == model[selection]).all()
 
 
 def test_a_list_of_whole_inner_chunks_reads_none(tmp_path):
@@ -390,6 +543,23 @@ def test_lists_in_shards_in_shards(place, sharded):
         assert (a[...] == model).all()
 
 
+def test_masks_in_shards_in_shards(place, sharded):
+    """Dense ones, which stay masks, with shards and inner shards in which they are never true."""
+    inner = {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [6, 10], "codecs": [LITTLE], "index_codecs": [LITTLE], "index_location": "end"}}
+    rng = np.random.default_rng(2)
+    model = rng.integers(1, 1000, (46, 57)).astype("<i4")
+    a = sharded.create(place("a"), (46, 57), "<i4", (24, 30), (12, 10), codecs=(inner,))
+    a[:40] = model[:40]
+    model[40:] = 0
+    for share in (0.6, 0.9, 1):
+        mask = rng.random((46, 57)) < share
+        mask[:24, 30:] = mask[30:35, 3:12] = False
+        assert (a[mask] == model[mask]).all()
+        a[mask] = model[mask] = rng.integers(1, 1000, np.count_nonzero(mask))
+        assert (a[...] == model).all()
+
+
 def test_array_that_another_handle_has_shrunk(place):
     store = place("a")
     model = np.arange(40).reshape(10, 4)
@@ -408,6 +578,28 @@ def test_array_that_another_handle_has_shrunk(place):
         b.resize((6, 4))
         with pytest.raises(SelectionError):
             stale[selection] = 1
+
+
+def test_mask_of_an_array_that_another_handle_has_resized(place):
+    """As long as all that it is true for is there."""
+    store = place("a")
+    model = np.arange(1000).reshape(50, 20)
+    a = make(store, model, (15, 12))
+    mask = np.arange(1000).reshape(50, 20) % 3 > 0
+    mask[40:] = False
+    for shape in ((45, 20), (40, 20), (60, 30)):
+        reader, writer = (zcore.open_array(store, mode="r+") for _ in range(2))
+        a.resize(shape)
+        assert (reader[mask] == model[mask]).all()
+        writer[mask] = model[mask] = -model[mask]
+        assert (a[:40, :20] == model[:40]).all()
+        a.resize((50, 20))
+    reader, writer = (zcore.open_array(store, mode="r+") for _ in range(2))
+    a.resize((39, 20))
+    with pytest.raises(SelectionError):
+        reader[mask]
+    with pytest.raises(SelectionError):
+        writer[mask] = 1
 
 
 def test_an_index_may_be_an_array_of_zcore():

@@ -35,6 +35,12 @@ cdef bint is_blockwise(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, 
 cdef void part_init(Copy *part) noexcept nogil
 cdef int select_chunk(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize, const Copy *part,
                       int64_t offset, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil
+# Bytes of a block of a chunk that can be decoded by blocks; 0 of others. Only its header is looked at, as above.
+cdef int64_t block_nbytes(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize,
+                          int64_t item_nbytes) noexcept nogil
+# Decodes those blocks that are `needed`, a flag for each, to where they lie in the chunk at `dst`; `scratch` holds two.
+cdef int decode_blocks(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize,
+                       const uint8_t *needed, uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil
 # Encodes the items of a chunk of `n_bytes` bytes at `src` by LZ4 with byte shuffle into `dst`, which holds n_bytes +
 # BLOSC_OVERHEAD bytes; `scratch` holds a chunk. The stored size, or NOT_BLOCKWISE.
 cdef int64_t gather_chunk(const uint8_t *src, const Runs *runs, int64_t n_bytes, uint8_t *dst, int clevel,

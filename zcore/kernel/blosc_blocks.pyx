@@ -18,7 +18,7 @@ from zcore.kernel.blosc_header cimport (
 from zcore.kernel.compress cimport decode_stream, encode_stream_lz4
 from zcore.kernel.copy cimport copy_run, is_filled
 from zcore.kernel.fileio cimport buffer_reserve
-from zcore.kernel.shuffle cimport items_to_planes, planes_to_items, unbitshuffle
+from zcore.kernel.shuffle cimport items_to_planes, planes_to_items, unbitshuffle, unshuffle
 from zcore.kernel.status cimport BLOSC_DECODE, OK, Status, fail, status_clear
 
 cdef enum:
@@ -355,6 +355,44 @@ cdef int select_chunk(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, i
             done += count
         if not _next_row(part, &rows):
             return OK
+
+
+cdef int64_t block_nbytes(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize,
+                          int64_t item_nbytes) noexcept nogil:
+    cdef BloscHeader header
+    cdef Status ignored
+    status_clear(&ignored)
+    if (check_header(src, n_bytes, dst_nbytes, itemsize, &header, &ignored) != OK or header.flags & FLAG_MEMCPY
+            or not _has_decoder(&header, item_nbytes)):
+        return 0
+    return header.blocksize
+
+
+cdef int decode_blocks(const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t itemsize,
+                       const uint8_t *needed, uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
+    cdef BloscHeader header
+    cdef uint8_t *target
+    cdef uint8_t *room
+    cdef int64_t block, n
+    cdef bint is_shuffled
+    cdef int code = _check(src, n_bytes, dst_nbytes, itemsize, &header, status)
+    if code != OK:
+        return code
+    is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
+    for block in range(n_blocks(&header)):
+        if not needed[block]:
+            continue
+        target = dst + block * header.blocksize
+        n = min(<int64_t>header.blocksize, dst_nbytes - block * header.blocksize)
+        room = scratch if is_shuffled or header.flags & FLAG_BITSHUFFLE else target
+        code = _decode_block(src, &header, block, room, status)
+        if code != OK:
+            return code
+        if is_shuffled:
+            unshuffle(scratch, target, n, header.typesize)
+        elif header.flags & FLAG_BITSHUFFLE:
+            unbitshuffle(scratch, target, n, header.typesize)
+    return OK
 
 
 cdef void _gather(const Runs *runs, int64_t first, int64_t n, const uint8_t *src, bint shuffled,

@@ -9,14 +9,18 @@ import os
 
 from libc.stdlib cimport free, malloc
 
-from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_store, zc_swap_if, zc_wall_ns
+from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if, zc_wall_ns
 from zcore.kernel.fileio cimport same_identity
+
+cdef extern from "pythread.h" nogil:
+    unsigned long PyThread_get_thread_ident()
 
 cdef enum:
     OVERHEAD_NBYTES = 64       # of content in memory, beside its structure and bytes
 
 cdef void *_caches = NULL      # all there are
 cdef int64_t _guard = 0        # spin lock of that list
+cdef int64_t _forker = 0       # the thread that holds all of them while it forks
 
 
 cdef Kept *kept_new(int64_t n_bytes) noexcept nogil:
@@ -39,6 +43,19 @@ cdef void _enter(int64_t *guard) noexcept nogil:
     while not zc_swap_if(guard, 0, 1):
         zc_back_off(n)
         n += 1
+
+
+cdef bint _enter_list() noexcept nogil:
+    """Enter the list of caches; whether this thread held it: others' hooks of a fork may make and drop caches."""
+    if zc_load(&_forker) == <int64_t>PyThread_get_thread_ident():
+        return True
+    _enter(&_guard)
+    return False
+
+
+cdef void _leave_list(bint is_held) noexcept nogil:
+    if not is_held:
+        zc_store(&_guard, 0)
 
 
 cdef int64_t _cost(const Kept *kept) noexcept nogil:
@@ -67,14 +84,15 @@ cdef class Cache:
     """
 
     def __cinit__(self, int64_t capacity, int64_t trusted_age_ns=2_000_000_000, *args, **kwargs):
+        cdef bint is_held
         self.capacity = capacity
         self.max_nbytes = capacity
         self.trusted_age_ns = trusted_age_ns
         self.before = NULL
         with nogil:
-            _enter(&_guard)
+            is_held = _enter_list()
             self._enlist()
-            zc_store(&_guard, 0)
+            _leave_list(is_held)
 
     cdef void _enlist(self) noexcept nogil:
         global _caches
@@ -93,11 +111,12 @@ cdef class Cache:
             (<Cache>self.next).before = self.before
 
     def __dealloc__(self):
+        cdef bint is_held
         # Whoever holds the list during a fork needs the GIL to let it go.
         with nogil:
-            _enter(&_guard)
+            is_held = _enter_list()
             self._delist()
-            zc_store(&_guard, 0)
+            _leave_list(is_held)
             _release_row(self._shrink(0))
 
     cdef void _lock(self) noexcept nogil:
@@ -227,6 +246,7 @@ def _hold_all():
     cdef void *cache
     with nogil:
         _enter(&_guard)
+        zc_store(&_forker, <int64_t>PyThread_get_thread_ident())
         cache = _caches
         while cache != NULL:
             (<Cache>cache)._lock()
@@ -235,6 +255,7 @@ def _hold_all():
 
 def _let_go_all():
     cdef void *cache = _caches
+    zc_store(&_forker, 0)
     while cache != NULL:
         zc_store(&(<Cache>cache).guard, 0)
         cache = (<Cache>cache).next

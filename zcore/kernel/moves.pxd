@@ -1,5 +1,5 @@
 """Elements at points, moved between a chunk and the caller's array."""
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.grid cimport Axis, Span
 from zcore.kernel.points cimport Points
@@ -18,3 +18,7 @@ cdef struct Sides:             # where the elements of one chunk lie on both sid
 
 
 cdef void move_points(Points points, const Span *spans, const Sides *sides) noexcept nogil
+# Marks the blocks of a chunk in which selected elements lie, or may lie; how many there are, all if it takes too long
+# to tell. `needed` has a flag for each of the `n_blocks`, none of which is set.
+cdef int64_t mark_blocks(Points points, const Span *spans, const Sides *sides, int64_t blocksize, int64_t n_blocks,
+                         uint8_t *needed) noexcept nogil

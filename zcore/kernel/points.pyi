@@ -12,6 +12,6 @@ def checked(
 class Points:
     def __init__(
         self, shape: tuple[int, ...], chunk_shape: tuple[int, ...],
-        groups: Sequence[tuple[tuple[int, ...], tuple[npt.NDArray[np.int64], ...]]],
+        groups: Sequence[tuple[tuple[int, ...], tuple[npt.NDArray[np.int64], ...] | npt.NDArray[np.bool_]]],
         edges: tuple[Edges | None, ...] | None = None, shard_shape: tuple[int, ...] | None = None,
     ) -> None: ...

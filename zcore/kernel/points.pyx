@@ -25,6 +25,7 @@ cdef enum:
     FEW_BITS = 8
     SOME_BITS = 11
     MANY_BITS = 16
+    FEW_POINTS = 16            # of a chunk, on average: a mask of fewer is kept as indices
     SOME_POINTS = 1 << 12
     MANY_POINTS = 1 << 18
 
@@ -95,9 +96,9 @@ cdef class Points:
     shapes : sequence of tuple of int
         Of what it is cut into: of the stored objects, and where these are shards, of their chunks; so on for shards in
         shards.
-    groups : sequence of (dims, vectors)
-        Ascending dimensions, and for each a vector of int64 that nobody else changes; those of a group have one
-        length, 1 or more.
+    groups : sequence of (dims, selected)
+        Ascending dimensions, and for each a vector of int64; those of a group have one length, 1 or more. Or one mask
+        of these dimensions, an ndarray of bool in C order, where it is the only group. Nobody else changes them.
     edges : tuple of (Edges or None), or None
         As in `Plan`.
 
@@ -134,8 +135,8 @@ cdef class Points:
         if self.groups == NULL:
             raise MemoryError
         self.n_groups = len(groups)
-        for g, (dims, vectors) in enumerate(groups):
-            self._add(g, dims, vectors)
+        for g, (dims, selected) in enumerate(groups):
+            self._add(g, dims, selected)
 
     def __dealloc__(self):
         cdef int g, k
@@ -143,23 +144,167 @@ cdef class Points:
             free(self.groups[g].order)
             for k in range(self.n_cuts):
                 free(self.groups[g].bounds[k])
+            free(self.groups[g].ranks)
+            free(self.groups[g].samples)
         free(self.groups)
 
-    cdef int _add(self, int g, dims, vectors) except -1:
+    cdef int _add(self, int g, dims, selected) except -1:
         cdef Group *group = &self.groups[g]
-        cdef cnp.ndarray vector
         cdef int d
-        for d, vector in zip(dims, vectors, strict=True):
-            assert self.group_of[d] < 0 and vector.flags.c_contiguous and vector.dtype == np.int64
+        for d in dims:
+            assert self.group_of[d] < 0
             self.group_of[d] = g
-            self.index_of[d] = <const int64_t *>cnp.PyArray_DATA(vector)
-            self.vectors[d] = vector
             group.dims[group.n_dims] = d
             group.n_dims += 1
-            assert group.n_dims == 1 or group.n == cnp.PyArray_SIZE(vector)
+        if isinstance(selected, np.ndarray):
+            assert self.n_groups == 1 and selected.flags.c_contiguous and selected.dtype == np.bool_
+            if not self._add_mask(group, selected):
+                return self._add_vectors(group, [vector.astype(np.int64, copy=False)
+                                                 for vector in np.asarray(selected).nonzero()])
+            return 0
+        return self._add_vectors(group, selected)
+
+    cdef int _add_vectors(self, Group *group, vectors) except -1:
+        cdef cnp.ndarray vector
+        cdef int e
+        for e, vector in enumerate(vectors):
+            vector = np.ascontiguousarray(vector)
+            assert vector.dtype == np.int64 and (e == 0 or group.n == cnp.PyArray_SIZE(vector))
+            self.index_of[group.dims[e]] = <const int64_t *>cnp.PyArray_DATA(vector)
+            self.vectors[group.dims[e]] = vector
             group.n = cnp.PyArray_SIZE(vector)
         assert group.n > 0
         return self._sort(group)
+
+    # masks
+
+    cdef bint _add_mask(self, Group *group, mask) except -1:
+        """Count the points of each segment and of each chunk; False where indices would take less memory."""
+        cdef int64_t extent[MAX_NDIM]
+        cdef int64_t *counts
+        cdef int64_t *firsts
+        cdef int64_t n_keys
+        cdef int64_t n_ranks = 1
+        cdef int e, d, k
+        cdef bint done
+        # The array may have become shorter since the mask was made.
+        inside = np.ascontiguousarray(mask[tuple([slice(self.length_of[d]) for d in group.dims[:group.n_dims]])])
+        group.n = np.count_nonzero(inside)
+        if inside.size != mask.size and group.n != np.count_nonzero(mask):
+            raise SelectionError("a mask is true for elements out of bounds")
+        product = 1
+        for e in range(group.n_dims):
+            d = group.dims[e]
+            group.mask_shape[e] = inside.shape[e]
+            extent[e] = _number_at(&self.cuts[0][d], group.mask_shape[e] - 1) + 1
+            product *= extent[e]
+            for k in range(1, self.n_cuts):
+                product *= self._ratio(k, d)
+            if e + 1 < group.n_dims:
+                n_ranks *= group.mask_shape[e]
+        e = group.n_dims - 1
+        group.n_segments = self.chunk_at(group.dims[e], group.mask_shape[e] - 1) + 1
+        n_ranks *= group.n_segments
+        if n_ranks > group.n or product * FEW_POINTS > group.n:
+            return False
+        n_keys = product
+        group.ranks = <int64_t *>malloc((n_ranks + 1) * sizeof(int64_t))
+        counts = <int64_t *>calloc(n_keys, sizeof(int64_t))
+        firsts = <int64_t *>malloc(n_keys * sizeof(int64_t))
+        try:
+            if group.ranks == NULL or counts == NULL or firsts == NULL:
+                raise MemoryError
+            self.vectors[group.dims[0]] = inside
+            group.mask = <const uint8_t *>cnp.PyArray_DATA(inside)
+            with nogil:
+                self._count_mask(group, extent, counts, firsts)
+                done = self._touch(group, counts, firsts, n_keys)
+            if not done:
+                raise MemoryError
+            assert group.ranks[n_ranks] == group.n
+        finally:
+            free(counts)
+            free(firsts)
+        return True
+
+    cdef void _count_mask(self, Group *group, const int64_t *extent, int64_t *counts, int64_t *firsts) noexcept nogil:
+        """Count points: before each segment, and in each chunk, of which the first segment's place is noted."""
+        cdef int64_t at[MAX_NDIM]
+        cdef int64_t lowest[MAX_NDIM]
+        cdef int64_t origin[MAX_NDIM]
+        cdef int64_t end[MAX_NDIM]
+        cdef const uint8_t *mask = group.mask
+        cdef int64_t *ranks = group.ranks
+        cdef int64_t rank = 0
+        cdef int64_t key, n, i, stop
+        cdef int last = group.n_dims - 1
+        cdef int e
+        for e in range(group.n_dims):
+            at[e] = lowest[e] = 0
+        while True:
+            at[last] = 0
+            while at[last] < group.mask_shape[last]:
+                key = self._key(group, at, lowest, extent, origin, end)
+                stop = min(end[last], group.mask_shape[last])
+                n = 0
+                for i in range(at[last], stop):
+                    n += mask[i] != 0
+                if counts[key] == 0:
+                    firsts[key] = mask - group.mask + at[last]
+                counts[key] += n
+                ranks[0] = rank
+                ranks += 1
+                rank += n
+                at[last] = stop
+            mask += group.mask_shape[last]
+            e = last - 1
+            while e >= 0:
+                at[e] += 1
+                if at[e] < group.mask_shape[e]:
+                    break
+                at[e] = 0
+                e -= 1
+            if e < 0:
+                ranks[0] = rank
+                return
+
+    cdef bint _touch(self, Group *group, int64_t *counts, int64_t *firsts, int64_t n_keys) noexcept nogil:
+        """Note the chunks that have points, of each cut; whether there is memory."""
+        cdef int last = self.n_cuts - 1
+        cdef int64_t n = 0
+        cdef int64_t unit = 1
+        cdef int64_t *keys = firsts
+        cdef int64_t *bounds
+        cdef int64_t key, position, i
+        cdef int e, k
+        for key in range(n_keys):
+            n += counts[key] != 0
+        bounds = group.bounds[last] = <int64_t *>malloc((n + 1) * sizeof(int64_t))
+        group.samples = <int64_t *>malloc(n * group.n_dims * sizeof(int64_t))
+        if bounds == NULL or group.samples == NULL:
+            return False
+        group.n_runs[last] = n
+        bounds[0] = n = 0
+        for key in range(n_keys):
+            if counts[key] == 0:
+                continue
+            position = firsts[key]
+            for e in range(group.n_dims - 1, -1, -1):
+                group.samples[n * group.n_dims + e] = position % group.mask_shape[e]
+                position //= group.mask_shape[e]
+            bounds[n + 1] = bounds[n] + counts[key]
+            # In place of what was looked at already.
+            keys[n] = key
+            n += 1
+        for k in range(last - 1, -1, -1):
+            for e in range(group.n_dims):
+                unit *= self._ratio(k + 1, group.dims[e])
+            group.bounds[k] = _bounds(keys, NULL, NULL, n, unit, &group.n_runs[k])
+            if group.bounds[k] == NULL:
+                return False
+            for i in range(group.n_runs[k] + 1):
+                group.bounds[k][i] = bounds[group.bounds[k][i]]
+        return True
 
     # sorting
 
@@ -169,6 +314,7 @@ cdef class Points:
         cdef int64_t extent[MAX_NDIM]
         cdef int64_t origin[MAX_NDIM]
         cdef int64_t end[MAX_NDIM]
+        cdef int64_t at[MAX_NDIM]
         cdef const int64_t *index
         cdef int64_t low, high, i, n_keys
         cdef int64_t unit = 1
@@ -206,7 +352,9 @@ cdef class Points:
                 for i in range(group.n):
                     # Mostly in the chunk of the point before, as those of a mask: then nothing is to be divided.
                     if not self._lies_in(group, i, origin, end):
-                        key = self._key(group, i, lowest, extent, origin, end)
+                        for e in range(group.n_dims):
+                            at[e] = self.index_of[group.dims[e]][i]
+                        key = self._key(group, at, lowest, extent, origin, end)
                         if key < last:
                             is_sorted = False
                         last = key
@@ -244,15 +392,15 @@ cdef class Points:
                 return False
         return True
 
-    cdef int64_t _key(self, const Group *group, int64_t point, const int64_t *lowest, const int64_t *extent,
+    cdef int64_t _key(self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
                       int64_t *origin, int64_t *end) noexcept nogil:
-        """A number for the chunk of a point, in C order of the objects and of the chunks in each; and its place."""
+        """A number for the chunk of an element, in C order of the objects and of the chunks in each; and its place."""
         cdef int64_t key = 0
         cdef int64_t number, length
         cdef int e, d, k
         for e in range(group.n_dims):
             d = group.dims[e]
-            number = _number_at(&self.cuts[0][d], self.index_of[d][point])
+            number = _number_at(&self.cuts[0][d], at[e])
             key = key * extent[e] + number - lowest[e]
             _place_of(&self.cuts[0][d], number, &origin[e], &length)
             end[e] = origin[e] + length
@@ -260,7 +408,7 @@ cdef class Points:
             for e in range(group.n_dims):
                 d = group.dims[e]
                 length = self.cuts[k][d].chunk
-                number = (self.index_of[d][point] - origin[e]) // length
+                number = (at[e] - origin[e]) // length
                 key = key * self._ratio(k, d) + number
                 origin[e] += number * length
                 end[e] = origin[e] + length
@@ -311,18 +459,27 @@ cdef class Points:
     cdef void _group_span(self, const Group *group, int cut, int64_t k, Span *spans) noexcept nogil:
         cdef int64_t first = group.bounds[cut][k]
         cdef int64_t point = first if group.order == NULL else group.order[first]
+        cdef int64_t index
+        cdef const int64_t *sample = NULL
         cdef Span *span
         cdef int e, d
+        if group.mask != NULL:
+            sample = &group.samples[_run_at(group, self.n_cuts - 1, first) * group.n_dims]
         for e in range(group.n_dims):
             d = group.dims[e]
             span = &spans[d]
-            span.chunk = _number_at(&self.cuts[cut][d], self.index_of[d][point])
+            index = self.index_of[d][point] if sample == NULL else sample[e]
+            span.chunk = _number_at(&self.cuts[cut][d], index)
             _place_of(&self.cuts[cut][d], span.chunk, &span.origin, &span.length)
             span.valid = min(span.length, self.length_of[d] - span.origin)
             # Where they lie, the points say.
             span.start = span.out = 0
             span.count = group.bounds[cut][k + 1] - first if e == 0 else 1
             span.first = first
+
+    cdef int64_t chunk_at(self, int d, int64_t index) noexcept nogil:
+        """The number of the chunk of the last cut that holds an element, along a dimension."""
+        return _number_at(&self.cuts[self.n_cuts - 1][d], index)
 
     cdef bint covers(self, const Span *spans) noexcept nogil:
         """Whether no element of a chunk inside the array is left out; what cannot be found out is not."""
@@ -345,8 +502,8 @@ cdef class Points:
         cdef int e, d
         for e in range(group.n_dims):
             n_valid *= spans[group.dims[e]].valid
-        if n < n_valid:
-            return False
+        if n < n_valid or group.mask != NULL:
+            return n == n_valid
         found = <uint8_t *>calloc(n_valid // 8 + 1, 1)
         if found == NULL:
             return False
@@ -367,29 +524,55 @@ cdef class Points:
     cdef object mesh(self, const Axis *axes, const Span *spans):
         """Return (chunk_selection, array_selection) of a task: arrays for each dimension that broadcast together."""
         cdef const Group *group
-        cdef cnp.npy_intp n
         cdef int d, e
         inside, outside = [None] * self.ndim, [None] * self.ndim
         for d in range(self.ndim):
-            n = spans[d].count
             shape = [1] * self.ndim
-            shape[d] = n
+            shape[d] = spans[d].count
             if self.group_of[d] < 0:
-                places = np.arange(n)
+                places = np.arange(spans[d].count)
                 inside[d] = (spans[d].start + places * axes[d].step).reshape(shape)
                 outside[d] = (spans[d].out + places * axes[d].out_step).reshape(shape)
                 continue
             group = &self.groups[self.group_of[d]]
             if group.dims[0] != d:
                 continue
-            places = np.arange(spans[d].first, spans[d].first + n)
-            if group.order != NULL:
-                places = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, &group.order[spans[d].first]).copy()
+            places, indices = self._found(group, spans) if group.mask == NULL else self._found_in_mask(group, spans)
             for e in range(group.n_dims):
-                inside[group.dims[e]] = (self.vectors[group.dims[e]][places]
-                                         - spans[group.dims[e]].origin).reshape(shape)
+                inside[group.dims[e]] = indices[e].reshape(shape)
                 outside[group.dims[e]] = places.reshape(shape) if e == 0 else np.zeros([1] * self.ndim, np.int64)
         return tuple(inside), tuple(outside)
+
+    cdef object _found(self, const Group *group, const Span *spans):
+        """Return the points of a group in a chunk: their numbers, and for each dimension where they lie in it."""
+        cdef const Span *leading = &spans[group.dims[0]]
+        cdef cnp.npy_intp n = leading.count
+        cdef int e
+        if group.order == NULL:
+            places = np.arange(leading.first, leading.first + n)
+        else:
+            places = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, &group.order[leading.first]).copy()
+        return places, [self.vectors[group.dims[e]][places] - spans[group.dims[e]].origin
+                        for e in range(group.n_dims)]
+
+    cdef object _found_in_mask(self, const Group *group, const Span *spans):
+        cdef int last = group.dims[group.n_dims - 1]
+        cdef cnp.npy_intp n = 1
+        cdef int e
+        box = []
+        lengths = []
+        for e in range(group.n_dims):
+            box.append(slice(spans[group.dims[e]].origin, spans[group.dims[e]].origin + spans[group.dims[e]].length))
+            lengths.append(group.mask_shape[e] if group.dims[e] != last else group.n_segments)
+            n *= lengths[e]
+        part = self.vectors[group.dims[0]][tuple(box)]
+        box[group.n_dims - 1] = self.chunk_at(last, spans[last].origin)
+        firsts = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, group.ranks).reshape(lengths)[tuple(box)]
+        counts = np.count_nonzero(part, axis=group.n_dims - 1).reshape(-1)
+        # Points of a row follow each other, from the rank of its first segment in the chunk on.
+        places = (np.repeat(firsts.reshape(-1) - np.cumsum(counts) + counts, counts)
+                  + np.arange(spans[group.dims[0]].count))
+        return places, part.nonzero()
 
 
 cdef int64_t _number_at(const Cut *cut, int64_t index) noexcept nogil:

@@ -15,7 +15,9 @@ from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndS
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
-from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, gather_chunk, is_blockwise, scatter_chunk, select_chunk
+from zcore.kernel.blosc_blocks cimport (
+    NOT_BLOCKWISE, Runs, block_nbytes, decode_blocks, gather_chunk, is_blockwise, scatter_chunk, select_chunk,
+)
 from zcore.kernel.casting cimport MAX_PAIRS, WRAP, Cast, cast_run
 from zcore.kernel.casting import OUT_OF_RANGE, ROUNDINGS
 from zcore.kernel.checksums cimport SUM_NBYTES, checksum, load_u32, store_u32
@@ -367,6 +369,24 @@ cdef class Program:
             status.step = 0
         return code
 
+    cdef int64_t blocksize_of(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
+                              int64_t n_item) noexcept nogil:
+        if not self.is_blockwise:
+            return 0
+        return block_nbytes(src, n_bytes - (self.n_steps - 1) * SUM_NBYTES, dst_nbytes, self.itemsize, n_item)
+
+    cdef int decode_some(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const uint8_t *needed,
+                         uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
+        cdef int n_left = self.n_steps
+        cdef int code
+        n_bytes = self._verify(&src, n_bytes, &n_left, status)
+        if n_bytes < 0:
+            return status.code
+        code = decode_blocks(src, n_bytes, dst_nbytes, self.itemsize, needed, dst, scratch, status)
+        if code > OK:
+            status.step = 0
+        return code
+
     # encoding
 
     cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
@@ -513,7 +533,8 @@ cdef class Program:
             raise MemoryError
         # Not bytearray(n), which writes zeros: memory that is not touched costs nothing, if the object is damaged.
         cdef bytearray out = PyByteArray_FromStringAndSize(NULL, n_bytes)
-        cdef int64_t n = self._decode(encoded, <uint8_t *>PyByteArray_AS_STRING(out), n_bytes, not at_most, codecs)
+        cdef int64_t limit = n_bytes
+        cdef int64_t n = self._decode(encoded, <uint8_t *>PyByteArray_AS_STRING(out), limit, not at_most, codecs)
         PyByteArray_Resize(out, n)
         return out
 

@@ -1,5 +1,5 @@
 """Reading: each task brings the selected elements of one object into the caller's array."""
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.chunk_cache cimport ChunkCache
 from zcore.kernel.fileio cimport Identity
@@ -17,3 +17,5 @@ cdef class ReadPlan(Plan):
     # Ends what began by `worker.kept`: the chunk that was decoded with that code is kept, or not.
     cdef void end_kept(self, int code, Worker *worker) noexcept nogil
     cdef bint _find_object(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
+    cdef int _take_points(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                          Worker *worker) noexcept nogil

@@ -6,6 +6,7 @@ worker's scratch and its elements are copied from there. With a cache each chunk
 chunks of the plan fit into it, they are decoded into memory of their own, which is kept.
 """
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memset
 
 from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, part_init
 from zcore.kernel.chunk_cache cimport ChunkCache
@@ -13,9 +14,13 @@ from zcore.kernel.copy cimport MAX_NDIM, Copy
 from zcore.kernel.fileio cimport Identity, buffer_reserve, identify_fd, identify_name
 from zcore.kernel.grid cimport Span
 from zcore.kernel.kept cimport Kept, kept_release
+from zcore.kernel.moves cimport Sides, mark_blocks
 from zcore.kernel.plan cimport Plan, Worker
 from zcore.kernel.status cimport MISSING, OK, fail
 from zcore.kernel.tasks cimport MAX_KEY
+
+cdef enum:
+    MAX_BLOCKS = 4096          # of a chunk; one of more is decoded as a whole
 
 
 cdef class ReadPlan(Plan):
@@ -119,7 +124,36 @@ cdef class ReadPlan(Plan):
                                        <uint8_t *>out, &worker.decoded, &worker.status)
             if code != NOT_BLOCKWISE:
                 return code
+        if self.points is not None and self.item_nbytes == self.itemsize:
+            code = self._take_points(encoded, n_bytes, spans, worker)
+            if code != NOT_BLOCKWISE:
+                return code
         code = Plan.take_in(self, encoded, n_bytes, spans, worker)
+        if code == OK:
+            self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
+        return code
+
+    cdef int _take_points(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                          Worker *worker) noexcept nogil:
+        """Decode those blocks of a chunk in which points lie, if these are fewer than half."""
+        cdef uint8_t needed[MAX_BLOCKS]
+        cdef Sides sides
+        cdef int64_t n = worker.layout.n_bytes
+        cdef int64_t blocksize = self.program.blocksize_of(encoded, n_bytes, n, self.itemsize)
+        cdef int64_t n_blocks
+        cdef int code
+        # Where it is one, the points need it.
+        if blocksize == 0 or not 1 < (n + blocksize - 1) // blocksize <= MAX_BLOCKS:
+            return NOT_BLOCKWISE
+        n_blocks = (n + blocksize - 1) // blocksize
+        memset(needed, 0, n_blocks)
+        self._describe(&worker.layout, &sides)
+        if 2 * mark_blocks(self.points, spans, &sides, blocksize, n_blocks, needed) >= n_blocks:
+            return NOT_BLOCKWISE
+        code = buffer_reserve(&worker.decoded, n + 2 * blocksize, &worker.status)
+        if code == OK:
+            code = self.program.decode_some(encoded, n_bytes, n, needed, worker.decoded.data,
+                                            worker.decoded.data + n, &worker.status)
         if code == OK:
             self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
         return code

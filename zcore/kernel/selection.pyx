@@ -8,7 +8,7 @@ that runs downwards starts at its highest element.
 cimport cython
 from operator import index as as_integer
 
-from zcore.errors import SelectionError
+from zcore.errors import HugeIndexError, SelectionError
 
 
 @cython.final
@@ -27,6 +27,8 @@ cdef class Box:
         Every dimension is indexed by an integer and there is no ellipsis: NumPy gives a scalar.
     groups : None
         A box has no lists.
+    way : str
+        "element" or "view": how values are assigned to it, see `zcore.assignment`.
     """
 
     cdef readonly tuple starts
@@ -52,6 +54,10 @@ cdef class Box:
 
     def __repr__(self):
         return f"Box({self.starts}, {self.steps}, {self.counts})"
+
+    @property
+    def way(self):
+        return "element" if self.is_element else "view"
 
     def fits(self, shape):
         """Whether all elements lie in an array of `shape`."""
@@ -124,7 +130,7 @@ def basic(selection, tuple shape not None):
                 counts.append(length)
                 d += 1
         else:
-            starts.append(_integer(index, d, shape[d]))
+            starts.append(_in_bounds(index, d, shape[d]))
             steps.append(1)
             counts.append(1)
             dropped.append(d)
@@ -136,13 +142,17 @@ def basic(selection, tuple shape not None):
     return Box(tuple(starts), tuple(steps), tuple(counts), dropped, len(dropped) == ndim and not has_ellipsis)
 
 
-cdef object _integer(object index, Py_ssize_t dimension, object length):
-    """Return an integer index counted from 0."""
+def in_bounds(index, Py_ssize_t dimension, length):
+    """Return an integer index counted from 0, or raise SelectionError."""
+    return _in_bounds(index, dimension, length)
+
+
+cdef object _in_bounds(object index, Py_ssize_t dimension, object length):
     if type(index) is not int:
         index = as_integer(index)
     if not -length <= index < length:
-        raise SelectionError(f"index {index} is out of bounds for axis {dimension} with size {length}",
-                             dimension=dimension)
+        error = HugeIndexError if 2**63 <= index < 2**64 else SelectionError
+        raise error(f"index {index} is out of bounds for axis {dimension} with size {length}", dimension=dimension)
     return index + length if index < 0 else index
 
 
@@ -152,6 +162,7 @@ cdef bint _is_integer(object index) except -1:
         return False
     try:
         as_integer(index)
-    except TypeError:
+    except Exception:
+        # Whatever it is: NumPy then looks whether an array can be made of it.
         return False
     return True

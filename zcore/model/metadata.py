@@ -156,6 +156,9 @@ class ArrayMetadata(Value):
         elif len(fill_bytes) != itemsize:
             raise ValueError(f"fill value: expected {itemsize} bytes, found {len(fill_bytes)}")
         if dimension_names is not None:
+            if isinstance(dimension_names, str) or any([
+                    not isinstance(name, (str, type(None))) for name in dimension_names]):
+                raise TypeError(f"dimension_names={dimension_names!r:.200}: expected a list of str or None")
             dimension_names = tuple(dimension_names)
             if len(dimension_names) != len(shape):
                 raise ValueError(f"expected {len(shape)} dimension names, found {len(dimension_names)}")

@@ -73,6 +73,12 @@ def test_parts_that_contradict_each_other_are_refused(fields):
         metadata(**fields)
 
 
+@pytest.mark.parametrize("names", ["xy", [1, 2], ["x", b"y"], 7])
+def test_names_of_dimensions_are_strings(names):
+    with pytest.raises(TypeError):
+        metadata((4, 4), chunk_shape=(2, 2), dimension_names=names)
+
+
 def test_fill_value_is_a_scalar_and_bytes_or_undefined():
     array = metadata(fill_value=1.5)
     assert (array.fill_value, type(array.fill_value), array.fill_bytes) == (1.5, np.float32, b"\0\0\xc0?")
