@@ -56,6 +56,7 @@ cdef class ReferenceReadPlan(ReadPlan):
     cdef int64_t n_prefix
     cdef object open_target
     cdef list targets
+    cdef int64_t n_targets
     cdef File *files
     cdef int64_t n_open
 
@@ -73,16 +74,17 @@ cdef class ReferenceReadPlan(ReadPlan):
         self.n_prefix = len(prefix)
         self.open_target = open_target
         self.targets = table.targets
-        self.files = <File *>malloc((len(self.targets) + 1) * sizeof(File))
+        self.n_targets = len(self.targets)
+        self.files = <File *>malloc((self.n_targets + 1) * sizeof(File))
         if self.files == NULL:
             raise MemoryError
-        for i in range(len(self.targets)):
+        for i in range(self.n_targets):
             self.files[i].fd = UNKNOWN
 
     def __dealloc__(self):
         cdef int64_t i
         if self.files != NULL:
-            for i in range(len(self.targets)):
+            for i in range(self.n_targets):
                 if self.files[i].fd >= 0:
                     close(<int>self.files[i].fd)
             free(self.files)
@@ -162,6 +164,6 @@ cdef class ReferenceReadPlan(ReadPlan):
         cdef Identity identity
         try:
             file.fd = self.open_target(self.targets[target])
-        except Exception:  # noqa: BLE001 (whoever does the task again meets it again, and says what it was)
+        except:  # noqa: E722 (whoever does the task again meets it again, and says what it was)
             return
         file.size = identity.size if identify_fd(<int>file.fd, &identity) == 0 else 0
