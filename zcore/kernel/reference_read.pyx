@@ -66,8 +66,6 @@ cdef class ReferenceReadPlan(ReadPlan):
     def __init__(self, *args, ReferenceTable table not None, bytes prefix not None, open_target, **kwargs):
         cdef int64_t i
         ReadPlan.__init__(self, *args, **kwargs)
-        if len(prefix) > MAX_KEY:
-            raise ValueError("the array's path is too long for the kernel")
         self.table = table
         self.prefix = prefix
         self.prefix_text = prefix
@@ -97,6 +95,8 @@ cdef class ReferenceReadPlan(ReadPlan):
         cdef File file
         cdef bint is_kept
         cdef int code
+        if self.n_prefix > MAX_KEY:
+            return INTERRUPTED
         memcpy(name, self.prefix_text, self.n_prefix)
         memcpy(name + self.n_prefix, key, n_key)
         i = self.table.row_of(<const uint8_t *>name, self.n_prefix + n_key)
@@ -163,7 +163,15 @@ cdef class ReferenceReadPlan(ReadPlan):
     cdef void _open(self, int target, File *file) noexcept with gil:
         cdef Identity identity
         try:
-            file.fd = self.open_target(self.targets[target])
-        except:  # noqa: E722 (whoever does the task again meets it again, and says what it was)
+            try:
+                file.fd = self.open_target(self.targets[target])
+            except Exception:
+                return             # whoever does the task again meets it again, and says what it was
+            except BaseException as exception:
+                # Of a signal handler, which will not be called again.
+                self.exception = exception
+                zc_store(&self.stop, 1)
+                return
+        except:  # noqa: E722 (the only clause that cannot raise itself, as nobody above could see it)
             return
         file.size = identity.size if identify_fd(<int>file.fd, &identity) == 0 else 0

@@ -25,6 +25,7 @@ cdef class ReferenceTable:
     cdef uint8_t *data         # of all that are at hand
     cdef int64_t n_data
     cdef int64_t data_capacity
+    cdef int64_t n_unused      # of these bytes, because their keys have other values now
     cdef int *slots            # a hash table of rows, -1 where it is free
     cdef int64_t n_slots
     cdef uint64_t seed
@@ -39,6 +40,8 @@ cdef class ReferenceTable:
     cdef int64_t row_of(self, const uint8_t *key, int64_t n_key) noexcept nogil
     cdef int _put(self, const uint8_t *key, int64_t n_key, int target, int64_t offset, int64_t n_bytes) except -1
     cdef int _put_data(self, const uint8_t *key, int64_t n_key, const uint8_t *data, int64_t n_data) except -1
+    cdef void _leave(self, const Reference *row) noexcept nogil
+    cdef int _repack(self) except -1
     cdef int _number_of(self, url) except -1
     cdef int _grow_slots(self) except -1
     cdef int _sort(self) except -1

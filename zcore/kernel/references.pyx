@@ -8,7 +8,7 @@ import os
 from binascii import a2b_base64
 
 from zcore.errors import ReferenceFormatError
-
+from zcore.kernel.fileio import TEMP_PREFIX
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -20,7 +20,8 @@ cdef enum:
     MIN_ROWS = 64
     MAX_ROWS = 0x7FFFFFFE
     MAX_KEY_NBYTES = 1 << 16
-    MAX_DEPTH = 64             # nested lists and objects, as in any metadata document
+    MIN_UNUSED = 1 << 20
+    MAX_DEPTH = 64             # nested lists and objects, the document itself among them, as in any metadata document
 
 cdef extern from *:
     """
@@ -47,7 +48,12 @@ cdef extern from *:
     uint64_t zc_hash_bytes(uint64_t seed, const uint8_t *data, int64_t n) nogil
 
 
-_KEY_RULES = f"it is empty, has an empty part, '.', '..', NUL, or more than {MAX_KEY_NBYTES} bytes"
+cdef bytes _temporary = TEMP_PREFIX.encode()
+cdef const char *temporary = _temporary
+cdef int64_t n_temporary = len(_temporary)
+
+_KEY_RULES = (f"it is empty, has an empty part, '.', '..', a part that begins with {TEMP_PREFIX!r}, NUL, or more than "
+              f"{MAX_KEY_NBYTES} bytes")
 
 
 cdef class ReferenceTable:
@@ -153,12 +159,16 @@ cdef class ReferenceTable:
         """Let a key stand for nothing; whether it stood for something."""
         cdef int64_t i = self._row_of(key)
         if i >= 0:
+            self._leave(&self.rows[i])
             self.rows[i].target = REMOVED
             self.n_removed += 1
         return i >= 0
 
     cdef int _put_data(self, const uint8_t *key, int64_t n_key, const uint8_t *data, int64_t n_data) except -1:
-        cdef int64_t at = self.n_data
+        cdef int64_t at
+        if self.n_unused > MIN_UNUSED and 2 * self.n_unused > self.n_data:
+            self._repack()
+        at = self.n_data
         self.data = <uint8_t *>_grown(self.data, &self.data_capacity, at + n_data, 1)
         memcpy(self.data + at, data, n_data)
         self.n_data += n_data
@@ -181,6 +191,7 @@ cdef class ReferenceTable:
             row.key = self.n_keys
             row.n_key = <int>n_key
             row.target = INLINE
+            row.n_bytes = 0
             self.n_keys += n_key
             self.n_rows += 1
             slot = <int64_t>(zc_hash_bytes(self.seed, key, n_key) & <uint64_t>(self.n_slots - 1))
@@ -190,10 +201,37 @@ cdef class ReferenceTable:
             free(self.order)
             self.order = NULL
         row = &self.rows[i]
+        self._leave(row)
         self.n_removed -= row.target == REMOVED
         row.target = target
         row.offset = offset
         row.n_bytes = n_bytes
+        return 0
+
+    cdef void _leave(self, const Reference *row) noexcept nogil:
+        if row.target == INLINE:
+            self.n_unused += row.n_bytes
+
+    cdef int _repack(self) except -1:
+        """Give the memory back of data that no key has any more; else a chunk written often would need it each time."""
+        cdef int64_t capacity = self.n_data - self.n_unused
+        cdef uint8_t *data = <uint8_t *>malloc(capacity + 1)
+        cdef int64_t at = 0
+        cdef int64_t i
+        cdef Reference *row
+        if data == NULL:
+            raise MemoryError
+        for i in range(self.n_rows):
+            row = &self.rows[i]
+            if row.target == INLINE:
+                memcpy(data + at, self.data + row.offset, row.n_bytes)
+                row.offset = at
+                at += row.n_bytes
+        free(self.data)
+        self.data = data
+        self.n_data = at
+        self.data_capacity = capacity + 1
+        self.n_unused = 0
         return 0
 
     cdef int _grow_slots(self) except -1:
@@ -415,7 +453,7 @@ cdef struct String:            # of a document, between its quotes
     bint is_plain              # without a backslash
 
 
-def members_of(bytes raw not None, loads):
+def members_of(bytes raw not None, loads, check=None):
     """Return the members of the JSON object that a document is, up to the one with which they become too many.
 
     Parameters
@@ -423,6 +461,9 @@ def members_of(bytes raw not None, loads):
     raw : bytes
     loads : callable
         `json.loads`, for names with a backslash.
+    check : callable, optional
+        Takes the values of all other members, as bytes, and raises ValueError for what is no JSON. Without it these are
+        only gone over.
 
     Returns
     -------
@@ -442,6 +483,7 @@ def members_of(bytes raw not None, loads):
     cdef String name
     cdef int64_t start
     cdef int64_t n = 0
+    cdef bint known
     members = {}
     _check_utf8(raw)
     _open(&text, c'{', "a JSON object")
@@ -453,12 +495,19 @@ def members_of(bytes raw not None, loads):
             start = text.at
             _skip(&text)
             n += 1
+            known = False
             if name.n <= 9 or not name.is_plain:
                 label = _str(&text, &name, loads)
                 if label in ("version", "templates", "gen", "refs"):
                     if label in members:
                         raise _wrong(name.start, f"member {label!r} is there twice")
                     members[label] = start, text.at
+                    known = True
+            if check is not None and not known:
+                try:
+                    check(text.data[start:text.at])
+                except ValueError as exc:
+                    raise _wrong(start, f"not JSON: {exc}") from None
             if _ends(&text, c'}'):
                 break
     _blanks(&text)
@@ -467,7 +516,7 @@ def members_of(bytes raw not None, loads):
     return members, n
 
 
-def read_references(ReferenceTable table not None, bytes raw not None, int64_t start, loads, compact, *, skipped=None,
+def read_references(ReferenceTable table not None, bytes raw not None, int64_t start, loads, compact, *,
                     bint takes_null=False):
     """Add the references of a JSON object to a table.
 
@@ -481,8 +530,6 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
         `json.loads`, for strings with a backslash.
     compact : callable
         Gives the bytes that an object as a value stands for, of those that it is written with.
-    skipped : str, optional
-        A member whose value is no reference if it is a number.
     takes_null : bool
         In place of a URL there may be null: the target that the caller names.
 
@@ -498,7 +545,6 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
     """
     cdef Text text = _text_of(raw)
     cdef String string
-    cdef uint8_t opened
     cdef int64_t value
     cdef int64_t before
     cdef const uint8_t *key
@@ -521,15 +567,11 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
             raise _wrong(string.start, f"{key[:min(n_key, 200)].decode(errors='replace')!r} is no key: {_KEY_RULES}")
         _expect(&text, c':')
         _blanks(&text)
-        opened = text.data[text.at] if text.at < text.n else 0
         value = text.at
-        if skipped is not None and key[:n_key] == skipped.encode() and opened not in b'"[{':
-            _skip(&text)
-        else:
-            before = table.n_rows
-            _read_value(table, &text, key, n_key, loads, compact, takes_null)
-            if table.n_rows == before:
-                raise _wrong(value, f"key {key[:n_key].decode()!r:.200} is there twice")
+        before = table.n_rows
+        _read_value(table, &text, key, n_key, loads, compact, takes_null)
+        if table.n_rows == before:
+            raise _wrong(value, f"key {key[:n_key].decode()!r:.200} is there twice")
         if _ends(&text, c'}'):
             return
 
@@ -545,6 +587,8 @@ cdef bint _is_key(const uint8_t *key, int64_t n_key) noexcept nogil:
             return False
         if i == n_key or key[i] == c'/':
             if i == start or (key[start] == c'.' and (i - start == 1 or (i - start == 2 and key[start + 1] == c'.'))):
+                return False
+            if i - start >= n_temporary and memcmp(key + start, temporary, n_temporary) == 0:
                 return False
             start = i + 1
     return True
@@ -623,6 +667,7 @@ cdef int64_t _number(Text *text, const uint8_t *key, int64_t n_key) except -1:
     """Read an offset or a length."""
     cdef int64_t number = 0
     cdef int64_t start
+    cdef int64_t n_digits
     cdef int digit
     _blanks(text)
     start = text.at
@@ -632,8 +677,9 @@ cdef int64_t _number(Text *text, const uint8_t *key, int64_t n_key) except -1:
             raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: offset and length are numbers below 2**63")
         number = 10 * number + digit
         text.at += 1
+    n_digits = text.at - start
     _blanks(text)
-    if text.at == start or (text.data[start] == c'0' and number > 0) or (
+    if n_digits == 0 or (text.data[start] == c'0' and n_digits > 1) or (
             text.at < text.n and text.data[text.at] != c',' and text.data[text.at] != c']'):
         raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: offset and length are whole numbers from 0 on, found "
                             f"{_shown(text, start)}")
@@ -775,7 +821,7 @@ cdef int _skip(Text *text) except -1:
         if found == c'"':
             _string(text, &string)
         elif found == c'[' or found == c'{':
-            if depth == MAX_DEPTH:
+            if depth == MAX_DEPTH - 1:     # the document's own object is around it
                 raise _wrong(text.at, f"lists and objects are nested deeper than {MAX_DEPTH}")
             opened[depth] = found
             depth += 1

@@ -13,7 +13,7 @@ from collections import namedtuple
 from collections.abc import Mapping, Sequence
 
 from zcore.buffers import flat_view
-from zcore.errors import MetadataError, StoreError
+from zcore.errors import MetadataError, ReferenceFormatError, StoreError
 from zcore.options import as_bool
 from zcore.stores.base import ByteRange, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
@@ -33,7 +33,7 @@ class ReferenceStore(Store):
         A JSON document, or what is in one.
     base : str, optional
         Directory that relative URLs start from; by default that of the document.
-    allowed : sequence of str, optional
+    allowed : sequence of str or os.PathLike, optional
         What else the set may point to, see `Targets`: by default files below `base` alone, and remote URLs.
     target : str, optional
         What references without a URL mean.
@@ -50,6 +50,8 @@ class ReferenceStore(Store):
         The document is no reference set.
     StoreError
         It cannot be read.
+    ValueError
+        `base` or one of `allowed` is empty.
 
     Examples
     --------
@@ -64,16 +66,13 @@ class ReferenceStore(Store):
                  allowed: Sequence[str] | None = None, target: str | None = None,
                  template_overrides: Mapping[str, str] | None = None, max_generated: int | None = None,
                  read_only: bool = True):
-        self.read_only = as_bool(read_only, "read_only")
+        self._read_only = as_bool(read_only, "read_only")
         if isinstance(allowed, str):
             raise TypeError(f"allowed={allowed!r}: expected a list of str")
-        options = {"base": base, "allowed": allowed, "target": target, "template_overrides": template_overrides,
-                   "max_generated": max_generated}
-        self._options = {name: value for name, value in options.items() if value is not None}
         self._lock = RLock()
         self.path = None
         if isinstance(source, Mapping):
-            raw = json.dumps(source).encode()
+            raw = _as_document(source)
         else:
             self.path = os.path.abspath(os.fspath(source))
             raw = _read_file(self.path)
@@ -86,6 +85,9 @@ class ReferenceStore(Store):
             error.locate(self.path or "reference set")
             raise
         self._source = source if self.path is None else self.path
+        options = {"base": self._targets.base, "allowed": self._targets.allowed, "target": target,
+                   "template_overrides": template_overrides, "max_generated": max_generated}
+        self._options = {name: value for name, value in options.items() if value is not None}
 
     def __repr__(self):
         return f"ReferenceStore({'a mapping' if self.path is None else repr(self.path)}, {len(self._table)} references)"
@@ -94,6 +96,11 @@ class ReferenceStore(Store):
         if not self.read_only:
             raise TypeError(f"{self!r} may hold changes that no other process has; save it, and pickle what is opened")
         return _reopened, (self._source, self._options)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether changes are refused. It stays so: the compiled code reads what nobody may change meanwhile."""
+        return self._read_only
 
     @property
     def references(self) -> References | None:
@@ -144,7 +151,11 @@ class ReferenceStore(Store):
         return [key.decode() for key in keys], [prefix.decode() for prefix in prefixes]
 
     def _find(self, key):
-        return self._table.find(check_key(key).encode())
+        name = check_key(key).encode()
+        if self._read_only:
+            return self._table.find(name)
+        with self._lock:
+            return self._table.find(name)
 
     # Changes, in memory
 
@@ -177,16 +188,24 @@ class ReferenceStore(Store):
 
         Data that are not ASCII are written as base64, which all readers take, though version 0 does not tell of it.
         """
-        return {key.decode(): _written(value) for key, value in self._table.items()}
+        with self._lock:
+            return {key.decode(): _written(value) for key, value in self._table.items()}
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the set as a document of version 1, with all that it generated; the file is replaced as a whole."""
+        """Write the set as a document of version 1, with all that it generated; the file is replaced as a whole.
+
+        In another directory relative URLs are written such that they mean the same targets.
+        """
         from zcore.stores.directory import DirectoryStore
 
-        path = os.path.abspath(os.fspath(path))
-        DirectoryStore(os.path.dirname(path)).set(os.path.basename(path), b'{"version": 1, "refs": {' + b",\n".join(
-            [json.dumps(key.decode()).encode() + b": " + json.dumps(_written(value)).encode()
-             for key, value in self._table.items()]) + b"}}")
+        directory, name = os.path.split(os.path.abspath(os.fspath(path)))
+        lines = []
+        with self._lock:
+            for key, value in self._table.items():
+                if not isinstance(value, bytes):
+                    value = self._targets.seen_from(directory, value[0]), *value[1:]
+                lines.append(json.dumps(key.decode()).encode() + b": " + json.dumps(_written(value)).encode())
+        DirectoryStore(directory).set(name, b'{"version": 1, "refs": {' + b",\n".join(lines) + b"}}")
 
 
 def _written(value):
@@ -202,9 +221,20 @@ def _written(value):
 def _read_file(path):
     try:
         with open(path, "rb") as file:
-            return file.read(MAX_NBYTES + 1)
+            # Not `read(MAX_NBYTES + 1)`, which allocates as much before it reads.
+            if os.fstat(file.fileno()).st_size > MAX_NBYTES:
+                raise ReferenceFormatError(f"expected a reference set of {MAX_NBYTES} bytes at the most, found more",
+                                           document=path)
+            return file.read()
     except OSError as exc:
         raise StoreError(f"cannot read the reference set {path}: {exc.strerror}", key=path, errno=exc.errno) from exc
+
+
+def _as_document(source):
+    try:
+        return json.dumps(dict(source)).encode()
+    except (RecursionError, ValueError) as exc:
+        raise ReferenceFormatError(f"expected a reference set, found a mapping that is no JSON: {exc}") from exc
 
 
 def _reopened(source, options):

@@ -10,6 +10,7 @@ from zcore.errors import ReferenceFormatError, UnsupportedError, warn
 from zcore.kernel.references import ReferenceTable, members_of, read_references
 
 MAX_NBYTES = 1 << 31
+MAX_RENDERED = 1 << 30     # characters of all URLs with templates, each of them once
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -42,14 +43,13 @@ def read_document(raw, *, target=None, template_overrides=None, max_generated=No
     members, n_members = members_of(raw, json.loads)
     table = ReferenceTable()
     if _version_of(raw, members, n_members) == 0:
-        # A number is none of its references: it can but be the version.
-        read_references(table, raw, 0, json.loads, _compact, skipped="version" if "version" in members else None,
-                        takes_null=target is not None)
+        read_references(table, raw, 0, json.loads, _compact, takes_null=target is not None)
         templates = None
     else:
         if n_members > len(members):
             warn(f"a reference set of version 1 has members templates, gen and refs; {n_members - len(members)} others "
                  "are ignored")
+            members_of(raw, json.loads, _strict)
         if "refs" in members:
             read_references(table, raw, members["refs"][0], json.loads, _compact, takes_null=target is not None)
         templates = _member(raw, members, "templates", {})
@@ -61,8 +61,40 @@ def read_document(raw, *, target=None, template_overrides=None, max_generated=No
 
 
 def _compact(text):
-    """Return the bytes that an object stands for: JSON without blanks, its members in their order."""
-    return json.dumps(json.loads(text), separators=(",", ":")).encode()
+    """Return the bytes that an object stands for: JSON without blanks, its members in their order.
+
+    NaN and infinities may stand in it, as they do in the attributes that Python's json has written.
+    """
+    return json.dumps(_WITH_CONSTANTS.decode(text.decode()), separators=(",", ":")).encode()
+
+
+def _strict(text):
+    """Return what a part of the document says, of which RFC 8259 is kept and no name is there twice."""
+    return _STRICT.decode(text.decode())
+
+
+def _members(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        seen = set()
+        name = next(name for name, _ in pairs if name in seen or seen.add(name))
+        raise ValueError(f"member {name!r:.60} is there twice")
+    return members
+
+
+def _finite(text):
+    value = float(text)
+    if value - value != 0.0:
+        raise ValueError(f"the number {text:.40} is beyond the range of float64")
+    return value
+
+
+def _no_constant(text):
+    raise ValueError(f"{text} is not JSON")
+
+
+_WITH_CONSTANTS = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite)
+_STRICT = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant)
 
 
 def _version_of(raw, members, n_members):
@@ -72,8 +104,8 @@ def _version_of(raw, members, n_members):
             return 1
         return 0
     version = _member(raw, members, "version")
-    if type(version) is int and version in (0, 1):
-        return version
+    if type(version) is int and version == 1:
+        return 1
     if isinstance(version, (str, list, dict)) and "refs" not in members:
         return 0     # a key of that name
     raise ReferenceFormatError(f"version: expected 1, or none for version 0, found {version!r:.60}", member="version")
@@ -85,7 +117,7 @@ def _member(raw, members, name, default=None):
         return default
     start, stop = members[name]
     try:
-        return json.loads(raw[start:stop])
+        return _strict(raw[start:stop])
     except ValueError as exc:
         raise ReferenceFormatError(f"{name}: {exc}", member=name) from None
 
@@ -95,7 +127,7 @@ def _render(table, definitions, overrides, gen, max_generated):
     # As in fsspec: without templates there is nothing that braces could stand for, but in what is generated.
     if (definitions != {} or overrides) and any([url is not None and "{" in url for url in table.targets]):
         templates = _templates(definitions, overrides)
-        table.set_targets([url if url is None or "{" not in url else templates.render(url) for url in table.targets])
+        table.set_targets(_rendered(table.targets, templates))
     elif definitions != {}:
         _templates(definitions, overrides)     # checks them
     if gen != []:
@@ -109,6 +141,20 @@ def _render(table, definitions, overrides, gen, max_generated):
         n_replaced = generation.count - (len(table) - n_before)
         if n_replaced:
             warn(f"{n_replaced} references that gen makes replace others of the same key")
+
+
+def _rendered(urls, templates):
+    rendered, n_characters = [], 0
+    for url in urls:
+        if url is not None and "{" in url:
+            url = templates.render(url)
+            # A few letters in a document can stand for 64 KiB, as often as there are URLs.
+            n_characters += len(url)
+            if n_characters > MAX_RENDERED:
+                raise ReferenceFormatError(f"templates: expected URLs of {MAX_RENDERED} characters in all at the most, "
+                                           "found more", member="templates")
+        rendered.append(url)
+    return rendered
 
 
 def _templates(definitions, overrides):

@@ -17,6 +17,8 @@ from zcore.stores.reference_expressions import is_name, shown
 from zcore.stores.reference_sandbox import MAX_INTEGER, MIN_INTEGER
 
 MAX_REFERENCES = 1 << 24
+MAX_CHARACTERS = 1 << 30   # of keys and URLs in all; or `CHARACTERS_EACH` for each reference that the caller allows
+CHARACTERS_EACH = 64
 BATCH = 1 << 15
 WHOLE = -1                 # the length of a reference without one: all of the target
 
@@ -76,6 +78,7 @@ class Generation:
         if not isinstance(gen, list):
             raise _wrong("gen", f"expected a list of objects, found {shown(gen)}")
         products, self.count = [], 0
+        self._max_characters = max(MAX_CHARACTERS, CHARACTERS_EACH * limit)
         for i, item in enumerate(gen):
             _check_members(item, f"gen[{i}]")
             product = Product(item["dimensions"], f"gen[{i}].dimensions", limit)
@@ -93,9 +96,15 @@ class Generation:
         Raises : ReferenceFormatError, if a text cannot be rendered for some values of the variables, or if an offset
         or a length is not an integer of 63 bits.
         """
+        n_characters = 0
         for item in self._items:
             for start in range(0, item.product.size, size):
-                yield item.batch(np.arange(start, min(start + size, item.product.size)))
+                batch = item.batch(np.arange(start, min(start + size, item.product.size)))
+                n_characters += sum(map(len, batch.keys)) + sum(map(len, batch.urls))
+                if n_characters > self._max_characters:
+                    raise _wrong("gen", f"expected {self._max_characters} characters of keys and URLs in all at the "
+                                 "most, found more")
+                yield batch
 
 
 class Product:

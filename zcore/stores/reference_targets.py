@@ -10,7 +10,12 @@ import stat
 
 from zcore.errors import ReferenceTargetError, UnsupportedError
 
-_scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):").match
+MAX_PATH = 4096  # bytes, as in Linux: no longer one can be opened, and to follow one takes time that grows faster than it
+
+_scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE).match
+_parts = re.compile(r"[/\\]").split
+# Links anywhere in a path are refused where the system can do it (macOS); else the last part alone.
+_NO_LINKS = getattr(os, "O_NOFOLLOW_ANY", os.O_NOFOLLOW)
 
 
 class Targets:
@@ -21,9 +26,14 @@ class Targets:
     base : str or None
         The directory that relative URLs start from, and below which files may be read; None: there is none.
     allowed : sequence of str, or None
-        URLs and directories besides, by how they begin: ``"/data/"``, ``"s3://bucket/"``. Of remote URLs all are
-        allowed where this is None, and only these where it is not; an empty list leaves nothing but data in the set
-        itself.
+        URLs and directories besides, and what lies below them: ``"/data/"``, ``"s3://bucket/"``, with or without the
+        final ``/``. Of remote URLs all are allowed where this is None, and only these where it is not; an empty list
+        leaves nothing but data in the set itself.
+
+    Raises
+    ------
+    ValueError
+        `base` or one of `allowed` is empty, or a ``file:`` URI that names no path.
 
     Notes
     -----
@@ -32,11 +42,11 @@ class Targets:
     """
 
     def __init__(self, base, allowed=None):
-        self.base = None if base is None else os.path.realpath(base)
-        self.allowed = None if allowed is None else tuple(allowed)
+        self.base = None if base is None else _directory(base)
+        # Made absolute once: what was allowed is the same in another directory and in another process.
+        self.allowed = None if allowed is None else tuple([_allowed(root) for root in allowed])
         roots = [] if self.base is None or self.allowed == () else [self.base]
-        roots += [os.path.realpath(_local(root) or root) for root in self.allowed or () if not _is_remote(root)]
-        self._roots = tuple(roots)
+        self._roots = (*roots, *[root for root in self.allowed or () if not _is_remote(root)])
 
     def get(self, key, url, offset, length):
         """Return bytes of a target; with a `length` of None all from `offset` on.
@@ -78,31 +88,55 @@ class Targets:
             self._check_remote(key, url)
             raise UnsupportedError(f"key {key!r}: the target {url!r:.200} is remote, and only local files are read",
                                    feature="remote targets of references")
-        path = _local(url) or url
+        try:
+            path = _local(url) or url
+            n_bytes = len(os.fsencode(path))
+        except ValueError as exc:
+            raise self._error(key, url, f"it names no path: {exc!s:.300}") from exc
         if "\0" in path:
             raise self._error(key, url, "its path holds a NUL character")
+        if n_bytes > MAX_PATH:
+            raise self._error(key, url, f"its path has {n_bytes} bytes, at most {MAX_PATH} are followed")
         if not os.path.isabs(path):
             if self.base is None:
                 raise self._error(key, url, "it is relative, and the set lies nowhere; open it with base=")
             path = os.path.join(self.base, path)
         real = os.path.realpath(path)
-        if not any([_is_below(real, root) for root in self._roots]):
+        if not self._is_allowed(real):
             raise self._error(key, url, f"it leads to {real}, outside of the set's own directory; "
                                         f"allowed={[os.path.dirname(real) + '/']!r} would permit it")
         return real
+
+    def seen_from(self, directory, url):
+        """Return the URL by which a document in another directory means the same target."""
+        directory = os.path.realpath(directory)
+        if (url is None or self.base in (None, directory) or _scheme_of(url) is not None or "::" in url
+                or os.path.isabs(url)):
+            return url
+        path = os.path.join(self.base, url)
+        return path[len(directory.rstrip("/")) + 1:] if _is_below(path, directory) else path
 
     def open(self, url, key=None):
         """Open a local target, which is allowed, for reading, and return the descriptor."""
         path = self.path_of(key, url)
         try:
             # Links were followed and judged above. One that has come since is refused, and a FIFO does not wait.
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | _NO_LINKS)
         except OSError as exc:
             raise self._error(key, url, f"cannot open it: {exc.strerror}", exc.errno) from exc
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise self._error(key, url, "it is no file")
+            real = _opened_path(fd, path)
+            if not self._is_allowed(real):
+                raise self._error(key, url, f"while it was opened its path came to lead to {real}")
+        except BaseException:
             os.close(fd)
-            raise self._error(key, url, "it is no file")
+            raise
         return fd
+
+    def _is_allowed(self, path):
+        return any([_is_below(path, root) for root in self._roots])
 
     def _read(self, fd, key, url, offset, length):
         size = os.fstat(fd).st_size
@@ -122,9 +156,13 @@ class Targets:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _check_remote(self, key, url):
-        if self.allowed is not None and not any([url.startswith(root) for root in self.allowed]):
+        if self.allowed is None:
+            return
+        if not any([_is_below(url, root) for root in self.allowed if _is_remote(root)]):
             root = url.rpartition("/")[0] + "/"
             raise self._error(key, url, f"it is not allowed; allowed={[root]!r} would permit it")
+        if ".." in _parts(_unquoted(url)):
+            raise self._error(key, url, "it has a part '..', which may lead out of what is allowed")
 
     def _error(self, key, url, what, errno=None, part=None):
         return ReferenceTargetError(f"the target of {key!r} is {url!r:.300}: {what}", key=key, url=url, errno=errno,
@@ -146,5 +184,38 @@ def _local(url):
     return uri_to_path(url)
 
 
+def _directory(path):
+    """Return the directory that a path or a ``file:`` URI names, with links resolved."""
+    path = os.fspath(path)
+    if path == "":
+        raise ValueError("expected a directory, found an empty text; '.' is the current directory")
+    return os.path.realpath(_local(path) or path)
+
+
+def _allowed(root):
+    """Return what is allowed in the form that targets are compared with."""
+    root = os.fspath(root)
+    return root if _is_remote(root) else _directory(root)
+
+
 def _is_below(path, root):
+    """Return whether a path or URL is another one or lies below it: "/database" is not below "/data"."""
     return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def _opened_path(fd, path):
+    """Return where the file that was opened lies, as far as the system tells; `path` is where it was looked for.
+
+    Somebody may have put a link in place of a directory of the path after its links were followed.
+    """
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return path
+
+
+def _unquoted(text):
+    """Return a part of a URL with the percent-encoding of what paths are made of undone."""
+    for quoted, sign in (("%2e", "."), ("%2f", "/"), ("%5c", "\\")):
+        text = re.sub(quoted, lambda _, sign=sign: sign, text, flags=re.IGNORECASE)
+    return text
