@@ -17,6 +17,8 @@ from zcore.stores.keys import check_key
 from zcore.stores.reference import ReferenceStore
 from zcore.stores.reference_document import read_document
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])}
+
 # What a document says, by Python's json
 
 
@@ -86,7 +88,8 @@ def found(raw):
             return None
 
 
-texts = st.text(max_size=6) | st.sampled_from(["base64:AAEC", "base64:", "base64:A", "{{u}}", "\\", "é", "\u2028", "\0", "𝄞"])
+texts = st.text(max_size=6) | st.sampled_from(
+    ["base64:AAEC", "base64:", "base64:A", "{{u}}", "\\", "é", "\u2028", "\0", "𝄞"])
 names = st.sampled_from(["a", "b", "a/b", "x/0.0", "é", "version1", ".zgroup", "a//b", "..", "", ".__zc_tmp.1"]) | texts
 numbers = st.sampled_from([0, 1, 2**31, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 10**30, -1, 1.0, -0.0, 1e300, True])
 anything = st.recursive(st.none() | numbers | texts, lambda inner: st.lists(inner, max_size=3)
@@ -112,10 +115,11 @@ def written(draw):
     return raw
 
 
-PIECES = [b"", b" ", b"\n", b"\r\t", b",", b":", b'"', b"\\", b"{", b"}", b"[", b"]", b"0", b"00", b"-", b"-0", b"1e5", b".5",
-          b"1e999", b"true", b"null", b"NaN", b"-Infinity", b"\\u00e9", b"\\ud834\\udd1e", b"\\ud800", b"\\u0000", b"\\x",
-          b"\x00", b"\x1f", b"\x7f", b"\xff", b"\xc3", b"\xc3\xa9", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"//", b"\x0b",
-          b'"a":', b'"version": 1,', b'"refs": {},', b'"version": 2', b'{"a":1,"a":1}', b"[" * 63, b"\xc2\xa0"]
+PIECES = [b"", b" ", b"\n", b"\r\t", b",", b":", b'"', b"\\", b"{", b"}", b"[", b"]", b"0", b"00", b"-", b"-0",
+          b"1e5", b".5", b"1e999", b"true", b"null", b"NaN", b"-Infinity", b"\\u00e9", b"\\ud834\\udd1e", b"\\ud800",
+          b"\\u0000", b"\\x", b"\x00", b"\x1f", b"\x7f", b"\xff", b"\xc3", b"\xc3\xa9", b"\xed\xa0\x80",
+          b"\xef\xbb\xbf", b"//", b"\x0b", b'"a":', b'"version": 1,', b'"refs": {},', b'"version": 2',
+          b'{"a":1,"a":1}', b"[" * 63, b"\xc2\xa0"]
 
 
 def _set_of(value):
@@ -171,8 +175,9 @@ def test_the_scanner_reads_what_json_says(raw):
 
 
 @pytest.mark.parametrize("member", ["templates", "gen"])
-@pytest.mark.parametrize("value", [b'{"u": "a", "u": "b"}', b'[{"key": "a", "key": "b", "url": "u", "dimensions": {"i": [1]}}]',
-                                   b"[\x00]", b'{"a": NaN}', b"{,}"])
+@pytest.mark.parametrize("value", [
+    b'{"u": "a", "u": "b"}', b'[{"key": "a", "key": "b", "url": "u", "dimensions": {"i": [1]}}]', b"[\x00]",
+    b'{"a": NaN}', b"{,}"])
 def test_members_are_strict_json_too(member, value):
     """RF-V1-10: the last of two templates of one name is not taken in silence."""
     with pytest.raises(ReferenceFormatError):
@@ -181,8 +186,8 @@ def test_members_are_strict_json_too(member, value):
 
 def test_no_cut_of_a_document_is_one():
     """RF-DOC-01"""
-    raw = json.dumps({"version": 1, "templates": {"u": "v"}, "refs": {"a\\": ["{{u}}", 1, 2], "b": {"c": [1]}, "d": "é\n"},
-                      "gen": []}).encode()
+    raw = json.dumps({"version": 1, "templates": {"u": "v"}, "gen": [],
+                      "refs": {"a\\": ["{{u}}", 1, 2], "b": {"c": [1]}, "d": "é\n"}}).encode()
     for n in range(len(raw)):
         with pytest.raises(ReferenceFormatError):
             read_document(raw[:n])
@@ -190,8 +195,8 @@ def test_no_cut_of_a_document_is_one():
 
 
 GEN = {"key": "k{{i}}", "url": "u", "dimensions": {"i": {"stop": 3}}}
-WRONG = [None, True, False, 0, -1, 1.5, 2**63, 2**64, 10**4000, "", "x", "{{", "{{i}}", "{% for i in x %}", [], [[]], {}, {"a": []},
-         ["x"], [None], float("nan"), float("inf"), "\0", "\ud800"]
+WRONG = [None, True, False, 0, -1, 1.5, 2**63, 2**64, 10**4000, "", "x", "{{", "{{i}}", "{% for i in x %}", [], [[]],
+         {}, {"a": []}, ["x"], [None], float("nan"), float("inf"), "\0", "\ud800"]
 
 
 @pytest.mark.parametrize("value", WRONG, ids=lambda value: repr(value)[:20])
@@ -232,16 +237,21 @@ urls = ["{{ [].__class__ }}", "{{ u.__class__ }}", "{{ range(10**9) }}", "{{ 'a'
         "{{ self }}", "{{ cycler }}", "{{ lipsum() }}", "{{ u|attr('x') }}", "{{ u['x'] }}", "{{ config }}",
         "{% for i in 'ab' %}{% endfor %}", "{% import 'os' %}", "{{ " + "(" * 10**4, "{{ " + "-" * 10**4 + "1 }}",
         "{{ " + "1+" * 10**4 + "1 }}", "{{" * 10**4, "{{ u" + " " * 10**5, "{# " * 10**4, "{{ '" + chr(92) * 10**4,
-        "{{ 'a'.format(1) }}", "{{ 'x{0.__class__}'|format(1) }}", "{{ '%(a)s'|format(1) }}", "{{ g(c=1) }}", "{{ f(c=g) }}"]
-documents = [{"version": 1, "templates": {"u": "v", "f": "{{c}}", "g": "{{g(c=c)}}"}, "refs": {"a": [url]}} for url in urls]
+        "{{ 'a'.format(1) }}", "{{ 'x{0.__class__}'|format(1) }}", "{{ '%(a)s'|format(1) }}", "{{ g(c=1) }}",
+        "{{ f(c=g) }}"]
+templates = {"u": "v", "f": "{{c}}", "g": "{{g(c=c)}}"}
+documents = [{"version": 1, "templates": templates, "refs": {"a": [url]}} for url in urls]
 documents += [{"version": 1, "gen": [{**gen, **change}]} for change in (
     {"dimensions": {"i": {"stop": 10**12}}}, {"dimensions": {"i": {"stop": 2**63 - 1}}},
-    {"dimensions": {"i": {"start": -2**63, "stop": 2**63 - 1}}}, {"dimensions": {c: {"stop": 1000} for c in "abcdefgh"}},
+    {"dimensions": {"i": {"start": -2**63, "stop": 2**63 - 1}}},
+    {"dimensions": {c: {"stop": 1000} for c in "abcdefgh"}},
     {"key": "a" * 4000 + "{{i}}", "dimensions": {"i": {"stop": 2**24}}},
     {"url": "a" * 4000 + "{{i}}", "dimensions": {"i": {"stop": 2**24}}},
-    {"offset": "{{ i * 2**62 }}", "length": "1"}, {"offset": str(2**63), "length": "1"}, {"offset": "{{ 1 - i }}", "length": "1"},
-    {"offset": str(2**63 - 1), "length": "{{ i }}"}, {"offset": "{{ 4 / 2 }}", "length": "1"}, {"offset": "9" * 5000, "length": "1"})]
-documents += [{"version": 1, "templates": {"u": "a" * 65000}, "refs": {str(i): [f"{{{{u}}}}{i}"] for i in range(20000)}},
+    {"offset": "{{ i * 2**62 }}", "length": "1"}, {"offset": str(2**63), "length": "1"},
+    {"offset": "{{ 1 - i }}", "length": "1"}, {"offset": str(2**63 - 1), "length": "{{ i }}"},
+    {"offset": "{{ 4 / 2 }}", "length": "1"}, {"offset": "9" * 5000, "length": "1"})]
+many = {str(i): [f"{{{{u}}}}{i}"] for i in range(20000)}
+documents += [{"version": 1, "templates": {"u": "a" * 65000}, "refs": many},
               {"a": deep}, {"a": ["u", 2**63, 1]}, {"a": ["u", 2**62, 2**62]}]
 for i, document in enumerate(documents):
     try:
@@ -267,7 +277,7 @@ def test_documents_that_want_time_or_memory():
     """RF-TPL-08, RF-TPL-09, RF-GEN-10, RF-V1-04: with 4 GB of address space each is refused by an error of zcore."""
     pytest.importorskip("jinja2")
     done = subprocess.run([sys.executable, "-c", HOSTILE], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])})
+                          env=ENVIRONMENT)
     assert (done.returncode, done.stdout) == (0, "all refused\n"), done.stderr[-2000:]
 
 
@@ -284,6 +294,6 @@ def test_a_small_document_takes_little_memory_to_read(tmp_path):
             "assert zcore.ReferenceStore(sys.argv[1]).get('a') == b'b'\n"
             "try:\n    zcore.ReferenceStore(sys.argv[2])\n"
             "except zcore.ReferenceFormatError as exc:\n    assert 'at the most' in str(exc)\n")
-    done = subprocess.run([sys.executable, "-c", code, tmp_path / "refs.json", tmp_path / "sparse"], capture_output=True,
-                          text=True, env={**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])})
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "refs.json", tmp_path / "sparse"],
+                          capture_output=True, text=True, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ import stat
 
 from zcore.errors import ReferenceTargetError, UnsupportedError
 
-MAX_PATH = 4096  # bytes, as in Linux: no longer one can be opened, and to follow one takes time that grows faster than it
+MAX_PATH = 4096  # bytes, as in Linux; to follow a long one takes time that grows faster than it
 
 _scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE).match
 _parts = re.compile(r"[/\\]").split

@@ -1,0 +1,146 @@
+"""One reference set, used by many at a time: threads, processes, readers and a writer, interrupts."""
+import json
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.stores.reference import ReferenceStore
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.bin").write_bytes(b"inside")
+    return tmp_path
+
+
+def zarray(n, n_chunk, dtype="|u1"):
+    return {"zarr_format": 2, "shape": [n], "chunks": [n_chunk], "dtype": dtype, "compressor": None, "filters": None,
+            "fill_value": 0, "order": "C"}
+
+
+def test_data_that_were_replaced_are_given_back():
+    """A chunk that is written again and again takes the memory of one."""
+    store = ReferenceStore({"kept": "data"}, read_only=False)
+    for i in range(200):
+        store.set("chunk", bytes([i]) * 100_000)
+        store.set(f"small/{i % 7}", bytes([i]))
+        if i % 3 == 0:
+            store.erase("chunk")
+    assert store.get("kept") == b"data" and store.get("chunk") == bytes([199]) * 100_000
+    for i in range(7):
+        assert store.get(f"small/{i}") == bytes([max(n for n in range(200) if n % 7 == i)])
+    assert store._table.nbytes < 4_000_000
+
+
+def test_read_only_stays_so(place):
+    """The compiled code reads a table that nobody changes."""
+    store = ReferenceStore({"a": "b"})
+    with pytest.raises(AttributeError):
+        store.read_only = False
+    assert store.read_only and store.references is not None
+    assert ReferenceStore({"a": "b"}, read_only=False).references is None
+
+
+def test_readers_while_one_writes(place):
+    """The compiled code is not used where the set may change; what is read is one value or the other."""
+    store = ReferenceStore({".zarray": zarray(64, 8)}, base=place / "data", read_only=False)
+    zcore.open(store, mode="r+")[...] = 1
+    stop, wrong = threading.Event(), []
+
+    def reading():
+        array = zcore.open(store)
+        while not stop.is_set():
+            chunks = np.asarray(array[...]).reshape(8, 8)
+            if not ((chunks == chunks[:, :1]).all() and np.isin(chunks, (1, 2)).all()):
+                wrong.append(chunks)
+            store.list_dir("")
+
+    threads = [threading.Thread(target=reading) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    array = zcore.open(store, mode="r+")
+    for i in range(60):
+        array[...] = 1 + i % 2
+        store.set(f"other/{i}", b"x" * 10_000)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong and (array[...] == 2).all()
+
+
+def test_eight_threads_read_what_others_open(place):
+    """One store, read by the compiled code, while the same document is opened and pickled."""
+    data = np.arange(4096, dtype="<u2")
+    (place / "data" / "all.bin").write_bytes(data.tobytes())
+    for i in range(200):
+        (place / "data" / f"{i}.bin").write_bytes(data[i * 16:i * 16 + 16].tobytes())
+    refs = {str(i): [f"{i}.bin"] if i < 200 else ["all.bin", 32 * i, 32] for i in range(256)}
+    refs[".zarray"] = zarray(4096, 16, "<u2")
+    (place / "data" / "refs.json").write_text(json.dumps(refs))
+    store = ReferenceStore(place / "data" / "refs.json")
+    wrong = []
+
+    def reading(threads):
+        array = zcore.open(store, threads=threads)
+        for start in range(10):
+            try:
+                if not (array[start::3] == data[start::3]).all():
+                    wrong.append(start)
+            except Exception as exc:
+                wrong.append(exc)
+
+    threads = [threading.Thread(target=reading, args=(1 + i % 3,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        other = pickle.loads(pickle.dumps(ReferenceStore(place / "data" / "refs.json")))
+        assert (zcore.open(other)[...] == data).all() and len(list(other.list())) == 257
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_child_reads_the_set_of_its_parent(place):
+    """A store is a table and a path: a fork takes both."""
+    data = np.arange(96, dtype="|u1")
+    (place / "data" / "all.bin").write_bytes(data.tobytes())
+    refs = {".zarray": zarray(96, 8), **{str(i): ["all.bin", 8 * i, 8] for i in range(12)}}
+    store = ReferenceStore(refs, base=place / "data")
+    array = zcore.open(store, threads=1)
+    assert (array[...] == data).all()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if (array[...] == data).all() and store.list_dir("")[0][0] == ".zarray" else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and (array[::2] == data[::2]).all()
+
+
+def test_an_interrupt_while_a_target_is_opened_is_not_lost(place):
+    """What a signal handler raises there comes out, though no chunk is wrong."""
+    store = ReferenceStore({".zarray": zarray(6, 6), "0": ["a.bin"]}, base=place / "data")
+    array, opened = zcore.open(store, threads=1), store._targets.open
+
+    def interrupted(url, key=None):
+        store._targets.open = opened
+        raise KeyboardInterrupt
+
+    store._targets.open = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        array[...]
+    assert bytes(array[...]) == b"inside"
+
+
+def test_an_array_whose_path_is_too_long_for_the_kernel(place):
+    """Python reads it: a key of a set may have more bytes than a path of the system."""
+    for n in (4090, 4398, 4400, 4401, 4500, 20_000):
+        path = "a" * n
+        store = ReferenceStore({f"{path}/.zarray": zarray(6, 6), f"{path}/0": ["a.bin"]}, base=place / "data")
+        assert bytes(zcore.open(store, path=path)[...]) == b"inside"
