@@ -2,6 +2,7 @@
 import json
 import os
 import pickle
+import signal
 import threading
 
 import numpy as np
@@ -105,6 +106,7 @@ def test_eight_threads_read_what_others_open(place):
     assert wrong == []
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_reads_the_set_of_its_parent(place):
     """A store is a table and a path: a fork takes both."""
     data = np.arange(96, dtype="|u1")
@@ -117,6 +119,7 @@ def test_a_child_reads_the_set_of_its_parent(place):
     if child == 0:
         status = 1
         try:
+            signal.alarm(60)      # ends a child that waits for what its parent held
             status = 0 if (array[...] == data).all() and store.list_dir("")[0][0] == ".zarray" else 2
         finally:
             os._exit(status)
