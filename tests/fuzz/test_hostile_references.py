@@ -293,7 +293,9 @@ def test_a_small_document_takes_little_memory_to_read(tmp_path):
             "resource.setrlimit(resource.RLIMIT_AS, (10**9, 10**9))\n"
             "assert zcore.ReferenceStore(sys.argv[1]).get('a') == b'b'\n"
             "try:\n    zcore.ReferenceStore(sys.argv[2])\n"
-            "except zcore.ReferenceFormatError as exc:\n    assert 'at the most' in str(exc)\n")
+            "except zcore.ReferenceFormatError as exc:\n    assert 'at the most' in str(exc)\n"
+            "try:\n    zcore.ReferenceStore({'a': [sys.argv[2]]}, allowed=[sys.argv[2]]).get('a')\n"
+            "except zcore.OutOfMemoryError as exc:\n    assert exc.nbytes == 2**40\n")
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "refs.json", tmp_path / "sparse"],
                           capture_output=True, text=True, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ from libc.string cimport memcpy, strlen
 from posix.types cimport off_t
 from posix.unistd cimport close, pread
 
-from zcore.kernel.atomics cimport zc_load, zc_store, zc_swap_if
+from zcore.kernel.atomics cimport zc_add, zc_load, zc_store, zc_swap_if
 from zcore.kernel.fileio cimport Identity, buffer_reserve, identify_fd
 from zcore.kernel.grid cimport Span
 from zcore.kernel.plan cimport Worker
@@ -23,9 +23,11 @@ from zcore.kernel.status cimport INTERRUPTED, MISSING
 from zcore.kernel.tasks cimport MAX_KEY
 
 cdef enum:
-    MAX_OPEN = 128             # targets that are held open at a time; others are opened for each chunk
+    MAX_OPEN = 128             # targets that all plans hold open at a time; others are opened for each chunk
     UNKNOWN = -1               # in place of a descriptor: nobody has asked for it
     REFUSED = -2               # Python could not open it
+
+cdef int64_t n_held = 0        # of them, by all plans: a process may have 1024 descriptors, or fewer
 
 cdef struct File:
     int64_t fd
@@ -58,7 +60,6 @@ cdef class ReferenceReadPlan(ReadPlan):
     cdef list targets
     cdef int64_t n_targets
     cdef File *files
-    cdef int64_t n_open
 
     def __cinit__(self, *args, **kwargs):
         self.files = NULL
@@ -85,6 +86,7 @@ cdef class ReferenceReadPlan(ReadPlan):
             for i in range(self.n_targets):
                 if self.files[i].fd >= 0:
                     close(<int>self.files[i].fd)
+                    zc_add(&n_held, -1)
             free(self.files)
 
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
@@ -150,9 +152,11 @@ cdef class ReferenceReadPlan(ReadPlan):
             self._open(target, file)
             while not zc_swap_if(&self.guard, 0, 1):
                 pass
-            is_kept = self.files[target].fd == UNKNOWN and self.n_open < MAX_OPEN
+            is_kept = self.files[target].fd == UNKNOWN
+            if is_kept and file.fd >= 0 and zc_add(&n_held, 1) >= MAX_OPEN:
+                zc_add(&n_held, -1)
+                is_kept = False
             if is_kept:
-                self.n_open += 1
                 self.files[target].size = file.size
                 zc_store(&self.files[target].fd, file.fd)
             zc_store(&self.guard, 0)

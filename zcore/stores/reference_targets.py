@@ -8,7 +8,7 @@ import os
 import re
 import stat
 
-from zcore.errors import ReferenceTargetError, UnsupportedError
+from zcore.errors import OutOfMemoryError, ReferenceTargetError, UnsupportedError
 
 MAX_PATH = 4096  # bytes, as in Linux; to follow a long one takes time that grows faster than it
 
@@ -57,6 +57,8 @@ class Targets:
             It is missing, too short, or not allowed.
         UnsupportedError
             Nothing here reads such URLs.
+        OutOfMemoryError
+            There is not enough memory for them.
         """
         if length == 0:
             return b""
@@ -146,7 +148,12 @@ class Targets:
                               part=(offset, length))
         parts = []
         while length:
-            part = os.pread(fd, length, offset)
+            try:
+                part = os.pread(fd, length, offset)
+            except MemoryError as exc:
+                # A file may be as long as the set says, and hold next to nothing.
+                raise OutOfMemoryError(f"the target of {key!r} is {url!r:.300}: its {length} bytes do not fit into "
+                                       "memory", nbytes=length) from exc
             if not part:
                 raise self._error(key, url, f"it ends at byte {offset}, {length} more were expected",
                                   part=(offset, length))

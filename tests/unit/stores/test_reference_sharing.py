@@ -2,7 +2,9 @@
 import json
 import os
 import pickle
+import resource
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -103,6 +105,36 @@ def test_eight_threads_read_what_others_open(place):
         assert (zcore.open(other)[...] == data).all() and len(list(other.list())) == 257
     for thread in threads:
         thread.join()
+    assert wrong == []
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc")
+def test_many_readers_hold_few_targets_open(place):
+    """Eight at a time, of 300 files each, with 200 descriptors for all of them."""
+    for i in range(300):
+        (place / "data" / str(i)).write_bytes(bytes([i % 256]))
+    refs = {".zarray": zarray(300, 1), **{str(i): [str(i)] for i in range(300)}}
+    store, wrong = ReferenceStore(refs, base=place / "data"), []
+
+    def reading():
+        for _ in range(5):
+            try:
+                if (zcore.open(store, threads=2)[...] != np.arange(300) % 256).any():
+                    wrong.append("values")
+            except Exception as exc:
+                wrong.append(exc)
+
+    n_open = max(map(int, os.listdir("/proc/self/fd")))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (n_open + 200, hard))
+    try:
+        threads = [threading.Thread(target=reading) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert wrong == []
 
 

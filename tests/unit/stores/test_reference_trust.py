@@ -1,4 +1,5 @@
 """What a reference set may point to: each way out of its directory, and what `allowed=` permits."""
+import gc
 import json
 import os
 import pickle
@@ -193,6 +194,7 @@ def test_no_descriptor_is_left(place):
     """Whatever is refused."""
     (place / "data" / "loop").symlink_to("loop")
     os.mkfifo(place / "data" / "fifo")
+    gc.collect()                 # what other tests have left
     n_open = len(os.listdir("/proc/self/fd"))
     for url in ("fifo", "loop", "sub", "../secret", "a.bin", "nothing"):
         refs = {".zarray": zarray(60, 6), **{str(i): [url, 2 * i, 6] for i in range(10)}}
@@ -202,7 +204,8 @@ def test_no_descriptor_is_left(place):
                 zcore.open(store, threads=threads)[...]
         with pytest.raises(ReferenceTargetError):
             store.get("4")
-    assert len(os.listdir("/proc/self/fd")) == n_open
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= n_open
 
 
 def test_saved_in_another_directory_it_means_the_same_files(place):
