@@ -36,7 +36,7 @@ _PIECE_NBYTES = 1 << 18
 
 
 def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
-    """Iterate over the key and the place of each member; of two with one name both come, and the last one counts.
+    """Iterate over the key and the place of each member; of two with one name the last one counts.
 
     Directories, and files that a `DirectoryStore` was writing, are left out.
 
@@ -47,8 +47,8 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
         relied on it would find nothing.
     """
     size = os.fstat(fd).st_size
-    for info in _directory_of(fd, path):
-        name = info.orig_filename
+    # Each name once: then no header is read twice, however often the directory names it.
+    for name, info in {info.orig_filename: info for info in _directory_of(fd, path)}.items():
         if (name.endswith("/") and info.file_size == 0) or is_temporary(name.rpartition("/")[2]):
             continue
         try:
