@@ -136,6 +136,7 @@ def test_sizes_of_64_bits(path):
             ZipStore(path)
 
 
+@pytest.mark.slow
 def test_many_members(path):
     """More than 65535, which the end of the archive counts in 64 bits."""
     with ZipStore(path, mode="w") as store:
@@ -523,7 +524,7 @@ def test_every_byte_changed(path, method):
     with open(path, "rb") as file:
         raw = bytearray(file.read())
     for i in range(len(raw)):
-        for bits in (0x01, 0x80, 0xFF):
+        for bits in (0x01, 0xFF):
             raw[i] ^= bits
             with open(path, "wb") as file:
                 file.write(raw)
