@@ -53,18 +53,20 @@ _LATER = {
                     "zcore.hierarchy"),
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
     "ReferenceStore": "zcore.stores.reference",
+    "ZipStore": "zcore.stores.zip",
     "storage": None,
 }
 
 __all__ = [
-    "Array", "ArrayMismatchError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError", "DirectoryStore",
-    "Group", "InvalidKeyError", "KeyConflictError", "LockError", "MemoryStore", "MetadataError", "NodeExistsError",
-    "NodeNotFoundError", "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError", "ReferenceFormatError",
-    "ReferenceStore", "ReferenceTargetError", "SelectionError", "StoreError", "TruncatedError", "UnknownCodecError",
-    "UnsupportedError", "ZcoreError", "__version__", "array", "blosc", "codecs", "config", "consolidate_metadata",
-    "create", "create_array", "create_group", "create_hierarchy", "empty", "empty_like", "full", "full_like",
-    "get_include", "group", "load", "ones", "ones_like", "open", "open_array", "open_consolidated", "open_group",
-    "save", "save_array", "save_group", "show_config", "storage", "tree", "zeros", "zeros_like",
+    "Array", "ArrayMismatchError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError",
+    "DirectoryStore", "Group", "InvalidKeyError", "KeyConflictError", "LockError", "MemoryStore", "MetadataError",
+    "NodeExistsError", "NodeNotFoundError", "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError",
+    "ReferenceFormatError", "ReferenceStore", "ReferenceTargetError", "SelectionError", "StoreError",
+    "TruncatedError", "UnknownCodecError", "UnsupportedError", "ZcoreError", "ZipStore", "__version__", "array",
+    "blosc", "codecs", "config", "consolidate_metadata", "create", "create_array", "create_group",
+    "create_hierarchy", "empty", "empty_like", "full", "full_like", "get_include", "group", "load", "ones",
+    "ones_like", "open", "open_array", "open_consolidated", "open_group", "save", "save_array", "save_group",
+    "show_config", "storage", "tree", "zeros", "zeros_like",
 ]
 
 

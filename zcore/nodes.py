@@ -48,6 +48,8 @@ _CONTRADICTING = {document: _DOCUMENTS[i + 1:] for i, document in enumerate(_DOC
 def store_of(place, read_only, fsync, check_base=True):
     """Return the store that a caller means by a path, a URI, a store, or a reference set: a mapping or a JSON file.
 
+    The name of a zip file is a store that reads it; a new one has to be closed, so it is the caller's to make.
+
     Raises
     ------
     TypeError
@@ -73,6 +75,10 @@ def store_of(place, read_only, fsync, check_base=True):
     if isinstance(place, str):
         if read_only and place.endswith(".json") and os.path.isfile(place):
             return _reference_store(place)
+        if read_only and place.endswith(".zip") and os.path.isfile(place):
+            from zcore.stores.zip import ZipStore
+
+            return ZipStore(place)
         if ":" in place:
             # It is either a URI's or part of a name: the URI rules decide.
             return DirectoryStore.from_uri(place, read_only=read_only, fsync=fsync, check_base=check_base)

@@ -411,6 +411,22 @@ def test_of_a_shard_the_index_is_read_and_what_is_touched(at):
     assert store.reads() == [], "what is covered is not read"
 
 
+def test_of_shards_in_a_shard_too():
+    """One chunk costs a read of each index on the way there and one of the chunk."""
+    model = np.arange(1, 1 + 64 * 64, dtype="<i4").reshape(64, 64)
+    store = CountingStore()
+    inner = zcore.codecs.ShardingCodec(chunk_shape=(4, 4), codecs=[zcore.codecs.BytesCodec()])
+    a = zcore.create_array(store, shape=(64, 64), dtype="<i4", chunks=(64, 64),
+                           codecs=[zcore.codecs.ShardingCodec(chunk_shape=(16, 16), codecs=[inner])])
+    a[...] = model
+    store.reads()
+    for selection, n_shards, n_chunks in (((5, 5), 1, 1), (([9, 11, 9], [9, 8, 8]), 1, 1), (([0, 63], [63, 0]), 2, 2),
+                                          ((slice(3, 5), 60), 1, 2)):
+        assert (a[selection] == model[selection]).all()
+        reads = [n for _, n in store.reads()]
+        assert sorted(reads) == [64] * n_chunks + [16 * 16 + 4] * (n_shards + 1), selection
+
+
 COUNTED = """
 import os, sys
 import numpy as np

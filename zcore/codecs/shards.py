@@ -66,6 +66,23 @@ class _Found(namedtuple("_Found", ("offset", "first", "shards", "raw", "n_bytes"
     __slots__ = ()
 
 
+class _Section:
+    """A shard within another one: its bytes are taken from there where they are looked at, and not before."""
+
+    __slots__ = ("_raw", "_offset", "_n_bytes")
+
+    def __init__(self, raw, offset, n_bytes):
+        self._raw = raw
+        self._offset = offset
+        self._n_bytes = n_bytes
+
+    def __len__(self):
+        return self._n_bytes
+
+    def __getitem__(self, part):
+        return self._raw[self._offset + part.start:self._offset + part.stop]
+
+
 class Shards:
     """The shards of one array.
 
@@ -242,7 +259,7 @@ class Shards:
                 yield _Found(base + offset, here, self, raw, n_bytes, longer, inside, axes)
                 continue
             try:
-                yield from chain.shards._find(raw[offset:offset + n_bytes], chain.transposed(inside),
+                yield from chain.shards._find(_Section(raw, offset, n_bytes), chain.transposed(inside),
                                               chain.transposed(axes), indices, base + offset, here, longer)
             except (ChunkError, UnsupportedError) as error:
                 raise _in_chunks(error, longer[-1:]) from error

@@ -1,0 +1,218 @@
+"""The members of a zip archive: found in its directory, checked one by one, and read.
+
+`zipfile` reads the directory. What that says is not believed: each member has to lie inside the file, and the header
+that stands before its bytes has to say the same as the directory. APPNOTE is the format's own text, "APPNOTE.TXT - .ZIP
+File Format Specification", version 6.3.
+"""
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import zipfile
+import zlib
+from collections import namedtuple
+from collections.abc import Iterator
+
+from zcore.errors import InvalidKeyError, StoreError, UnsupportedError
+from zcore.stores.base import ByteRange, resolve_range
+from zcore.stores.keys import check_key, is_temporary
+
+# Where a member's header and its bytes are, how many are stored and how many these mean. `feature` is what reading it
+# would need and zcore does not have, or None.
+Member = namedtuple("Member", ("header", "offset", "n_stored", "n_bytes", "crc", "is_deflated", "feature"))
+
+# APPNOTE 4.3.7: signature, version, flags, method, time, date, CRC, stored size, size, length of name, of extra fields.
+_HEADER = struct.Struct("<4sHHHHHIIIHH")
+_SIGNATURE = b"PK\x03\x04"
+# APPNOTE 4.4.4: bits of the flags.
+_ENCRYPTED, _SIZES_FOLLOW, _PATCH, _STRONGLY_ENCRYPTED, _UTF8, _MASKED = (1 << bit for bit in (0, 3, 5, 6, 11, 13))
+# APPNOTE 4.5.3: in the place of a size that stands in an extra field of 64 bits, and the number of that field.
+_IN_ZIP64, _ZIP64 = 0xFFFFFFFF, 1
+# Two bits of deflate stand for 258 bytes at most.
+_MAX_RATIO = 1032
+_MAX_NAME = 0xFFFF
+_PIECE_NBYTES = 1 << 18
+
+
+def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
+    """Iterate over the key and the place of each member; of two with one name the last one counts.
+
+    Directories, and files that a `DirectoryStore` was writing, are left out.
+
+    Raises
+    ------
+    StoreError
+        The file is no zip archive; what it says of a member is not so; the name of a member is no key, and whoever
+        relied on it would find nothing.
+    """
+    size = os.fstat(fd).st_size
+    # Each name once: then no header is read twice, however often the directory names it.
+    for name, info in {info.orig_filename: info for info in _directory_of(fd, path)}.items():
+        if (name.endswith("/") and info.file_size == 0) or is_temporary(name.rpartition("/")[2]):
+            continue
+        try:
+            check_name(name)
+        except InvalidKeyError as exc:
+            raise InvalidKeyError(f"{path}: a member has a name that is no key: {exc.message}", key=name) from None
+        try:
+            yield name, _member_of(fd, info, size)
+        except _Fault as fault:
+            raise StoreError(f"{path}: member {name!r:.200} {fault}", key=name) from None
+
+
+class _Fault(Exception):
+    """What is wrong with a member."""
+
+
+def check_name(key: str) -> str:
+    """Return `key` when it is one that a member may have for its name.
+
+    Notes : APPNOTE 4.4.17: names have forward slashes only, and 65535 bytes at most.
+    """
+    if "\\" in check_key(key):
+        raise InvalidKeyError(f"{key!r:.200} is not a key: names in zip archives have no backslash", key=key)
+    if len(key) > _MAX_NAME // 4 and len(key.encode()) > _MAX_NAME:
+        raise InvalidKeyError(f"{key!r:.200} is not a key: names in zip archives have up to {_MAX_NAME} bytes", key=key)
+    return key
+
+
+def _directory_of(fd, path):
+    """Return the entries of the directory, a list of ZipInfo."""
+    try:
+        with open(fd, "rb", closefd=False) as file, zipfile.ZipFile(file) as archive:
+            return archive.infolist()
+    except NotImplementedError as exc:
+        raise UnsupportedError(f"{path}: cannot read the zip archive: {exc}", feature="zip archives") from exc
+    except OSError as exc:
+        raise StoreError(f"cannot read the zip archive {path}: {exc.strerror or exc}", errno=exc.errno) from exc
+    except (zipfile.BadZipFile, struct.error, ValueError, ArithmeticError, LookupError, EOFError, MemoryError) as exc:
+        raise StoreError(f"{path} is no whole zip archive: {exc}") from exc
+
+
+def _member_of(fd, info, size):
+    """Return the `Member` of a directory's entry; raises _Fault."""
+    n_stored, n_bytes, header = info.compress_size, info.file_size, info.header_offset
+    is_utf8 = info.flag_bits & _UTF8
+    name = info.orig_filename.encode("utf-8" if is_utf8 else "cp437")
+    if info.volume:
+        raise _Fault("is on another disk")
+    if not 0 <= header <= size - _HEADER.size - len(name):
+        raise _Fault(f"begins at byte {header} of {size}")
+    raw = os.pread(fd, _HEADER.size + len(name), header)
+    if len(raw) < _HEADER.size + len(name) or raw[:4] != _SIGNATURE:
+        raise _Fault(f"has no header at byte {header}")
+    _, _, flags, method, _, _, crc, local_stored, local_nbytes, n_name, n_extra = _HEADER.unpack_from(raw)
+    if raw[_HEADER.size:] != name or n_name != len(name):
+        raise _Fault(f"has another name in its header at byte {header}")
+    if method != info.compress_type or (flags ^ info.flag_bits) & _ENCRYPTED:
+        raise _Fault(f"has another method in its header at byte {header}")
+    offset = header + _HEADER.size + n_name + n_extra
+    if offset + n_stored > size:
+        raise _Fault(f"has {n_stored} bytes from byte {offset} on, the file has {size}")
+    feature = _feature_of(info)
+    if feature is None:
+        if not flags & _SIZES_FOLLOW:
+            if _IN_ZIP64 in (local_stored, local_nbytes):
+                extra = os.pread(fd, n_extra, header + _HEADER.size + n_name)
+                local_stored, local_nbytes = _sizes_of(extra, local_stored, local_nbytes)
+            if (crc, local_stored, local_nbytes) != (info.CRC, n_stored, n_bytes):
+                raise _Fault(f"has {local_stored} bytes for {local_nbytes} with CRC {crc:#x} in its header, {n_stored} "
+                             f"for {n_bytes} with {info.CRC:#x} in the directory")
+        if n_bytes > (_MAX_RATIO * (n_stored + 1) if method else n_stored) or (not method and n_bytes < n_stored):
+            raise _Fault(f"has {n_stored} bytes, which cannot be {n_bytes}")
+    return Member(header, offset, n_stored, n_bytes, info.CRC, method == zipfile.ZIP_DEFLATED, feature)
+
+
+def _feature_of(info):
+    if info.flag_bits & (_ENCRYPTED | _STRONGLY_ENCRYPTED | _MASKED):
+        return "encryption in zip archives"
+    if info.flag_bits & _PATCH:
+        return "patches in zip archives"
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        name = zipfile.compressor_names.get(info.compress_type, "unknown")
+        return f"method {info.compress_type} ({name}) in zip archives"
+    return None
+
+
+def _sizes_of(extra, n_stored, n_bytes):
+    """Return the sizes in an extra field of 64 bits, which come in this order, those given as they are."""
+    at = 0
+    while at + 4 <= len(extra):
+        number, n = struct.unpack_from("<HH", extra, at)
+        if number == _ZIP64:
+            field = extra[at + 4:at + 4 + n]
+            if n_bytes == _IN_ZIP64:
+                n_bytes, field = int.from_bytes(field[:8], "little"), field[8:]
+            if n_stored == _IN_ZIP64:
+                n_stored = int.from_bytes(field[:8], "little")
+            break
+        at += 4 + n
+    return n_stored, n_bytes
+
+
+def read_member(fd: int, path: str, key: str, member: Member, byte_range: ByteRange | None) -> bytes:
+    """Return the bytes of a member, or a part of them; the CRC is checked where that is all.
+
+    Raises
+    ------
+    StoreError
+        The bytes are not those that the archive was made with, or the file was cut off since it was opened.
+    UnsupportedError
+        The member is encrypted, or compressed by another method than deflate.
+    """
+    if member.feature is not None:
+        raise UnsupportedError(f"{path}: key {key!r} needs {member.feature}", feature=member.feature)
+    start, stop = resolve_range(byte_range, member.n_bytes)
+    try:
+        if member.is_deflated:
+            data = _inflated(fd, member, stop)[start:]
+        else:
+            data = _read(fd, member.offset + start, stop - start)
+    except _Fault as fault:
+        raise StoreError(f"{path}: key {key!r} {fault}", key=key) from fault.__cause__
+    except OSError as exc:
+        raise StoreError(f"{path}: cannot read key {key!r}: {exc.strerror}", key=key, errno=exc.errno) from exc
+    except MemoryError as exc:
+        raise StoreError(f"{path}: no memory for the {stop} bytes of key {key!r}", key=key, errno=errno.ENOMEM) from exc
+    if len(data) == member.n_bytes and (crc := zlib.crc32(data)) != member.crc:
+        raise StoreError(f"{path}: key {key!r} has CRC {crc:#x}, the archive says {member.crc:#x}", key=key)
+    return data
+
+
+def _inflated(fd, member, stop):
+    """Return the first `stop` bytes of a deflated member; raises _Fault."""
+    # Whether there are more than the directory says shows one byte more.
+    limit = stop + 1 if stop == member.n_bytes else stop
+    decoder = zlib.decompressobj(-zlib.MAX_WBITS)
+    at, end = member.offset, member.offset + member.n_stored
+    data = bytearray()
+    while len(data) < limit and not decoder.eof:
+        raw = decoder.unconsumed_tail
+        if not raw:
+            raw = _read(fd, at, min(_PIECE_NBYTES, end - at))
+            at += len(raw)
+        try:
+            part = decoder.decompress(raw, limit - len(data))
+        except zlib.error as exc:
+            raise _Fault(f"is no deflate stream: {exc}") from exc
+        if not raw and not part:
+            break
+        data += part
+    if len(data) < stop:
+        raise _Fault(f"ends after {len(data)} of {member.n_bytes} bytes")
+    if len(data) > stop:
+        raise _Fault(f"has more than the {member.n_bytes} bytes that the archive says")
+    return bytes(data)
+
+
+def _read(fd, start, n_bytes):
+    parts = []
+    while n_bytes:
+        part = os.pread(fd, n_bytes, start)
+        if not part:
+            raise _Fault(f"was cut off at byte {start} of the file")
+        parts.append(part)
+        start += len(part)
+        n_bytes -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
