@@ -351,6 +351,31 @@ cdef class ReferenceTable:
             i = self._first_from(<const uint8_t *>PyBytes_AS_STRING(past), n + 1)
         return keys, prefixes
 
+    def list_keys(self, bytes prefix not None, bytes start not None, int64_t n):
+        """Return the first n keys below a prefix that do not come before `start`, sorted.
+
+        >>> table = ReferenceTable()
+        >>> for key in b"a", b"a/b", b"a/c/0", b"a/c/1", b"b":
+        ...     table.put_data(key, b"")
+        >>> table.list_keys(b"a/", b"a/", 2), table.list_keys(b"a/", b"a/c/1", 2)
+        ([b'a/b', b'a/c/0'], [b'a/c/1'])
+        """
+        cdef const uint8_t *text = <const uint8_t *>PyBytes_AS_STRING(prefix)
+        cdef int64_t n_prefix = PyBytes_GET_SIZE(prefix)
+        cdef const Reference *row
+        cdef int64_t i
+        keys = []
+        self._sort()
+        i = self._first_from(<const uint8_t *>PyBytes_AS_STRING(start), PyBytes_GET_SIZE(start))
+        while i < self.n_rows and len(keys) < n:
+            row = &self.rows[self.order[i]]
+            if row.n_key < n_prefix or memcmp(self.keys + row.key, text, n_prefix) != 0:
+                break
+            if row.target != REMOVED:
+                keys.append(self._key(self.order[i]))
+            i += 1
+        return keys
+
     cdef int _sort(self) except -1:
         """Sort the rows by their keys, once."""
         cdef int64_t i

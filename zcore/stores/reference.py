@@ -10,7 +10,7 @@ import os
 from _thread import RLock  # of threading, without its import time
 from base64 import b64encode
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from zcore.buffers import flat_view
 from zcore.errors import MetadataError, ReferenceFormatError, StoreError
@@ -19,6 +19,8 @@ from zcore.stores.base import ByteRange, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.reference_document import MAX_NBYTES, read_document
 from zcore.stores.reference_targets import Targets
+
+LISTED = 1024  # keys that are held while a store is listed
 
 # The table of a store, and what opens its targets for reading: a URL to a descriptor.
 References = namedtuple("References", ("table", "open"))
@@ -149,6 +151,20 @@ class ReferenceStore(Store):
         with self._lock:
             keys, prefixes = self._table.list_dir(prefix.encode())
         return [key.decode() for key in keys], [prefix.decode() for prefix in prefixes]
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        # Not by a walk, which takes a step for each level of a key: 30 000 of them fit into one.
+        return self._keys_below(check_prefix(prefix).encode())
+
+    def _keys_below(self, prefix):
+        start = prefix
+        while True:
+            with self._lock:
+                keys = self._table.list_keys(prefix, start, LISTED)
+            yield from [key.decode() for key in keys]
+            if len(keys) < LISTED:
+                return
+            start = keys[-1] + b"\0"
 
     def _find(self, key):
         name = check_key(key).encode()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
+import zcore.stores.base
 from zcore.stores.reference import ReferenceStore
 
 
@@ -179,3 +180,25 @@ def test_an_array_whose_path_is_too_long_for_the_kernel(place):
         path = "a" * n
         store = ReferenceStore({f"{path}/.zarray": zarray(6, 6), f"{path}/0": ["a.bin"]}, base=place / "data")
         assert bytes(zcore.open(store, path=path)[...]) == b"inside"
+
+
+def test_listing_is_that_of_a_walk():
+    """RF-STO-01: sorted, whatever comes and goes meanwhile; a key of many levels costs no more than its bytes."""
+    rng = np.random.default_rng(3)
+    refs = {"/".join(map(str, rng.integers(0, 15, rng.integers(1, 5)))): "" for _ in range(3000)}
+    refs |= {"1.a": "", "1/é": "", "é/1": "", "1-/x": "", "a/" * 30_000 + "b": ""}
+    store = ReferenceStore(refs, read_only=False)
+    for key in sorted(refs)[::7]:
+        store.erase(key)
+        del refs[key]
+    for prefix in ("", "1/", "1/2/", "é/", "nothing/", "a/"):
+        expected = sorted(key for key in refs if key.startswith(prefix))
+        assert list(store.list_prefix(prefix)) == expected
+        if prefix not in ("", "a/"):
+            assert list(zcore.stores.base.Store.list_prefix(store, prefix)) == expected
+    found = []
+    for i, key in enumerate(store.list()):
+        found.append(key)
+        store.erase(key)
+        store.set(f"0new/{i}", b"")
+    assert found == sorted(found) and set(refs) <= set(found)
