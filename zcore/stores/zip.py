@@ -160,15 +160,16 @@ class ZipStore(Store):
         return None if value is None else (value, self.identity(key))
 
     def identity(self, key: str) -> Identity | None:
-        """Return the identity of `key`: that of the file that was opened, with the member's place for the size.
+        """Return the identity of `key`: that of the file that was opened, with the size of the member.
 
-        None while the archive is written.
+        Members of one size are told apart by their places, which are taken from the time of the last change. None while
+        the archive is written.
         """
         member = self._members.get(check_key(key))
         if member is None or not self.read_only:
             return None
         device, inode, mtime, ctime = self._status
-        return device, inode, member.header, mtime, ctime
+        return device, inode, member.n_bytes, mtime, ctime - member.header
 
     def getsize(self, key: str) -> int | None:
         member = self._members.get(check_key(key))

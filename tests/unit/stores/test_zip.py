@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore import views
 from zcore.errors import InvalidKeyError, ReadOnlyError, StoreError, UnsupportedError
 from zcore.stores.zip import ZipStore
 
@@ -226,6 +227,22 @@ def test_stored_chunks_are_read_by_the_kernel(path, monkeypatch):
     monkeypatch.setattr(store, "get", lambda key, part=None: calls.append(key) or get(key, part))
     np.testing.assert_array_equal(array[:], values)
     assert [key for key in calls if "/c/" in key] == []
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_of_a_shard_few_chunks_are_read(path, tmp_path, method, monkeypatch):
+    """Its index is looked for by the size of the member."""
+    monkeypatch.setattr(views, "TRUSTED_AGE_NS", -1)   # an archive of an age at which identities count
+    values = np.arange(64 * 64).reshape(64, 64)
+    folder = zcore.DirectoryStore(tmp_path / "folder")
+    zcore.create_array(folder, shape=(64, 64), dtype="i4", chunks=(4, 4), shards=(32, 32))[...] = values
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for key in folder.list():
+            archive.writestr(key, folder.get(key))
+    array = zcore.open(path, cache="1 MB")
+    for _ in range(2):
+        assert array[5, 5] == values[5, 5] and (array[[40, 3], [60, 61]] == values[[40, 3], [60, 61]]).all()
+        assert (array[30:34, 30:34] == values[30:34, 30:34]).all() and (array[...] == values).all()
 
 
 def test_an_archive_in_which_some_members_are_deflated(path, tmp_path):
