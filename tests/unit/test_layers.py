@@ -34,7 +34,7 @@ LAYERS = (
     ("model", "asdf", "blosc", "options", "product", "fields"),
     ("kernel",),
     ("errors", "config", "buffers"),
-    ("nbytes",),
+    ("nbytes", "strict_json"),
 )
 ROW = {unit: row for row, units in enumerate(LAYERS) for unit in units}
 # Allowed all the same: (importer, unit), and why.

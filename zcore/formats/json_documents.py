@@ -13,38 +13,12 @@ import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError, warn
 from zcore.formats import MAX_NBYTES
+from zcore.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember
 
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
 
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # the last one may lack its end
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
-
-
-class _RepeatedMember(ValueError):
-    """An object has two members of one name, the argument."""
-
-
-def _members(pairs):
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        seen = set()
-        raise _RepeatedMember(next(name for name, _ in pairs if name in seen or seen.add(name)))
-    return members
-
-
-def _finite(text):
-    value = float(text)
-    if value - value != 0.0:
-        raise ValueError(f"the number {text[:40]} is beyond the range of float64")
-    return value
-
-
-def _no_constant(text):
-    raise ValueError(f"{text} is not JSON")
-
-
-_STRICT = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant)
-_WITH_CONSTANTS = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite)
 
 
 def _nesting(raw):
@@ -96,8 +70,8 @@ class Document:
         if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _nesting(raw)[0] > MAX_DEPTH:
             raise self.error(None, f"expected at most {MAX_DEPTH} nested lists and objects, found more")
         try:
-            members = (_WITH_CONSTANTS if bare_constants else _STRICT).decode(raw.decode("utf-8"))
-        except _RepeatedMember as exc:
+            members = (WITH_CONSTANTS if bare_constants else STRICT).decode(raw.decode("utf-8"))
+        except RepeatedMember as exc:
             raise self.error(exc.args[0], "expected once, found twice") from exc
         except UnicodeDecodeError as exc:
             raise self.error(None, f"expected JSON in UTF-8, found {exc.reason} at byte {exc.start}") from exc

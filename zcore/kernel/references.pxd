@@ -49,3 +49,7 @@ cdef class ReferenceTable:
     cdef object _value(self, int64_t i)
     cdef bytes _key(self, int64_t i)
     cdef int64_t _first_from(self, const uint8_t *key, int64_t n_key) noexcept nogil
+
+
+# Whether a text is a key: see `zcore.stores.keys`.
+cdef bint is_key(const uint8_t *key, int64_t n_key) noexcept nogil

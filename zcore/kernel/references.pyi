@@ -1,7 +1,8 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
+KEY_RULES: str
 Value = bytes | tuple[str | None, int, int | None]
 
 class ReferenceTable:
@@ -22,11 +23,3 @@ class ReferenceTable:
     def items(self) -> Iterator[tuple[bytes, Value]]: ...
     def list_keys(self, prefix: bytes, start: bytes, n: int) -> list[bytes]: ...
     def list_dir(self, prefix: bytes) -> tuple[list[bytes], list[bytes]]: ...
-
-def members_of(
-    raw: bytes, loads: Callable[[bytes], object], check: Callable[[bytes], object] | None = None,
-) -> tuple[dict[str, tuple[int, int]], int]: ...
-def read_references(
-    table: ReferenceTable, raw: bytes, start: int, loads: Callable[[bytes], object],
-    compact: Callable[[bytes], bytes], *, takes_null: bool = False,
-) -> None: ...

@@ -7,7 +7,9 @@ columns, and what it generates is counted before it is made.
 import json
 
 from zcore.errors import ReferenceFormatError, UnsupportedError, warn
-from zcore.kernel.references import ReferenceTable, members_of, read_references
+from zcore.kernel.reference_json import members_of, read_references
+from zcore.kernel.references import ReferenceTable
+from zcore.strict_json import STRICT, WITH_CONSTANTS
 
 MAX_NBYTES = 1 << 31
 MAX_RENDERED = 1 << 30     # characters of all URLs with templates, each of them once
@@ -65,36 +67,12 @@ def _compact(text):
 
     NaN and infinities may stand in it, as they do in the attributes that Python's json has written.
     """
-    return json.dumps(_WITH_CONSTANTS.decode(text.decode()), separators=(",", ":")).encode()
+    return json.dumps(WITH_CONSTANTS.decode(text.decode()), separators=(",", ":")).encode()
 
 
 def _strict(text):
     """Return what a part of the document says, of which RFC 8259 is kept and no name is there twice."""
-    return _STRICT.decode(text.decode())
-
-
-def _members(pairs):
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        seen = set()
-        name = next(name for name, _ in pairs if name in seen or seen.add(name))
-        raise ValueError(f"member {name!r:.60} is there twice")
-    return members
-
-
-def _finite(text):
-    value = float(text)
-    if value - value != 0.0:
-        raise ValueError(f"the number {text:.40} is beyond the range of float64")
-    return value
-
-
-def _no_constant(text):
-    raise ValueError(f"{text} is not JSON")
-
-
-_WITH_CONSTANTS = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite)
-_STRICT = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant)
+    return STRICT.decode(text.decode())
 
 
 def _version_of(raw, members, n_members):

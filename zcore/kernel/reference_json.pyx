@@ -1,0 +1,405 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""The JSON object that lists references, read into columns.
+
+Compiled because sets of a million references are common: as objects of Python they need seconds, here the time it takes
+to look at each byte of the document twice.
+"""
+from binascii import a2b_base64
+
+from zcore.errors import ReferenceFormatError
+from zcore.kernel.references import KEY_RULES
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+from libc.string cimport memcmp
+
+from zcore.kernel.references cimport WHOLE, ReferenceTable, is_key
+
+cdef enum:
+    MAX_DEPTH = 64             # nested lists and objects, the document itself among them, as in any metadata document
+
+cdef struct Text:              # of a document, as far as it has been read
+    const uint8_t *data
+    int64_t n
+    int64_t at
+
+cdef struct String:            # of a document, between its quotes
+    int64_t start
+    int64_t n
+    bint is_plain              # without a backslash
+
+
+def members_of(bytes raw not None, loads, check=None):
+    """Return the members of the JSON object that a document is, up to the one with which they become too many.
+
+    Parameters
+    ----------
+    raw : bytes
+    loads : callable
+        `json.loads`, for names with a backslash.
+    check : callable, optional
+        Takes the values of all other members, as bytes, and raises ValueError for what is no JSON. Without it these are
+        only gone over.
+
+    Returns
+    -------
+    (members, n)
+        A dict of the names that reference sets of version 1 have, and "version", to (start, stop) of their values in
+        `raw`, and the number of all members.
+
+    Raises
+    ------
+    ReferenceFormatError
+        The document is no JSON object, is nested too deep, or a name is there twice.
+
+    >>> members_of(b'{"version": 1, "x/0": ["u"], "refs": {}}', None)
+    ({'version': (12, 13), 'refs': (37, 39)}, 3)
+    """
+    cdef Text text = _text_of(raw)
+    cdef String name
+    cdef int64_t start
+    cdef int64_t n = 0
+    cdef bint known
+    members = {}
+    _check_utf8(raw)
+    _open(&text, c'{', "a JSON object")
+    if not _closes(&text, c'}'):
+        while True:
+            _string(&text, &name)
+            _expect(&text, c':')
+            _blanks(&text)
+            start = text.at
+            _skip(&text)
+            n += 1
+            known = False
+            if name.n <= 9 or not name.is_plain:
+                label = _str(&text, &name, loads)
+                if label in ("version", "templates", "gen", "refs"):
+                    if label in members:
+                        raise _wrong(name.start, f"member {label!r} is there twice")
+                    members[label] = start, text.at
+                    known = True
+            if check is not None and not known:
+                try:
+                    check(text.data[start:text.at])
+                except ValueError as exc:
+                    raise _wrong(start, f"not JSON: {exc}") from None
+            if _ends(&text, c'}'):
+                break
+    _blanks(&text)
+    if text.at < text.n:
+        raise _wrong(text.at, "expected nothing behind the object")
+    return members, n
+
+
+def read_references(ReferenceTable table not None, bytes raw not None, int64_t start, loads, compact, *,
+                    bint takes_null=False):
+    """Add the references of a JSON object to a table.
+
+    Parameters
+    ----------
+    raw : bytes
+        A document that `members_of` has read.
+    start : int
+        Where in it the object begins.
+    loads : callable
+        `json.loads`, for strings with a backslash.
+    compact : callable
+        Gives the bytes that an object as a value stands for, of those that it is written with.
+    takes_null : bool
+        In place of a URL there may be null: the target that the caller names.
+
+    Raises
+    ------
+    ReferenceFormatError
+        A value is none that references have, or a key is there twice.
+
+    Notes
+    -----
+    References specification, versions 0 and 1: a string is the value itself, or base64 of it; a list is a URL, or a
+    URL, an offset and a length; an object, by what is in use, is JSON that is the value itself.
+    """
+    cdef Text text = _text_of(raw)
+    cdef String string
+    cdef int64_t value
+    cdef int64_t before
+    cdef const uint8_t *key
+    cdef int64_t n_key
+    cdef bytes own
+    text.at = start
+    table.last_target = -1     # its URL stands in another document
+    _open(&text, c'{', "an object of references")
+    if _closes(&text, c'}'):
+        return
+    while True:
+        _string(&text, &string)
+        own = None
+        if string.is_plain:
+            key, n_key = text.data + string.start, string.n
+        else:
+            own = _bytes(&text, &string, loads)
+            key, n_key = <const uint8_t *>PyBytes_AS_STRING(own), PyBytes_GET_SIZE(own)
+        if not is_key(key, n_key):
+            raise _wrong(string.start, f"{key[:min(n_key, 200)].decode(errors='replace')!r} is no key: {KEY_RULES}")
+        _expect(&text, c':')
+        _blanks(&text)
+        value = text.at
+        before = table.n_rows
+        _read_value(table, &text, key, n_key, loads, compact, takes_null)
+        if table.n_rows == before:
+            raise _wrong(value, f"key {key[:n_key].decode()!r:.200} is there twice")
+        if _ends(&text, c'}'):
+            return
+
+
+cdef int _read_value(ReferenceTable table, Text *text, const uint8_t *key, int64_t n_key, loads, compact,
+                     bint takes_null) except -1:
+    cdef uint8_t opened = text.data[text.at] if text.at < text.n else 0
+    cdef int64_t start = text.at
+    cdef String string
+    cdef bytes data
+    if opened == c'[':
+        return _read_extent(table, text, key, n_key, loads, takes_null)
+    if opened == c'"':
+        _string(text, &string)
+        if string.is_plain and (string.n < 7 or memcmp(text.data + string.start, <const char *>b"base64:", 7) != 0):
+            return table._put_data(key, n_key, text.data + string.start, string.n)
+        data = _bytes(text, &string, loads)
+        if data.startswith(b"base64:"):
+            try:
+                data = a2b_base64(data[7:], strict_mode=True)
+            except ValueError as exc:
+                raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: not base64: {exc}") from None
+    elif opened == c'{':
+        _skip(text)
+        try:
+            data = compact(text.data[start:text.at])
+        except ValueError as exc:
+            raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: not JSON: {exc}") from None
+    else:
+        raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: expected a string, an object, [url] or "
+                            "[url, offset, length]")
+    return table._put_data(key, n_key, <const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+
+
+cdef int _read_extent(ReferenceTable table, Text *text, const uint8_t *key, int64_t n_key, loads,
+                      bint takes_null) except -1:
+    """Read [url] or [url, offset, length]."""
+    cdef int64_t start = text.at
+    cdef int64_t offset = 0
+    cdef int64_t length = WHOLE
+    cdef String url
+    cdef bytes own
+    cdef int target
+    text.at += 1
+    _blanks(text)
+    if takes_null and text.n - text.at >= 4 and memcmp(text.data + text.at, <const char *>b"null", 4) == 0:
+        text.at += 4
+        target = table._number_of(None)
+    elif text.at < text.n and text.data[text.at] == c'"':
+        _string(text, &url)
+        if not url.is_plain:
+            own = _bytes(text, &url, loads)
+            target = table._number_of(own.decode())
+        elif table.last_target >= 0 and url.n == table.n_last_url and memcmp(
+                text.data + url.start, text.data + table.last_url, url.n) == 0:
+            # Most references have the target of the one before.
+            target = table.last_target
+        else:
+            target = table._number_of(PyUnicode_DecodeUTF8(<const char *>text.data + url.start, url.n, NULL))
+            table.last_target, table.last_url, table.n_last_url = target, url.start, url.n
+    else:
+        raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: expected [url] or [url, offset, length]")
+    if not _closes(text, c']'):
+        _expect(text, c',')
+        offset = _number(text, key, n_key)
+        _expect(text, c',')
+        length = _number(text, key, n_key)
+        _expect(text, c']')
+        if offset > INT64_MAX - length:
+            raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: ends beyond byte 2**63")
+    return table._put(key, n_key, target, offset, length)
+
+
+cdef int64_t _number(Text *text, const uint8_t *key, int64_t n_key) except -1:
+    """Read an offset or a length."""
+    cdef int64_t number = 0
+    cdef int64_t start
+    cdef int64_t n_digits
+    cdef int digit
+    _blanks(text)
+    start = text.at
+    while text.at < text.n and c'0' <= text.data[text.at] <= c'9':
+        digit = text.data[text.at] - c'0'
+        if number > (INT64_MAX - digit) // 10:
+            raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: offset and length are numbers below 2**63")
+        number = 10 * number + digit
+        text.at += 1
+    n_digits = text.at - start
+    _blanks(text)
+    if n_digits == 0 or (text.data[start] == c'0' and n_digits > 1) or (
+            text.at < text.n and text.data[text.at] != c',' and text.data[text.at] != c']'):
+        raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: offset and length are whole numbers from 0 on, found "
+                            f"{_shown(text, start)}")
+    return number
+
+
+# JSON, as far as it is not built-in: RFC 8259
+
+cdef Text _text_of(bytes raw):
+    cdef Text text
+    text.data = <const uint8_t *>PyBytes_AS_STRING(raw)
+    text.n = PyBytes_GET_SIZE(raw)
+    text.at = 0
+    return text
+
+
+cdef _wrong(int64_t at, message):
+    return ReferenceFormatError(f"byte {at} of the reference set: {message}")
+
+
+cdef str _shown(const Text *text, int64_t start):
+    cdef int64_t stop = start
+    while stop < text.n and stop < start + 40 and text.data[stop] not in b",]}":
+        stop += 1
+    return repr(text.data[start:stop].decode(errors="replace").strip())
+
+
+cdef int _check_utf8(bytes raw) except -1:
+    """All of a document is text; so nothing that is cut out of it need be looked at again."""
+    cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(raw)
+    cdef int64_t n = PyBytes_GET_SIZE(raw)
+    cdef int64_t i
+    cdef uint8_t bits = 0
+    for i in range(n):
+        bits |= data[i]
+    if bits & 0x80:
+        try:
+            raw.decode()
+        except UnicodeDecodeError as exc:
+            raise _wrong(exc.start, "not UTF-8") from None
+    return 0
+
+
+cdef void _blanks(Text *text) noexcept nogil:
+    while text.at < text.n and text.data[text.at] in (c' ', c'\n', c'\r', c'\t'):
+        text.at += 1
+
+
+cdef int _open(Text *text, uint8_t bracket, what) except -1:
+    _blanks(text)
+    if text.at >= text.n or text.data[text.at] != bracket:
+        raise _wrong(text.at, f"expected {what}")
+    text.at += 1
+    return 0
+
+
+cdef int _expect(Text *text, uint8_t mark) except -1:
+    _blanks(text)
+    if text.at >= text.n or text.data[text.at] != mark:
+        raise _wrong(text.at, f"expected {chr(mark)!r}, found {_shown(text, text.at)}")
+    text.at += 1
+    return 0
+
+
+cdef bint _closes(Text *text, uint8_t bracket) noexcept nogil:
+    """Whether the list or object ends here; goes on behind it if so."""
+    _blanks(text)
+    if text.at < text.n and text.data[text.at] == bracket:
+        text.at += 1
+        return True
+    return False
+
+
+cdef bint _ends(Text *text, uint8_t bracket) except -1:
+    """Whether the list or object ends behind this item, or another one follows."""
+    if _closes(text, bracket):
+        return True
+    _expect(text, c',')
+    return False
+
+
+cdef int _string(Text *text, String *string) except -1:
+    """Go over a string."""
+    cdef uint8_t found
+    _blanks(text)
+    if text.at >= text.n or text.data[text.at] != c'"':
+        raise _wrong(text.at, f"expected a string, found {_shown(text, text.at)}")
+    text.at += 1
+    string.start = text.at
+    string.is_plain = True
+    while text.at < text.n:
+        found = text.data[text.at]
+        if found == c'"':
+            string.n = text.at - string.start
+            text.at += 1
+            return 0
+        if found < 0x20:
+            raise _wrong(text.at, "a control character in a string")
+        if found == c'\\':
+            string.is_plain = False
+            text.at += 1
+        text.at += 1
+    raise _wrong(string.start, "a string that does not end")
+
+
+cdef str _str(const Text *text, const String *string, loads):
+    """The text of a string."""
+    if string.is_plain:
+        return PyUnicode_DecodeUTF8(<const char *>text.data + string.start, string.n, NULL)
+    try:
+        return loads(text.data[string.start - 1:string.start + string.n + 1])
+    except ValueError as exc:
+        raise _wrong(string.start, f"a string that is not JSON: {exc}") from None
+
+
+cdef bytes _bytes(const Text *text, const String *string, loads):
+    """The text of a string in UTF-8."""
+    try:
+        return _str(text, string, loads).encode()
+    except UnicodeEncodeError:
+        raise _wrong(string.start, "half of a pair of surrogates") from None
+
+
+cdef inline bint _is_mark(uint8_t found) noexcept nogil:
+    return found in (c' ', c'\n', c'\r', c'\t', c',', c':', c'"', c'[', c']', c'{', c'}')
+
+
+cdef int _skip(Text *text) except -1:
+    """Go over a value. Of what is not a string only brackets are looked at: whoever wants it reads it again."""
+    cdef String string
+    cdef int depth = 0
+    cdef int64_t start
+    cdef uint8_t found
+    cdef uint8_t opened[MAX_DEPTH]
+    _blanks(text)
+    start = text.at
+    while text.at < text.n:
+        found = text.data[text.at]
+        if found == c'"':
+            _string(text, &string)
+        elif found == c'[' or found == c'{':
+            if depth == MAX_DEPTH - 1:     # the document's own object is around it
+                raise _wrong(text.at, f"lists and objects are nested deeper than {MAX_DEPTH}")
+            opened[depth] = found
+            depth += 1
+            text.at += 1
+        elif depth and (found == c']' or found == c'}'):
+            # In ASCII a bracket that closes comes two behind the one that opens.
+            if found - opened[depth - 1] != 2:
+                raise _wrong(text.at, f"{chr(found)!r} closes {chr(opened[depth - 1])!r}")
+            depth -= 1
+            text.at += 1
+        elif depth:
+            text.at += 1
+        else:
+            # A number, true, false or null.
+            while text.at < text.n and not _is_mark(text.data[text.at]):
+                text.at += 1
+            break
+        if depth == 0:
+            break
+    if depth or text.at == start:
+        raise _wrong(start, "expected a value" if not depth else "a list or an object that does not end")
+    return 0

@@ -1,0 +1,33 @@
+"""JSON as RFC 8259 has it and nothing looser: no member named twice, no number beyond float64."""
+import json
+
+
+class RepeatedMember(ValueError):
+    """An object has two members of one name, the argument."""
+
+    def __str__(self):
+        return f"member {self.args[0]!r:.60} is there twice"
+
+
+def _members(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen = set()
+        raise RepeatedMember(next(name for name, _ in pairs if name in seen or seen.add(name)))
+    return members
+
+
+def _finite(text):
+    value = float(text)
+    if value - value != 0.0:
+        raise ValueError(f"the number {text[:40]} is beyond the range of float64")
+    return value
+
+
+def _no_constant(text):
+    raise ValueError(f"{text} is not JSON")
+
+
+STRICT = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant)
+# The bare tokens NaN, Infinity and -Infinity, which Python's json has always written, are taken.
+WITH_CONSTANTS = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite)
