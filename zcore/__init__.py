@@ -53,6 +53,7 @@ _LATER = {
                     "zcore.hierarchy"),
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
     "ReferenceStore": "zcore.stores.reference",
+    "RemoteStore": "zcore.stores.remote",
     "ZipStore": "zcore.stores.zip",
     "storage": None,
 }
@@ -61,7 +62,7 @@ __all__ = [
     "Array", "ArrayMismatchError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError",
     "DirectoryStore", "Group", "InvalidKeyError", "KeyConflictError", "LockError", "MemoryStore", "MetadataError",
     "NodeExistsError", "NodeNotFoundError", "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError",
-    "ReferenceFormatError", "ReferenceStore", "ReferenceTargetError", "SelectionError", "StoreError",
+    "ReferenceFormatError", "ReferenceStore", "ReferenceTargetError", "RemoteStore", "SelectionError", "StoreError",
     "TruncatedError", "UnknownCodecError", "UnsupportedError", "ZcoreError", "ZipStore", "__version__", "array",
     "blosc", "codecs", "config", "consolidate_metadata", "create", "create_array", "create_group",
     "create_hierarchy", "empty", "empty_like", "full", "full_like", "get_include", "group", "load", "ones",

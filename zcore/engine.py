@@ -20,6 +20,8 @@ from zcore.kernel.write import WritePlan
 from zcore.model.metadata import ArrayMetadata
 from zcore.views import form_of, same_chunks
 
+# What all values may have, decoded, that are asked for at a time; those of as many threads as compute may have more.
+MAX_ASKED_NBYTES = 1 << 28
 # A plan of fewer decoded bytes than this is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
 # However many are asked for: each takes a stack, and more wait for each other than work.
@@ -146,7 +148,10 @@ class Binding(NodeBinding):
     def _run(self, view, plan, native, n_threads, python_task):
         """Run a plan to its end; raises what stopped it, but for a stale document."""
         n_tasks = plan.n_left
-        if n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
+        if self.store.n_requests and not native:
+            # They wait for most of the time.
+            n_threads = max(n_threads, min(self.store.n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes)))
+        elif n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
             n_threads = 1
         n_threads = min(n_threads, n_tasks * plan.task_threads)
         if native:

@@ -42,6 +42,12 @@ class Store(ABC):
         Which rules keys have to obey (`zcore.stores.keys`).
     fsync : bool
         Changes reach the disk before the call that makes them returns.
+    n_requests : int
+        How many values may be asked for at a time where each answer takes long; 0 where it does not, and threads are
+        for computing.
+    swaps : bool
+        Locks hold back the threads of one process alone, and a value that others may change at the same time is
+        replaced by `set_if_same`.
     """
 
     read_only: bool = True
@@ -50,6 +56,8 @@ class Store(ABC):
     references = None
     key_flavour = POSIX
     fsync: bool = False
+    n_requests: int = 0
+    swaps: bool = False
 
     # Reading
 
@@ -207,6 +215,14 @@ class Store(ABC):
         Of several callers at once exactly one succeeds. See `set`.
         """
         self._refuse("set_if_not_exists", key)
+
+    def set_if_same(self, key: str, value, identity: Identity | None) -> bool:
+        """Make `value` the value of `key` if that has the identity still; return whether that was done.
+
+        None is the identity of a key without a value. Stores whose locks hold back all other writers need none of this:
+        see `swaps`.
+        """
+        self._refuse("set_if_same", key)
 
     def set_partial_values(self, changes: Iterable[tuple[str, int, bytes]]) -> None:
         """Write each value into the value of its key, `start` bytes from the beginning.
