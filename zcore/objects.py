@@ -5,6 +5,7 @@ that belong to no field. Items of varying length (text, objects) have no bytes a
 """
 import contextlib
 import math
+from bisect import bisect_right
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from zcore.errors import ChunkError, ChunkMemoryError, CodecError, LockError, Un
 from zcore.fields import part_bytes
 from zcore.kernel.copy import is_filled
 from zcore.model.metadata import has_varying_items, viewed
+from zcore.stores.ranges import merged
 from zcore.views import form_of, is_trusted
 
 _UNCHANGED = object()  # what an object is that a change leaves as it was
@@ -183,7 +185,8 @@ def _read_shard(binding, source, view, key, coords, shape, inside):
                 out[places] = elements[points] if isinstance(elements, np.ndarray) else elements
             return out
 
-    return _with_shard(binding, source, view.chain, shape, key, coords, read, _are_few(boxes, view.chain.inner_shape, shape))
+    are_few = _are_few(boxes, view.chain.inner_shape, shape)
+    return _with_shard(binding, source, view.chain, shape, key, coords, read, are_few)
 
 
 def _are_few(boxes, chunk_shape, shape):
@@ -280,10 +283,8 @@ def _with_shard(binding, source, chain, shape, key, coords, use, few=False):
     if chain.compressors:
         return use(_get(binding, source, key, coords, limit))
     while True:
-        identity = source.identity(binding.prefix + key) if few else None
-        if identity is not None and is_trusted(identity):
-            raw = _ShardInParts(source, binding.prefix + key, identity)
-        else:
+        raw = _index_of(source, binding.prefix + key, chain.shards_of(shape)) if few else None
+        if raw is None:
             found = source.get_with_identity(binding.prefix + key, _range_of(limit))
             if found is None:
                 _check_may_be_absent(binding, key, coords)
@@ -299,6 +300,19 @@ def _with_shard(binding, source, chain, shape, key, coords, use, few=False):
             return use(raw)
         except _Replaced:
             continue
+
+
+def _index_of(source, key, shards):
+    """Return a `_ShardInParts` that has read the index, or None where the shard is absent or has to be read whole."""
+    n = shards.index_nbytes
+    found = source.get_with_identity(key, (0, n) if shards.at_start else (None, n))
+    if found is None or found[1] is None or not is_trusted(found[1]):
+        return None
+    index, identity = found
+    raw = _ShardInParts(source, key, identity)
+    start = 0 if shards.at_start else max(0, len(raw) - n)
+    raw.keep(start, index)
+    return raw
 
 
 def _check_may_be_absent(binding, key, coords):
@@ -318,20 +332,43 @@ class _ShardInParts:
         self._store = store
         self._key = key
         self._identity = identity
-        self._first = None  # part that was read: the index, which all chunks need
+        self._starts = []
+        self._blocks = []   # that were read, sorted by where they start
 
     def __len__(self):
         return self._identity[2]
 
     def __getitem__(self, part):
-        if self._first is not None and self._first[0] == part:
-            return self._first[1]
-        found = self._store.get_with_identity(self._key, (part.start, part.stop - part.start))
-        if found is None or found[1] != self._identity:
+        i = bisect_right(self._starts, part.start) - 1
+        if i >= 0 and part.stop <= self._starts[i] + len(self._blocks[i]):
+            return self._blocks[i][part.start - self._starts[i]:part.stop - self._starts[i]]
+        block = self._read([(part.start, part.stop)])[0]
+        if not self._blocks:
+            # The index, which all chunks need.
+            self.keep(part.start, block)
+        return block
+
+    def keep(self, start, block):
+        """Have a part at hand that was read."""
+        i = bisect_right(self._starts, start)
+        self._starts.insert(i, start)
+        self._blocks.insert(i, block)
+
+    def expect(self, parts):
+        """Read parts that are going to be looked at, where each request takes long: together, and those nearby as one.
+
+        Entries of a damaged index may name any bytes of the shard, but no more than these are read.
+        """
+        if self._store.n_requests:
+            blocks = merged(parts)
+            for (start, _), block in zip(blocks, self._read(blocks), strict=True):
+                self.keep(start, block)
+
+    def _read(self, parts):
+        found = self._store.get_parts_with_identity(self._key, [(start, stop - start) for start, stop in parts])
+        if any([one is None or one[1] != self._identity for one in found]):
             raise _Replaced
-        if self._first is None:
-            self._first = part, found[0]
-        return found[0]
+        return [block for block, _ in found]
 
 
 def _raw_type(metadata):

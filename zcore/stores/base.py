@@ -97,6 +97,12 @@ class Store(ABC):
         value = self.get(key, byte_range)
         return None if value is None else (value, None)
 
+    def get_parts_with_identity(
+        self, key: str, parts: Iterable[ByteRange]
+    ) -> list[tuple[bytes, Identity | None] | None]:
+        """Return what `get_with_identity` returns for each of several parts of a value."""
+        return [self.get_with_identity(key, part) for part in parts]
+
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
         """Return the first of several keys that has a value: its index, up to `limit` bytes of it, and the identity.
 

@@ -10,6 +10,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from itertools import count
 from operator import index
 from threading import BoundedSemaphore, Lock
 from weakref import WeakSet
@@ -76,6 +77,8 @@ class RemoteStore(Store):
             raise ValueError(f"n_requests must be at least 1, not {n_requests}")
         self.url = self._client.url.rstrip("/") + "/" + self._prefix
         self.uri = self.url if isinstance(source, str) else None
+        # Two services may have the same names and tags.
+        self._place = repr((source, options)) if isinstance(source, str) else next(_numbers)
         self._tags = OrderedDict()
         self._swaps_are_sure = False
         self._renew_locks()
@@ -164,6 +167,10 @@ class RemoteStore(Store):
         answer = self._read(check_key(key), byte_range)
         return None if answer is None else (answer.data, self._identity_of(key, answer.size, answer.tag))
 
+    def get_parts_with_identity(self, key: str, parts) -> list[tuple[bytes, Identity | None] | None]:
+        check_key(key)
+        return self._all(lambda part: self.get_with_identity(key, part), parts)
+
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
         keys = [prefix + check_key(name) for name in names]
 
@@ -205,7 +212,7 @@ class RemoteStore(Store):
         """Return an identity made of the tag: numbers that are no times, so that they are trusted at once."""
         if tag is None:
             return None
-        digest = int.from_bytes(blake2b(repr((self.url, key, tag)).encode(), digest_size=24).digest())
+        digest = int.from_bytes(blake2b(repr((self._place, self._prefix, key, tag)).encode(), digest_size=24).digest())
         identity = 0, digest & _WORD, size, digest >> 64 & _WORD, digest >> 128 & _WORD
         with self._lock:
             self._tags[identity] = tag
@@ -245,8 +252,9 @@ class RemoteStore(Store):
 
     def _check_listing(self, prefix):
         if not self._client.lists:
-            raise StoreError(f"cannot list {self.url}{prefix}: a plain HTTP server has no listing; arrays and groups are "
-                             "opened by their paths, and consolidated metadata lists what is below a group", key=prefix)
+            raise StoreError(f"cannot list {self.url}{prefix}: a plain HTTP server has no listing; arrays and groups "
+                             "are opened by their paths, and open_consolidated shows what is below a group",
+                             key=prefix)
 
     # Writing
 
@@ -316,8 +324,8 @@ class RemoteStore(Store):
         finally:
             self._ask("delete", name, self._client.delete, [name])
         if not heeded:
-            raise LockError(f"{self.url} does not heed the conditions of writes, without which a writer of a part of an "
-                            "object may undo what another one does; lock=None writes nonetheless")
+            raise LockError(f"{self.url} does not heed the conditions of writes, without which a writer of a part of "
+                            "an object may undo what another one does; lock=None writes nonetheless")
         self._swaps_are_sure = True
 
     def set_partial_values(self, changes) -> None:
@@ -372,6 +380,7 @@ def _reopened(source, options):
 
 
 _WORD = 2**60 - 1
+_numbers = count()
 # A lock that another thread held at a fork would stay locked in the child.
 _stores = WeakSet()
 

@@ -10,8 +10,8 @@ from collections import namedtuple
 
 from zcore.errors import UnsupportedError
 
-# What was read: the bytes, where they begin in the object, its size, and its tag, a value that changes with the content;
-# None where the service has none.
+# What was read: the bytes, where they begin in the object, its size, and its tag, a value that changes with the
+# content; None where the service has none.
 Answer = namedtuple("Answer", ("data", "start", "size", "tag"))
 Standing = namedtuple("Standing", ("size", "tag"))
 

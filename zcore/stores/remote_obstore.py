@@ -53,6 +53,7 @@ class ObstoreClient(Client):
             options = {**options, "client_options": {"allow_http": True, **(options.get("client_options") or {})}}
         if scheme not in ("http", "https"):
             return cls(from_url(url, **options), url)
+        url = url.rstrip("/")
         if "?" in url or "#" in url:
             raise ValueError(f"{url!r:.200} has a query or a fragment, behind which nothing can be appended")
         return cls(HTTPStore(url, **options), url)
@@ -149,7 +150,8 @@ class ObstoreClient(Client):
     def put(self, name, data, condition=None):
         mode = "overwrite" if condition is None else "create"
         if condition is not None and condition is not ABSENT:
-            mode = {name: value for name, value in zip(("e_tag", "version"), condition, strict=True) if value is not None}
+            mode = {name: value for name, value in zip(("e_tag", "version"), condition, strict=True)
+                    if value is not None}
         try:
             # In one request: the parts of a large object that was sent in several have no condition.
             # A copy, as its memory store would keep what is the caller's.

@@ -62,6 +62,8 @@ class Site:
     tags : bool
         Whether it sends ETags.
     requests : list of (method, path, range)
+    n_most : int
+        Requests that were under way at a time; each of them for `delay` seconds at least.
     """
 
     def __init__(self):
@@ -72,6 +74,7 @@ class Site:
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.n_now = self.n_most = 0
+        self.delay = 0
 
     def data(self, method="GET"):
         """Return the (path, range) of all requests so far."""
@@ -94,6 +97,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             site.n_now += 1
             site.n_most = max(site.n_most, site.n_now)
         try:
+            if site.delay:
+                time.sleep(site.delay)
             self._answer(site)
         finally:
             with site.lock:
