@@ -83,6 +83,8 @@ def store_of(place, read_only, fsync, check_base=True):
 
             return ZipStore(place)
         if "://" in place and place[:7] != "file://" and _is_remote(place):
+            if read_only and place.partition("?")[0].endswith(".json"):
+                return _reference_store(place)
             return _remote_store(place, read_only, fsync)
         if ":" in place:
             # It is either a URI's or part of a name: the URI rules decide.

@@ -19,6 +19,7 @@ from zcore.stores.base import ByteRange, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.reference_document import MAX_NBYTES, read_document
 from zcore.stores.reference_targets import Targets
+from zcore.stores.remote_clients import is_remote as _is_remote
 
 LISTED = 1024  # keys that are held while a store is listed
 
@@ -32,11 +33,15 @@ class ReferenceStore(Store):
     Parameters
     ----------
     source : str, os.PathLike or mapping
-        A JSON document, or what is in one.
+        A JSON document, by its path or URL, or what is in one.
     base : str, optional
-        Directory that relative URLs start from; by default that of the document.
+        Directory that relative URLs start from, or its URL; by default that of the document.
     allowed : sequence of str or os.PathLike, optional
         What else the set may point to, see `Targets`: by default files below `base` alone, and remote URLs.
+    services : mapping of str to object, optional
+        How remote targets, and the document itself, are read: beginnings of URLs (``"s3://"``, ``"s3://bucket/"``), and
+        for each the options of `RemoteStore`, or a client as it takes one. Options for ``http`` and ``https`` are
+        ``headers``, ``timeout`` in seconds and ``retries``.
     target : str, optional
         What references without a URL mean.
     template_overrides : dict of str to str, optional
@@ -65,9 +70,9 @@ class ReferenceStore(Store):
     """
 
     def __init__(self, source: str | os.PathLike | Mapping, *, base: str | None = None,
-                 allowed: Sequence[str] | None = None, target: str | None = None,
-                 template_overrides: Mapping[str, str] | None = None, max_generated: int | None = None,
-                 read_only: bool = True):
+                 allowed: Sequence[str] | None = None, services: Mapping[str, object] | None = None,
+                 target: str | None = None, template_overrides: Mapping[str, str] | None = None,
+                 max_generated: int | None = None, read_only: bool = True):
         self._read_only = as_bool(read_only, "read_only")
         if isinstance(allowed, str):
             raise TypeError(f"allowed={allowed!r}: expected a list of str")
@@ -75,11 +80,17 @@ class ReferenceStore(Store):
         self.path = None
         if isinstance(source, Mapping):
             raw = _as_document(source)
+        elif isinstance(source, str) and _is_remote(source):
+            from zcore.stores.reference_remote import read_remote
+
+            self.path = source
+            raw = read_remote(source, services, MAX_NBYTES + 1)
+            base = source.partition("?")[0].rpartition("/")[0] + "/" if base is None else base
         else:
             self.path = os.path.abspath(os.fspath(source))
             raw = _read_file(self.path)
             base = os.path.dirname(self.path) if base is None else base
-        self._targets = Targets(base, allowed)
+        self._targets = Targets(base, allowed, services)
         try:
             self._table = read_document(raw, target=target, template_overrides=template_overrides,
                                         max_generated=max_generated)
@@ -87,7 +98,7 @@ class ReferenceStore(Store):
             error.locate(self.path or "reference set")
             raise
         self._source = source if self.path is None else self.path
-        options = {"base": self._targets.base, "allowed": self._targets.allowed, "target": target,
+        options = {"base": self._targets.base, "allowed": self._targets.allowed, "services": services, "target": target,
                    "template_overrides": template_overrides, "max_generated": max_generated}
         self._options = {name: value for name, value in options.items() if value is not None}
 
@@ -112,7 +123,7 @@ class ReferenceStore(Store):
     @property
     def label(self) -> str:
         """The name of the document, or of the class."""
-        return type(self).__name__ if self.path is None else os.path.basename(self.path)
+        return type(self).__name__ if self.path is None else os.path.basename(self.path.partition("?")[0])
 
     # Reading
 
@@ -131,6 +142,8 @@ class ReferenceStore(Store):
             start, stop = resolve_range(byte_range, len(found))
             return found if byte_range is None else found[start:stop]
         url, offset, length = found
+        if length is None and byte_range is None:
+            return self._targets.get(key, url, offset, None)
         if length is None:
             length = self._targets.getsize(key, url)
         start, stop = resolve_range(byte_range, length)

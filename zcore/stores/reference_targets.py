@@ -1,8 +1,8 @@
 """Targets of references: which of them a reference set may point to, and their bytes.
 
 A reference set is a stranger's document. One that lies in a directory may point to files below that, and to remote
-URLs; what else it may point to is the caller's word (`allowed`). So a set that was copied from somewhere cannot show
-its reader's own files, nor whoever is served what he reads.
+URLs; one that came from a service to remote URLs alone. What else it may point to is the caller's word (`allowed`). So
+a set that was copied from somewhere cannot show its reader's own files, nor whoever is served what he reads.
 """
 import os
 import re
@@ -24,11 +24,14 @@ class Targets:
     Parameters
     ----------
     base : str or None
-        The directory that relative URLs start from, and below which files may be read; None: there is none.
+        The directory that relative URLs start from, and below which files may be read; or the URL of one, of a set that
+        came from there; None: there is none.
     allowed : sequence of str, or None
         URLs and directories besides, and what lies below them: ``"/data/"``, ``"s3://bucket/"``, with or without the
         final ``/``. Of remote URLs all are allowed where this is None, and only these where it is not; an empty list
         leaves nothing but data in the set itself.
+    services : mapping of str to object, optional
+        See `RemoteTargets`.
 
     Raises
     ------
@@ -41,12 +44,27 @@ class Targets:
     directory.
     """
 
-    def __init__(self, base, allowed=None):
-        self.base = None if base is None else _directory(base)
+    def __init__(self, base, allowed=None, services=None):
+        self.is_remote = isinstance(base, str) and _is_remote(base)
+        self.base = base if self.is_remote or base is None else _directory(base)
         # Made absolute once: what was allowed is the same in another directory and in another process.
         self.allowed = None if allowed is None else tuple([_allowed(root) for root in allowed])
-        roots = [] if self.base is None or self.allowed == () else [self.base]
+        roots = [] if self.base is None or self.is_remote or self.allowed == () else [self.base]
         self._roots = (*roots, *[root for root in self.allowed or () if not _is_remote(root)])
+        self._services = services
+        self._remote = None
+        if services is not None:
+            # Checks them.
+            self.remote  # noqa: B018
+
+    @property
+    def remote(self):
+        """The `RemoteTargets`, made when the first is needed."""
+        if self._remote is None:
+            from zcore.stores.reference_remote import RemoteTargets
+
+            self._remote = RemoteTargets(self._allows_url, self.is_remote, self._services)
+        return self._remote
 
     def get(self, key, url, offset, length):
         """Return bytes of a target; with a `length` of None all from `offset` on.
@@ -62,6 +80,10 @@ class Targets:
         """
         if length == 0:
             return b""
+        remote = self.url_of(key, url)
+        if remote is not None:
+            data = self.remote.get(remote, offset, length, key)
+            return data if length is None else self.check_length(key, url, offset, length, data)
         fd = self.open(url, key)
         try:
             if length is None:
@@ -76,20 +98,44 @@ class Targets:
 
     def getsize(self, key, url):
         """Return the size of a target in bytes."""
+        remote = self.url_of(key, url)
+        if remote is not None:
+            return self.remote.getsize(remote, key)
         fd = self.open(url, key)
         try:
             return os.fstat(fd).st_size
         finally:
             os.close(fd)
 
-    def path_of(self, key, url):
-        """Return the path of a local target, which is allowed; with links resolved."""
+    def check_length(self, key, url, offset, length, data):
+        """Return the bytes of a remote target, of which as many have come as there are; all have to."""
+        if len(data) < length:
+            raise self._error(key, url, f"expected bytes {offset} to {offset + length}, it ends at "
+                                        f"{offset + len(data)}", part=(offset, length))
+        return data
+
+    def url_of(self, key, url):
+        """Return the absolute URL of a target that a service keeps, which is allowed; None of a local one."""
         if url is None:
             raise self._error(key, url, "the set names no URL; open it with target=")
-        if _is_remote(url) or "::" in url:
+        if "::" in url:
             self._check_remote(key, url)
-            raise UnsupportedError(f"key {key!r}: the target {url!r:.200} is remote, and only local files are read",
-                                   feature="remote targets of references")
+            raise UnsupportedError(f"key {key!r}: the target {url!r:.200} is a URL in a URL, which nothing here reads",
+                                   feature="chained URLs of references")
+        if not _is_remote(url):
+            if not self.is_remote or _scheme_of(url) is not None or os.path.isabs(url):
+                return None
+            from zcore.stores.reference_remote import joined
+
+            url = joined(self.base, url)
+        self._check_remote(key, url)
+        return url
+
+    def path_of(self, key, url):
+        """Return the path of a local target, which is allowed; with links resolved."""
+        remote = self.url_of(key, url)
+        if remote is not None:
+            raise self._error(key, url, "it is no file")
         try:
             path = _local(url) or url
             n_bytes = len(os.fsencode(path))
@@ -105,7 +151,9 @@ class Targets:
             path = os.path.join(self.base, path)
         real = os.path.realpath(path)
         if not self._is_allowed(real):
-            raise self._error(key, url, f"it leads to {real}, outside of the set's own directory; "
+            where = ("a file here, and the set came from elsewhere" if self.is_remote else
+                     "outside of the set's own directory")
+            raise self._error(key, url, f"it leads to {real}, {where}; "
                                         f"allowed={[os.path.dirname(real) + '/']!r} would permit it")
         return real
 
@@ -115,6 +163,8 @@ class Targets:
         if (url is None or self.base in (None, directory) or _scheme_of(url) is not None or "::" in url
                 or os.path.isabs(url)):
             return url
+        if self.is_remote:
+            return self.url_of(None, url)
         path = os.path.join(self.base, url)
         return path[len(directory.rstrip("/")) + 1:] if _is_below(path, directory) else path
 
@@ -161,6 +211,13 @@ class Targets:
             offset += len(part)
             length -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _allows_url(self, url):
+        """Whether `allowed` names a remote URL; None where it is not given."""
+        if self.allowed is None:
+            return None
+        return (any([_is_below(url, root) for root in self.allowed if _is_remote(root)])
+                and ".." not in _parts(_unquoted(url)))
 
     def _check_remote(self, key, url):
         if self.allowed is None:
