@@ -156,6 +156,13 @@ class Store(ABC):
         """Return the size of all values below `prefix`, in bytes."""
         return sum(self.getsize(key) or 0 for key in self.list_prefix(prefix))
 
+    def batches(self, keys: Sequence[str], limit: int | None) -> list | None:
+        """Return how several values are best read where that is together: see `zcore.stores.reference_batches`.
+
+        None where each is an object of its own. No value is looked at beyond `limit` bytes, if that is given.
+        """
+        return None
+
     # Listing
 
     @abstractmethod

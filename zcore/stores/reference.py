@@ -90,6 +90,7 @@ class ReferenceStore(Store):
             self.path = os.path.abspath(os.fspath(source))
             raw = _read_file(self.path)
             base = os.path.dirname(self.path) if base is None else base
+        self._n_requests = None
         self._targets = Targets(base, allowed, services)
         try:
             self._table = read_document(raw, target=target, template_overrides=template_overrides,
@@ -148,6 +149,29 @@ class ReferenceStore(Store):
             length = self._targets.getsize(key, url)
         start, stop = resolve_range(byte_range, length)
         return self._targets.get(key, url, offset + start, stop - start)
+
+    @property
+    def targets(self) -> Targets:
+        """What the references may point to."""
+        return self._targets
+
+    @property
+    def n_requests(self) -> int:
+        """As a `RemoteStore` has it, if there is a remote target."""
+        if self._n_requests is None:
+            is_remote = self._targets.is_remote or any(map(self._targets.is_url, self._table.targets))
+            self._n_requests = self._targets.remote.n_requests if is_remote else 0
+        return self._n_requests if self._read_only else 0
+
+    def place_of(self, key: str) -> tuple[str | None, int, int | None] | None:
+        """Return (URL, offset, length) of the value of a key in a remote target; None for what is none."""
+        found = self._find(key)
+        return found if isinstance(found, tuple) and self._targets.is_url(found[0]) else None
+
+    def batches(self, keys: Sequence[str], limit: int | None) -> list | None:
+        from zcore.stores.reference_batches import batches
+
+        return batches(self, keys, limit)
 
     def getsize(self, key: str) -> int | None:
         found = self._find(key)

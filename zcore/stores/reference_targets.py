@@ -13,6 +13,7 @@ from zcore.errors import OutOfMemoryError, ReferenceTargetError, UnsupportedErro
 MAX_PATH = 4096  # bytes, as in Linux; to follow a long one takes time that grows faster than it
 
 _scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE).match
+_address = re.compile(r"\[[0-9A-Fa-f:.]*\]")
 _parts = re.compile(r"[/\\]").split
 # Links anywhere in a path are refused where the system can do it (macOS); else the last part alone.
 _NO_LINKS = getattr(os, "O_NOFOLLOW_ANY", os.O_NOFOLLOW)
@@ -96,6 +97,15 @@ class Targets:
         finally:
             os.close(fd)
 
+    def get_some(self, key, url, offset, length):
+        """Return bytes of a remote target, fewer where it ends before; see `get`."""
+        return self.remote.get(self.url_of(key, url), offset, length, key)
+
+    def is_url(self, url):
+        """Return whether a target is one that a service keeps, whether it is allowed or not."""
+        return url is not None and not _is_chained(url) and (
+            _is_remote(url) or self.is_remote and _scheme_of(url) is None and not os.path.isabs(url))
+
     def getsize(self, key, url):
         """Return the size of a target in bytes."""
         remote = self.url_of(key, url)
@@ -118,7 +128,7 @@ class Targets:
         """Return the absolute URL of a target that a service keeps, which is allowed; None of a local one."""
         if url is None:
             raise self._error(key, url, "the set names no URL; open it with target=")
-        if "::" in url:
+        if _is_chained(url):
             self._check_remote(key, url)
             raise UnsupportedError(f"key {key!r}: the target {url!r:.200} is a URL in a URL, which nothing here reads",
                                    feature="chained URLs of references")
@@ -160,7 +170,7 @@ class Targets:
     def seen_from(self, directory, url):
         """Return the URL by which a document in another directory means the same target."""
         directory = os.path.realpath(directory)
-        if (url is None or self.base in (None, directory) or _scheme_of(url) is not None or "::" in url
+        if (url is None or self.base in (None, directory) or _scheme_of(url) is not None or _is_chained(url)
                 or os.path.isabs(url)):
             return url
         if self.is_remote:
@@ -236,6 +246,11 @@ class Targets:
 def _is_remote(url):
     found = _scheme_of(url)
     return found is not None and (found[1] or found[2]).lower() != "file"
+
+
+def _is_chained(url):
+    """Return whether a text is a URL in a URL, as fsspec writes them; the colons of an IPv6 address are none."""
+    return "::" in url and "::" in _address.sub("", url)
 
 
 def _local(url):

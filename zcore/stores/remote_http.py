@@ -14,7 +14,7 @@ from collections import namedtuple
 from ipaddress import ip_address, ip_network
 from threading import Lock
 from urllib.parse import quote, urljoin, urlsplit
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from zcore.errors import StoreError
 from zcore.stores.remote_clients import Answer, Client, Standing
@@ -68,6 +68,8 @@ class HttpClient(Client):
     def _forget(self):
         self._lock = Lock()
         self._idle = {}
+        # Not by __del__: who judges knows the client, too, and of such a circle sockets might be the first to go.
+        finalize(self, _close, self._idle)
 
     def get(self, name, byte_range):
         start, length = (0, None) if byte_range is None else byte_range
@@ -218,6 +220,12 @@ def is_near(address: str) -> bool:
     elif int(address) >> 24 == 0:
         return True
     return address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
+
+
+def _close(idle):
+    for connections in idle.values():
+        for connection in connections:
+            connection.close()
 
 
 def _split(url):

@@ -62,6 +62,7 @@ class Site:
     tags : bool
         Whether it sends ETags.
     requests : list of (method, path, range)
+    headers : list of (path, dict)
     n_most : int
         Requests that were under way at a time; each of them for `delay` seconds at least.
     """
@@ -71,6 +72,7 @@ class Site:
         self.ranges = self.tags = True
         self.faults = {}
         self.requests = []
+        self.headers = []
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.n_now = self.n_most = 0
@@ -105,10 +107,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 site.n_now -= 1
 
     def _answer(self, site):
-        path = urllib.parse.unquote(self.path.lstrip("/"))
+        path = urllib.parse.unquote(self.path.lstrip("/").partition("?")[0])
         part = self.headers.get("Range")
         with site.lock:
             site.requests.append((self.command, path, part))
+            site.headers.append((path, dict(self.headers)))
             faults = site.faults.get(path)
             fault = faults.pop(0) if faults else None
         if fault == "hang":
