@@ -192,7 +192,7 @@ WORKLOADS = (
     Workload("import_cost", "import, above numpy", "import",
              samples_per_repeat=2, max_repeats=5, targets=(Target(NUMPY, at_most=0.25),)),
     Workload("import_open", "import with the function that opens an array, above numpy", "import_open",
-             samples_per_repeat=2, max_repeats=5),
+             samples_per_repeat=2, max_repeats=5, targets=(Target(FASTEST, at_least=1.0),)),
     Workload("peak_memory", "peak memory of a full read of 256 MB", "memory",
              (8192, 8192), (1024, 1024), max_repeats=3, targets=(Target(RESULT, at_most=1.05, chunks_per_thread=2),)),
     Workload("peak_memory_write", "peak memory of writing a shard of 64 MB, beside the source", "write_memory",
