@@ -277,3 +277,21 @@ def test_a_saved_set_means_the_same_targets(made, tmp_path):
     store = ReferenceStore(publish(made), allowed=made.here)
     store.save(tmp_path / "here.json")
     assert ReferenceStore(str(tmp_path / "here.json")).get("x/4") == store.get("x/4")
+
+
+@pytest.mark.parametrize("compressor", ["gzip", "zstd"])
+def test_compressed_documents(made, tmp_path, monkeypatch, compressor):
+    """RF-DOC-01"""
+    codec = {"gzip": zcore.codecs.GzipCodec(), "zstd": zcore.codecs.ZstdCodec()}[compressor]
+    text = json.dumps({**refs_to(made, "data.bin"), "long": "x" * 3_000_000}).encode()
+    made.files["dir/refs.json"] = bytes(codec.encode(text))
+    store = ReferenceStore(made.url + "dir/refs.json", allowed=made.here)
+    assert store.get("x/4") == made.values[40:50].tobytes() and store.getsize("long") == 3_000_000
+    (tmp_path / "refs.json").write_bytes(made.files["dir/refs.json"])
+    assert zcore.open(str(tmp_path / "refs.json")).attrs.asdict() == {}
+    monkeypatch.setattr("zcore.stores.reference_document.MAX_DECOMPRESSED", 2_000_000)
+    with pytest.raises(ReferenceFormatError, match="2000000 bytes at the most"):
+        ReferenceStore(str(tmp_path / "refs.json"))
+    (tmp_path / "refs.json").write_bytes(made.files["dir/refs.json"][:-9])
+    with pytest.raises(ReferenceFormatError, match=compressor):
+        ReferenceStore(str(tmp_path / "refs.json"))
