@@ -11,6 +11,7 @@ import re
 import socket
 import time
 from collections import namedtuple
+from functools import cache
 from ipaddress import ip_address, ip_network
 from threading import Lock
 from urllib.parse import quote, urljoin, urlsplit
@@ -190,9 +191,15 @@ class _Connection(http.client.HTTPConnection):
             raise error or OSError("the name has no address")
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._is_secret:
-            import ssl
+            self.sock = _secrets().wrap_socket(self.sock, server_hostname=self.host)
 
-            self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
+
+@cache
+def _secrets():
+    """Return what checks certificates, which takes long to make."""
+    import ssl
+
+    return ssl.create_default_context()
 
 
 class _PassingError(Exception):
