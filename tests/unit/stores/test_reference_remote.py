@@ -124,6 +124,22 @@ def test_a_target_that_does_not_answer_in_time(made):
         store.get("x/1")
 
 
+def test_a_server_that_takes_its_time(made, monkeypatch):
+    monkeypatch.setattr("zcore.stores.remote_http.SLACK", 0.1)
+    monkeypatch.setattr("zcore.stores.remote_http.MIN_RATE", 10_000)
+    made.faults["dir/data.bin"] = ["drip"]
+    with pytest.raises(ReferenceTargetError, match="slower than 10000 bytes"):
+        ReferenceStore(refs_to(made, made.url + "dir/data.bin")).get("x/1")
+
+
+def test_one_connection_serves_for_many_requests(made):
+    store = ReferenceStore(refs_to(made, made.url + "dir/data.bin"))
+    for _ in range(3):
+        assert store.get("x/1") + store.get("x/2", (3, 5)) == made.values[10:20].tobytes() + made.values[
+            20:30].tobytes()[3:8]
+    assert len({headers["port"] for _, headers in made.headers}) == 1
+
+
 # Documents that came from a service
 
 def test_remote_document_with_relative_urls(made):
