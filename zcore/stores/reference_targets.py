@@ -10,6 +10,7 @@ import stat
 
 from zcore.errors import OutOfMemoryError, ReferenceTargetError, UnsupportedError
 from zcore.kernel.reopen import open_again
+from zcore.stores.base import resolve_range
 
 MAX_PLACES = 1 << 14  # of targets that were found, which are kept
 MAX_PATH = 4096  # bytes, as in Linux; to follow a long one takes time that grows faster than it
@@ -64,13 +65,20 @@ class Targets:
         OutOfMemoryError
             There is not enough memory for them.
         """
-        if length == 0:
-            return b""
+        return b"" if length == 0 else self.get_part(key, url, offset, length, None)[0]
+
+    def get_part(self, key, url, offset, length, byte_range):
+        """Return of the bytes that `get` gives those of a range, and the status of the file that they come from.
+
+        Raises : as `get`.
+        """
         fd = self.open(url, key)
         try:
+            status = os.fstat(fd)
             if length is None:
-                length = max(0, os.fstat(fd).st_size - offset)
-            return self._read(fd, key, url, offset, length)
+                length = max(0, status.st_size - offset)
+            start, stop = resolve_range(byte_range, length)
+            return self._read(fd, key, url, offset + start, stop - start), status
         except OSError as exc:
             if isinstance(exc, ReferenceTargetError):
                 raise
@@ -80,11 +88,20 @@ class Targets:
 
     def getsize(self, key, url):
         """Return the size of a target in bytes."""
+        return self.status_of(key, url).st_size
+
+    def status_of(self, key, url):
+        """Return the status of a local target, which is allowed: an os.stat_result."""
         fd = self.open(url, key)
         try:
-            return os.fstat(fd).st_size
+            return os.fstat(fd)
         finally:
             os.close(fd)
+
+    @staticmethod
+    def is_local(url):
+        """Return whether a URL names a file, by its form."""
+        return url is not None and not _is_remote(url) and "::" not in url
 
     def path_of(self, key, url):
         """Return the path of a local target, which is allowed; with links resolved."""
@@ -94,7 +111,7 @@ class Targets:
         """Return the path that a URL names, absolute."""
         if url is None:
             raise self._error(key, url, "the set names no URL; open it with target=")
-        if _is_remote(url) or "::" in url:
+        if not self.is_local(url):
             self._check_remote(key, url)
             raise UnsupportedError(f"key {key!r}: the target {url!r:.200} is remote, and only local files are read",
                                    feature="remote targets of references")
