@@ -15,11 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from zcore.buffers import flat_view
 from zcore.errors import MetadataError, ReferenceFormatError, StoreError
 from zcore.options import as_bool
-from zcore.stores.base import ByteRange, Listing, Store, resolve_range
+from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.reference_document import MAX_NBYTES, read_document
 from zcore.stores.reference_targets import Targets
 
+MAX_WORD = 2**64 - 1
 LISTED = 1024  # keys that are held while a store is listed
 
 # The table of a store, and what opens its targets for reading: a URL to a descriptor.
@@ -136,6 +137,32 @@ class ReferenceStore(Store):
         start, stop = resolve_range(byte_range, length)
         return self._targets.get(key, url, offset + start, stop - start)
 
+    def get_with_identity(
+        self, key: str, byte_range: ByteRange | None = None
+    ) -> tuple[bytes, Identity | None] | None:
+        """See `Store.get_with_identity`. What may be changed here, or lies elsewhere than in files, has no identity."""
+        found = self._find(key)
+        if not self._has_identity(found):
+            return super().get_with_identity(key, byte_range)
+        if isinstance(found, bytes):
+            start, stop = resolve_range(byte_range, len(found))
+            return found[start:stop], _identity_of_data(found)
+        url, offset, length = found
+        value, status = self._targets.get_part(key, url, offset, length, byte_range)
+        return value, _identity_of_part(status, offset, length)
+
+    def identity(self, key: str) -> Identity | None:
+        found = self._find(key)
+        if not self._has_identity(found):
+            return None
+        if isinstance(found, bytes):
+            return _identity_of_data(found)
+        url, offset, length = found
+        return _identity_of_part(self._targets.status_of(key, url), offset, length)
+
+    def _has_identity(self, found):
+        return self._read_only and found is not None and (isinstance(found, bytes) or self._targets.is_local(found[0]))
+
     def getsize(self, key: str) -> int | None:
         found = self._find(key)
         if found is None or isinstance(found, bytes):
@@ -169,9 +196,12 @@ class ReferenceStore(Store):
     def _find(self, key):
         name = check_key(key).encode()
         if self._read_only:
-            return self._table.find(name)
-        with self._lock:
-            return self._table.find(name)
+            found = self._table.find(name)
+        else:
+            with self._lock:
+                found = self._table.find(name)
+        # Of nothing no target is asked for.
+        return b"" if isinstance(found, tuple) and found[2] == 0 else found
 
     # Changes, in memory
 
@@ -222,6 +252,18 @@ class ReferenceStore(Store):
                     value = self._targets.seen_from(directory, value[0]), *value[1:]
                 lines.append(json.dumps(key.decode()).encode() + b": " + json.dumps(_written(value)).encode())
         DirectoryStore(directory).set(name, b'{"version": 1, "refs": {' + b",\n".join(lines) + b"}}")
+
+
+def _identity_of_data(data):
+    """Return the identity of data that the set holds: of what they are, since nothing else can come in their place."""
+    return hash(data) & MAX_WORD, 0, len(data), 0, 0
+
+
+def _identity_of_part(status, offset, length):
+    """Return the identity of a part of a file: the file's, with the part's place and size."""
+    length = max(0, status.st_size - offset) if length is None else length
+    place = hash((status.st_dev, status.st_ino, offset)) & MAX_WORD
+    return place, status.st_ino, length, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _written(value):

@@ -9,7 +9,10 @@ import re
 import stat
 
 from zcore.errors import OutOfMemoryError, ReferenceTargetError, UnsupportedError
+from zcore.kernel.reopen import open_again
+from zcore.stores.base import resolve_range
 
+MAX_PLACES = 1 << 14  # of targets that were found, which are kept
 MAX_PATH = 4096  # bytes, as in Linux; to follow a long one takes time that grows faster than it
 
 _scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE).match
@@ -47,6 +50,8 @@ class Targets:
         self.allowed = None if allowed is None else tuple([_allowed(root) for root in allowed])
         roots = [] if self.base is None or self.allowed == () else [self.base]
         self._roots = (*roots, *[root for root in self.allowed or () if not _is_remote(root)])
+        # URL to (path, place): where that has led to, which is allowed. To follow it again costs more than to read.
+        self._places = {}
 
     def get(self, key, url, offset, length):
         """Return bytes of a target; with a `length` of None all from `offset` on.
@@ -60,13 +65,20 @@ class Targets:
         OutOfMemoryError
             There is not enough memory for them.
         """
-        if length == 0:
-            return b""
+        return b"" if length == 0 else self.get_part(key, url, offset, length, None)[0]
+
+    def get_part(self, key, url, offset, length, byte_range):
+        """Return of the bytes that `get` gives those of a range, and the status of the file that they come from.
+
+        Raises : as `get`.
+        """
         fd = self.open(url, key)
         try:
+            status = os.fstat(fd)
             if length is None:
-                length = max(0, os.fstat(fd).st_size - offset)
-            return self._read(fd, key, url, offset, length)
+                length = max(0, status.st_size - offset)
+            start, stop = resolve_range(byte_range, length)
+            return self._read(fd, key, url, offset + start, stop - start), status
         except OSError as exc:
             if isinstance(exc, ReferenceTargetError):
                 raise
@@ -76,17 +88,30 @@ class Targets:
 
     def getsize(self, key, url):
         """Return the size of a target in bytes."""
+        return self.status_of(key, url).st_size
+
+    def status_of(self, key, url):
+        """Return the status of a local target, which is allowed: an os.stat_result."""
         fd = self.open(url, key)
         try:
-            return os.fstat(fd).st_size
+            return os.fstat(fd)
         finally:
             os.close(fd)
 
+    @staticmethod
+    def is_local(url):
+        """Return whether a URL names a file, by its form."""
+        return url is not None and not _is_remote(url) and "::" not in url
+
     def path_of(self, key, url):
         """Return the path of a local target, which is allowed; with links resolved."""
+        return self._followed(key, url, self._path_of(key, url))
+
+    def _path_of(self, key, url):
+        """Return the path that a URL names, absolute."""
         if url is None:
             raise self._error(key, url, "the set names no URL; open it with target=")
-        if _is_remote(url) or "::" in url:
+        if not self.is_local(url):
             self._check_remote(key, url)
             raise UnsupportedError(f"key {key!r}: the target {url!r:.200} is remote, and only local files are read",
                                    feature="remote targets of references")
@@ -103,6 +128,9 @@ class Targets:
             if self.base is None:
                 raise self._error(key, url, "it is relative, and the set lies nowhere; open it with base=")
             path = os.path.join(self.base, path)
+        return path
+
+    def _followed(self, key, url, path):
         real = os.path.realpath(path)
         if not self._is_allowed(real):
             raise self._error(key, url, f"it leads to {real}, outside of the set's own directory; "
@@ -120,7 +148,13 @@ class Targets:
 
     def open(self, url, key=None):
         """Open a local target, which is allowed, for reading, and return the descriptor."""
-        path = self.path_of(key, url)
+        # What was allowed stays so. What a path leads to does not: `open_again` gives that, and no other file.
+        place = self._places.get(url)
+        fd = None if place is None else open_again(*place)
+        if fd is not None:
+            return fd
+        named = self._path_of(key, url)
+        path = self._followed(key, url, named)
         try:
             # Links were followed and judged above. One that has come since is refused, and a FIFO does not wait.
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | _NO_LINKS)
@@ -135,6 +169,9 @@ class Targets:
         except BaseException:
             os.close(fd)
             raise
+        if len(self._places) >= MAX_PLACES:
+            self._places.clear()
+        self._places[url] = os.fsencode(named), os.fsencode(path)
         return fd
 
     def _is_allowed(self, path):

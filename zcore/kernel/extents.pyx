@@ -1,0 +1,156 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Objects that are parts of other files: of each key the place is looked up, and its file opened.
+
+Compiled so that no object of Python is made for a chunk. Targets are opened once for a plan, by Python, which judges
+whether the set may point there. Whatever is not as it should be (a target that is missing, short, remote or not
+allowed) is left to Python as well, which finds it again and says what is wrong.
+"""
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset, strlen
+
+from zcore.kernel.atomics cimport zc_add, zc_store, zc_swap_if
+from zcore.kernel.fileio cimport identify_fd, object_close
+from zcore.kernel.references cimport INLINE, REMOVED, WHOLE, Reference, ReferenceTable
+from zcore.kernel.status cimport INTERRUPTED, MISSING, OK
+from zcore.kernel.tasks cimport MAX_KEY
+
+cdef enum:
+    MAX_OPEN = 128             # targets that all plans hold open at a time; others are opened for each object
+
+cdef int64_t n_held = 0        # of them, by all plans: a process may have 1024 descriptors, or fewer
+
+
+@cython.final
+cdef class Extents:
+    """Where the objects of one array lie, for one plan.
+
+    Parameters
+    ----------
+    table : ReferenceTable
+        Nobody changes it meanwhile.
+    prefix : bytes
+        Of the array's keys in it.
+    open_target : callable
+        Opens the target of a URL for reading and returns the descriptor.
+    """
+
+    def __cinit__(self, ReferenceTable table not None, bytes prefix not None, open_target):
+        cdef int64_t i
+        cdef int64_t n_targets = min(<int64_t>len(table._targets), MAX_OPEN)
+        self.table = table
+        self.prefix = prefix
+        self.prefix_text = prefix
+        self.n_prefix = len(prefix)
+        self.open_target = open_target
+        self.n_slots = 1
+        while self.n_slots < 2 * n_targets:
+            self.n_slots *= 2
+        self.files = <File *>malloc(self.n_slots * sizeof(File))
+        if self.files == NULL:
+            raise MemoryError
+        for i in range(self.n_slots):
+            self.files[i].fd = -1
+
+    def __dealloc__(self):
+        cdef int64_t i
+        if self.files != NULL:
+            for i in range(self.n_slots):
+                if self.files[i].fd >= 0:
+                    object_close(self.files[i].fd)
+                    zc_add(&n_held, -1)
+            free(self.files)
+
+    cdef int find(self, const char *key, Place *place) noexcept nogil:
+        cdef int64_t n_key = <int64_t>strlen(key)
+        cdef char name[2 * MAX_KEY]
+        cdef const Reference *row
+        cdef int64_t i
+        if self.n_prefix > MAX_KEY:
+            return INTERRUPTED
+        memcpy(name, self.prefix_text, self.n_prefix)
+        memcpy(name + self.n_prefix, key, n_key)
+        i = self.table.row_of(<const uint8_t *>name, self.n_prefix + n_key)
+        if i < 0 or self.table.rows[i].target == REMOVED:
+            return MISSING
+        row = &self.table.rows[i]
+        memset(place, 0, sizeof(Place))
+        place.fd = -1
+        place.n_bytes = row.n_bytes
+        if row.target == INLINE or row.n_bytes == 0:
+            # Of nothing no target is asked for.
+            place.data = self.table.data + row.offset if row.n_bytes else <const uint8_t *>b""
+            return OK
+        place.offset = row.offset
+        if not self._find_file(row.target, place):
+            return INTERRUPTED
+        if row.n_bytes == WHOLE:
+            place.n_bytes = place.identity.size
+        # What the set says is believed as far as the target goes.
+        if row.offset > place.identity.size - place.n_bytes:
+            self.leave(place)
+            return INTERRUPTED
+        return OK
+
+    cdef void leave(self, const Place *place) noexcept nogil:
+        if place.fd >= 0 and not place.is_shared:
+            object_close(place.fd)
+
+    # targets
+
+    cdef bint _find_file(self, int target, Place *place) noexcept nogil:
+        """Give the place the descriptor of a target; whether there is one."""
+        cdef File *file
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        file = self._slot_of(target)
+        if file.fd >= 0:
+            place.fd = file.fd
+            place.identity = file.identity
+            place.is_shared = True
+        zc_store(&self.guard, 0)
+        if place.fd >= 0:
+            return True
+        self._open(target, place)
+        if place.fd < 0:
+            return False
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        file = self._slot_of(target)
+        # Another thread may have been faster; then this descriptor is for one object.
+        if file.fd < 0 and 2 * self.n_files < self.n_slots:
+            if zc_add(&n_held, 1) < MAX_OPEN:
+                file.target = target
+                file.identity = place.identity
+                file.fd = place.fd
+                self.n_files += 1
+                place.is_shared = True
+            else:
+                zc_add(&n_held, -1)
+        zc_store(&self.guard, 0)
+        return True
+
+    cdef File *_slot_of(self, int64_t target) noexcept nogil:
+        """Return the slot of a target, or the free one where it belongs; half of them are free at least."""
+        cdef int64_t i = target & (self.n_slots - 1)
+        while self.files[i].fd >= 0 and self.files[i].target != target:
+            i = (i + 1) & (self.n_slots - 1)
+        return &self.files[i]
+
+    cdef void _open(self, int target, Place *place) noexcept with gil:
+        try:
+            try:
+                place.fd = self.open_target(self.table._targets[target])
+            except Exception:
+                return             # whoever does the task again meets it again, and says what it was
+            except BaseException as exception:
+                # Of a signal handler, which will not be called again.
+                self.exception = exception
+                zc_store(&self.is_interrupted, 1)
+                return
+        except:  # noqa: E722 (the only clause that cannot raise itself, as nobody above could see it)
+            return
+        if identify_fd(place.fd, &place.identity) != 0:
+            object_close(place.fd)
+            place.fd = -1
