@@ -129,7 +129,7 @@ class Binding(NodeBinding):
 
     def _references(self, view, field):
         """Return what makes a plan that reads parts of other files; None where the store has none, or Python has to."""
-        references, chain = self.store.references, view.chain
+        references, chain = self.store.references_of(self.prefix), view.chain
         if (references is None or chain.shards is not None or not chain.is_native or config.force_python
                 or (field is not None and chain.swap)):
             return None

@@ -18,7 +18,7 @@ from zcore.kernel.fileio cimport Identity, buffer_reserve, identify_fd
 from zcore.kernel.grid cimport Span
 from zcore.kernel.plan cimport Worker
 from zcore.kernel.read cimport ReadPlan
-from zcore.kernel.references cimport INLINE, REMOVED, WHOLE, Reference, ReferenceTable
+from zcore.kernel.references cimport INLINE, WHOLE, Reference, ReferenceTable
 from zcore.kernel.status cimport INTERRUPTED, MISSING
 from zcore.kernel.tasks cimport MAX_KEY
 
@@ -67,12 +67,12 @@ cdef class ReferenceReadPlan(ReadPlan):
     def __init__(self, *args, ReferenceTable table not None, bytes prefix not None, open_target, **kwargs):
         cdef int64_t i
         ReadPlan.__init__(self, *args, **kwargs)
-        self.table = table
+        self.table = table.of_tasks(self)
         self.prefix = prefix
         self.prefix_text = prefix
         self.n_prefix = len(prefix)
         self.open_target = open_target
-        self.targets = table.targets
+        self.targets = self.table.targets
         self.n_targets = len(self.targets)
         self.files = <File *>malloc((self.n_targets + 1) * sizeof(File))
         if self.files == NULL:
@@ -92,8 +92,8 @@ cdef class ReferenceReadPlan(ReadPlan):
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
         cdef int64_t n_key = <int64_t>strlen(key)
         cdef char name[2 * MAX_KEY]
-        cdef const Reference *row
-        cdef int64_t i
+        cdef Reference row
+        cdef const uint8_t *data
         cdef File file
         cdef bint is_kept
         cdef int code
@@ -101,18 +101,17 @@ cdef class ReferenceReadPlan(ReadPlan):
             return INTERRUPTED
         memcpy(name, self.prefix_text, self.n_prefix)
         memcpy(name + self.n_prefix, key, n_key)
-        i = self.table.row_of(<const uint8_t *>name, self.n_prefix + n_key)
-        if i < 0 or self.table.rows[i].target == REMOVED:
-            return MISSING
-        row = &self.table.rows[i]
+        code = self.table.look_up(<const uint8_t *>name, self.n_prefix + n_key, &row, &data)
+        if code <= 0:
+            return MISSING if code == 0 else INTERRUPTED
         if row.target == INLINE:
-            return self._take_in_part(row.n_bytes, self.table.data + row.offset, spans, worker)
+            return self._take_in_part(row.n_bytes, data + row.offset, spans, worker)
         if row.n_bytes == 0:
             return self._take_in_part(0, NULL, spans, worker)
         is_kept = self._file_of(row.target, &file)
         if file.fd < 0:
             return INTERRUPTED
-        code = self._read(&file, row, spans, worker)
+        code = self._read(&file, &row, spans, worker)
         if not is_kept:
             close(<int>file.fd)
         return code
