@@ -127,7 +127,7 @@ class Binding(NodeBinding):
 
     def _extents(self, view, field):
         """Return the `Extents` of objects that are parts of other files; None where they are not, or Python has to."""
-        references = self.store.references
+        references = self.store.references_of(self.prefix)
         if references is None or not _has_c_form(view, field):
             return None
         from zcore.kernel.extents import Extents

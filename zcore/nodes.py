@@ -46,7 +46,8 @@ _CONTRADICTING = {document: _DOCUMENTS[i + 1:] for i, document in enumerate(_DOC
 
 
 def store_of(place, read_only, fsync, check_base=True):
-    """Return the store that a caller means by a path, a URI, a store, or a reference set: a mapping or a JSON file.
+    """Return the store that a caller means by a path, a URI, a store, or a reference set: a mapping, a JSON file, or a
+    directory whose name says that it is one in Parquet.
 
     The name of a zip file is a store that reads it; a new one has to be closed, so it is the caller's to make.
 
@@ -74,6 +75,8 @@ def store_of(place, read_only, fsync, check_base=True):
         place = os.fspath(place)
     if isinstance(place, str):
         if read_only and place.endswith(".json") and os.path.isfile(place):
+            return _reference_store(place)
+        if read_only and place.rstrip("/").endswith((".parq", ".parquet")) and os.path.isdir(place):
             return _reference_store(place)
         if read_only and place.endswith(".zip") and os.path.isfile(place):
             from zcore.stores.zip import ZipStore
@@ -146,6 +149,20 @@ def check_new_names(path, format):
     for name in path.split("/") if path else ():
         if advice := format.names.advice(name):
             warn(f"the name {name!r:.60} is not portable: {advice}")
+
+
+def find_or_read_set(store, path, zarr_format, options):
+    """Return what `find` does; of a directory in which nothing is found, but a reference set in Parquet, what that has.
+
+    Only what is opened for reading is looked for there.
+    """
+    found = find(store, path, zarr_format, options)
+    if found is None and options.read_only and isinstance(store, DirectoryStore):
+        from zcore.stores.reference_parquet import is_parquet_set
+
+        if is_parquet_set(store):
+            return find(_reference_store(store.path), path, zarr_format, options)
+    return found
 
 
 def find(store, path, zarr_format, options):

@@ -36,8 +36,6 @@ class Store(ABC):
         The address another process finds the store by.
     native_path : str or None
         The base directory when each key is the file of that name below it and the compiled code may open it.
-    references : References or None
-        Where keys are parts of other files, and nobody changes which: the compiled code may read them.
     key_flavour : str
         Which rules keys have to obey (`zcore.stores.keys`).
     fsync : bool
@@ -47,7 +45,6 @@ class Store(ABC):
     read_only: bool = True
     uri: str | None = None
     native_path: str | None = None
-    references = None
     key_flavour = POSIX
     fsync: bool = False
 
@@ -141,6 +138,13 @@ class Store(ABC):
     def getsize_prefix(self, prefix: str) -> int:
         """Return the size of all values below `prefix`, in bytes."""
         return sum(self.getsize(key) or 0 for key in self.list_prefix(prefix))
+
+    def references_of(self, prefix: str):
+        """Return where the keys below a prefix lie in other files, for compiled code; None where they do not.
+
+        Nobody changes it meanwhile.
+        """
+        return None
 
     # Listing
 

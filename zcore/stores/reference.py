@@ -1,4 +1,4 @@
-"""Byte ranges of existing files as a store: reference sets, versions 0 and 1.
+"""Byte ranges of existing files as a store: reference sets, of versions 0 and 1 or in Parquet.
 
 A set lists for each key a value, or where in another file its bytes lie. So archives of other formats are read as
 Zarr without a copy.
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from zcore.buffers import flat_view
 from zcore.errors import MetadataError, ReferenceFormatError, StoreError
+from zcore.kernel.references import ReferenceTable
 from zcore.options import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
@@ -33,9 +34,10 @@ class ReferenceStore(Store):
     Parameters
     ----------
     source : str, os.PathLike or mapping
-        A JSON document, or what is in one.
+        A JSON document, or what is in one; or a directory, or a name that ends with ``.parq``, ``.parquet`` or ``/``:
+        a set in Parquet, whose references are read when they are asked for.
     base : str, optional
-        Directory that relative URLs start from; by default that of the document.
+        Directory that relative URLs start from; by default the one that the document, or the set, lies in.
     allowed : sequence of str or os.PathLike, optional
         What else the set may point to, see `Targets`: by default files below `base` alone, and remote URLs.
     target : str, optional
@@ -45,7 +47,7 @@ class ReferenceStore(Store):
     max_generated : int, optional
         References that the document may generate.
     read_only : bool
-        Refuse changes. Those that are made stay in memory until `save`.
+        Refuse changes. Those that are made stay in memory until `save`; a set in Parquet is read as a whole for them.
 
     Raises
     ------
@@ -54,7 +56,7 @@ class ReferenceStore(Store):
     StoreError
         It cannot be read.
     ValueError
-        `base` or one of `allowed` is empty.
+        `base` or one of `allowed` is empty; options are given that a set in Parquet has no use for.
 
     Examples
     --------
@@ -74,26 +76,36 @@ class ReferenceStore(Store):
             raise TypeError(f"allowed={allowed!r}: expected a list of str")
         self._lock = RLock()
         self.path = None
+        in_parquet = not isinstance(source, Mapping) and names_parquet(os.fspath(source))
         if isinstance(source, Mapping):
             raw = _as_document(source)
         else:
             self.path = os.path.abspath(os.fspath(source))
-            raw = _read_file(self.path)
+            if not in_parquet:
+                raw = _read_file(self.path)
+            elif (target, template_overrides, max_generated) != (None, None, None):
+                raise ValueError("target, template_overrides and max_generated are of JSON documents, and "
+                                 f"{self.path} is a reference set in Parquet")
             base = os.path.dirname(self.path) if base is None else base
         self._targets = Targets(base, allowed)
         try:
-            self._table = read_document(raw, target=target, template_overrides=template_overrides,
-                                        max_generated=max_generated)
+            if in_parquet:
+                self._table = _parquet_table(self.path, self._read_only)
+            else:
+                self._table = read_document(raw, target=target, template_overrides=template_overrides,
+                                            max_generated=max_generated)
         except MetadataError as error:
             error.locate(self.path or "reference set")
             raise
+        self._in_parquet = in_parquet and self._read_only
         self._source = source if self.path is None else self.path
         options = {"base": self._targets.base, "allowed": self._targets.allowed, "target": target,
                    "template_overrides": template_overrides, "max_generated": max_generated}
         self._options = {name: value for name, value in options.items() if value is not None}
 
     def __repr__(self):
-        return f"ReferenceStore({'a mapping' if self.path is None else repr(self.path)}, {len(self._table)} references)"
+        what = "in Parquet" if self._in_parquet else f"{len(self._table)} references"
+        return f"ReferenceStore({'a mapping' if self.path is None else repr(self.path)}, {what})"
 
     def __reduce__(self):
         if not self.read_only:
@@ -105,10 +117,12 @@ class ReferenceStore(Store):
         """Whether changes are refused. It stays so: the compiled code reads what nobody may change meanwhile."""
         return self._read_only
 
-    @property
-    def references(self) -> References | None:
-        """The table for the compiled code, of a store that is read-only."""
-        return References(self._table, self._targets.open) if self.read_only else None
+    def references_of(self, prefix: str) -> References | None:
+        """Return the table for the compiled code, of a store that is read-only."""
+        if not self._read_only:
+            return None
+        table = self._table.table_of(prefix.encode()) if self._in_parquet else self._table
+        return References(table, self._targets.open)
 
     @property
     def label(self) -> str:
@@ -180,6 +194,8 @@ class ReferenceStore(Store):
         return [key.decode() for key in keys], [prefix.decode() for prefix in prefixes]
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
+        if self._in_parquet:
+            return super().list_prefix(prefix)
         # Not by a walk, which takes a step for each level of a key: 30 000 of them fit into one.
         return self._keys_below(check_prefix(prefix).encode())
 
@@ -286,6 +302,27 @@ def _read_file(path):
             return file.read()
     except OSError as exc:
         raise StoreError(f"cannot read the reference set {path}: {exc.strerror}", key=path, errno=exc.errno) from exc
+
+
+def names_parquet(path):
+    """Return whether a reference set of this name is one in Parquet."""
+    return path.endswith((".parq", ".parquet", "/")) or os.path.isdir(path)
+
+
+def _parquet_table(path, read_only):
+    from zcore.stores.directory import DirectoryStore
+    from zcore.stores.reference_parquet import ParquetTable
+
+    found = ParquetTable(DirectoryStore(path, read_only=True, confined=True))
+    if read_only:
+        return found
+    table = ReferenceTable()
+    for key, value in found.items():
+        if isinstance(value, bytes):
+            table.put_data(key, value)
+        else:
+            table.put(key, *value)
+    return table
 
 
 def _as_document(source):

@@ -116,8 +116,7 @@ class ZipStore(Store):
             with writer.lock:
                 writer.finish(self._members.values())
 
-    @property
-    def references(self) -> References | None:
+    def references_of(self, prefix: str) -> References | None:
         """The table for the compiled code, of an archive that is read."""
         return References(self._table, self._open_target) if self.read_only else None
 
