@@ -37,6 +37,7 @@ _MODULE_OF = {
     "DirectoryStore": "zcore.stores.directory",
     "MemoryStore": "zcore.stores.memory",
     "ReferenceStore": "zcore.stores.reference",
+    "RemoteStore": "zcore.stores.remote",
     "ZipStore": "zcore.stores.zip",
 }
 _MODULES = ("blosc", "codecs", "config", "storage")

@@ -93,6 +93,11 @@ cdef class ReferenceTable:
         return list(self._targets)
 
     @property
+    def n_targets(self):
+        """How many these are."""
+        return len(self._targets)
+
+    @property
     def nbytes(self):
         """Bytes of memory that the columns take."""
         return (self.capacity * <int64_t>sizeof(Reference) + self.keys_capacity + self.data_capacity
