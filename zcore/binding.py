@@ -208,10 +208,10 @@ class Exclusive:
         if self._hold is not None and self._hold.dir_fd >= 0:
             identity = self._hold.replace(raw, token=int.from_bytes(os.urandom(8)), fsync=binding.store.fsync)
         elif self._hold is not None and binding.store.swaps:
-            if not binding.store.set_if_same(binding.document, raw, self.view.identity):
+            identity = binding.store.set_if_same(binding.document, raw, self.view.identity)
+            if identity is None:
                 raise LockError(f"{binding.document}: another process has replaced the document meanwhile, and it "
                                 "stays as that has left it", key=binding.document)
-            identity = binding.store.identity(binding.document)
         else:
             binding.store.set(binding.document, raw)
             identity = binding.store.identity(binding.document)

@@ -108,7 +108,7 @@ def swap(store, key, changed):
         if seen.exists and seen.identity is None:
             raise LockError(f"{key} has no tag (ETag) by which a change in between would be seen; lock=None writes "
                             "nonetheless", key=key)
-        if store.set_if_same(key, value, seen.identity):
+        if store.set_if_same(key, value, seen.identity) is not None:
             return
         import random
         import time

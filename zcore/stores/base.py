@@ -237,11 +237,11 @@ class Store(ABC):
         """
         self._refuse("set_if_not_exists", key)
 
-    def set_if_same(self, key: str, value, identity: Identity | None) -> bool:
-        """Make `value` the value of `key` if that has the identity still; return whether that was done.
+    def set_if_same(self, key: str, value, identity: Identity | None) -> Identity | None:
+        """Make `value` the value of `key` if that has the identity still.
 
-        None is the identity of a key without a value. Stores whose locks hold back all other writers need none of this:
-        see `swaps`.
+        Returns the identity that it has then, or None if it was not done. As an argument None is the identity of a key
+        without a value. Stores whose locks hold back all other writers need none of this: see `swaps`.
         """
         self._refuse("set_if_same", key)
 

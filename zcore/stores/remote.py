@@ -266,13 +266,19 @@ class RemoteStore(Store):
         """See `Store.set_if_not_exists`; among processes, where the service has conditional puts."""
         self._check_writable("set_if_not_exists", key)
         if self._client.swaps:
-            return self._put(key, value, ABSENT)
-        check_key(key)
+            try:
+                self._put(key, value, ABSENT)
+            except ConditionError:
+                return False
+            return True
         flat_view(value)
-        with self.locks("", "").object(key):
-            return not self.exists(key) and self._put(key, value)
+        with self.locks("", "").object(check_key(key)):
+            is_new = not self.exists(key)
+            if is_new:
+                self._put(key, value)
+            return is_new
 
-    def set_if_same(self, key: str, value, identity: Identity | None) -> bool:
+    def set_if_same(self, key: str, value, identity: Identity | None) -> Identity | None:
         """See `Store.set_if_same`.
 
         Raises
@@ -282,24 +288,24 @@ class RemoteStore(Store):
         """
         self._check_writable("set_if_same", key)
         self._check_swaps()
-        if identity is None:
-            return self._put(key, value, ABSENT)
-        with self._lock:
-            tag = self._tags.get(identity)
+        tag = ABSENT
+        if identity is not None:
+            with self._lock:
+                tag = self._tags.get(identity)
         if tag is None:
             standing = self._standing(check_key(key))
             if standing is None or self._identity_of(key, *standing) != identity:
-                return False
+                return None
             tag = standing.tag
-        return self._put(key, value, tag)
+        try:
+            return self._identity_of(key, len(flat_view(value)), self._put(key, value, tag))
+        except ConditionError:
+            return None
 
     def _put(self, key, value, condition=None):
+        """Return the tag of the object that was written; raises ConditionError."""
         view = flat_view(value)
-        try:
-            self._ask("write", key, self._client.put, self._prefix + check_key(key), view, condition)
-        except ConditionError:
-            return False
-        return True
+        return self._ask("write", key, self._client.put, self._prefix + check_key(key), view, condition)
 
     def _check_swaps(self):
         """Raise LockError unless the service was seen to heed conditions: some take them, and replace all the same."""

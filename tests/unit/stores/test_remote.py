@@ -351,3 +351,64 @@ def test_two_who_change_a_document_are_told():
     with pytest.raises(LockError, match="another process has replaced the document"):
         array.resize((9,))
     assert store.get("zarr.json") == document + b" "
+
+
+def test_of_two_who_create_one_succeeds():
+    service = obstore.store.MemoryStore()
+    store = RemoteStore(service)
+    other = RemoteStore(service)
+    put = store.set_if_not_exists
+
+    def late(key, value):
+        zcore.create_array(other, shape=(3,), chunks=(3,), dtype="i1")
+        return put(key, value)
+
+    store.set_if_not_exists = late
+    with pytest.raises(zcore.NodeExistsError, match="another process has created a node"):
+        zcore.create_array(store, shape=(5,), chunks=(5,), dtype="i2")
+    assert zcore.open(service).shape == (3,)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_attributes_that_two_change_at_once(zarr_format):
+    """What comes in between is kept, or who is late is told."""
+    service = obstore.store.MemoryStore()
+    store = RemoteStore(service)
+    array = zcore.create_array(store, shape=(5,), chunks=(5,), dtype="i2", zarr_format=zarr_format, attributes={"a": 1})
+    other = zcore.open(service, mode="r+", lock=None)
+    left = [2]
+    read = store.get_with_identity
+
+    def late(key, byte_range=None):
+        found = read(key, byte_range)
+        if key in (".zattrs", "zarr.json") and left:
+            other.attrs["b"] = left.pop()
+        return found
+
+    store.get_with_identity = late
+    if zarr_format == 3:
+        with pytest.raises(LockError, match="another process has replaced"):
+            array.attrs["c"] = 3
+    array.attrs["c"] = 3
+    assert zcore.open(service).attrs.asdict() == {"a": 1, "b": 2, "c": 3}
+
+
+@pytest.mark.parametrize("n_chunks", [3, 40])
+def test_a_write_looks_at_the_document_when_it_is_done(n_chunks):
+    service = obstore.store.MemoryStore()
+    store = RemoteStore(service)
+    array = zcore.create_array(store, shape=(40,), chunks=(1,), dtype="i2")
+    other = zcore.open(service, mode="r+", lock=None)
+    write, shapes = store.set, [(50,), (20,)]
+
+    def set(key, value):
+        write(key, value)
+        if key == "c/2" and shapes:
+            other.resize(shapes.pop(0))
+
+    store.set = set
+    array[:n_chunks] = 1
+    assert array.shape == (50,) and zcore.open(service)[:n_chunks].tolist() == [1] * n_chunks
+    if n_chunks > 20:
+        with pytest.raises(zcore.SelectionError):
+            array[:n_chunks] = 2
