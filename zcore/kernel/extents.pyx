@@ -19,6 +19,7 @@ from zcore.kernel.tasks cimport MAX_KEY
 cdef enum:
     MAX_OPEN = 128             # targets that all plans hold open at a time; others are opened for each object
 
+cdef uint8_t[1] nothing        # stands for the bytes of an object that has none
 cdef int64_t n_held = 0        # of them, by all plans: a process may have 1024 descriptors, or fewer
 
 
@@ -80,7 +81,7 @@ cdef class Extents:
         place.n_bytes = row.n_bytes
         if row.target == INLINE or row.n_bytes == 0:
             # Of nothing no target is asked for.
-            place.data = self.table.data + row.offset if row.n_bytes else <const uint8_t *>b""
+            place.data = self.table.data + row.offset if row.n_bytes else nothing
             return OK
         place.offset = row.offset
         if not self._find_file(row.target, place):
