@@ -1,7 +1,7 @@
 """Object stores on loopback, for the length of a measurement: moto's S3 server, or one that only gives files.
 
-moto is what most programs are tested with; it is written in Python, and each request takes it a millisecond of a core or
-more, whoever asks. The other one answers GET and HEAD with ranges, from files, and nothing else: what is measured
+moto is what most programs are tested with; it is written in Python, and each request takes it a millisecond of a core
+or more, whoever asks. The other one answers GET and HEAD with ranges, from files, and nothing else: what is measured
 against it is more the client and less the server. Both are processes of their own.
 """
 import asyncio
