@@ -18,7 +18,7 @@ from benchmarks.encodings import V2
 from benchmarks.object_server import BUCKET
 
 _VARIANTS = {  # settings of the context beside the common ones, kinds of workload on which they matter
-    None: ({}, Base.kinds | {"import", "create", "remote"}),
+    None: ({}, Base.kinds | {"import", "import_open", "create", "remote"}),
     "mmap": ({"file_io_mode": {"mode": "memmap"}}, frozenset({"read", "memory"})),
     "sync": ({"file_io_sync": True}, frozenset({"write"})),
     "cache": ({}, frozenset({"parts", "parts_at_once", "kept_elements"})),

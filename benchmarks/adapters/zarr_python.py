@@ -37,7 +37,7 @@ class Adapter(Base):
             "async.concurrency": zarr.config.get("async.concurrency"),
         }
         if pipeline == "batched":  # what no pipeline takes part in is the same for both
-            self.kinds = self.kinds | {"import", "create", "list"}
+            self.kinds = self.kinds | {"import", "import_open", "create", "list"}
             self.module = "zarr"
 
     def activate(self):

@@ -19,7 +19,7 @@ _FORMATS = {ZMETA: "zmeta", V2: 2, V3: 3}
 
 class Adapter(Base):
     views = (ZMETA, V2, V3, REFERENCES)
-    kinds = Base.kinds | {"import", "create", "list", "kept_elements", "set", "set_memory", "remote"}
+    kinds = Base.kinds | {"import", "import_open", "create", "list", "kept_elements", "set", "set_memory", "remote"}
     module = "zcore"
 
     def versions(self):
