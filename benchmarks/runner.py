@@ -18,7 +18,8 @@ import time
 
 import numpy as np
 
-from benchmarks import adapters, children, data, fixtures, machine, reference_sets, workloads
+from benchmarks import adapters, children, data, fixtures, machine, object_server, reference_sets, workloads
+from benchmarks.encodings import V3
 
 _FIRST = 10  # elements read by the workloads of kind "open"
 _OPENS_IN_A_ROW = 20  # of a sample, where one library follows the other
@@ -121,7 +122,7 @@ def measure(bench, workload, libraries):
             chunk_nbytes *= length
         out |= {"nbytes": nbytes, "chunk_nbytes": chunk_nbytes}
     if workload.kind in ("read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided",
-                         "elements", "kept_elements", "write_box", "open", "memory"):
+                         "elements", "kept_elements", "write_box", "open", "memory", "remote"):
         out["stored_nbytes"] = bench.fixture(workload).stored_nbytes
     out["load"] = round(os.getloadavg()[0], 2)
     out["samples"] = samples
@@ -192,6 +193,24 @@ def _read(bench, workload, libraries):
         return elapsed
 
     return _take(bench, workload, libraries, operation)
+
+
+def _remote(bench, workload, libraries):
+    expected, fixture = bench.array(workload.shape), bench.fixture(workload)
+    with object_server.serving(workload.server, fixture.path(V3)) as place:
+
+        def operation(name, library, i):
+            library.activate()
+            handle = library.open_remote(place)
+            with _no_collection():
+                start = time.perf_counter()
+                result = library.read(handle)
+                elapsed = time.perf_counter() - start
+            if not data.same(result, expected):
+                raise WrongResult("the array read differs from the one written")
+            return elapsed
+
+        return _take(bench, workload, libraries, operation)
 
 
 def _parts(bench, workload, libraries):
@@ -581,4 +600,4 @@ _KINDS = {"read": _read, "parts": _parts, "parts_at_once": _parts_at_once, "box"
           "write_box": _write_box, "append": _append, "elements": _elements,
           "kept_elements": _kept_elements, "open": _open, "write": _write,
           "create": _create, "list": _list, "import": _import, "import_open": _import_open, "memory": _memory,
-          "write_memory": _write_memory, "set": _set, "set_memory": _set_memory}
+          "write_memory": _write_memory, "set": _set, "set_memory": _set_memory, "remote": _remote}

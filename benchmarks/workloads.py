@@ -48,7 +48,7 @@ class Workload:
         What is measured, for the report.
     kind : {"read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided", "elements", \
 "kept_elements", "write", "write_box", "append", "open", "create", "list", "import", "import_open", "memory", \
-"write_memory", "set", "set_memory"}
+"write_memory", "set", "set_memory", "remote"}
         ``parts`` reads `count` chunks, each before the next one is asked for; ``box`` reads what `taken` says;
         ``points`` reads `count` random elements at once, ``mask`` a random half of all, ``product`` `count` random rows
         in as many random columns, ``strided`` slices with the steps that are `taken`; ``write_box`` changes what
@@ -56,7 +56,7 @@ class Workload:
         the other;
         ``elements`` reads `count` single elements of one chunk one after the other, ``kept_elements`` the same through
         a cache of chunks, by the libraries that have one; ``create`` and ``list`` make and list `count` arrays in a
-        group; ``set`` opens a reference set of `count` references.
+        group; ``set`` opens a reference set of `count` references; ``remote`` reads all from a server.
     shape, chunks : tuple of int
         Of the float32 array; empty for an import. The chunks divide the shape.
     shards : tuple of int or None
@@ -68,6 +68,8 @@ class Workload:
         Of each dimension the element that is read, or those; None for all.
     spelling : {"plain", "templates", "gen"}
         How a reference set says what it says, see `reference_sets.write_set`.
+    server : {"moto", "files"} or None
+        Which one has the objects, see `object_server`.
     place : {"disk", "tmpfs"}
         Where the files lie: below the directory for temporary files, or in memory.
     blocked : bool
@@ -89,6 +91,7 @@ class Workload:
     count: int = 0
     taken: tuple = ()
     spelling: str = "plain"
+    server: str | None = None
     place: str = "disk"
     blocked: bool = False
     samples_per_repeat: int = 1
@@ -212,6 +215,11 @@ WORKLOADS = (
     Workload("references_parts", "read 1000 random parts of 64 KB of one file by references, one after the other",
              "parts", (8192, 8192), (128, 128), encoding="references", count=1000, max_repeats=5,
              targets=_SMALL_PARTS),
+    *[Workload(f"s3_{size}_{server}", f"read 64 MB, {n} chunks of {chunk}, of S3 on loopback, {title}", "remote",
+               (4096, 4096), chunks, encoding="raw", server=server, max_repeats=5,
+               targets=(Target("zarr", at_least=1.5),))
+      for server, title in (("moto", "moto's server"), ("files", "a server of files"))
+      for size, n, chunk, chunks in (("small", 1024, "64 KB", (128, 128)), ("large", 64, "1 MB", (512, 512)))],
     Workload("import_cost", "import, above numpy", "import",
              samples_per_repeat=2, max_repeats=5, targets=(Target(NUMPY, at_most=0.25),)),
     Workload("import_open", "import with the function that opens an array, above numpy", "import_open",

@@ -27,6 +27,7 @@ LIBRARIES = {
 
 
 KEPT_NBYTES = 2**26
+N_REQUESTS = 32  # to a server at a time
 
 
 class Base:
@@ -132,6 +133,10 @@ class Base:
         """Append each of the parts to the first dimension, after readers can see the one before."""
         for part in parts:
             handle.append(part)
+
+    def open_remote(self, place):
+        """Return a handle for reading of a Zarr v3 array that a server has, an `object_server.Place`."""
+        raise NotImplementedError
 
     def open_set(self, path, spelling):
         """Return a handle of a reference set, `spelling` of which is known, when the place of each reference is."""

@@ -8,8 +8,9 @@ import os
 
 import zcore
 from benchmarks import reference_sets
-from benchmarks.adapters import KEPT_NBYTES, Base
+from benchmarks.adapters import KEPT_NBYTES, N_REQUESTS, Base
 from benchmarks.encodings import REFERENCES, V2, V3, ZMETA
+from benchmarks.object_server import BUCKET
 from zcore import config, create_group, open_group
 from zcore import open as open_array
 
@@ -18,7 +19,7 @@ _FORMATS = {ZMETA: "zmeta", V2: 2, V3: 3}
 
 class Adapter(Base):
     views = (ZMETA, V2, V3, REFERENCES)
-    kinds = Base.kinds | {"import", "import_open", "create", "list", "kept_elements", "set", "set_memory"}
+    kinds = Base.kinds | {"import", "import_open", "create", "list", "kept_elements", "set", "set_memory", "remote"}
     module = "zcore"
 
     def versions(self):
@@ -40,6 +41,10 @@ class Adapter(Base):
         if view == REFERENCES:
             return open_array(os.path.join(path, reference_sets.NAME), zarr_format=2)
         return open_array(path, zarr_format=_FORMATS[view])
+
+    def open_remote(self, place):
+        return open_array(zcore.RemoteStore(f"s3://{BUCKET}/{place.path}", n_requests=N_REQUESTS, **place.options),
+                          zarr_format=3)
 
     def open_set(self, path, spelling):
         return zcore.ReferenceStore(path)

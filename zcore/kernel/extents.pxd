@@ -15,8 +15,8 @@ cdef struct Place:             # of the bytes of a key
     Identity identity          # of the file
 
 cdef struct File:
-    int64_t target
-    int fd
+    int64_t target             # -1: this slot is free
+    int fd                     # negative: Python could not open it
     Identity identity
 
 
@@ -40,5 +40,6 @@ cdef class Extents:
     # Ends what `find` began.
     cdef void leave(self, const Place *place) noexcept nogil
     cdef bint _find_file(self, int target, Place *place) noexcept nogil
+    cdef void _keep(self, int target, Place *place) noexcept nogil
     cdef File *_slot_of(self, int64_t target) noexcept nogil
     cdef void _open(self, int target, Place *place) noexcept with gil

@@ -18,7 +18,9 @@ from zcore.kernel.tasks cimport MAX_KEY, Tasks
 
 cdef enum:
     MAX_OPEN = 128             # targets that all plans hold open at a time; others are opened for each object
+    MAX_KNOWN = 1024           # targets that a plan has opened, or tried to
 
+cdef uint8_t[1] nothing        # stands for the bytes of an object that has none
 cdef int64_t n_held = 0        # of them, by all plans: a process may have 1024 descriptors, or fewer
 
 
@@ -48,7 +50,7 @@ cdef class Extents:
         cdef int64_t n_targets
         assert self.files == NULL, "extents are of one plan"
         self.table = self.table.of_tasks(tasks)
-        n_targets = min(<int64_t>len(self.table._targets), MAX_OPEN)
+        n_targets = min(<int64_t>len(self.table._targets), MAX_KNOWN)
         self.n_slots = 1
         while self.n_slots < 2 * n_targets:
             self.n_slots *= 2
@@ -56,14 +58,14 @@ cdef class Extents:
         if self.files == NULL:
             raise MemoryError
         for i in range(self.n_slots):
-            self.files[i].fd = -1
+            self.files[i].target = -1
         return 0
 
     def __dealloc__(self):
         cdef int64_t i
         if self.files != NULL:
             for i in range(self.n_slots):
-                if self.files[i].fd >= 0:
+                if self.files[i].target >= 0 and self.files[i].fd >= 0:
                     object_close(self.files[i].fd)
                     zc_add(&n_held, -1)
             free(self.files)
@@ -86,7 +88,7 @@ cdef class Extents:
         place.n_bytes = row.n_bytes
         if row.target == INLINE or row.n_bytes == 0:
             # Of nothing no target is asked for.
-            place.data = data + row.offset if row.n_bytes else <const uint8_t *>b""
+            place.data = data + row.offset if row.n_bytes else nothing
             return OK
         place.offset = row.offset
         if not self._find_file(row.target, place):
@@ -108,39 +110,43 @@ cdef class Extents:
     cdef bint _find_file(self, int target, Place *place) noexcept nogil:
         """Give the place the descriptor of a target; whether there is one."""
         cdef File *file
+        cdef bint is_known
         while not zc_swap_if(&self.guard, 0, 1):
             pass
         file = self._slot_of(target)
-        if file.fd >= 0:
+        is_known = file.target >= 0
+        if is_known:
             place.fd = file.fd
             place.identity = file.identity
             place.is_shared = True
         zc_store(&self.guard, 0)
-        if place.fd >= 0:
-            return True
-        self._open(target, place)
-        if place.fd < 0:
-            return False
+        if not is_known:
+            self._open(target, place)
+            self._keep(target, place)
+        return place.fd >= 0
+
+    cdef void _keep(self, int target, Place *place) noexcept nogil:
+        """Share the descriptor of a target, or that there is none, with other objects, unless there are too many."""
+        cdef File *file
         while not zc_swap_if(&self.guard, 0, 1):
             pass
         file = self._slot_of(target)
         # Another thread may have been faster; then this descriptor is for one object.
-        if file.fd < 0 and 2 * self.n_files < self.n_slots:
-            if zc_add(&n_held, 1) < MAX_OPEN:
+        if file.target < 0 and 2 * self.n_files < self.n_slots:
+            place.is_shared = place.fd < 0 or zc_add(&n_held, 1) < MAX_OPEN
+            if place.is_shared:
                 file.target = target
                 file.identity = place.identity
                 file.fd = place.fd
                 self.n_files += 1
-                place.is_shared = True
             else:
                 zc_add(&n_held, -1)
         zc_store(&self.guard, 0)
-        return True
 
     cdef File *_slot_of(self, int64_t target) noexcept nogil:
         """Return the slot of a target, or the free one where it belongs; half of them are free at least."""
         cdef int64_t i = target & (self.n_slots - 1)
-        while self.files[i].fd >= 0 and self.files[i].target != target:
+        while self.files[i].target >= 0 and self.files[i].target != target:
             i = (i + 1) & (self.n_slots - 1)
         return &self.files[i]
 

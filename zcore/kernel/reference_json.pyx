@@ -12,10 +12,28 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcmp, strlen
+from libc.string cimport memchr, memcmp, strlen
 
 from zcore.kernel.escapes cimport HALF_PAIR, decode_base64, unescape
 from zcore.kernel.references cimport WHOLE, ReferenceTable, is_key
+
+cdef extern from *:
+    """
+    #include <string.h>
+    #define ZC_EACH(byte) (0x0101010101010101u * (byte))
+
+    /* Whether none of eight bytes of a string is a quote, a backslash or a control character. */
+    static inline int zc_is_plain(const uint8_t *text)
+    {
+        uint64_t word, quote, slash;
+        memcpy(&word, text, 8);
+        quote = word ^ ZC_EACH('"');
+        slash = word ^ ZC_EACH('\\\\');
+        return ((((word - ZC_EACH(0x20)) & ~word) | ((quote - ZC_EACH(1)) & ~quote) | ((slash - ZC_EACH(1)) & ~slash))
+                & ZC_EACH(0x80)) == 0;
+    }
+    """
+    bint zc_is_plain(const uint8_t *text) nogil
 
 cdef enum:
     MAX_DEPTH = 64             # nested lists and objects, the document itself among them, as in any metadata document
@@ -234,12 +252,11 @@ cdef int _read_extent(ReferenceTable table, Text *text, Bytes key, Scratch scrat
         text.at += 4
         target = table._number_of(None)
     elif text.at < text.n and text.data[text.at] == c'"':
-        _string(text, &url)
-        if table.last_target >= 0 and url.n == table.n_last_url and memcmp(
-                text.data + url.start, text.data + table.last_url, url.n) == 0:
-            # Most references have the target of the one before, and in the same spelling.
+        if _is_last_url(table, text):
             target = table.last_target
+            text.at += table.n_last_url + 2
         else:
+            _string(text, &url)
             _bytes(text, &url, scratch, &found)
             target = table._number_of(_str(&found))
             table.last_target, table.last_url, table.n_last_url = target, url.start, url.n
@@ -254,6 +271,13 @@ cdef int _read_extent(ReferenceTable table, Text *text, Bytes key, Scratch scrat
         if offset > INT64_MAX - length:
             raise _wrong(start, f"key {_str(&key)!r:.200}: ends beyond byte 2**63")
     return table._put(key.data, key.n, target, offset, length)
+
+
+cdef bint _is_last_url(ReferenceTable table, const Text *text) noexcept nogil:
+    """Whether the URL that begins here is that of the reference before, in the same spelling, as it mostly is."""
+    cdef const uint8_t *url = text.data + text.at + 1
+    return (table.last_target >= 0 and text.n - text.at >= table.n_last_url + 2 and url[table.n_last_url] == c'"'
+            and memcmp(url, text.data + table.last_url, table.n_last_url) == 0)
 
 
 cdef int64_t _number(Text *text, Bytes key) except -1:
@@ -364,6 +388,10 @@ cdef int _string(Text *text, String *string) except -1:
     string.start = text.at
     string.is_plain = True
     while text.at < text.n:
+        while text.n - text.at >= 8 and zc_is_plain(text.data + text.at):
+            text.at += 8
+        if text.at == text.n:
+            break
         found = text.data[text.at]
         if found == c'"':
             string.n = text.at - string.start
@@ -395,13 +423,32 @@ cdef str _str(const Bytes *found):
     return PyUnicode_DecodeUTF8(<const char *>found.data, found.n, NULL)
 
 
+cdef int _pass_string(Text *text) except -1:
+    """Go over a string that is read again, if anybody wants it."""
+    cdef int64_t start = text.at + 1
+    cdef int64_t at = start
+    cdef int64_t before
+    cdef const uint8_t *quote
+    while True:
+        quote = <const uint8_t *>memchr(text.data + at, c'"', text.n - at)
+        if quote == NULL:
+            raise _wrong(start, "a string that does not end")
+        at = quote - text.data
+        before = at
+        while before > start and text.data[before - 1] == c'\\':
+            before -= 1
+        at += 1
+        if (at - 1 - before) % 2 == 0:
+            text.at = at
+            return 0
+
+
 cdef inline bint _is_mark(uint8_t found) noexcept nogil:
     return found in (c' ', c'\n', c'\r', c'\t', c',', c':', c'"', c'[', c']', c'{', c'}')
 
 
 cdef int _skip(Text *text) except -1:
     """Go over a value. Of what is not a string only brackets are looked at: whoever wants it reads it again."""
-    cdef String string
     cdef int depth = 0
     cdef int64_t start
     cdef uint8_t found
@@ -411,7 +458,7 @@ cdef int _skip(Text *text) except -1:
     while text.at < text.n:
         found = text.data[text.at]
         if found == c'"':
-            _string(text, &string)
+            _pass_string(text)
         elif found == c'[' or found == c'{':
             if depth == MAX_DEPTH - 1:     # the document's own object is around it
                 raise _wrong(text.at, f"lists and objects are nested deeper than {MAX_DEPTH}")
