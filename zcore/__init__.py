@@ -52,6 +52,8 @@ _LATER = {
     **dict.fromkeys(("consolidate_metadata", "create_hierarchy", "group", "open_consolidated", "tree"),
                     "zcore.hierarchy"),
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
+    "references": "zcore.tools.references",
+    "references_from_hdf5": "zcore.tools.hdf5",
     "ReferenceStore": "zcore.stores.reference",
     "ZipStore": "zcore.stores.zip",
     "storage": None,
@@ -65,8 +67,8 @@ __all__ = [
     "TruncatedError", "UnknownCodecError", "UnsupportedError", "ZcoreError", "ZipStore", "__version__", "array",
     "blosc", "codecs", "config", "consolidate_metadata", "create", "create_array", "create_group",
     "create_hierarchy", "empty", "empty_like", "full", "full_like", "get_include", "group", "load", "ones",
-    "ones_like", "open", "open_array", "open_consolidated", "open_group", "save", "save_array", "save_group",
-    "show_config", "storage", "tree", "zeros", "zeros_like",
+    "ones_like", "open", "open_array", "open_consolidated", "open_group", "references", "references_from_hdf5", "save",
+    "save_array", "save_group", "show_config", "storage", "tree", "zeros", "zeros_like",
 ]
 
 
