@@ -5,8 +5,8 @@ from zcore.errors import warn
 
 # Of the HDF5 libraries for dimension scales and NetCDF-4, for themselves.
 _HIDDEN = frozenset((
-    "CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties",
-    "_nc3_strict"))
+    "CLASS", "NAME", "DIMENSION_LABELS", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates",
+    "_NCProperties", "_nc3_strict"))
 
 
 def attributes_of(h5py, node):
@@ -16,7 +16,7 @@ def attributes_of(h5py, node):
     """
     found = {}
     for name in node.attrs:
-        if name in _HIDDEN or (name.startswith("DIMENSION_LABELS") and hasattr(node, "dims")):
+        if name in _HIDDEN:
             continue
         try:
             found[name] = _as_json(h5py, node.attrs[name])

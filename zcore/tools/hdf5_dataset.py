@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from zcore.api import open
+from zcore import api
 from zcore.errors import UnsupportedError
 from zcore.formats import zarr_v2
 from zcore.formats.zarr_v2_fill import render_fill
@@ -69,7 +69,7 @@ def references_of(h5py, dataset, prefix, url, inline_threshold, max_inlined):
         else:
             found[prefix + _key(coords)] = url, offset, length
     _copy(dataset, prefix, chunks, found, to_copy, max_inlined)
-    _inline(dataset.file.filename, prefix, found, inline_threshold)
+    _inline(dataset.file.filename, found, inline_threshold)
     return found
 
 
@@ -99,12 +99,28 @@ def _stored_chunks(dataset):
     dataset.id.chunk_iter(stored.append)
     masks = {chunk.filter_mask for chunk in stored}
     mask = masks.pop() if len(masks) == 1 else 0
-    extents = {}
+    extents, shift = {}, _shift(dataset, stored)
     for chunk in stored:
         coords = tuple([start // length for start, length in zip(chunk.chunk_offset, dataset.chunks, strict=True)])
         if all([i < n for i, n in zip(coords, grid, strict=True)]):
-            extents[coords] = chunk.byte_offset, chunk.size, chunk.filter_mask != mask
+            extents[coords] = shift + chunk.byte_offset, chunk.size, chunk.filter_mask != mask
     return extents, mask
+
+
+def _shift(dataset, stored):
+    """Return what has to be added to offsets: some versions of HDF5 count from the end of a user block."""
+    n_before = dataset.file.userblock_size
+    if not (n_before and stored):
+        return 0
+    chunk = stored[0]
+    return 0 if _read(dataset, chunk.byte_offset, chunk.size) == dataset.id.read_direct_chunk(
+        chunk.chunk_offset)[1] else n_before
+
+
+def _read(dataset, offset, n_bytes):
+    with open(dataset.file.filename, "rb") as file:
+        file.seek(offset)
+        return file.read(n_bytes)
 
 
 def _parts(shape, itemsize):
@@ -182,7 +198,7 @@ def _copied(h5py, dataset, prefix, chunks, dtype, max_inlined):
 def _copy(dataset, prefix, chunks, found, to_copy, max_inlined):
     """Add chunks with these coordinates as the array's codecs encode them."""
     store = MemoryStore({".zarray": found[prefix + zarr_v2.array_document]})
-    array = open(store, "r+", write_empty_chunks=True)
+    array = api.open(store, "r+", write_empty_chunks=True)
     n_bytes = 0
     for coords in to_copy:
         region = tuple([slice(i * n, min((i + 1) * n, length))
@@ -218,19 +234,18 @@ def _texts(dataset, region, max_inlined):
         raise UnsupportedError(f"a text of it is not UTF-8: {exc.reason}", feature="texts that are not UTF-8") from exc
 
 
-def _inline(path, prefix, found, inline_threshold):
+def _inline(path, found, inline_threshold):
     """Replace the references to few bytes by these bytes."""
     small = [(key, value) for key, value in found.items()
              if isinstance(value, tuple) and value[2] <= inline_threshold]
     if small:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
+        with open(path, "rb") as file:
             for key, (_, offset, length) in small:
-                value = os.pread(fd, length, offset)
+                file.seek(offset)
+                value = file.read(length)
+                # A file that is too short says so when it is read.
                 if len(value) == length:
                     found[key] = value
-        finally:
-            os.close(fd)
 
 
 def _too_large(n_bytes, max_inlined):

@@ -30,11 +30,13 @@ def check_type(h5py, kind, dtype):
         check_type(h5py, kind.get_super(), dtype.subdtype[0])
         is_same = True
     elif family == h5t.COMPOUND:
-        is_same = True
+        n_bytes, is_same = 0, True
         for i in range(kind.get_nmembers()):
             part = kind.get_member_type(i)
             check_type(h5py, part, _real(dtype) if dtype.names is None else dtype[i])
-        is_same = sum([kind.get_member_type(i).get_size() for i in range(kind.get_nmembers())]) == kind.get_size()
+            is_same = is_same and kind.get_member_offset(i) == n_bytes
+            n_bytes += part.get_size()
+        is_same = is_same and n_bytes == kind.get_size()
     else:
         is_same = False
     if not is_same or kind.get_size() != dtype.itemsize:

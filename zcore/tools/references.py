@@ -83,7 +83,9 @@ def _add(found, prefix, node, inline_threshold, max_inlined):
             found[f"{prefix}{zarr_v2.attributes_document}"] = zarr_v2.render_attributes(
                 format.parse_attributes(attributes, binding.path))
     else:
-        found[prefix + binding.document_name] = binding.view.raw
+        # What the document leaves open a handle may have been told.
+        told = binding.options.dimension_separator is not None and isinstance(node, Array)
+        found[prefix + binding.document_name] = format.render_array(binding.metadata) if told else binding.view.raw
         if attributes is not None:
             found[prefix + format.attributes_document] = attributes
     if not isinstance(node, Array):

@@ -121,7 +121,7 @@ def test_small_chunks_are_copied(tmp_path):
 @pytest.mark.parametrize("options", [{}, {"cname": "zlib", "shuffle": 2}, {"clevel": 0}])
 @pytest.mark.parametrize("dtype", ["<i4", ">f8", "|S3", "<M8[D]", [("a", "<i2"), ("b", "|S2")]])
 def test_arrays_of_2016(tmp_path, options, dtype):
-    """RF-STO-03: seen as Zarr v2, in a hierarchy as well; zarr-python reads what the set says."""
+    """RF-STO-03: seen as Zarr v2."""
     dtype = np.dtype(dtype)
     values = np.random.default_rng(1).integers(1, 100, (7, 9, dtype.itemsize)).astype("u1").view(dtype)[..., 0]
     array = zcore.open(tmp_path / "old", "w", shape=(7, 9), chunks=(3, 4), dtype=dtype, zarr_format="zmeta",
@@ -143,6 +143,17 @@ def test_an_array_of_2016_in_a_hierarchy(tmp_path):
     made = references(tmp_path)
     assert {".zgroup", "old/.zarray", "old/0", "old/1"} <= set(made.list())
     assert zcore.open(made)["old"][:].tolist() == [3] * 4
+
+
+def test_a_separator_that_the_document_does_not_say(tmp_path):
+    """RF-STO-03: old nested arrays, of which the handle was told."""
+    zcore.create_array(tmp_path, shape=(4, 4), chunks=(2, 2), dtype="u1", zarr_format=2,
+                       chunk_key_encoding="/")[...] = 1
+    document = json.loads((tmp_path / ".zarray").read_text())
+    del document["dimension_separator"]
+    (tmp_path / ".zarray").write_text(json.dumps(document))
+    made = references(zcore.open(tmp_path, dimension_separator="/"))
+    assert zcore.open(made)[...].tolist() == [[1] * 4] * 4 and made.exists("1/1")
 
 
 def test_names_that_look_like_urls(tmp_path):
