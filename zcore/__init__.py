@@ -34,6 +34,8 @@ _MODULE_OF = {
     **dict.fromkeys(("consolidate_metadata", "create_hierarchy", "group", "open_consolidated", "tree"),
                     "zcore.hierarchy"),
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
+    "references": "zcore.tools.references",
+    "references_from_hdf5": "zcore.tools.hdf5",
     "DirectoryStore": "zcore.stores.directory",
     "MemoryStore": "zcore.stores.memory",
     "ReferenceStore": "zcore.stores.reference",

@@ -78,7 +78,7 @@ def store_of(place, read_only, fsync, check_base=True):
     if isinstance(place, str):
         if read_only and place.endswith(".json") and os.path.isfile(place):
             return _reference_store(place)
-        if read_only and place.rstrip("/").endswith((".parq", ".parquet")) and os.path.isdir(place):
+        if read_only and place.rstrip("/").endswith((".parq", ".parquet")) and os.path.isfile(f"{place}/.zmetadata"):
             return _reference_store(place)
         if read_only and place.endswith(".zip") and os.path.isfile(place):
             from zcore.stores.zip import ZipStore

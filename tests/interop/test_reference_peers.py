@@ -367,6 +367,46 @@ def test_slashes_in_keys_of_parquet(folder, tmp_path):
         lazy_peer(tmp_path / "refs.parq").cat("x/1/0")
 
 
+# Sets that zcore makes
+
+@pytest.mark.parametrize("zarr_format", [2, 3, "zmeta", "zip"])
+def test_sets_of_what_zcore_stores(tmp_path, monkeypatch, zarr_format):
+    """RF-STO-02, RF-STO-03: read by zarr-python; the set lies beside its files, and the process is there."""
+    values = np.random.default_rng(1).integers(0, 50, (20, 30)).astype(">i4")
+    options = {"shape": (20, 30), "dtype": ">i4", "chunks": (7, 8), "zarr_format": zarr_format}
+    if zarr_format == "zip":
+        source = tmp_path / "made.zip"
+        with zcore.ZipStore(source, mode="w") as store:
+            zcore.create_array(store, **{**options, "zarr_format": 3})[...] = values
+    else:
+        source = tmp_path / "made"
+        zcore.create_array(source, **options)[...] = values
+    zcore.references(source).save(tmp_path / "refs.json")
+    monkeypatch.chdir(tmp_path)
+    theirs = ReferenceFileSystem(str(tmp_path / "refs.json"), skip_instance_cache=True)
+    np.testing.assert_array_equal(read_by_zarr(theirs, ""), values)
+    np.testing.assert_array_equal(zcore.open(tmp_path / "refs.json")[...], values)
+
+
+def test_sets_of_hdf5_that_zcore_makes(tmp_path, monkeypatch):
+    """RF-STO-02, RF-STO-03: zarr-python reads them, checksums, texts and filled chunks included."""
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(1)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("g/x", data=rng.random((20, 30)), chunks=(7, 8), compression="gzip", shuffle=True)
+        file.create_dataset("checked", data=rng.random((21,)), chunks=(7,), compression="gzip", fletcher32=True)
+        file.create_dataset("sparse", (20, 30), ">i2", chunks=(7, 8), fillvalue=-1)[:7, :8] = 3
+        file["contiguous"] = rng.integers(0, 9, (10, 300))
+        file["texts"] = ["a", "äö", ""]
+    zcore.references_from_hdf5(tmp_path / "a.h5", inline_threshold=100).save(tmp_path / "refs.json")
+    monkeypatch.chdir(tmp_path)
+    theirs = ReferenceFileSystem(str(tmp_path / "refs.json"), skip_instance_cache=True)
+    with h5py.File(tmp_path / "a.h5") as file:
+        for name in ("g/x", "checked", "sparse", "contiguous"):
+            np.testing.assert_array_equal(read_by_zarr(theirs, name), file[name][...])
+    assert read_by_zarr(theirs, "texts").tolist() == ["a", "äö", ""]
+
+
 def test_the_document_may_be_in_a_directory_of_its_own(folder, tmp_path):
     """RF-URL-08: what `allowed=` has to be is in the message, and permits what fsspec reads."""
     document = {"a": [f"{folder}/t0.bin"], "b": [f"{folder}/t1.bin", 1, 2]}

@@ -162,14 +162,15 @@ cdef class RecordTable(ReferenceTable):
         return number if i == n_key else -1
 
     cdef ReferenceTable of_tasks(self, Tasks tasks):
-        """The same table with the files loaded that these tasks need; tasks come in the order of their chunks."""
+        """The same table with the files loaded that these tasks need."""
         cdef Span spans[MAX_NDIM]
         cdef RecordTable table = RecordTable(self, self.prefix, self.grid_shape, self.separator, self.record_size,
                                              self.load_file)
         cdef int64_t task, number
         cdef int64_t last = -1
         cdef int d
-        cdef list numbers = []
+        cdef set needed = set()
+        cdef list numbers
         if tasks.ndim == self.ndim:
             for task in range(tasks.n_tasks):
                 tasks.spans_of(task, spans)
@@ -180,11 +181,12 @@ cdef class RecordTable(ReferenceTable):
                     number = number * self.grid[d] + spans[d].chunk
                 else:
                     number //= self.record_size
-                    if number > last:
-                        numbers.append(number)
+                    if number != last:
+                        needed.add(number)
                         last = number
                 if task % POLLED == POLLED - 1:
                     PyErr_CheckSignals()
+        numbers = sorted(needed)
         table._take(numbers, [self.load_file(number) for number in numbers])
         return table
 

@@ -153,6 +153,15 @@ class Store(ABC):
         """Return the size of all values below `prefix`, in bytes."""
         return sum(self.getsize(key) or 0 for key in self.list_prefix(prefix))
 
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        """Return where the bytes of a value lie: a path or URL, the offset and the size there.
+
+        The size is None where they are all of a file. None for a missing key, and for bytes that lie nowhere as they
+        are: in memory, or compressed by the store.
+        """
+        check_key(key, self.key_flavour)
+        return None
+
     def references_of(self, prefix: str):
         """Return where the keys below a prefix lie in other files, for compiled code; None where they do not.
 

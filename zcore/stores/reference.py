@@ -105,19 +105,68 @@ class ReferenceStore(Store):
                    "template_overrides": template_overrides, "max_generated": max_generated}
         self._options = {name: value for name, value in options.items() if value is not None}
 
+    @classmethod
+    def of(cls, references: Mapping[str, object], *, base: str | None = None,
+           allowed: Sequence[str] | None = None) -> ReferenceStore:
+        """Return a store for reading with the given references.
+
+        Parameters
+        ----------
+        references : dict of str to bytes or tuple
+            For each key its value, or ``(url, offset, length)``, where a length of None is all of the target.
+        base, allowed
+            As for the class.
+
+        Raises
+        ------
+        InvalidKeyError
+            One of the keys is none.
+        ReferenceFormatError
+            An offset or a length is negative, or their sum is 2**63 or more.
+
+        Examples
+        --------
+        >>> ReferenceStore.of({"x/0": ("data.nc", 100, 20), "note": b"text"}).to_v0()
+        {'x/0': ['data.nc', 100, 20], 'note': 'text'}
+        """
+        self = cls({}, base=base, allowed=allowed)
+        for key, value in references.items():
+            name = check_key(key).encode()
+            if isinstance(value, bytes):
+                self._table.put_data(name, value)
+                continue
+            url, offset, length = value
+            if not (0 <= offset and 0 <= (length or 0) and offset + (length or 0) < 1 << 63):
+                raise ReferenceFormatError(f"key {key!r:.200}: expected an offset and a length from 0 on that end "
+                                           f"before byte 2**63, found {offset} and {length}")
+            self._table.put(name, url, offset, length)
+        self._source = None
+        return self
+
     def __repr__(self):
         what = "in Parquet" if self._in_parquet else f"{len(self._table)} references"
-        return f"ReferenceStore({'a mapping' if self.path is None else repr(self.path)}, {what})"
+        return f"ReferenceStore({'' if self.path is None else repr(self.path) + ', '}{what})"
 
     def __reduce__(self):
         if not self.read_only:
             raise TypeError(f"{self!r} may hold changes that no other process has; save it, and pickle what is opened")
-        return _reopened, (self._source, self._options)
+        source = {"version": 1, "refs": self.to_v0()} if self._source is None else self._source
+        return _reopened, (source, self._options)
 
     @property
     def read_only(self) -> bool:
         """Whether changes are refused. It stays so: the compiled code reads what nobody may change meanwhile."""
         return self._read_only
+
+    @property
+    def base(self) -> str | None:
+        """The directory that relative URLs start from; None where there is none."""
+        return self._targets.base
+
+    @property
+    def allowed(self) -> tuple[str, ...] | None:
+        """What the set may point to besides files below `base`, as it was given."""
+        return self._targets.allowed
 
     def references_of(self, prefix: str) -> References | None:
         """Return the table for the compiled code, of a store that is read-only."""
@@ -219,6 +268,12 @@ class ReferenceStore(Store):
 
     def exists(self, key: str) -> bool:
         return self._find(key) is not None
+
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        found = self._find(key)
+        if found is None or isinstance(found, bytes):
+            return None
+        return self._targets.seen_from(None, found[0]), *found[1:]
 
     def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)

@@ -88,7 +88,8 @@ def _columns(pyarrow, raw, key, record_size):
     values = [name for name in present if name in ("path", "raw") and _is_of_bytes(pyarrow, schema.field(name).type)]
     file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(raw), metadata=metadata, read_dictionary=values,
                                        page_checksum_verification=True, **options)
-    table = file.read(columns=present)
+    # In this thread: a page may have 2 GiB whatever the footer says, and several of them should not be there at once.
+    table = file.read(columns=present, use_threads=False)
     if table.num_rows != n:
         raise _wrong(key, f"expected {n} rows, as it declares, found {table.num_rows}")
     table.validate(full=True)

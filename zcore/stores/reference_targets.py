@@ -194,14 +194,16 @@ class Targets:
         return real
 
     def seen_from(self, directory, url):
-        """Return the URL by which a document in another directory means the same target."""
-        directory = os.path.realpath(directory)
+        """Return the URL by which a document in another directory, or anywhere (None), means the same target."""
+        directory = directory and os.path.realpath(directory)
         if (url is None or self.base in (None, directory) or _scheme_of(url) is not None or _is_chained(url)
                 or os.path.isabs(url)):
             return url
         if self.is_remote:
             return self.url_of(None, url)
         path = os.path.join(self.base, url)
+        if directory is None:
+            return path
         return path[len(directory.rstrip("/")) + 1:] if _is_below(path, directory) else path
 
     def open(self, url, key=None):

@@ -117,8 +117,14 @@ class ZipStore(Store):
                 writer.finish(self._members.values())
 
     def references_of(self, prefix: str) -> References | None:
-        """The table for the compiled code, of an archive that is read."""
+        """Return the table for the compiled code, of an archive that is read."""
         return References(self._table, self._open_target) if self.read_only else None
+
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        member = self._members.get(check_key(key))
+        if member is None or not self.read_only or member.is_deflated or member.feature is not None:
+            return None
+        return self.path, member.offset, member.n_stored
 
     @property
     def label(self) -> str:

@@ -113,6 +113,7 @@ def test_keys_and_order(folder, monkeypatch, separator, path, record_size):
         np.testing.assert_array_equal(array[...], expected)
         np.testing.assert_array_equal(array[::-2, 1:, 1], expected[::-2, 1:, 1])
         np.testing.assert_array_equal(array.oindex[[2, 0], [3, 1, 1], :], expected[np.ix_([2, 0], [3, 1, 1], [0, 1])])
+        np.testing.assert_array_equal(array[[2, 0, 1], :, [1, 0, 1]], expected[[2, 0, 1], :, [1, 0, 1]])
     sign = separator or "."
     keys = {path + sign.join(map(str, coords)) for coords in itertools.product(range(3), range(4), range(2))}
     keys.remove(path + sign.join("120") if separator != "/" else path + "1/2/0")
@@ -309,6 +310,8 @@ def test_any_directory_may_be_a_set(folder):
     for opened in (zcore.open(refs), zcore.open(f"file://{refs}"), zcore.open_group(refs)):
         assert isinstance(opened.store, ReferenceStore) and bytes(opened["x"][:10]) == b"0123456789"
     assert zcore.open(refs, path="x").shape == (50,)
+    zcore.create_array(folder / "real.parq", shape=3, dtype="u1")[:] = 1
+    assert zcore.open(folder / "real.parq")[:].tolist() == [1] * 3
     with pytest.raises(zcore.NodeNotFoundError):
         zcore.open(refs, mode="r+")
     with pytest.raises(zcore.NodeNotFoundError):
