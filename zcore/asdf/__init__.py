@@ -1,0 +1,1 @@
+"""ASDF files: the low-level layout, and the tree."""
