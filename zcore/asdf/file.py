@@ -1,0 +1,153 @@
+"""An ASDF file that is open."""
+import os
+
+from zcore.asdf import layout, scan
+from zcore.asdf.blocks import BlockList
+from zcore.asdf.source import FileSource
+from zcore.errors import AsdfFormatError, ReadOnlyError, UnsupportedError, noted, warn_of
+
+
+def open(path, mode="r", *, verify=True):
+    """Return the `AsdfFile` at `path`.
+
+    Parameters
+    ----------
+    path : str or path-like
+    mode : {"r", "rw"}
+        Whether the file is changed.
+    verify : bool
+        Compare the checksum of a block whenever all of it is read. MD5 takes several times as long as reading does.
+
+    Raises
+    ------
+    NodeNotFoundError
+        There is no file.
+    AsdfFormatError
+        Its header, comments, or the bounds of its tree break a rule.
+    UnsupportedError
+        Its version is another one.
+    """
+    if mode not in ("r", "rw"):
+        raise ValueError(f"mode is {mode!r}, expected 'r' or 'rw'")
+    return AsdfFile(os.path.abspath(os.fspath(path)), mode == "rw", verify)
+
+
+class AsdfFile:
+    """An open file; `open` makes it. Tree and blocks are read when they are first asked for.
+
+    Attributes
+    ----------
+    path : str
+    header : str
+        Version of the file format.
+    comments : list of str
+        The lines between header and tree.
+    blocks : BlockList
+
+    Examples
+    --------
+    >>> import tempfile, zcore
+    >>> block = zcore.asdf.layout.render_block_header(48, 0, b"", 2, 2, 2, bytes(16)) + b"ab"
+    >>> with tempfile.NamedTemporaryFile() as made:
+    ...     _ = made.write(b"#ASDF 1.0.0\\n" + block)
+    ...     made.flush()
+    ...     with zcore.asdf.open(made.name) as file:
+    ...         file.header, file.tree, file.blocks[0].data_size, bytes(file.blocks[0].read())
+    ('1.0.0', None, 2, b'ab')
+    """
+
+    def __init__(self, path, is_writable=False, verify=True):
+        self.path = path
+        self._verifies = verify
+        self._source = FileSource(path, is_writable)
+        try:
+            self._front = self._read_front()
+        except BaseException:
+            self._source.close()
+            raise
+        self.blocks = BlockList(self._source, self._front, verify)
+        self._tree = None
+
+    def _read_front(self):
+        try:
+            with noted() as notes:
+                front = scan.read_front(self._source)
+        except (AsdfFormatError, UnsupportedError) as exc:
+            exc.path = exc.place = self.path
+            raise
+        warn_of(self.path, notes)
+        return front
+
+    @property
+    def header(self):
+        """The version of the file format."""
+        return self._front.version
+
+    @property
+    def comments(self):
+        """The lines between header and tree, a list of str."""
+        return list(self._front.comments)
+
+    @property
+    def standard(self):
+        """The version of the standard that the comments name; without one it is 1.0.0."""
+        return layout.standard_of(self._front.comments)
+
+    @property
+    def is_writable(self):
+        """Whether the file was opened for changes."""
+        return self._source.is_writable
+
+    @property
+    def tree_text(self):
+        """The text of the tree, bytes from ``%YAML`` to the end of the line ``...``; None without a tree."""
+        start, end = self._front.tree_start, self._front.tree_end
+        return self._source.read(start, end - start) if end > start else None
+
+    @property
+    def tree(self):
+        """The tree, as `zcore.asdf.tree.load` makes it; None without one."""
+        if self._tree is None and self._front.tree_end > self._front.tree_start:
+            # Brings PyYAML.
+            from zcore.asdf import tree
+            self._tree = tree.load(self.tree_text, self.blocks)
+        return self._tree
+
+    @tree.setter
+    def tree(self, value):
+        self._tree = value
+
+    def check_writable(self):
+        """Raise ReadOnlyError unless the file was opened for changes."""
+        if not self.is_writable:
+            raise ReadOnlyError(f"{self.path} was opened for reading; open it with mode='rw'", key=self.path)
+
+    def verify(self):
+        """Compare the checksums of all blocks.
+
+        Returns
+        -------
+        int
+            How many have one.
+
+        Raises
+        ------
+        ChecksumError
+            Of the first block whose bytes have another one.
+        AsdfFormatError
+            The walk along the blocks ends with a fault.
+        """
+        return sum([block.verify() for block in self.blocks])
+
+    def close(self):
+        """Close the file; what was read stays, and what is mapped."""
+        self._source.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __repr__(self):
+        return f"<AsdfFile {self.path!r}, mode {'rw' if self.is_writable else 'r'}>"
