@@ -7,7 +7,7 @@ from zcore.asdf.source import FileSource
 from zcore.errors import AsdfFormatError, ReadOnlyError, UnsupportedError, noted, warn_of
 
 
-def open(path, mode="r", *, verify=True):
+def open(path, mode="r", *, verify=True, allowed=None):
     """Return the `AsdfFile` at `path`.
 
     Parameters
@@ -17,6 +17,9 @@ def open(path, mode="r", *, verify=True):
         Whether the file is changed.
     verify : bool
         Compare the checksum of a block whenever all of it is read. MD5 takes several times as long as reading does.
+    allowed : sequence of str, optional
+        Directories besides that of the file where files may lie that the tree names, see `ReferenceStore`; an empty
+        list allows none.
 
     Raises
     ------
@@ -29,7 +32,7 @@ def open(path, mode="r", *, verify=True):
     """
     if mode not in ("r", "rw"):
         raise ValueError(f"mode is {mode!r}, expected 'r' or 'rw'")
-    return AsdfFile(os.path.abspath(os.fspath(path)), mode == "rw", verify)
+    return AsdfFile(os.path.abspath(os.fspath(path)), is_writable=mode == "rw", verify=verify, allowed=allowed)
 
 
 class AsdfFile:
@@ -53,12 +56,13 @@ class AsdfFile:
     ...     made.flush()
     ...     with zcore.asdf.open(made.name) as file:
     ...         file.header, file.tree, file.blocks[0].data_size, bytes(file.blocks[0].read())
-    ('1.0.0', None, 2, b'ab')
+    ('1.0.0', {}, 2, b'ab')
     """
 
-    def __init__(self, path, is_writable=False, verify=True):
+    def __init__(self, path, *, is_writable=False, verify=True, allowed=None):
         self.path = path
         self._verifies = verify
+        self._allowed = allowed
         self._source = FileSource(path, is_writable)
         try:
             self._front = self._read_front()
@@ -66,7 +70,7 @@ class AsdfFile:
             self._source.close()
             raise
         self.blocks = BlockList(self._source, self._front, verify)
-        self._tree = None
+        self._tree = self._origin = None
 
     def _read_front(self):
         try:
@@ -100,17 +104,37 @@ class AsdfFile:
 
     @property
     def tree_text(self):
-        """The text of the tree, bytes from ``%YAML`` to the end of the line ``...``; None without a tree."""
-        start, end = self._front.tree_start, self._front.tree_end
-        return self._source.read(start, end - start) if end > start else None
+        """The text of the tree, bytes from ``%YAML`` to the end of the line ``...``; none without a tree."""
+        return self._source.read(self._front.tree_start, self._front.tree_end - self._front.tree_start)
+
+    @property
+    def origin(self):
+        """What the values of the tree know of this file, an `Origin`."""
+        if self._origin is None:
+            # Brings PyYAML, if there is a tree.
+            from zcore.asdf.origin import Origin
+            from zcore.asdf.tree import load
+
+            text = self.tree_text
+            origin = Origin(self.blocks, len(text), self.path, self._allowed)
+            if text:
+                try:
+                    with noted() as notes:
+                        load(text, origin=origin)
+                except (AsdfFormatError, UnsupportedError) as exc:
+                    exc.locate(self.path)
+                    raise
+                warn_of(self.path, notes)
+            else:
+                origin.root = {}
+            self._origin = origin
+        return self._origin
 
     @property
     def tree(self):
-        """The tree, as `zcore.asdf.tree.load` makes it; None without one."""
-        if self._tree is None and self._front.tree_end > self._front.tree_start:
-            # Brings PyYAML.
-            from zcore.asdf import tree
-            self._tree = tree.load(self.tree_text, self.blocks)
+        """The tree: dicts, lists, scalars and arrays; an empty dict without one. See `zcore.asdf.tree`."""
+        if self._tree is None:
+            self._tree = self.origin.root
         return self._tree
 
     @tree.setter

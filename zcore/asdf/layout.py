@@ -33,7 +33,7 @@ _LARGEST = 2**63 - 1                  # of any offset that a file can have
 
 _HEADER = re.compile(rb"#ASDF[ \t]+(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:[-+][0-9A-Za-z.+-]{1,99})?[ \t]*\r?\n")
 _STANDARD = re.compile(r"#ASDF_STANDARD[ \t]+(\d{1,9}\.\d{1,9}\.\d{1,9})[ \t]*$")
-_YAML_LINE = re.compile(rb"%YAML[ \t]+(\d{1,9})\.(\d{1,9})[ \t]*\r?\n")
+_YAML_LINE = re.compile(rb"%YAML[ \t]+\d{1,9}\.\d{1,9}[ \t]*\r?\n")
 _TREE_END = re.compile(rb"\n\.\.\.\r?\n")
 _BLOCK_HEADER = struct.Struct(">4sHI4sQQQ16s")
 _INDEX = re.compile(rb"#ASDF BLOCK INDEX\r?\n(?:%YAML 1\.[12]\r?\n)?---(?P<items>[\s\d\[\],-]*)\r?\n"
@@ -137,26 +137,12 @@ def standard_of(comments):
 def check_tree_start(data, start):
     """Check the line with which a tree begins at `start`.
 
-    Raises
-    ------
-    AsdfFormatError
-        The line is not ``%YAML`` and a version.
-    UnsupportedError
-        YAML of another major version.
-
-    Notes
-    -----
-    ASDF file layout, "Tree": it "must begin with" ``%YAML 1.1``. Of 1.2 what 1.1 has too is read.
+    Raises : AsdfFormatError, if it is not ``%YAML`` and a version; which one, whoever reads the tree looks at.
+    Notes : ASDF file layout, "Tree": it "must begin with" ``%YAML 1.1``.
     """
-    found = _YAML_LINE.match(data[start:start + MAX_LINE_NBYTES])
-    if found is None:
+    if not _YAML_LINE.match(data[start:start + MAX_LINE_NBYTES]):
         raise AsdfFormatError(f"expected the line '%YAML 1.1' or a block at byte {start}, found "
                               f"{data[start:start + 20]!r}", offset=start, member="tree")
-    if int(found[1]) != 1 or int(found[2]) > 2:
-        raise UnsupportedError(f"the tree is YAML {found[1].decode()}.{found[2].decode()}, zcore reads 1.1",
-                               feature="YAML version")
-    if int(found[2]) != 1:
-        warn(f"the tree is YAML {found[1].decode()}.{found[2].decode()}, and is read as 1.1")
 
 
 def find_tree_end(data, start, is_whole):

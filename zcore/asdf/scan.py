@@ -35,7 +35,7 @@ def read_front(source):
     AsdfFormatError
         Header, comments or tree break a rule.
     UnsupportedError
-        The version of the file format or of YAML is another one.
+        The version of the file format is another one.
     """
     data = source.read(0, _START_NBYTES)
     version, start = layout.parse_header(data)
