@@ -10,9 +10,13 @@
 """
 from zcore.asdf import layout
 from zcore.asdf.blocks import Block, BlockList
+from zcore.asdf.exploding import defragment, explode, implode
 from zcore.asdf.file import AsdfFile, open
+from zcore.asdf.streaming import RowWriter, stream
+from zcore.asdf.writing import write
 
-__all__ = ["AsdfFile", "Block", "BlockList", "layout", "open"]
+__all__ = ["AsdfFile", "Block", "BlockList", "RowWriter", "defragment", "explode", "implode", "layout",
+           "open", "stream", "write"]
 
 
 def __dir__():

@@ -24,7 +24,7 @@ class Block:
         As it stands in the file.
     """
 
-    __slots__ = ("_source", "_verifies", "header", "number", "__weakref__")
+    __slots__ = ("_source", "_verifies", "header", "number")
 
     def __init__(self, source, number, header, verifies):
         self._source = source
@@ -85,6 +85,15 @@ class Block:
     def path(self):
         """The path of the file."""
         return self._source.path
+
+    def is_of(self, source):
+        """Return whether the block lies in a file that is open as `source`."""
+        return self._source is source
+
+    @property
+    def verifies(self):
+        """Whether the checksum is compared by default: the file was opened so, and what is stored can be decoded."""
+        return self._verifies and (not self.is_compressed or self.compression in compression.KNOWN)
 
     def extent(self):
         """Return (path, offset, length) of the data in the file, or None when they are compressed."""
@@ -172,7 +181,7 @@ class Block:
         return view
 
     def memmap(self):
-        """Return the data as an array of bytes that is mapped from the file, writable when that is open for writing.
+        """Return the data as an array of bytes that is mapped from the file, and cannot be written to.
 
         Raises
         ------
@@ -190,17 +199,17 @@ class Block:
         if self.used == 0:
             return np.empty(0, "u1")
         skipped = self.data_offset % mmap.ALLOCATIONGRANULARITY
-        access = mmap.ACCESS_WRITE if self._source.is_writable else mmap.ACCESS_READ
         try:
-            mapped = mmap.mmap(self._source.fd, skipped + self.used, access=access, offset=self.data_offset - skipped)
+            mapped = mmap.mmap(self._source.fd, skipped + self.used, access=mmap.ACCESS_READ,
+                               offset=self.data_offset - skipped)
         except ValueError as exc:
             raise TruncatedError(f"{self.path} ends before block {self.number} does", key=self.path,
                                  offset=self.data_offset) from exc
         return np.frombuffer(mapped, "u1", self.used, skipped)
 
-    def stored_pieces(self):
+    def stored_pieces(self, piece_nbytes=checksums.PIECE_NBYTES):
         """Iterate over the bytes as they are stored."""
-        return self._source.pieces(self.data_offset, self.used, checksums.PIECE_NBYTES)
+        return self._source.pieces(self.data_offset, self.used, piece_nbytes)
 
     def verify(self):
         """Compare the checksum; returns whether there is one.

@@ -32,7 +32,10 @@ _RECORD_NBYTES = 1 << 22              # of an lz4 record, decoded: what asdf wri
 _RECORD = struct.Struct(">I")
 # The most that a stored byte decodes to: deflate's two bits for 258 bytes; a run of bzip2, before that its run lengths;
 # the length bytes of LZ4; a run of a zstd block. What is written may have a little more, for a short stream.
-_MAX_RATIO = {"zlib": 1032, "bzp2": 1 << 21, "lz4": 256, "zstd": 1 << 16, "blsc": 1 << 16}
+_MAX_RATIO = {
+    "zlib": 1032, "bzp2": 1 << 21, "lz4": 256, "zstd": 1 << 16, "blsc": 1 << 16,
+}
+KNOWN = tuple(_MAX_RATIO)
 
 
 def check_name(name):

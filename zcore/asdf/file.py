@@ -1,9 +1,10 @@
 """An ASDF file that is open."""
 import os
 
-from zcore.asdf import layout, scan
+from zcore.asdf import layout, scan, updating
 from zcore.asdf.blocks import BlockList
 from zcore.asdf.source import FileSource
+from zcore.asdf.writing import Form
 from zcore.errors import AsdfFormatError, ReadOnlyError, UnsupportedError, noted, warn_of
 
 
@@ -82,6 +83,29 @@ class AsdfFile:
         warn_of(self.path, notes)
         return front
 
+    def reread(self, reopen=False):
+        """Look at the file anew, which was changed, or replaced by another one.
+
+        What was read from the old one stays, and can still be read from it.
+        """
+        if reopen:
+            self._source = FileSource(self.path, self.is_writable)
+            self.blocks = BlockList(self._source, self._front, self._verifies)
+        self._source.refresh()
+        self._front = self._read_front()
+        self.blocks.forget(self._front)
+        self._tree = self._origin = None
+
+    @property
+    def source(self):
+        """The open file, a `FileSource`."""
+        return self._source
+
+    @property
+    def front(self):
+        """Where tree and blocks begin, a `Front`."""
+        return self._front
+
     @property
     def header(self):
         """The version of the file format."""
@@ -145,6 +169,56 @@ class AsdfFile:
         """Raise ReadOnlyError unless the file was opened for changes."""
         if not self.is_writable:
             raise ReadOnlyError(f"{self.path} was opened for reading; open it with mode='rw'", key=self.path)
+
+    def update(self, *, in_place=False, compression=None, checksum=True, index=True, pad=0, block_align=1, embed=False,
+               fsync=False):
+        """Write the tree, as it is now, and its arrays to the file.
+
+        Parameters
+        ----------
+        in_place : bool
+            Write into the space that the file has allocated, where tree and new arrays fit there; see
+            `zcore.asdf.updating.update_in_place`. A kill may leave a file that is neither the old nor the new one.
+        compression, checksum, index, pad, block_align, embed, fsync
+            As for `write`; in place there are no index, no room and no alignment to choose.
+
+        Returns
+        -------
+        bool
+            Whether that was done in place. Else there is a new file, which took the place of the old one in one step.
+
+        Raises
+        ------
+        ReadOnlyError
+            The file was not opened with mode ``"rw"``.
+        """
+        self.check_writable()
+        if in_place and updating.update_in_place(self, compression, checksum, embed):
+            return True
+        updating.rewrite(self, compression, Form(checksum, index, pad, block_align), embed, fsync)
+        return False
+
+    def append_block(self, content, *, compression=None, checksum=True):
+        """Add a block behind the last one; returns its number.
+
+        Nothing in the tree refers to it yet. A kill at any moment leaves a file whose old blocks and tree are read.
+
+        Parameters
+        ----------
+        content : bytes-like
+        compression : {"zlib", "bzp2", "lz4"}, optional
+        checksum : bool
+            Whether the block has an MD5.
+
+        Raises
+        ------
+        ReadOnlyError
+            The file was not opened with mode ``"rw"``.
+        ValueError
+            Its last block is streamed, which none can follow.
+        """
+        self.check_writable()
+        return updating.append_block(self, content, compression, checksum)
 
     def verify(self):
         """Compare the checksums of all blocks.

@@ -57,6 +57,10 @@ class FileSource:
         """Return the error for an OSError."""
         return StoreError(f"cannot {operation} {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno)
 
+    def refresh(self):
+        """Take notice of the size that the file has now."""
+        self.size = os.fstat(self.fd).st_size
+
     def close(self):
         """Close the file; what was read stays."""
         fd, self._fd = self._fd, None
