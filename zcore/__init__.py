@@ -54,6 +54,7 @@ _LATER = {
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
     "ReferenceStore": "zcore.stores.reference",
     "ZipStore": "zcore.stores.zip",
+    "asdf": None,
     "storage": None,
 }
 
@@ -63,7 +64,7 @@ __all__ = [
     "NodeExistsError", "NodeNotFoundError", "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError",
     "ReferenceFormatError", "ReferenceStore", "ReferenceTargetError", "SelectionError", "StoreError",
     "TruncatedError", "UnknownCodecError", "UnsupportedError", "ZcoreError", "ZipStore", "__version__", "array",
-    "blosc", "codecs", "config", "consolidate_metadata", "create", "create_array", "create_group",
+    "asdf", "blosc", "codecs", "config", "consolidate_metadata", "create", "create_array", "create_group",
     "create_hierarchy", "empty", "empty_like", "full", "full_like", "get_include", "group", "load", "ones",
     "ones_like", "open", "open_array", "open_consolidated", "open_group", "save", "save_array", "save_group",
     "show_config", "storage", "tree", "zeros", "zeros_like",
