@@ -16,13 +16,18 @@ start = time.perf_counter()
 import numpy
 middle = time.perf_counter()
 import {module}
+{use}
 print(middle - start, time.perf_counter() - middle)
 """
 
 
-def import_cost(module):
-    """Return the seconds that ``import numpy`` takes in a new process, and after it ``import <module>``."""
-    numpy_seconds, seconds = _run(["-c", _IMPORT.format(module=module)]).split()
+def import_cost(module, entry=None):
+    """Return the seconds that ``import numpy`` takes in a new process, and after it ``import <module>``.
+
+    With the look at ``<module>.<entry>``, which imports what was left for the first use.
+    """
+    use = "" if entry is None else f"{module}.{entry}"
+    numpy_seconds, seconds = _run(["-c", _IMPORT.format(module=module, use=use)]).split()
     return float(numpy_seconds), float(seconds)
 
 

@@ -476,17 +476,22 @@ def _list(bench, workload, libraries):
         shutil.rmtree(path)
 
 
-def _import(bench, workload, libraries):
+def _import(bench, workload, libraries, entry=None):
     of_numpy = []
 
     def operation(name, library, i):
-        numpy_seconds, seconds = children.import_cost(library.module)
+        numpy_seconds, seconds = children.import_cost(library.module, entry)
         if i >= 0:
             of_numpy.append(numpy_seconds)
         return seconds
 
     samples, failed = _take(bench, workload, libraries, operation)
     return samples | {workloads.NUMPY: of_numpy}, failed
+
+
+def _import_open(bench, workload, libraries):
+    # All that take part call it so.
+    return _import(bench, workload, libraries, "open")
 
 
 def _memory(bench, workload, libraries):
@@ -532,4 +537,5 @@ _KINDS = {"read": _read, "parts": _parts, "parts_at_once": _parts_at_once, "box"
           "points": _points, "mask": _mask, "product": _product, "strided": _strided,
           "write_box": _write_box, "append": _append, "elements": _elements,
           "kept_elements": _kept_elements, "open": _open, "write": _write,
-          "create": _create, "list": _list, "import": _import, "memory": _memory, "write_memory": _write_memory}
+          "create": _create, "list": _list, "import": _import, "import_open": _import_open, "memory": _memory,
+          "write_memory": _write_memory}

@@ -46,7 +46,8 @@ class Workload:
     title : str
         What is measured, for the report.
     kind : {"read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided", "elements", \
-"kept_elements", "write", "write_box", "append", "open", "create", "list", "import", "memory", "write_memory"}
+"kept_elements", "write", "write_box", "append", "open", "create", "list", "import", "import_open", "memory", \
+"write_memory"}
         ``parts`` reads `count` chunks, each before the next one is asked for; ``box`` reads what `taken` says;
         ``points`` reads `count` random elements at once, ``mask`` a random half of all, ``product`` `count` random rows
         in as many random columns, ``strided`` slices with the steps that are `taken`; ``write_box`` changes what
@@ -190,6 +191,8 @@ WORKLOADS = (
              (4096 * 64,), (4096,), blocked=True, samples_per_repeat=10, targets=_OPEN),
     Workload("import_cost", "import, above numpy", "import",
              samples_per_repeat=2, max_repeats=5, targets=(Target(NUMPY, at_most=0.25),)),
+    Workload("import_open", "import with the function that opens an array, above numpy", "import_open",
+             samples_per_repeat=2, max_repeats=5, targets=(Target(FASTEST, at_least=1.0),)),
     Workload("peak_memory", "peak memory of a full read of 256 MB", "memory",
              (8192, 8192), (1024, 1024), max_repeats=3, targets=(Target(RESULT, at_most=1.05, chunks_per_thread=2),)),
     Workload("peak_memory_write", "peak memory of writing a shard of 64 MB, beside the source", "write_memory",

@@ -8,77 +8,49 @@
 15.0
 """
 try:
-    from zcore import blosc, codecs, config
+    import zcore.kernel.build_info  # noqa: F401
 except ImportError as exc:
     if not (exc.name or "").startswith("zcore.kernel"):
         raise
     raise ImportError("zcore is imported from its sources, which are not built: leave this folder, or build in place "
                       "by `python -m pip install -e .`") from exc
-from zcore.api import create_array, create_group, open, open_array, open_group
-from zcore.arrays import Array
-from zcore.config import __version__, get_include, show_config
-from zcore.errors import (
-    ArrayMismatchError,
-    ChecksumError,
-    ChunkError,
-    ChunkMemoryError,
-    CodecError,
-    InvalidKeyError,
-    KeyConflictError,
-    LockError,
-    MetadataError,
-    NodeExistsError,
-    NodeNotFoundError,
-    NotADirectoryStoreError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    ReferenceFormatError,
-    ReferenceTargetError,
-    SelectionError,
-    StoreError,
-    TruncatedError,
-    UnknownCodecError,
-    UnsupportedError,
-    ZcoreError,
-)
-from zcore.groups import Group
-from zcore.stores.directory import DirectoryStore
-from zcore.stores.memory import MemoryStore
 
-# Imported with the first use of a name: most programs need none of them.
-_LATER = {
+# Where each public name comes from; its module is imported with its first use (SPEC 1 of Scientific Python). So a
+# program that embeds zcore pays for it when it opens an array, and only for what it then needs.
+_MODULE_OF = {
+    **dict.fromkeys(("create_array", "create_group", "open", "open_array", "open_group"), "zcore.api"),
+    "Array": "zcore.arrays",
+    "Group": "zcore.groups",
+    **dict.fromkeys(("__version__", "get_include", "show_config"), "zcore.config"),
+    **dict.fromkeys((
+        "ArrayMismatchError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError", "InvalidKeyError",
+        "KeyConflictError", "LockError", "MetadataError", "NodeExistsError", "NodeNotFoundError",
+        "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError", "ReferenceFormatError",
+        "ReferenceTargetError", "SelectionError", "StoreError", "TruncatedError", "UnknownCodecError",
+        "UnsupportedError", "ZcoreError",
+    ), "zcore.errors"),
     **dict.fromkeys(("array", "create", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros",
                      "zeros_like"), "zcore.filled"),
     **dict.fromkeys(("consolidate_metadata", "create_hierarchy", "group", "open_consolidated", "tree"),
                     "zcore.hierarchy"),
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
+    "DirectoryStore": "zcore.stores.directory",
+    "MemoryStore": "zcore.stores.memory",
     "ReferenceStore": "zcore.stores.reference",
     "ZipStore": "zcore.stores.zip",
-    "asdf": None,
-    "storage": None,
 }
+_MODULES = ("asdf", "blosc", "codecs", "config", "storage")
 
-__all__ = [
-    "Array", "ArrayMismatchError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError",
-    "DirectoryStore", "Group", "InvalidKeyError", "KeyConflictError", "LockError", "MemoryStore", "MetadataError",
-    "NodeExistsError", "NodeNotFoundError", "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError",
-    "ReferenceFormatError", "ReferenceStore", "ReferenceTargetError", "SelectionError", "StoreError",
-    "TruncatedError", "UnknownCodecError", "UnsupportedError", "ZcoreError", "ZipStore", "__version__", "array",
-    "asdf", "blosc", "codecs", "config", "consolidate_metadata", "create", "create_array", "create_group",
-    "create_hierarchy", "empty", "empty_like", "full", "full_like", "get_include", "group", "load", "ones",
-    "ones_like", "open", "open_array", "open_consolidated", "open_group", "save", "save_array", "save_group",
-    "show_config", "storage", "tree", "zeros", "zeros_like",
-]
+__all__ = sorted([*_MODULE_OF, *_MODULES])
 
 
 def __getattr__(name):
-    """Import what is needed by some programs only."""
-    if name not in _LATER:
+    """Import what a public name stands for, with its first use."""
+    if name in _MODULES:
+        return _import_module(f"zcore.{name}")
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    module = _LATER[name]
-    value = import_module(f"zcore.{name}") if module is None else getattr(import_module(module), name)
+    value = getattr(_import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 
@@ -86,3 +58,9 @@ def __getattr__(name):
 def __dir__():
     """Return the public names, for completion at a prompt: submodules that imports leave here are not."""
     return __all__
+
+
+def _import_module(name):
+    from importlib import import_module
+
+    return import_module(name)

@@ -23,7 +23,9 @@ from zcore.stores.keys import prefix_of
 from zcore.views import metadata_of
 
 # The document of a group -> its format, of those that have copies: the last one that a format has.
-_FORMAT_OF = {NODE_DOCUMENTS[name][-1]: name for name in (3, 2)}
+_FORMAT_OF = {NODE_DOCUMENTS[name][-1]: name for name in (2, 3)}
+_GROUP_DOCUMENTS = tuple(_FORMAT_OF)
+_WITH_COPY_BESIDE = _GROUP_DOCUMENTS[:1]  # whose copies are documents of their own
 _DOCUMENTS = tuple([os.fsencode(document) for documents in NODE_DOCUMENTS.values() for document in documents])
 # A hierarchy that changes while it is copied is copied again, so often.
 _MAX_TRIES = 20
@@ -152,20 +154,23 @@ def _drop_at(store, path, is_above):
 
     Not `is_above`: only one in a document of its own, as the group's document itself is about to change.
     """
-    for document in store.existing(prefix_of(path), tuple(_FORMAT_OF)):
-        format = format_of(_FORMAT_OF[document])
-        if format.consolidated_document is not None:
-            store.erase(prefix_of(path) + format.consolidated_document)
-        elif is_above:
-            _drop_inline(store, path, format)
-
-
-def _drop_inline(store, path, format):
-    try:
-        found = store.get_first(prefix_of(path), (format.group_document,), MAX_NBYTES + 1)
+    documents = _GROUP_DOCUMENTS if is_above else _WITH_COPY_BESIDE
+    while documents:
+        found = store.get_first(prefix_of(path), documents, MAX_NBYTES + 1)
         if found is None:
             return
-        metadata = metadata_of(format, format.group_document, found[1], path)
+        i, raw, _ = found
+        format = format_of(_FORMAT_OF[documents[i]])
+        if format.consolidated_document is not None:
+            store.erase(prefix_of(path) + format.consolidated_document)
+        elif format.may_have_copy(raw):
+            _drop_inline(store, path, format, raw)
+        documents = documents[i + 1:]
+
+
+def _drop_inline(store, path, format, raw):
+    try:
+        metadata = metadata_of(format, format.group_document, raw, path)
         if not isinstance(metadata, GroupMetadata) or metadata.consolidated is None:
             return
         binding = GroupBinding(store, path, format, Options())

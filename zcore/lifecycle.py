@@ -66,14 +66,17 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     while True:
         _create_ancestors(store, path, format)
         with hold_place(store, path, name, options) as is_here:
-            nodes.check_no_special(store, path, format)
-            standing = nodes.standing(store, path)
+            is_free = store.is_empty(prefix)
+            standing = ()
+            if not is_free:
+                nodes.check_no_special(store, path, format)
+                standing = nodes.standing(store, path)
             if standing and not overwrite:
                 raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
             with consolidated.dropped(store, path, itself=bool(standing)):
                 for node in standing:
                     _run(_deletion_of(node, options), store, options)
-                if any(store.list_dir(prefix)):
+                if not is_free and any(store.list_dir(prefix)):
                     if not overwrite:
                         nodes.check_free(store, path)
                     _clear(store, prefix, format, metadata)

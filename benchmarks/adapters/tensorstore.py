@@ -17,7 +17,7 @@ from benchmarks.adapters import KEPT_NBYTES, Base
 from benchmarks.encodings import V2
 
 _VARIANTS = {  # settings of the context beside the common ones, kinds of workload on which they matter
-    None: ({}, Base.kinds | {"import", "create"}),
+    None: ({}, Base.kinds | {"import", "import_open", "create"}),
     "mmap": ({"file_io_mode": {"mode": "memmap"}}, frozenset({"read", "memory"})),
     "sync": ({"file_io_sync": True}, frozenset({"write"})),
     "cache": ({}, frozenset({"parts", "parts_at_once", "kept_elements"})),

@@ -34,7 +34,7 @@ class Adapter(Base):
             "threading.max_workers": threads,
         }
         if pipeline == "batched":  # what no pipeline takes part in is the same for both
-            self.kinds = self.kinds | {"import", "create", "list"}
+            self.kinds = self.kinds | {"import", "import_open", "create", "list"}
             self.module = "zarr"
 
     def activate(self):

@@ -16,7 +16,7 @@ _FORMATS = {ZMETA: "zmeta", V2: 2, V3: 3}
 
 class Adapter(Base):
     views = (ZMETA, V2, V3)
-    kinds = Base.kinds | {"import", "create", "list", "kept_elements"}
+    kinds = Base.kinds | {"import", "import_open", "create", "list", "kept_elements"}
     module = "zcore"
 
     def versions(self):

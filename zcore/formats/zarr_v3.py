@@ -35,9 +35,9 @@ from zcore.model import node_names
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape
 
 __all__ = [
-    "array_document", "attributes_document", "chunk_directory", "consolidated_document", "group_document", "name",
-    "names", "new_array", "new_group", "node_documents", "parse_array", "parse_group", "parse_node", "render_array",
-    "render_group", "with_separator",
+    "array_document", "attributes_document", "chunk_directory", "consolidated_document", "group_document",
+    "may_have_copy", "name", "names", "new_array", "new_group", "node_documents", "parse_array", "parse_group",
+    "parse_node", "render_array", "render_group", "with_separator",
 ]
 
 name = 3
@@ -94,6 +94,14 @@ def parse_group(raw, path):
     Raises : as `parse_node`; NodeNotFoundError, if it is an array's.
     """
     return _expected(parse_node(group_document, raw, path), GroupMetadata, "a group", path)
+
+
+def may_have_copy(raw):
+    """Whether a group's document may hold a copy of those below; told without parsing, which every change would pay.
+
+    The member's name is in the text, unless it is written with escapes.
+    """
+    return b"consolidated_metadata" in raw or b"\\u" in raw
 
 
 def _expected(node, cls, what, path):

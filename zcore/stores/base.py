@@ -151,6 +151,10 @@ class Store(ABC):
         An unknown prefix has neither. Keys are complete, not names.
         """
 
+    def is_empty(self, prefix: str) -> bool:
+        """Whether there is nothing below `prefix`, not even what is no key and could be in the way of one."""
+        return not any(self.list_dir(prefix))
+
     def list(self) -> Iterator[str]:
         """Return an iterator over all keys."""
         return self.list_prefix("")

@@ -207,6 +207,17 @@ class DirectoryStore(Store):
             raise self._fault(exc, "list", prefix) from exc
         return [prefix + name for name in files], [f"{prefix}{name}/" for name in directories]
 
+    def is_empty(self, prefix: str) -> bool:
+        directory = self._directory_of(prefix)
+        if self.confined:
+            self._check_confined(directory, prefix)
+        try:
+            return listing.is_empty(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError as exc:
+            raise self._fault(exc, "list", prefix) from exc
+
     def _may_enter(self, prefix, entered):
         try:
             return not prefix or listing.may_enter(self._directory_of(prefix), self.path, entered)

@@ -46,6 +46,12 @@ def names_in(directory: str, confines: str | None = None) -> tuple[list[str], li
     return files, directories
 
 
+def is_empty(directory: str) -> bool:
+    """Whether `directory` holds nothing at all but temporary files; raises OSError, also when it is missing."""
+    with os.scandir(directory) as entries:
+        return all(is_temporary(entry.name) for entry in entries)
+
+
 def _linked_mode(path, confines):
     """Return the mode of what `path` leads to, 0 when that is nothing a store may hold."""
     if confines is not None and not lies_in(path, confines):
