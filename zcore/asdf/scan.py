@@ -182,6 +182,8 @@ def by_skipping(source, first):
             following = _following(source, header)
             offsets.append(offset)
             offset, end = following, min(header.end, source.size)
+            if following != end:
+                _check_no_header(source, end)
     except AsdfFormatError as exc:
         exc.block = len(offsets)
         return Found(offsets, exc, offset, False)
@@ -199,7 +201,6 @@ def _following(source, header):
         return end
     if end == source.size or start == layout.INDEX_MAGIC:
         return None
-    _check_no_header(source, end)
     following = _next_valid(source, end)
     # Where this block would end if it had a header of the common size, and no space to spare.
     earlier = _next_valid(source, header.offset + layout.BLOCK_HEADER_NBYTES + header.used, end)
@@ -217,9 +218,14 @@ def _following(source, header):
 def _check_no_header(source, offset):
     """Raise AsdfFormatError when only the magic is missing at `offset` for a block that ends where another part begins.
 
-    One flipped bit would take the block from the list.
+    One flipped bit would take the block from the list. But where zeros are, a block was going to be appended when that
+    was stopped (see `updating`).
     """
-    data = layout.BLOCK_MAGIC + source.read(offset, layout.BLOCK_HEADER_NBYTES)[len(layout.BLOCK_MAGIC):]
+    data = source.read(offset, layout.BLOCK_HEADER_NBYTES)
+    n_magic = len(layout.BLOCK_MAGIC)
+    if layout.BLOCK_MAGIC.startswith(data[:n_magic].rstrip(b"\0")):
+        return
+    data = layout.BLOCK_MAGIC + data[n_magic:]
     try:
         end = layout.parse_block_header(data, offset, source.size).end
     except AsdfFormatError:
