@@ -1,4 +1,5 @@
 """The public names for type checkers, as `_MODULE_OF` has them."""
+from zcore import asdf as asdf
 from zcore import blosc as blosc
 from zcore import codecs as codecs
 from zcore import config as config

@@ -1,22 +1,23 @@
-"""ASDF files: the whole low-level layout, read and written.
+"""ASDF files: the whole low-level layout, and the tree, read and written.
 
->>> import pathlib, tempfile, zcore
+>>> import tempfile, numpy as np, zcore
 >>> with tempfile.TemporaryDirectory() as folder:
-...     path = pathlib.Path(folder, "a.asdf")
-...     _ = path.write_text("#ASDF 1.0.0\\n#ASDF_STANDARD 1.6.0\\n%YAML 1.1\\n---\\na: 1\\n...\\n")
-...     with zcore.asdf.open(path) as file:
-...         file.standard, len(file.blocks)
-('1.6.0', 0)
+...     zcore.asdf.write(f"{folder}/a.asdf", {"title": "squares", "x": np.arange(5) ** 2}, compression="zlib")
+...     with zcore.asdf.open(f"{folder}/a.asdf") as file:
+...         file.tree["title"], file.tree["x"].read().tolist(), file.blocks[0].compression
+('squares', [0, 1, 4, 9, 16], 'zlib')
 """
 from zcore.asdf import layout
 from zcore.asdf.blocks import Block, BlockList
+from zcore.asdf.dump import Inline, Stream
 from zcore.asdf.exploding import defragment, explode, implode
 from zcore.asdf.file import AsdfFile, open
+from zcore.asdf.ndarray import NDArrayNode
 from zcore.asdf.streaming import RowWriter, stream
 from zcore.asdf.writing import write
 
-__all__ = ["AsdfFile", "Block", "BlockList", "RowWriter", "defragment", "explode", "implode", "layout",
-           "open", "stream", "write"]
+__all__ = ["AsdfFile", "Block", "BlockList", "Inline", "NDArrayNode", "RowWriter", "Stream", "defragment", "explode",
+           "implode", "layout", "open", "stream", "write"]
 
 
 def __dir__():

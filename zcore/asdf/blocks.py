@@ -168,7 +168,7 @@ class Block:
     def read_range(self, offset, length):
         """Return `length` bytes of the data from `offset` on, a writable `memoryview`.
 
-        Of an uncompressed block only these are read. A checksum is not compared: it is of the whole block.
+        Of an uncompressed block only these are read, and a checksum is not compared: it is of the whole block.
 
         Raises
         ------

@@ -16,6 +16,7 @@ from zcore.errors import AsdfFormatError, warn
 
 # Header and comments are looked for in this much of the file's beginning, and most trees end there.
 _START_NBYTES = 1 << 16
+_SMALL_NBYTES = 1 << 12
 _PIECE_NBYTES = 1 << 20
 # The index is looked for in this much of the file's end: room for a million blocks.
 _MAX_INDEX_NBYTES = 1 << 24
@@ -39,9 +40,11 @@ def read_front(source):
     """
     data = source.read(0, _START_NBYTES)
     version, start = layout.parse_header(data)
-    if data.startswith(b"#", start) and len(data) < source.size:
+    comments, end = layout.parse_comments(data, start)
+    if len(data) - end < layout.MAX_LINE_NBYTES and len(data) < source.size:
         data = source.read(0, _START_NBYTES + layout.MAX_COMMENTS_NBYTES)
-    comments, start = layout.parse_comments(data, start)
+        comments, end = layout.parse_comments(data, start)
+    start = end
     if start == source.size or data.startswith(layout.BLOCK_MAGIC, start):
         return Front(version, comments, start, start)
     if len(data) - start < layout.MAX_LINE_NBYTES and len(data) < source.size:
@@ -73,7 +76,11 @@ def _tree_end(source, data, start):
 
 def find_blocks(source, front):
     """Return the blocks of a file, a `Found`."""
-    first = _first_block(source, front)
+    try:
+        first = _first_block(source, front)
+    except AsdfFormatError as exc:
+        exc.block = 0
+        return Found(array("q"), exc, front.tree_end, False)
     if first is None:
         return Found(array("q"), None, front.tree_end, False)
     return by_index(source, first) or by_skipping(source, first)
@@ -86,13 +93,20 @@ def _first_block(source, front):
     """
     if front.tree_start == front.tree_end:
         return front.tree_end if front.tree_end < source.size else None
-    return find_magic(source, front.tree_end)
+    first = find_magic(source, front.tree_end)
+    space = source.read(front.tree_end, _SMALL_NBYTES)
+    begin = front.tree_end + len(space) - len(space.lstrip(b" \0\r\n"))
+    if begin != first:
+        _check_no_header(source, begin)
+    return first
 
 
 def find_magic(source, offset):
     """Return the offset of the first magic of a block from `offset` on, or None."""
+    n_bytes = _SMALL_NBYTES
     while offset < source.size:
-        data = source.read(offset, _PIECE_NBYTES)
+        data = source.read(offset, n_bytes)
+        n_bytes = min(16 * n_bytes, _PIECE_NBYTES)
         found = data.find(layout.BLOCK_MAGIC)
         if found >= 0:
             return offset + found
@@ -135,7 +149,7 @@ def by_index(source, first):
 
 def find_index(source):
     """Return the offset of the last ``#ASDF BLOCK INDEX`` near the end of the file, or None."""
-    n_bytes = 1 << 12
+    n_bytes = _SMALL_NBYTES
     while True:
         start = max(0, source.size - n_bytes)
         found = source.read(start, n_bytes).rfind(layout.INDEX_MAGIC)
@@ -168,6 +182,8 @@ def by_skipping(source, first):
             following = _following(source, header)
             offsets.append(offset)
             offset, end = following, min(header.end, source.size)
+            if following != end:
+                _check_no_header(source, end)
     except AsdfFormatError as exc:
         exc.block = len(offsets)
         return Found(offsets, exc, offset, False)
@@ -197,6 +213,26 @@ def _following(source, header):
         warn(f"between the blocks at bytes {header.offset} and {following} lie {following - end} bytes that belong to "
              "neither")
     return following
+
+
+def _check_no_header(source, offset):
+    """Raise AsdfFormatError when only the magic is missing at `offset` for a block that ends where another part begins.
+
+    One flipped bit would take the block from the list. But where zeros are, a block was going to be appended when that
+    was stopped (see `updating`).
+    """
+    data = source.read(offset, layout.BLOCK_HEADER_NBYTES)
+    n_magic = len(layout.BLOCK_MAGIC)
+    if layout.BLOCK_MAGIC.startswith(data[:n_magic].rstrip(b"\0")):
+        return
+    data = layout.BLOCK_MAGIC + data[n_magic:]
+    try:
+        end = layout.parse_block_header(data, offset, source.size).end
+    except AsdfFormatError:
+        return
+    if end == source.size or source.read(end, 16).startswith((layout.BLOCK_MAGIC, layout.INDEX_MAGIC[:16])):
+        raise AsdfFormatError(f"at byte {offset} stands the header of a block without its magic", offset=offset,
+                              member="magic")
 
 
 def _next_valid(source, offset, limit=None):

@@ -29,6 +29,18 @@ def stream(path, tree=None):
         The file has no streamed array.
     ValueError
         The tree has none.
+
+    Examples
+    --------
+    >>> import tempfile, zcore
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with zcore.asdf.stream(f"{folder}/a.asdf", {"rows": zcore.asdf.Stream((3,), "<i2")}) as rows:
+    ...         rows.append([[1, 2, 3], [4, 5, 6]])
+    ...     with zcore.asdf.stream(f"{folder}/a.asdf") as rows:
+    ...         rows.append([7, 8, 9])
+    ...     with zcore.asdf.open(f"{folder}/a.asdf") as file:
+    ...         file.tree["rows"].read().tolist()
+    [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
     """
     if tree is not None:
         from zcore.asdf.dump import STANDARD, dump
