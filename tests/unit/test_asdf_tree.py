@@ -246,7 +246,7 @@ def test_references_in_the_tree(parse):
     assert pickle.loads(pickle.dumps(tree["a"])) == {"$ref": "#/b/1"}
 
 
-@pytest.mark.parametrize("pointer", ["#/x", "#/b/5", "#/b/x", "#/b/-1", "#b", "#/c/1", "#/b/01x"])
+@pytest.mark.parametrize("pointer", ["#/x", "#/b/5", "#/b/x", "#/b/-1", "#x/b", "#//b", "#/c/1", "#/b/01x"])
 def test_references_that_lead_nowhere(parse, pointer):
     """AS-TREE-09"""
     tree = parse(f"a: {{$ref: '{pointer}'}}\nb: [1]\nc: 5")
@@ -266,6 +266,7 @@ def test_references_in_circles(parse):
 
 def test_parts_of_a_pointer():
     assert parts_of("") == [] and parts_of("/") == [""] and parts_of("/~01/a~1b") == ["~1", "a/b"]
+    assert parts_of("a/b") == ["a", "b"]
 
 
 def test_a_reference_without_a_file_and_a_remote_one(parse):
