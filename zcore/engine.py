@@ -80,11 +80,12 @@ class Binding(NodeBinding):
         metadata = view.metadata
         self._check_same_kind(metadata, out, field)
         native = self._is_native(view, field)
-        references = None if native else self._references(view, field)
+        layout = None if native else self._layout(view, field)
+        references = None if native or layout is not None else self._references(view, field)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         make_plan = _shard_plans()[0] if native and view.chain.shards is not None else ReadPlan
-        if references is not None:
-            native, make_plan = True, references
+        if layout is not None or references is not None:
+            native, make_plan = True, layout or references
         plan = make_plan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts,
             program=view.chain.program if native else None, fill=metadata.fill_bytes,
@@ -92,7 +93,7 @@ class Binding(NodeBinding):
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
             missing_raises=options.missing == "raise", edges=metadata.edges, groups=box.groups,
             part=None if field is None else (field.offset, field.nbytes))
-        chunks = options.chunks if native and references is None else None
+        chunks = options.chunks if native and references is layout is None else None
         if chunks is not None:
             plan.keep(chunks, form_of(view, options.strict))
 
@@ -126,6 +127,19 @@ class Binding(NodeBinding):
         except ValueError:
             self.elements = None
         self._elements_of = view.ticket, chunks
+
+    def _layout(self, view, field):
+        """Return what makes a plan that reads elements where they lie; None where the store has none, or Python has to.
+        """
+        if config.force_python or (field is not None and view.chain.swap):
+            return None
+        found = self.store.layout(self.path)
+        if found is None:
+            return None
+        from zcore.kernel.layout_read import LayoutReadPlan
+
+        return partial(LayoutReadPlan, source=found.source, offset=found.offset, strides=found.strides,
+                       name=self.prefix + ".".join("0" * len(found.strides)))
 
     def _references(self, view, field):
         """Return what makes a plan that reads parts of other files; None where the store has none, or Python has to."""

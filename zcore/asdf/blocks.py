@@ -4,6 +4,7 @@ A block is bytes; which array they are, the tree says. Nothing is read before it
 block no more than that.
 """
 import mmap
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -98,6 +99,10 @@ class Block:
     def extent(self):
         """Return (path, offset, length) of the data in the file, or None when they are compressed."""
         return None if self.is_compressed else (self.path, self.data_offset, self.used)
+
+    def descriptor(self):
+        """Return a new descriptor of the file, which the caller closes."""
+        return os.dup(self._source.fd)
 
     def read(self, out=None, *, verify=None):
         """Return the decoded data, a writable `memoryview` of memory that nobody else has.

@@ -165,6 +165,10 @@ class NDArrayNode:
             missing = array == mask
         return np.ma.array(array, mask=missing | np.ma.getmaskarray(array))
 
+    def elements(self):
+        """Return its elements without regard to a mask; see `read`."""
+        return np.ma.getdata(self._inline()) if self.source is None else self._view()
+
     def __array__(self, dtype=None, copy=None):
         array = np.asarray(self.read())
         if dtype is not None and array.dtype != dtype:
@@ -244,7 +248,7 @@ class NDArrayNode:
         if math.prod([n for n in shape if n]) * dtype.itemsize > MAX_NBYTES:
             raise AsdfFormatError(f"ndarray: a shape of more than 2**63 bytes, {list(shape)!r:.200}", member="shape")
         if strides is None:
-            strides = _c_strides(shape, dtype.itemsize)
+            strides = c_strides(shape, dtype.itemsize)
         return dtype, shape, offset, tuple(strides)
 
     def _counted(self, shape, itemsize, offset, strides):
@@ -274,7 +278,8 @@ def _has_one_byte(datatype):
     return datatype in ("int8", "uint8", "bool8") or isinstance(datatype, list) and datatype[:1] == ["ascii"]
 
 
-def _c_strides(shape, itemsize):
+def c_strides(shape, itemsize):
+    """Return the strides of elements in C order that lie one behind the other."""
     strides, stride = [], itemsize
     for n in reversed(shape):
         strides.append(stride)
