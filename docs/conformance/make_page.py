@@ -26,7 +26,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 PAGE = FOLDER.parent / "conformance.md"
 TESTS = FOLDER.parents[1] / "tests"
-LISTS = ("zarr_v3", "zarr_v2", "zarr_v3_draft", "zmeta", "blosc_chunks", "filesystem_store", "references")
+LISTS = ("zarr_v3", "zarr_v2", "zarr_v3_draft", "zmeta", "blosc_chunks", "filesystem_store", "references", "asdf")
 
 INTRODUCTION = """\
 # Conformance, rule by rule

@@ -568,6 +568,19 @@ def test_names_of_exploded_files_are_uris(tmp_path):
     check(zcore.asdf.implode(written[0], tmp_path / "all.asdf", compression="lz4"), 1, a=A)
 
 
+def test_external_files_with_several_blocks_or_none(path, asdf_bytes):
+    """AS-EXP-03, AS-ND-05: the first block counts."""
+    zcore.asdf.write(path, {"a": B})
+    main = zcore.asdf.explode(path)[0]
+    other = path.with_name("a_exploded0000.asdf")
+    with zcore.asdf.open(other, "rw") as file:
+        file.append_block(b"x" * 100)
+    check(main, 0, a=B)
+    other.write_bytes(asdf_bytes.file())
+    with zcore.asdf.open(main) as file, pytest.raises(AsdfFormatError, match="no block"):
+        file.tree["a"].read()
+
+
 def test_blocks_that_are_no_arrays_are_not_exploded(path):
     """AS-ND-21, AS-EXP-01: they would be lost."""
     zcore.asdf.write(path, {"a": A})
