@@ -73,18 +73,22 @@ class FileSource:
 
     def read(self, offset, n_bytes):
         """Return the bytes from `offset` on, fewer than `n_bytes` where the file ends."""
-        parts = []
         n_bytes = min(n_bytes, self.size - offset)
-        while n_bytes > 0:
-            try:
-                part = os.pread(self.fd, n_bytes, offset)
-            except OSError as exc:
-                raise self.fault("read", exc) from exc
-            if not part:
-                break
-            parts.append(part)
-            offset, n_bytes = offset + len(part), n_bytes - len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        data = self._read_once(offset, n_bytes) if n_bytes > 0 else b""
+        if len(data) == n_bytes or not data:
+            return data
+        # More than the system reads at once, or a file that was cut off meanwhile.
+        parts = [data]
+        while parts[-1] and n_bytes > len(parts[-1]):
+            offset, n_bytes = offset + len(parts[-1]), n_bytes - len(parts[-1])
+            parts.append(self._read_once(offset, n_bytes))
+        return b"".join(parts)
+
+    def _read_once(self, offset, n_bytes):
+        try:
+            return os.pread(self.fd, n_bytes, offset)
+        except OSError as exc:
+            raise self.fault("read", exc) from exc
 
     def read_into(self, offset, view):
         """Fill a flat view of bytes by those from `offset` on; large ones by several threads.
