@@ -1,4 +1,4 @@
-"""Arrays of ASDF files and the trees around them: what is selected is what NumPy selects, what is written comes back."""
+"""Arrays of ASDF files and the trees around them: what is selected is NumPy's choice, what is written comes back."""
 import datetime
 import math
 import os

@@ -119,7 +119,8 @@ class Origin:
             try:
                 file = AsdfFile(path, allowed=self.allowed)
             except NodeNotFoundError as exc:
-                raise ReferenceTargetError(f"the tree names {uri!r:.200}, which is not there", key=uri, url=uri) from exc
+                raise ReferenceTargetError(f"the tree names {uri!r:.200}, which is not there", key=uri,
+                                           url=uri) from exc
         self._others[path] = file
         while len(self._others) > MAX_OPEN:
             # Not closed: a block that somebody holds is read from it.

@@ -279,7 +279,8 @@ class AsdfStore(Store):
             return bytes(block.read() if whole else block.read_range(start, stop - start))
         start, stop = resolve_range(byte_range, node.nbytes)
         order = _order_of(node)
-        if node.source is not None and order is not None and stop - start < node.nbytes and not node.block.is_compressed:
+        is_part = node.source is not None and order is not None and stop - start < node.nbytes
+        if is_part and not node.block.is_compressed:
             return bytes(node.block.read_range(node.reach()[0] + start, stop - start))
         return node.elements().tobytes(order or "C")[start:stop]
 

@@ -92,7 +92,8 @@ def test_values_and_keys(path):
         assert json.loads(store.get("a/.zarray")) == {
             "zarr_format": 2, "shape": [6, 8], "chunks": [6, 8], "dtype": ">f8", "compressor": None, "fill_value": None,
             "order": "C", "filters": None}
-        assert json.loads(store.get("f/.zarray"))["order"] == "F" and json.loads(store.get("e/.zarray"))["chunks"] == [1, 3]
+        assert json.loads(store.get("f/.zarray"))["order"] == "F"
+        assert json.loads(store.get("e/.zarray"))["chunks"] == [1, 3]
         values = {"a/0.0": BASE.tobytes(), "f/0.0": BASE.tobytes("F"), "v/0.0": BASE[::2, ::3].tobytes(),
                   "s/0": struct.pack("<d", 1.5), "i/0": struct.pack("<qq", 1, 2), "g/x/0": BASE[1].tobytes()}
         for key, value in values.items():
@@ -161,15 +162,16 @@ def test_masks_stand_beside_their_arrays(path):
     """AS-ND-16"""
     group = opened(path, {"m": np.ma.array([1, 2, 3], mask=[0, 1, 0])})
     assert group["m"][...].tolist() == [1, 2, 3] and group["m.mask"][...].tolist() == [False, True, False]
-    group = zcore.open(raw_file(path, "a: !core/ndarray-1.0.0 {source: 0, datatype: int8, shape: [2], mask: 3, unit: m}",
-                                b"\3\4"))
+    members = "{source: 0, datatype: int8, shape: [2], mask: 3, unit: m}"
+    group = zcore.open(raw_file(path, f"a: !core/ndarray-1.0.0 {members}", b"\3\4"))
     assert group["a"].attrs.asdict() == {"mask": 3, "unit": "m"} and group["a"][...].tolist() == [3, 4]
 
 
 def test_names_that_no_node_has(path):
-    group = opened(path, {"a/b": BASE, ".zarray": BASE, "": BASE, 1: BASE, "1": BASE, True: BASE, "..": BASE,
+    group = opened(path, {"a/b": BASE, ".zarray": BASE, "": BASE, 2: BASE, "2": BASE, True: BASE, "..": BASE,
                           "x\\y": BASE, "100%": BASE})
-    assert sorted(group) == ["%", "%2E.", "%2Ezarray", "1", "1%", "100%25", "a%2Fb", "x%5Cy"]
+    assert sorted(group) == ["%", "%2E.", "%2Ezarray", "100%25", "2", "2%", "a%2Fb", "true",
+                             "x%5Cy"]
     assert all([np.array_equal(array[...], BASE) for _, array in group.arrays()])
 
 
@@ -208,7 +210,8 @@ def test_a_damaged_array_leaves_the_others(path):
     group = zcore.open(raw_file(path, f"good: !core/ndarray-1.0.0 {{source: 0, {rest}\n"
                                 f"none: !core/ndarray-1.0.0 {{source: 7, {rest}\n"
                                 f"far: !core/ndarray-1.0.0 {{source: 0, offset: 9, {rest}\n"
-                                "odd: !core/ndarray-1.0.0 {source: 0, datatype: float128, byteorder: big, shape: [2]}", b"\1\2"))
+                                "odd: !core/ndarray-1.0.0 {source: 0, datatype: float128, byteorder: big, shape: [2]}",
+                                b"\1\2"))
     assert sorted(group) == ["far", "good", "none", "odd"] and group["good"][...].tolist() == [1, 2]
     for name in ("none", "far"):
         with pytest.raises(AsdfFormatError):
@@ -247,7 +250,7 @@ def test_checksums_of_compressed_blocks(path):
 
 
 def test_arrays_of_other_files(path, tmp_path):
-    """AS-ND-05, AS-EXP-01, AS-EXP-03, AS-TREE-09"""
+    """AS-ND-05, AS-EXP-01, AS-EXP-03, AS-EXP-04, AS-TREE-09"""
     folder = tmp_path / "x" / "in ner"
     folder.mkdir(parents=True)
     outside = tmp_path / "outside.asdf"
@@ -255,9 +258,10 @@ def test_arrays_of_other_files(path, tmp_path):
     zcore.asdf.write(folder / "b.asdf", {"a": {"b": BASE}, "back": {"$ref": "../main.asdf#/refs/back"}})
     (folder / "empty.asdf").write_bytes(b"#ASDF 1.0.0\n")
     rest = "datatype: float64, byteorder: big, shape: [6, 8]}"
-    sources = {"plain": "in%20ner/b.asdf", "uri": (folder / "b.asdf").as_uri(), "nested": "./in%20ner/../in%20ner/b.asdf",
-               "own": "'#'", "empty": "in%20ner/empty.asdf", "outside": "../outside.asdf", "remote": "http://x.org/a.asdf",
-               "missing": "in%20ner/c.asdf", "absolute": "/etc/passwd"}
+    sources = {"plain": "in%20ner/b.asdf", "uri": (folder / "b.asdf").as_uri(),
+               "nested": "./in%20ner/../in%20ner/b.asdf", "own": "'#'", "empty": "in%20ner/empty.asdf",
+               "outside": "../outside.asdf",
+               "remote": "http://x.org/a.asdf", "missing": "in%20ner/c.asdf", "absolute": "/etc/passwd"}
     body = "\n".join(f"{name}: !core/ndarray-1.0.0 {{source: {uri!s}, {rest}" for name, uri in sources.items())
     body += ("\nrefs: {tree: {$ref: 'in%20ner/b.asdf#/a'}, back: {$ref: 'in%20ner/b.asdf#/back'}, "
              "out: {$ref: '../outside.asdf#/a'}}")
@@ -276,12 +280,14 @@ def test_arrays_of_other_files(path, tmp_path):
     with zcore.asdf.open(main) as file:
         refs = file.tree["refs"]
         assert np.array_equal(refs["tree"].resolve()["b"].read(), BASE)
-        with pytest.raises(AsdfFormatError, match="leads to itself"):
-            refs["back"].resolve()
-        with pytest.raises(ReferenceTargetError, match="allowed="):
-            refs["out"].resolve()
+        # The file that is named lies deeper, and may not name what lies above it.
+        for name in ("back", "out"):
+            with pytest.raises(ReferenceTargetError, match="allowed="):
+                refs[name].resolve()
     with zcore.asdf.open(main, allowed=[tmp_path]) as file:
         assert np.array_equal(file.tree["refs"]["out"].resolve().read(), BASE)
+        with pytest.raises(AsdfFormatError, match="leads to itself"):
+            file.tree["refs"]["back"].resolve()
         assert np.array_equal(file.tree["outside"].read(), BASE)
     with zcore.asdf.open(main, allowed=[]) as file, pytest.raises(ReferenceTargetError):
         file.tree["plain"].read()
