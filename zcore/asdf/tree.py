@@ -70,15 +70,18 @@ def load(text, blocks=(), *, path=None, allowed=None, origin=None):
         return origin.root
     _check_version(text)
     yaml = import_yaml()
-    parser = parser_of(yaml, text)
+    parser = None
     try:
+        parser = parser_of(yaml, text)
         origin.root = _Maker(yaml, origin).make(parser.get_event)
     except AsdfFormatError:
         raise
-    except yaml.YAMLError as exc:
+    except (yaml.YAMLError, ValueError) as exc:
+        # A ValueError is what the parser in Python makes of an escape beyond Unicode.
         raise _error_of(exc, text) from exc
     finally:
-        parser.dispose()
+        if parser is not None:
+            parser.dispose()
     return origin.root
 
 
