@@ -27,7 +27,8 @@ TREE = {
 FILE = MadeFile()
 TEXT = dump(TREE, FILE.add_block)
 # What makes more trouble than single bytes do.
-WORDS = [b"*id001", b"&id001 ", b"source: 99", b"source: -1", b"shape: ['*', 3]", b"- ", b"[", b"]", b"{", b"}", b"...\n",
+WORDS = [b"*id001", b"&id001 ", b"source: 99", b"source: -1", b"shape: ['*', 3]", b"- ", b"[", b"]", b"{", b"}",
+         b"...\n",
          b"---\n", b"!!python/object:os.system ", b"$ref: '#/'", b"18446744073709551616", b"-1", b".nan", b"1:30:30",
          b"strides: [8, -8]", b"offset: 9223372036854775807", b"datatype: [[[int8]]]", b"<<: *id001", b"\x00", b"\xff",
          b"!core/ndarray-1.0.0 ", b"~", b"? ", b": ", b"%TAG ! x:\n", b"mask: 1"]
