@@ -88,19 +88,19 @@ class Binding(NodeBinding):
         metadata = view.metadata
         self._check_same_kind(metadata, out, field)
         native = self._is_native(view, field)
-        references = None if native else self._references(view, field)
+        layout = None if native else self._layout(view, field)
+        extents = None if native or layout is not None else self._extents(view, field)
+        native = native or layout is not None or extents is not None
         n_threads = min(options.threads or config.threads, MAX_THREADS)
-        make_plan = _shard_plans()[0] if native and view.chain.shards is not None else ReadPlan
-        if references is not None:
-            native, make_plan = True, references
+        make_plan = layout or (_shard_plans()[0] if native and view.chain.shards is not None else ReadPlan)
         plan = make_plan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts,
             program=view.chain.program if native else None, fill=metadata.fill_bytes,
             array=out if native else None, template=view.template, directory=self.directory if native else None,
-            swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
-            missing_raises=options.missing == "raise", edges=metadata.edges, groups=box.groups,
-            part=None if field is None else (field.offset, field.nbytes))
-        chunks = options.chunks if native and references is None else None
+            extents=extents, swap=view.chain.swap, order=view.chain.order, n_threads=n_threads,
+            lenient=not options.strict, missing_raises=options.missing == "raise",
+            edges=metadata.edges, groups=box.groups, part=None if field is None else (field.offset, field.nbytes))
+        chunks = options.chunks if native and extents is layout is None else None
         if chunks is not None:
             plan.keep(chunks, form_of(view, options.strict))
 
@@ -135,21 +135,30 @@ class Binding(NodeBinding):
             self.elements = None
         self._elements_of = view.ticket, chunks
 
-    def _references(self, view, field):
-        """Return what makes a plan that reads parts of other files; None where the store has none, or Python has to."""
-        references, chain = self.store.references, view.chain
-        if (references is None or chain.shards is not None or not chain.is_native or config.force_python
-                or (field is not None and chain.swap)):
+    def _layout(self, view, field):
+        """Return what makes a plan that reads elements where they lie; None where the store has none, or Python has to.
+        """
+        if config.force_python or (field is not None and view.chain.swap):
             return None
-        from zcore.kernel.reference_read import ReferenceReadPlan
+        found = self.store.layout(self.path)
+        if found is None:
+            return None
+        from zcore.kernel.layout_read import LayoutReadPlan
 
-        return partial(ReferenceReadPlan, table=references.table, prefix=self.prefix.encode(),
-                       open_target=references.open)
+        return partial(LayoutReadPlan, source=found.source, offset=found.offset, strides=found.strides,
+                       name=self.prefix + ".".join("0" * len(found.strides)))
+
+    def _extents(self, view, field):
+        """Return the `Extents` of objects that are parts of other files; None where they are not, or Python has to."""
+        references = self.store.references_of(self.prefix)
+        if references is None or not _has_c_form(view, field):
+            return None
+        from zcore.kernel.extents import Extents
+
+        return Extents(references.table, self.prefix.encode(), references.open)
 
     def _is_native(self, view, field):
-        chain = view.chain
-        return (self.directory is not None and chain.is_native and not config.force_python
-                and (field is None or not chain.swap))
+        return self.directory is not None and _has_c_form(view, field)
 
     def _run(self, view, plan, native, n_threads, python_task):
         """Run a plan to its end; raises what stopped it, but for a stale document."""
@@ -351,6 +360,12 @@ class Binding(NodeBinding):
         `key` is relative to the store; other keys are left out.
         """
         return stored_chunks(self.store, self.prefix, self.metadata)
+
+
+def _has_c_form(view, field):
+    """Whether the kernel can move these elements between objects and memory."""
+    chain = view.chain
+    return chain.is_native and not config.force_python and (field is None or not chain.swap)
 
 
 class _Gathered:

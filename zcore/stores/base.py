@@ -11,6 +11,7 @@ A new store defines `get` and `list_dir`, and is read-only. It may be written wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from operator import index
 
@@ -24,6 +25,10 @@ Listing = tuple[list[str], list[str]]
 Parts = list[bytes | None]
 Identity = tuple[int, int, int, int, int]
 
+# Where the elements of an array lie as they are: a descriptor, which whoever has this closes, or bytes at hand; the
+# offset of the first one in there, and the strides, in bytes.
+FileLayout = namedtuple("FileLayout", ("source", "offset", "strides"))
+
 
 class Store(ABC):
     """Keys and values, where a value is a run of bytes.
@@ -36,8 +41,6 @@ class Store(ABC):
         The address another process finds the store by.
     native_path : str or None
         The base directory when each key is the file of that name below it and the compiled code may open it.
-    references : References or None
-        Where keys are parts of other files, and nobody changes which: the compiled code may read them.
     key_flavour : str
         Which rules keys have to obey (`zcore.stores.keys`).
     fsync : bool
@@ -53,7 +56,6 @@ class Store(ABC):
     read_only: bool = True
     uri: str | None = None
     native_path: str | None = None
-    references = None
     key_flavour = POSIX
     fsync: bool = False
     n_requests: int = 0
@@ -128,6 +130,10 @@ class Store(ABC):
         """What a person calls the store, on few characters: the name of a directory, else that of the class."""
         return type(self).__name__
 
+    def layout(self, path: str) -> FileLayout | None:
+        """Return where the elements of the array at `path` lie as they are; None where chunks are decoded."""
+        return None
+
     def describe(self, path: str) -> str:
         """Return where the node at `path` is, for messages."""
         return f"{path} in {self!r}" if path else repr(self)
@@ -155,6 +161,22 @@ class Store(ABC):
     def getsize_prefix(self, prefix: str) -> int:
         """Return the size of all values below `prefix`, in bytes."""
         return sum(self.getsize(key) or 0 for key in self.list_prefix(prefix))
+
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        """Return where the bytes of a value lie: a path or URL, the offset and the size there.
+
+        The size is None where they are all of a file. None for a missing key, and for bytes that lie nowhere as they
+        are: in memory, or compressed by the store.
+        """
+        check_key(key, self.key_flavour)
+        return None
+
+    def references_of(self, prefix: str):
+        """Return where the keys below a prefix lie in other files, for compiled code; None where they do not.
+
+        Nobody changes it meanwhile.
+        """
+        return None
 
     def batches(self, keys: Sequence[str], limit: int | None) -> list | None:
         """Return how several values are best read where that is together: see `zcore.stores.reference_batches`.

@@ -12,7 +12,7 @@ from threading import Lock
 
 from zcore import workers
 from zcore.errors import ReferenceTargetError, StoreError, UnsupportedError
-from zcore.stores.remote import N_REQUESTS, message_of
+from zcore.stores.remote import N_REQUESTS, RemoteStore, message_of
 from zcore.stores.remote_clients import client_of, is_client, split_url
 from zcore.stores.remote_http import HttpClient, Permit, RefusedError
 
@@ -92,7 +92,7 @@ class RemoteTargets:
 
     def _client_of(self, url):
         """Return the client for a URL that is allowed, and the name of what it means there."""
-        beginning, service = self._service_of(url)
+        beginning, service = service_of(url, self._services)
         scheme = url.partition("://")[0].lower()
         if not isinstance(service, dict):
             return self._client(beginning, lambda: client_of(service, {})), url[len(beginning):].lstrip("/")
@@ -112,20 +112,20 @@ class RemoteTargets:
                 client = self._clients[place] = make()[0]
             return client
 
-    def _service_of(self, url):
-        """Return the longest beginning of a URL that `services` has, and what that is; else nothing, and no options."""
-        found = [beginning for beginning in self._services if _begins(url, beginning)]
-        longest = max(found, key=len, default="")
-        return longest, self._services.get(longest, {})
-
     def _permit(self, url):
         """Return the `Permit` of the URL of an HTTP server, one of a redirect perhaps."""
         is_allowed = self._is_allowed(url)
         if is_allowed is False:
             raise RefusedError(f"it leads to {url!r:.200}, which is not allowed", url=url)
-        service = self._service_of(url)[1]
+        service = service_of(url, self._services)[1]
         headers = service.get("headers", {}) if isinstance(service, dict) else {}
         return Permit(headers, is_allowed is True or not self._is_remote)
+
+
+def service_of(url, services):
+    """Return the longest beginning of a URL that `services` has, and what that is; else nothing, and no options."""
+    longest = max([beginning for beginning in services if _begins(url, beginning)], key=len, default="")
+    return longest, services.get(longest, {})
 
 
 def joined(base, url):
@@ -146,6 +146,26 @@ def read_remote(url, services, limit):
     except ReferenceTargetError as exc:
         reason = "it is missing" if exc.__cause__ is None else message_of(exc.__cause__)
         raise StoreError(f"cannot read the reference set {url!r:.300}: {reason}", key=url) from exc
+
+
+def store_at(url, services):
+    """Return the store below the URL of a set in Parquet, which the caller names."""
+    beginning, service = service_of(url, services or {})
+    if not isinstance(service, dict):
+        return RemoteStore(service, path=url[len(beginning):], read_only=True)
+    if url.lower().startswith("http"):
+        service = _options_of_obstore(**service)
+    return RemoteStore(url, read_only=True, **service)
+
+
+def _options_of_obstore(headers=None, timeout=None, retries=None):
+    options = {}
+    if headers:
+        options["default_headers"] = headers
+    if timeout is not None:
+        options["timeout"] = f"{timeout} s"
+    return {**({"client_options": options} if options else {}),
+            **({} if retries is None else {"retry_config": {"max_retries": retries}})}
 
 
 def _refusal(error):

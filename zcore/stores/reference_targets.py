@@ -9,7 +9,10 @@ import re
 import stat
 
 from zcore.errors import OutOfMemoryError, ReferenceTargetError, UnsupportedError
+from zcore.kernel.reopen import open_again
+from zcore.stores.base import resolve_range
 
+MAX_PLACES = 1 << 14  # of targets that were found, which are kept
 MAX_PATH = 4096  # bytes, as in Linux; to follow a long one takes time that grows faster than it
 
 _scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE).match
@@ -52,6 +55,8 @@ class Targets:
         self.allowed = None if allowed is None else tuple([_allowed(root) for root in allowed])
         roots = [] if self.base is None or self.is_remote or self.allowed == () else [self.base]
         self._roots = (*roots, *[root for root in self.allowed or () if not _is_remote(root)])
+        # URL to (path, place): where that has led to, which is allowed. To follow it again costs more than to read.
+        self._places = {}
         self._services = services
         self._remote = None
         if services is not None:
@@ -79,17 +84,26 @@ class Targets:
         OutOfMemoryError
             There is not enough memory for them.
         """
-        if length == 0:
-            return b""
+        return b"" if length == 0 else self.get_part(key, url, offset, length, None)[0]
+
+    def get_part(self, key, url, offset, length, byte_range):
+        """Return of the bytes that `get` gives those of a range, and the status of the file that they come from.
+
+        The status is None of a remote target. Raises : as `get`.
+        """
         remote = self.url_of(key, url)
         if remote is not None:
             data = self.remote.get(remote, offset, length, key)
-            return data if length is None else self.check_length(key, url, offset, length, data)
+            data = data if length is None else self.check_length(key, url, offset, length, data)
+            start, stop = resolve_range(byte_range, len(data))
+            return data[start:stop], None
         fd = self.open(url, key)
         try:
+            status = os.fstat(fd)
             if length is None:
-                length = max(0, os.fstat(fd).st_size - offset)
-            return self._read(fd, key, url, offset, length)
+                length = max(0, status.st_size - offset)
+            start, stop = resolve_range(byte_range, length)
+            return self._read(fd, key, url, offset + start, stop - start), status
         except OSError as exc:
             if isinstance(exc, ReferenceTargetError):
                 raise
@@ -109,13 +123,19 @@ class Targets:
     def getsize(self, key, url):
         """Return the size of a target in bytes."""
         remote = self.url_of(key, url)
-        if remote is not None:
-            return self.remote.getsize(remote, key)
+        return self.status_of(key, url).st_size if remote is None else self.remote.getsize(remote, key)
+
+    def status_of(self, key, url):
+        """Return the status of a local target, which is allowed: an os.stat_result."""
         fd = self.open(url, key)
         try:
-            return os.fstat(fd).st_size
+            return os.fstat(fd)
         finally:
             os.close(fd)
+
+    def is_local(self, url):
+        """Return whether a URL names a file, by its form."""
+        return url is not None and not _is_chained(url) and not self.is_url(url)
 
     def check_length(self, key, url, offset, length, data):
         """Return the bytes of a remote target, of which as many have come as there are; all have to."""
@@ -143,8 +163,11 @@ class Targets:
 
     def path_of(self, key, url):
         """Return the path of a local target, which is allowed; with links resolved."""
-        remote = self.url_of(key, url)
-        if remote is not None:
+        return self._followed(key, url, self._path_of(key, url))
+
+    def _path_of(self, key, url):
+        """Return the path that a URL names, absolute."""
+        if self.url_of(key, url) is not None:
             raise self._error(key, url, "it is no file")
         try:
             path = _local(url) or url
@@ -159,6 +182,9 @@ class Targets:
             if self.base is None:
                 raise self._error(key, url, "it is relative, and the set lies nowhere; open it with base=")
             path = os.path.join(self.base, path)
+        return path
+
+    def _followed(self, key, url, path):
         real = os.path.realpath(path)
         if not self._is_allowed(real):
             where = ("a file here, and the set came from elsewhere" if self.is_remote else
@@ -168,19 +194,27 @@ class Targets:
         return real
 
     def seen_from(self, directory, url):
-        """Return the URL by which a document in another directory means the same target."""
-        directory = os.path.realpath(directory)
+        """Return the URL by which a document in another directory, or anywhere (None), means the same target."""
+        directory = directory and os.path.realpath(directory)
         if (url is None or self.base in (None, directory) or _scheme_of(url) is not None or _is_chained(url)
                 or os.path.isabs(url)):
             return url
         if self.is_remote:
             return self.url_of(None, url)
         path = os.path.join(self.base, url)
+        if directory is None:
+            return path
         return path[len(directory.rstrip("/")) + 1:] if _is_below(path, directory) else path
 
     def open(self, url, key=None):
         """Open a local target, which is allowed, for reading, and return the descriptor."""
-        path = self.path_of(key, url)
+        # What was allowed stays so. What a path leads to does not: `open_again` gives that, and no other file.
+        place = self._places.get(url)
+        fd = None if place is None else open_again(*place)
+        if fd is not None:
+            return fd
+        named = self._path_of(key, url)
+        path = self._followed(key, url, named)
         try:
             # Links were followed and judged above. One that has come since is refused, and a FIFO does not wait.
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | _NO_LINKS)
@@ -195,6 +229,9 @@ class Targets:
         except BaseException:
             os.close(fd)
             raise
+        if len(self._places) >= MAX_PLACES:
+            self._places.clear()
+        self._places[url] = os.fsencode(named), os.fsencode(path)
         return fd
 
     def _is_allowed(self, path):
