@@ -34,9 +34,12 @@ _MODULE_OF = {
     **dict.fromkeys(("consolidate_metadata", "create_hierarchy", "group", "open_consolidated", "tree"),
                     "zcore.hierarchy"),
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
+    "references": "zcore.tools.references",
+    "references_from_hdf5": "zcore.tools.hdf5",
     "DirectoryStore": "zcore.stores.directory",
     "MemoryStore": "zcore.stores.memory",
     "ReferenceStore": "zcore.stores.reference",
+    "RemoteStore": "zcore.stores.remote",
     "ZipStore": "zcore.stores.zip",
 }
 _MODULES = ("blosc", "codecs", "config", "storage")

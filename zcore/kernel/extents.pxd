@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.fileio cimport Identity
 from zcore.kernel.references cimport ReferenceTable
+from zcore.kernel.tasks cimport Tasks
 
 
 cdef struct Place:             # of the bytes of a key
@@ -32,6 +33,8 @@ cdef class Extents:
     cdef int64_t n_slots
     cdef File *files           # a hash table by target
 
+    # Looks up, for these tasks, what is not at hand yet; before `find`.
+    cdef int prepare(self, Tasks tasks) except -1
     # Finds the bytes of a key: OK, MISSING, or INTERRUPTED where Python has to look.
     cdef int find(self, const char *key, Place *place) noexcept nogil
     # Ends what `find` began.

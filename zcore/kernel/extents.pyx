@@ -12,9 +12,9 @@ from libc.string cimport memcpy, memset, strlen
 
 from zcore.kernel.atomics cimport zc_add, zc_store, zc_swap_if
 from zcore.kernel.fileio cimport identify_fd, object_close
-from zcore.kernel.references cimport INLINE, REMOVED, WHOLE, Reference, ReferenceTable
+from zcore.kernel.references cimport INLINE, WHOLE, Reference, ReferenceTable
 from zcore.kernel.status cimport INTERRUPTED, MISSING, OK
-from zcore.kernel.tasks cimport MAX_KEY
+from zcore.kernel.tasks cimport MAX_KEY, Tasks
 
 cdef enum:
     MAX_OPEN = 128             # targets that all plans hold open at a time; others are opened for each object
@@ -39,13 +39,18 @@ cdef class Extents:
     """
 
     def __cinit__(self, ReferenceTable table not None, bytes prefix not None, open_target):
-        cdef int64_t i
-        cdef int64_t n_targets = min(<int64_t>len(table._targets), MAX_KNOWN)
         self.table = table
         self.prefix = prefix
         self.prefix_text = prefix
         self.n_prefix = len(prefix)
         self.open_target = open_target
+
+    cdef int prepare(self, Tasks tasks) except -1:
+        cdef int64_t i
+        cdef int64_t n_targets
+        assert self.files == NULL, "extents are of one plan"
+        self.table = self.table.of_tasks(tasks)
+        n_targets = min(<int64_t>len(self.table._targets), MAX_KNOWN)
         self.n_slots = 1
         while self.n_slots < 2 * n_targets:
             self.n_slots *= 2
@@ -54,6 +59,7 @@ cdef class Extents:
             raise MemoryError
         for i in range(self.n_slots):
             self.files[i].target = -1
+        return 0
 
     def __dealloc__(self):
         cdef int64_t i
@@ -67,22 +73,22 @@ cdef class Extents:
     cdef int find(self, const char *key, Place *place) noexcept nogil:
         cdef int64_t n_key = <int64_t>strlen(key)
         cdef char name[2 * MAX_KEY]
-        cdef const Reference *row
-        cdef int64_t i
+        cdef const uint8_t *data
+        cdef Reference row
+        cdef int code
         if self.n_prefix > MAX_KEY:
             return INTERRUPTED
         memcpy(name, self.prefix_text, self.n_prefix)
         memcpy(name + self.n_prefix, key, n_key)
-        i = self.table.row_of(<const uint8_t *>name, self.n_prefix + n_key)
-        if i < 0 or self.table.rows[i].target == REMOVED:
-            return MISSING
-        row = &self.table.rows[i]
+        code = self.table.look_up(<const uint8_t *>name, self.n_prefix + n_key, &row, &data)
+        if code <= 0:
+            return MISSING if code == 0 else INTERRUPTED
         memset(place, 0, sizeof(Place))
         place.fd = -1
         place.n_bytes = row.n_bytes
         if row.target == INLINE or row.n_bytes == 0:
             # Of nothing no target is asked for.
-            place.data = self.table.data + row.offset if row.n_bytes else nothing
+            place.data = data + row.offset if row.n_bytes else nothing
             return OK
         place.offset = row.offset
         if not self._find_file(row.target, place):

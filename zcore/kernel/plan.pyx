@@ -129,6 +129,8 @@ cdef class Plan(Tasks):
         self.lenient = lenient
         self.missing_raises = missing_raises
         self.extents = extents
+        if extents is not None:
+            extents.prepare(self)
         self.directory = directory
         if directory is not None:
             self.dirfd = _open_directory(directory)

@@ -1,6 +1,8 @@
 """References: keys, and for each the bytes that are its value, or where these lie in a target."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from zcore.kernel.tasks cimport Tasks
+
 cdef enum:
     INLINE = -1                # in place of a target: the bytes are at hand
     REMOVED = -2               # there is no value any more
@@ -56,6 +58,11 @@ cdef class ReferenceTable:
     cdef object _value(self, int64_t i)
     cdef bytes _key(self, int64_t i)
     cdef int64_t _first_from(self, const uint8_t *key, int64_t n_key) noexcept nogil
+    # Give the reference of a key, and all bytes that are at hand: 1. 0 where it stands for nothing, -1 where that is
+    # not known here.
+    cdef int look_up(self, const uint8_t *key, int64_t n_key, Reference *row, const uint8_t **data) noexcept nogil
+    # The table in which the keys of these tasks are looked up.
+    cdef ReferenceTable of_tasks(self, Tasks tasks)
 
 
 # Whether a text is a key: see `zcore.stores.keys`.

@@ -14,6 +14,8 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy
 
+from zcore.kernel.tasks cimport Tasks
+
 cdef enum:
     MIN_ROWS = 64
     MAX_ROWS = 0x7FFFFFFE
@@ -92,6 +94,11 @@ cdef class ReferenceTable:
         return list(self._targets)
 
     @property
+    def n_targets(self):
+        """How many these are."""
+        return len(self._targets)
+
+    @property
     def nbytes(self):
         """Bytes of memory that the columns take."""
         return (self.capacity * <int64_t>sizeof(Reference) + self.keys_capacity + self.data_capacity
@@ -102,6 +109,14 @@ cdef class ReferenceTable:
         assert len(targets) == len(self._targets)
         self._targets = targets
         self._target_of = {url: i for i, url in enumerate(targets)}
+
+    def target(self, Py_ssize_t i):
+        """Return the URL of a target by its number."""
+        return self._targets[i]
+
+    def numbers_of(self, list urls not None):
+        """Return the numbers of targets, which are added where they are new: a list of int."""
+        return [self._number_of(url) for url in urls]
 
     # making
 
@@ -285,6 +300,17 @@ cdef class ReferenceTable:
                 if row.n_key == n_key and memcmp(self.keys + row.key, key, n_key) == 0:
                     return &self.slots[at]
             at = (at + 1) & (self.n_slots - 1)
+
+    cdef int look_up(self, const uint8_t *key, int64_t n_key, Reference *row, const uint8_t **data) noexcept nogil:
+        cdef int64_t i = self.row_of(key, n_key)
+        if i < 0 or self.rows[i].target == REMOVED:
+            return 0
+        row[0] = self.rows[i]
+        data[0] = self.data
+        return 1
+
+    cdef ReferenceTable of_tasks(self, Tasks tasks):
+        return self
 
     def find(self, bytes key not None):
         """Return the value of a key: bytes, or ``(url, offset, length)``; None when it has none.

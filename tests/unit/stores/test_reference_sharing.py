@@ -46,8 +46,8 @@ def test_read_only_stays_so(place):
     store = ReferenceStore({"a": "b"})
     with pytest.raises(AttributeError):
         store.read_only = False
-    assert store.read_only and store.references is not None
-    assert ReferenceStore({"a": "b"}, read_only=False).references is None
+    assert store.read_only and store.references_of("") is not None
+    assert ReferenceStore({"a": "b"}, read_only=False).references_of("") is None
 
 
 def test_readers_while_one_writes(place):
