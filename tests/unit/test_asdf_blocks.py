@@ -290,6 +290,8 @@ def test_checksum_of_stored_or_decoded_bytes(stored, name):
     if not name:
         # Not compared, as the rest is not read.
         assert bytes(block.read_range(5, 10)) == DATA[5:15]
+        with pytest.raises(ChecksumError):
+            block.read_range(0, len(DATA))
 
 
 def test_checksums_are_compared_as_the_file_was_opened(stored):

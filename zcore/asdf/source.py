@@ -90,6 +90,17 @@ class FileSource:
         except OSError as exc:
             raise self.fault("read", exc) from exc
 
+    def skip_hole(self, offset):
+        """Return the offset of what is stored next from `offset` on: a sparse file may be larger than any disk.
+
+        All bytes before it are zeros.
+        """
+        try:
+            return os.lseek(self.fd, offset, os.SEEK_DATA)
+        except OSError as exc:
+            # Nothing more is stored; or the file system does not tell.
+            return self.size if exc.errno == errno.ENXIO else offset
+
     def read_into(self, offset, view):
         """Fill a flat view of bytes by those from `offset` on; large ones by several threads.
 
