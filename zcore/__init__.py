@@ -23,7 +23,7 @@ _MODULE_OF = {
     "Group": "zcore.groups",
     **dict.fromkeys(("__version__", "get_include", "show_config"), "zcore.config"),
     **dict.fromkeys((
-        "ArrayMismatchError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError", "InvalidKeyError",
+        "ArrayMismatchError", "AsdfFormatError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError", "InvalidKeyError",
         "KeyConflictError", "LockError", "MetadataError", "NodeExistsError", "NodeNotFoundError",
         "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError", "ReferenceFormatError",
         "ReferenceTargetError", "SelectionError", "StoreError", "TruncatedError", "UnknownCodecError",
@@ -34,6 +34,7 @@ _MODULE_OF = {
     **dict.fromkeys(("consolidate_metadata", "create_hierarchy", "group", "open_consolidated", "tree"),
                     "zcore.hierarchy"),
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
+    "AsdfStore": "zcore.stores.asdf_file",
     "DirectoryStore": "zcore.stores.directory",
     "MemoryStore": "zcore.stores.memory",
     "ReferenceStore": "zcore.stores.reference",

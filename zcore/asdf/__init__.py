@@ -13,11 +13,14 @@ from zcore.asdf.dump import Inline, Stream
 from zcore.asdf.exploding import defragment, explode, implode
 from zcore.asdf.file import AsdfFile, open
 from zcore.asdf.ndarray import NDArrayNode
+from zcore.asdf.origin import Reference
 from zcore.asdf.streaming import RowWriter, stream
+from zcore.asdf.tagged import IntegerNode, TaggedMapping, TaggedScalar, TaggedSequence
 from zcore.asdf.writing import write
 
-__all__ = ["AsdfFile", "Block", "BlockList", "Inline", "NDArrayNode", "RowWriter", "Stream", "defragment", "explode",
-           "implode", "layout", "open", "stream", "write"]
+__all__ = ["AsdfFile", "Block", "BlockList", "Inline", "IntegerNode", "NDArrayNode", "Reference", "RowWriter", "Stream",
+           "TaggedMapping", "TaggedScalar", "TaggedSequence", "defragment", "explode", "implode", "layout", "open",
+           "stream", "write"]
 
 
 def __dir__():

@@ -15,6 +15,7 @@ from zcore.asdf.ndarray import NDArrayNode
 from zcore.asdf.scalars import complex_text, is_plain_text, written
 from zcore.asdf.sharing import pieces_of
 from zcore.asdf.tagged import STSCI, TaggedMapping, TaggedScalar, TaggedSequence
+from zcore.asdf.yaml_library import emitter_of, import_yaml
 from zcore.config import __version__
 from zcore.errors import UnsupportedError
 
@@ -88,14 +89,12 @@ def dump(tree, add_block, *, standard=STANDARD_VERSION, embed=False):
     %TAG ! tag:stsci.edu:asdf/
     --- !core/asdf-1.1.0
     """
-    import yaml
-
     if not isinstance(tree, dict):
         raise TypeError(f"the root of a tree is a dict, found {type(tree).__name__}")
     version = tuple(map(int, standard.split(".")))
+    yaml = import_yaml()
     writer = _Writer(yaml, add_block, version, embed)
     writer.survey(tree)
-    emitter = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     events = [
         yaml.StreamStartEvent(encoding="utf-8"),
         yaml.DocumentStartEvent(explicit=True, version=(1, 1), tags={"!": STSCI}),
@@ -104,7 +103,7 @@ def dump(tree, add_block, *, standard=STANDARD_VERSION, embed=False):
         yaml.StreamEndEvent(),
     ]
     stream = io.BytesIO()
-    yaml.emit(events, stream, Dumper=emitter, allow_unicode=True, width=120)
+    yaml.emit(events, stream, Dumper=emitter_of(yaml), allow_unicode=True, width=120)
     return stream.getvalue()
 
 

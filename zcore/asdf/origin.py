@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 
 from zcore.asdf.tagged import TaggedMapping
-from zcore.errors import AsdfFormatError, UnsupportedError
+from zcore.errors import AsdfFormatError, NodeNotFoundError, ReferenceTargetError, UnsupportedError
 
 MAX_HOPS = 64       # references that lead to references
 MAX_OPEN = 16       # other files that are held
@@ -116,7 +116,11 @@ class Origin:
         if file is None:
             from zcore.asdf.file import AsdfFile
 
-            file = AsdfFile(path, allowed=self.allowed)
+            try:
+                file = AsdfFile(path, allowed=self.allowed)
+            except NodeNotFoundError as exc:
+                raise ReferenceTargetError(f"the tree names {uri!r:.200}, which is not there", key=uri,
+                                           url=uri) from exc
         self._others[path] = file
         while len(self._others) > MAX_OPEN:
             # Not closed: a block that somebody holds is read from it.
@@ -210,16 +214,14 @@ class Reference(TaggedMapping):
 
 
 def parts_of(pointer):
-    """Return the parts of a JSON pointer (RFC 6901).
+    """Return the parts of a JSON pointer (RFC 6901), which files of the `asdf` package begin without a ``/``.
 
-    >>> parts_of("/a~1b/0")
-    ['a/b', '0']
+    >>> parts_of("/a~1b/0"), parts_of("a~1b/0")
+    (['a/b', '0'], ['a/b', '0'])
     """
     if not pointer:
         return []
-    if pointer[0] != "/":
-        raise AsdfFormatError(f"$ref: {pointer!r:.200} is no JSON pointer", member="$ref")
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.removeprefix("/").split("/")]
 
 
 def _other_key(part):

@@ -15,9 +15,10 @@ from zcore.asdf.ndarray import NDArrayNode
 from zcore.asdf.origin import Origin, Reference
 from zcore.asdf.scalars import OF_TAG, complex_number, plain_value
 from zcore.asdf.tagged import STSCI, YAML, IntegerNode, TaggedMapping, TaggedScalar, TaggedSequence
+from zcore.asdf.yaml_library import import_yaml, parser_of
 from zcore.errors import AsdfFormatError, UnsupportedError, warn
 
-__all__ = ["dump", "load", "parser_of"]
+__all__ = ["dump", "load"]
 
 MAX_DEPTH = 1000
 MAX_MERGED = 1 << 20  # members that `<<` copies, all together
@@ -61,8 +62,6 @@ def load(text, blocks=(), *, path=None, allowed=None, origin=None):
     >>> load(b"%YAML 1.1\\n---\\na: &x [1, 2]\\nb: *x\\n...\\n")
     {'a': [1, 2], 'b': [1, 2]}
     """
-    import yaml
-
     text = bytes(text)
     if origin is None:
         origin = Origin(blocks, len(text), path, allowed)
@@ -70,6 +69,7 @@ def load(text, blocks=(), *, path=None, allowed=None, origin=None):
         origin.root = {}
         return origin.root
     _check_version(text)
+    yaml = import_yaml()
     parser = parser_of(yaml, text)
     try:
         origin.root = _Maker(yaml, origin).make(parser.get_event)
@@ -80,11 +80,6 @@ def load(text, blocks=(), *, path=None, allowed=None, origin=None):
     finally:
         parser.dispose()
     return origin.root
-
-
-def parser_of(yaml, text):
-    """Return what gives the events of a text: libyaml's parser where PyYAML was built with it."""
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
 
 
 def _check_version(text):

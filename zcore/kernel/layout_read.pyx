@@ -17,7 +17,7 @@ from zcore.kernel.fileio cimport Content, buffer_reserve, content_at, object_rea
 from zcore.kernel.grid cimport Span
 from zcore.kernel.plan cimport Worker
 from zcore.kernel.read cimport ReadPlan
-from zcore.kernel.status cimport FILE_CUT, INTERRUPTED, OK, SHARD_CUT, STOPPED, fail
+from zcore.kernel.status cimport FILE_CUT, OK, SHARD_CUT, STOPPED, fail
 from zcore.kernel.tasks cimport Layout
 
 cdef enum:
@@ -30,7 +30,7 @@ cdef enum:
 
 
 def parts_of(shape, strides, int64_t n_bytes):
-    """Return the shape of parts that reach about `n_bytes` of a file, as long as they can be along its densest dimensions.
+    """Return the shape of parts that reach about `n_bytes` of a file, and are long along its densest dimensions.
 
     >>> parts_of((100, 1000, 1000), (8000000, 8000, 8), 1 << 22)
     (1, 524, 1000)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -24,6 +25,8 @@ from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.reference import References
 
 _GROUP = b'{"zarr_format": 2}'
+
+_is_chunk_name = re.compile(r"0(?:\.0)*").fullmatch
 
 
 class AsdfStore(Store):
@@ -110,9 +113,9 @@ class AsdfStore(Store):
             The block has another one.
         """
         node, name = self._find(check_key(key))
+        if name not in _documents_of(node):
+            return self._chunk(node, name, byte_range) if self._has_chunk(node, name) else None
         value = self._document(node, name)
-        if value is None:
-            return self._chunk(key, node, name, byte_range)
         start, stop = resolve_range(byte_range, len(value))
         return value[start:stop]
 
@@ -126,39 +129,38 @@ class AsdfStore(Store):
     def identity(self, key: str) -> Identity | None:
         return self._identity() if self.exists(key) else None
 
+    def get_first(self, prefix, names, limit):
+        # Whether there is a document is known without what it says, which may be wrong.
+        identity = self._identity()
+        for i, name in enumerate(names):
+            if self.exists(prefix + name):
+                return i, self.get(prefix + name, (0, limit)) if limit else b"", identity
+        return None
+
     def exists(self, key: str) -> bool:
         node, name = self._find(check_key(key))
-        if name in (".zgroup", ".zattrs", ".zarray"):
-            return self._document(node, name) is not None
-        return isinstance(node, ChunkedNode) and self._block_of(node, name) is not None or (
-            isinstance(node, NDArrayNode) and name == _chunk_name(node))
+        return name in _documents_of(node) or self._has_chunk(node, name)
 
     def getsize(self, key: str) -> int | None:
         node, name = self._find(check_key(key))
-        value = self._document(node, name)
-        if value is not None:
-            return len(value)
-        if isinstance(node, ChunkedNode):
-            block = self._block_of(node, name)
-            return None if block is None else block.data_size
-        return node.nbytes if isinstance(node, NDArrayNode) and name == _chunk_name(node) else None
+        if name in _documents_of(node):
+            return len(self._document(node, name))
+        if not self._has_chunk(node, name):
+            return None
+        return self._block_of(node, name).data_size if isinstance(node, ChunkedNode) else node.nbytes
 
     def list_dir(self, prefix: str) -> Listing:
-        check_prefix(prefix)
-        node = self._node(prefix[:-1])
-        if node is None:
+        # What is behind the path of an array begins the names of its chunks.
+        node, start = self._find(check_prefix(prefix))
+        if node is None or isinstance(node, TreeGroup) and start:
             return [], []
-        names = [name for name in (".zarray", ".zattrs", ".zgroup") if self._document(node, name) is not None]
         if isinstance(node, TreeGroup):
-            return [prefix + name for name in names], [f"{prefix}{name}/" for name in sorted(node.members)]
-        keys, prefixes = [prefix + name for name in names], []
-        if isinstance(node, NDArrayNode):
-            keys.append(prefix + _chunk_name(node))
+            names = [*_documents_of(node), *[f"{name}/" for name in node.members]]
         else:
-            inside = sorted(self._map_of(node)[0])
-            keys += [prefix + name for name in inside if "/" not in name]
-            prefixes = sorted({f"{prefix}{name.partition('/')[0]}/" for name in inside if "/" in name})
-        return sorted(keys), prefixes
+            chunks = [_chunk_name(node)] if isinstance(node, NDArrayNode) else self._map_of(node)[0]
+            names = [name[len(start):] for name in (*_documents_of(node), *chunks) if name.startswith(start)]
+        keys = [prefix + name for name in names if "/" not in name]
+        return sorted(keys), sorted({f"{prefix}{name.partition('/')[0]}/" for name in names if "/" in name})
 
     # Where the bytes are
 
@@ -250,15 +252,12 @@ class AsdfStore(Store):
                 continue
             pending += [(f"{path}/{name}".lstrip("/"), node.members[name]) for name in reversed(node.members)]
 
-    def _document(self, node, name):
-        if node is None or name == (".zarray" if isinstance(node, TreeGroup) else ".zgroup"):
-            return None
+    @staticmethod
+    def _document(node, name):
         if name == ".zgroup":
             return _GROUP
         if name == ".zattrs":
             return json.dumps(attributes_of(node)).encode()
-        if name != ".zarray":
-            return None
         if isinstance(node, ChunkedNode):
             return json.dumps(node.document).encode()
         return json.dumps({
@@ -266,19 +265,22 @@ class AsdfStore(Store):
             "dtype": to_descr(node.dtype), "compressor": None, "fill_value": None, "order": _order_of(node) or "C",
             "filters": None}).encode()
 
-    def _chunk(self, key, node, name, byte_range):
+    def _has_chunk(self, node, name):
+        if isinstance(node, ChunkedNode):
+            return name in self._map_of(node)[0]
+        # Asked for first: nothing that is wrong with an array matters to whoever looks for another key.
+        return isinstance(node, NDArrayNode) and _is_chunk_name(name) is not None and name == _chunk_name(node)
+
+    def _chunk(self, node, name, byte_range):
         if isinstance(node, ChunkedNode):
             block = self._block_of(node, name)
-            if block is None:
-                return None
             start, stop = resolve_range(byte_range, block.data_size)
             whole = stop - start == block.data_size
             return bytes(block.read() if whole else block.read_range(start, stop - start))
-        if not isinstance(node, NDArrayNode) or name != _chunk_name(node):
-            return None
         start, stop = resolve_range(byte_range, node.nbytes)
         order = _order_of(node)
-        if node.source is not None and order is not None and stop - start < node.nbytes and not node.block.is_compressed:
+        is_part = node.source is not None and order is not None and stop - start < node.nbytes
+        if is_part and not node.block.is_compressed:
             return bytes(node.block.read_range(node.reach()[0] + start, stop - start))
         return node.elements().tobytes(order or "C")[start:stop]
 
@@ -293,8 +295,7 @@ class AsdfStore(Store):
 
     def _block_of(self, node, name):
         names, numbers = self._map_of(node)
-        position = names.get(name)
-        return None if position is None else self._file.blocks[int(numbers[position])]
+        return self._file.blocks[int(numbers[names[name]])]
 
 
 def _read_map(node, file):
@@ -326,6 +327,12 @@ def _read_map(node, file):
         coords = np.unravel_index(position, grid) if grid else ()
         names[separator.join([str(int(i)) for i in coords]) or "0"] = position
     return names, numbers
+
+
+def _documents_of(node):
+    if node is None:
+        return ()
+    return (".zattrs", ".zgroup") if isinstance(node, TreeGroup) else (".zarray", ".zattrs")
 
 
 def _chunk_name(node):
