@@ -23,8 +23,8 @@ _MODULE_OF = {
     "Group": "zcore.groups",
     **dict.fromkeys(("__version__", "get_include", "show_config"), "zcore.config"),
     **dict.fromkeys((
-        "ArrayMismatchError", "AsdfFormatError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError", "InvalidKeyError",
-        "KeyConflictError", "LockError", "MetadataError", "NodeExistsError", "NodeNotFoundError",
+        "ArrayMismatchError", "AsdfFormatError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError",
+        "InvalidKeyError", "KeyConflictError", "LockError", "MetadataError", "NodeExistsError", "NodeNotFoundError",
         "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError", "ReferenceFormatError",
         "ReferenceTargetError", "SelectionError", "StoreError", "TruncatedError", "UnknownCodecError",
         "UnsupportedError", "ZcoreError",
