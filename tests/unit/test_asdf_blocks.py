@@ -140,6 +140,14 @@ def test_compressed_data(stored, name):
     assert block.read(out) is out and out == DATA
 
 
+@pytest.mark.parametrize("name", STORED)
+def test_nothing_is_stored_for_nothing(stored, name):
+    """AS-BLK-09, AS-CMP-04: a compressed block of no data, as some writers leave it."""
+    assert bytes(stored(b"", name, 0).read()) == b""
+    with pytest.raises(AsdfFormatError):
+        stored(b"", name, 1).read()
+
+
 def test_records_of_lz4_byte_by_byte(stored):
     """AS-CMP-02: a big-endian length, then a little-endian one and an LZ4 block."""
     literal = b"\x30abc"                               # a token of three literals
