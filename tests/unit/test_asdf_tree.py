@@ -116,12 +116,16 @@ def test_merged_keys_do_not_multiply(parse, monkeypatch):
     (b"%YAML 1.1\n---\na: [1\n...\n", AsdfFormatError, "line"),
     (b"%YAML 1.1\n---\na: \xff\n...\n", AsdfFormatError, "cannot be read"),
     (b"%YAML 1.1\n---\na: \x01\n...\n", AsdfFormatError, "cannot be read"),
+    (b'%YAML 1.1\n---\na: "\\U00110000"\n...\n', AsdfFormatError, "cannot be read"),
     (b"%YAML 1.1\n---\na: *b\n...\n", AsdfFormatError, "alias|nothing"),
     (b"%YAML 1.1\n", AsdfFormatError, "document|cannot be read"),
     (b"%YAML 1.1\n---\na: !x!y 1\n...\n", AsdfFormatError, "tag handle"),
 ])
-def test_texts_that_are_no_trees(text, error, match):
+@pytest.mark.parametrize("parser", ["libyaml", "python"])
+def test_texts_that_are_no_trees(text, error, match, parser, monkeypatch):
     """AS-TREE-01, AS-TREE-02"""
+    if parser == "python":
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
     with pytest.raises(error, match=match):
         load(text)
 
