@@ -35,9 +35,12 @@ _MODULE_OF = {
                     "zcore.hierarchy"),
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
     "AsdfStore": "zcore.stores.asdf_file",
+    "references": "zcore.tools.references",
+    "references_from_hdf5": "zcore.tools.hdf5",
     "DirectoryStore": "zcore.stores.directory",
     "MemoryStore": "zcore.stores.memory",
     "ReferenceStore": "zcore.stores.reference",
+    "RemoteStore": "zcore.stores.remote",
     "ZipStore": "zcore.stores.zip",
 }
 _MODULES = ("asdf", "blosc", "codecs", "config", "storage")

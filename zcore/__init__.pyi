@@ -60,4 +60,7 @@ from zcore.stores.asdf_file import AsdfStore as AsdfStore
 from zcore.stores.directory import DirectoryStore as DirectoryStore
 from zcore.stores.memory import MemoryStore as MemoryStore
 from zcore.stores.reference import ReferenceStore as ReferenceStore
+from zcore.stores.remote import RemoteStore as RemoteStore
 from zcore.stores.zip import ZipStore as ZipStore
+from zcore.tools.hdf5 import references_from_hdf5 as references_from_hdf5
+from zcore.tools.references import references as references
