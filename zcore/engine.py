@@ -136,8 +136,7 @@ class Binding(NodeBinding):
         self._elements_of = view.ticket, chunks
 
     def _layout(self, view, field):
-        """Return what makes a plan that reads elements where they lie; None where the store has none, or Python has to.
-        """
+        """Return what makes a plan that reads elements where they lie as they are; None where they do not."""
         if config.force_python or (field is not None and view.chain.swap):
             return None
         found = self.store.layout(self.path)
@@ -146,7 +145,7 @@ class Binding(NodeBinding):
         from zcore.kernel.layout_read import LayoutReadPlan
 
         return partial(LayoutReadPlan, source=found.source, offset=found.offset, strides=found.strides,
-                       name=self.prefix + ".".join("0" * len(found.strides)))
+                       name=self.prefix + (".".join("0" * len(found.strides)) or "0"))
 
     def _extents(self, view, field):
         """Return the `Extents` of objects that are parts of other files; None where they are not, or Python has to."""

@@ -24,6 +24,7 @@ class Memory:
     def __init__(self, data):
         self.data = data
         self.size = len(data)
+        self.skip_hole = int
         self.n_read = 0
 
     def read(self, offset, n_bytes):

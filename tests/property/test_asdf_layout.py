@@ -21,6 +21,7 @@ class Memory:
     def __init__(self, data):
         self.data = data
         self.size = len(data)
+        self.skip_hole = int
 
     def read(self, offset, n_bytes):
         return self.data[offset:offset + max(0, n_bytes)]

@@ -140,6 +140,14 @@ def test_compressed_data(stored, name):
     assert block.read(out) is out and out == DATA
 
 
+@pytest.mark.parametrize("name", STORED)
+def test_nothing_is_stored_for_nothing(stored, name):
+    """AS-BLK-09, AS-CMP-04: a compressed block of no data, as some writers leave it."""
+    assert bytes(stored(b"", name, 0).read()) == b""
+    with pytest.raises(AsdfFormatError):
+        stored(b"", name, 1).read()
+
+
 def test_records_of_lz4_byte_by_byte(stored):
     """AS-CMP-02: a big-endian length, then a little-endian one and an LZ4 block."""
     literal = b"\x30abc"                               # a token of three literals
@@ -290,6 +298,8 @@ def test_checksum_of_stored_or_decoded_bytes(stored, name):
     if not name:
         # Not compared, as the rest is not read.
         assert bytes(block.read_range(5, 10)) == DATA[5:15]
+        with pytest.raises(ChecksumError):
+            block.read_range(0, len(DATA))
 
 
 def test_checksums_are_compared_as_the_file_was_opened(stored):

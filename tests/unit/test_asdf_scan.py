@@ -323,6 +323,22 @@ def test_every_bit_of_every_header_flipped(tmp_path, asdf_bytes):
                         assert found == data[number], (offset, bit, number)
 
 
+def test_holes_are_not_read(tmp_path, asdf_bytes):
+    """AS-BLK-07: zeros behind the last block may be many more than the disk has."""
+    path = tmp_path / "sparse.asdf"
+    path.write_bytes(asdf_bytes.file(asdf_bytes.block(b"a")))
+    with builtins.open(path, "r+b") as file:
+        file.truncate(1 << 42)
+    with zcore.asdf.open(path) as file:
+        assert contents(file) == [b"a"] and file.blocks.fault is None
+    path.write_bytes(asdf_bytes.file())
+    with builtins.open(path, "r+b") as file:
+        file.seek(1 << 41)
+        file.write(asdf_bytes.block(b"far away"))
+    with zcore.asdf.open(path) as file:
+        assert contents(file) == [b"far away"]
+
+
 def test_no_file_and_no_regular_file(tmp_path):
     with pytest.raises(NodeNotFoundError):
         zcore.asdf.open(tmp_path / "none.asdf")

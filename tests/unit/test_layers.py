@@ -239,3 +239,10 @@ def test_public_names_are_the_same_for_type_checkers():
 
 def test_heavy_import_is_seen():
     assert {"asyncio", "urllib.request"} <= heavy_modules_of("import asyncio, urllib.request")
+
+
+def test_import_of_asdf_waits_for_its_first_use():
+    code = ("import sys, zcore.asdf; assert 'numpy' not in sys.modules and 'yaml' not in sys.modules; zcore.asdf.open;"
+            "assert 'yaml' not in sys.modules; [getattr(zcore.asdf, name) for name in zcore.asdf.__all__]")
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert heavy_modules_of("import zcore.asdf; zcore.asdf.open") == set()

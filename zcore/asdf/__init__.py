@@ -7,20 +7,32 @@
 ...         file.tree["title"], file.tree["x"].read().tolist(), file.blocks[0].compression
 ('squares', [0, 1, 4, 9, 16], 'zlib')
 """
-from zcore.asdf import layout
-from zcore.asdf.blocks import Block, BlockList
-from zcore.asdf.dump import Inline, Stream
-from zcore.asdf.exploding import defragment, explode, implode
-from zcore.asdf.file import AsdfFile, open
-from zcore.asdf.ndarray import NDArrayNode
-from zcore.asdf.origin import Reference
-from zcore.asdf.streaming import RowWriter, stream
-from zcore.asdf.tagged import IntegerNode, TaggedMapping, TaggedScalar, TaggedSequence
-from zcore.asdf.writing import write
+_MODULE_OF = {
+    **dict.fromkeys(("AsdfFile", "open"), "file"),
+    **dict.fromkeys(("Block", "BlockList"), "blocks"),
+    **dict.fromkeys(("Inline", "Stream"), "dump"),
+    **dict.fromkeys(("IntegerNode", "TaggedMapping", "TaggedScalar", "TaggedSequence"), "tagged"),
+    **dict.fromkeys(("RowWriter", "stream"), "streaming"),
+    **dict.fromkeys(("defragment", "explode", "implode"), "exploding"),
+    "NDArrayNode": "ndarray",
+    "Reference": "origin",
+    "write": "writing",
+}
 
-__all__ = ["AsdfFile", "Block", "BlockList", "Inline", "IntegerNode", "NDArrayNode", "Reference", "RowWriter", "Stream",
-           "TaggedMapping", "TaggedScalar", "TaggedSequence", "defragment", "explode", "implode", "layout", "open",
-           "stream", "write"]
+__all__ = sorted([*_MODULE_OF, "layout"])
+
+
+def __getattr__(name):
+    """Import what a public name stands for, with its first use."""
+    from importlib import import_module
+
+    if name == "layout":
+        return import_module("zcore.asdf.layout")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"zcore.asdf.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__():

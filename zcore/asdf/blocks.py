@@ -168,7 +168,8 @@ class Block:
     def read_range(self, offset, length):
         """Return `length` bytes of the data from `offset` on, a writable `memoryview`.
 
-        Of an uncompressed block only these are read, and a checksum is not compared: it is of the whole block.
+        Of an uncompressed block only these are read. A checksum is compared, as by `read`, where that is the whole
+        block: it is of nothing less.
 
         Raises
         ------
@@ -179,7 +180,7 @@ class Block:
             raise AsdfFormatError(f"block {self.number} at byte {self.offset}: bytes {offset} to {offset + length} of "
                                   f"{self.data_size}", place=self.path, path=self.path, offset=self.offset,
                                   block=self.number)
-        if self.is_compressed:
+        if self.is_compressed or length == self.data_size:
             return self.read()[offset:offset + length]
         view = memoryview(np.empty(length, "u1"))
         self._source.read_into(self.data_offset + offset, view)
@@ -295,7 +296,7 @@ class BlockList(Sequence):
 
     def __len__(self):
         if self.fault is not None:
-            raise self.fault
+            raise self.fault.with_traceback(None)
         return len(self.found.offsets)
 
     def __getitem__(self, number):

@@ -56,7 +56,8 @@ def decode(name, source, offset, used, out):
 
     Raises : AsdfFormatError, if they are damaged or decode to another size.
     """
-    _DECODERS[name](source, offset, used, out)
+    if used or len(out):
+        _DECODERS[name](source, offset, used, out)
 
 
 def _fault(name, why, offset):

@@ -10,6 +10,7 @@ import numpy as np
 
 from zcore.asdf.datatypes import datatype_of, packed
 from zcore.asdf.inline import lists_of
+from zcore.asdf.layout import STANDARD_VERSION
 from zcore.asdf.ndarray import NDArrayNode
 from zcore.asdf.scalars import complex_text, is_plain_text, written
 from zcore.asdf.sharing import pieces_of
@@ -18,7 +19,6 @@ from zcore.asdf.yaml_library import emitter_of, import_yaml
 from zcore.config import __version__
 from zcore.errors import UnsupportedError
 
-STANDARD = "1.6.0"
 ROOT = STSCI + "core/asdf-"
 
 _SCALARS = (bool, int, float, str, bytes, datetime.date, type(None))
@@ -55,7 +55,7 @@ class Stream:
         self.dtype = np.dtype(dtype)
 
 
-def dump(tree, add_block, *, standard=STANDARD, embed=False):
+def dump(tree, add_block, *, standard=STANDARD_VERSION, embed=False):
     """Return the text of a tree, from ``%YAML`` to the end of the document.
 
     Parameters

@@ -6,7 +6,7 @@ each of its entries is the block that skipping along would have met (ASDF file l
 asks for the first and the last entry alone; one in between may lie as well). What the index spares is the search
 for blocks where there is space between them.
 
-A source has `size` and `read(offset, n_bytes)`, as `FileSource`.
+A source has `size`, `read(offset, n_bytes)` and `skip_hole(offset)`, as `FileSource`.
 """
 from array import array
 from collections import namedtuple
@@ -105,6 +105,7 @@ def find_magic(source, offset):
     """Return the offset of the first magic of a block from `offset` on, or None."""
     n_bytes = _SMALL_NBYTES
     while offset < source.size:
+        offset = source.skip_hole(offset)
         data = source.read(offset, n_bytes)
         n_bytes = min(16 * n_bytes, _PIECE_NBYTES)
         found = data.find(layout.BLOCK_MAGIC)

@@ -2,6 +2,7 @@
 import errno
 import os
 import stat
+import sys
 from itertools import count
 
 from zcore import config, workers
@@ -89,6 +90,20 @@ class FileSource:
             return os.pread(self.fd, n_bytes, offset)
         except OSError as exc:
             raise self.fault("read", exc) from exc
+
+    def skip_hole(self, offset):
+        """Return the offset of what is stored next from `offset` on: a sparse file may be larger than any disk.
+
+        All bytes before it are zeros.
+        """
+        if not sys.platform.startswith("linux"):
+            # Others tell less, or of what has reached the disk only.
+            return offset
+        try:
+            return os.lseek(self.fd, offset, os.SEEK_DATA)
+        except OSError as exc:
+            # Nothing more is stored; or the file system does not tell.
+            return self.size if exc.errno == errno.ENXIO else offset
 
     def read_into(self, offset, view):
         """Fill a flat view of bytes by those from `offset` on; large ones by several threads.

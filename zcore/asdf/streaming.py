@@ -8,8 +8,9 @@ import os
 
 import numpy as np
 
+from zcore.asdf import layout
 from zcore.asdf.file import open
-from zcore.asdf.writing import NewBlocks, front_of, replacing, write_at, write_file
+from zcore.asdf.writing import Form, NewBlocks, front_of, replacing, write_at, write_file
 from zcore.errors import AsdfFormatError
 
 
@@ -43,15 +44,14 @@ def stream(path, tree=None):
     [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
     """
     if tree is not None:
-        from zcore.asdf.dump import STANDARD, dump
-        from zcore.asdf.writing import Form
+        from zcore.asdf.dump import dump
 
         blocks = NewBlocks()
         text = dump(tree, blocks.add)
         if blocks.streamed is None:
             raise ValueError("the tree has no Stream to append rows to")
         with replacing(os.path.abspath(os.fspath(path))) as fd:
-            write_file(fd, front_of([f"#ASDF_STANDARD {STANDARD}"], text), blocks, Form())
+            write_file(fd, front_of([f"#ASDF_STANDARD {layout.STANDARD_VERSION}"], text), blocks, Form())
     file = open(path, "rw")
     try:
         return RowWriter(file)

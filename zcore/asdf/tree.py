@@ -21,6 +21,7 @@ from zcore.errors import AsdfFormatError, UnsupportedError, warn
 __all__ = ["dump", "load"]
 
 MAX_DEPTH = 1000
+MAX_PLAIN = 4096      # plain scalars that are known again
 MAX_MERGED = 1 << 20  # members that `<<` copies, all together
 
 _version = re.compile(rb"%YAML[ \t]+([0-9]+)\.([0-9]+)[ \t]*\r?(?:\n|$)").match
@@ -135,6 +136,7 @@ class _Maker:
         self.anchors = {}
         self.n_merged = 0
         self.odd_tags = set()
+        self.plain = {}        # what texts without a tag stand for; most stand in many places
 
     def make(self, get_event):
         """Return the value of the only document; its other events are read to the end."""
@@ -146,13 +148,14 @@ class _Maker:
         event = get_event()
         if not isinstance(event, yaml.DocumentStartEvent):
             raise AsdfFormatError("the tree has no document")
-        stack, root = [], None
+        stack, root, plain = [], None, self.plain
         while True:
             event = get_event()
             kind = type(event)
             if kind is scalar:
-                is_key = bool(stack) and stack[-1].is_mapping and not stack[-1].has_key
-                value = self._scalar(event, is_key)
+                value = plain.get(event.value, plain) if event.tag is None and event.implicit[0] else plain
+                if value is plain:
+                    value = self._scalar(event, bool(stack) and stack[-1].is_mapping and not stack[-1].has_key)
                 if event.anchor is not None:
                     self.anchors[event.anchor] = value
             elif kind is mapping or kind is sequence:
@@ -168,10 +171,17 @@ class _Maker:
                 value = self.anchors[event.anchor]
             else:
                 break
-            if stack:
-                self._add(stack[-1], value, event)
-            else:
+            if not stack:
                 root = value
+                continue
+            frame = stack[-1]
+            if frame.has_key and frame.key is not _MERGE and frame.key not in frame.target:
+                frame.has_key = False
+                frame.target[frame.key] = value
+            elif frame.is_mapping:
+                self._add(frame, value, event)
+            else:
+                frame.target.append(value)
         if not isinstance(get_event(), yaml.StreamEndEvent):
             raise AsdfFormatError("the tree has more than one document")
         return root
@@ -216,9 +226,8 @@ class _Maker:
         return value
 
     def _add(self, frame, value, event):
-        if not frame.is_mapping:
-            frame.target.append(value)
-        elif not frame.has_key:
+        """Take a key, or a value that is more than another member."""
+        if not frame.has_key:
             if value is not _MERGE and not isinstance(value, str | int):
                 raise self._error(f"expected keys that are texts, integers or truth values, found {value!r:.100}",
                                   event)
@@ -250,7 +259,12 @@ class _Maker:
         try:
             if tag is None or tag == "!":
                 if tag is None and event.implicit[0]:
-                    return _MERGE if is_key and text == "<<" else plain_value(text)
+                    if text == "<<":
+                        return _MERGE if is_key else text
+                    value = plain_value(text)
+                    if len(self.plain) < MAX_PLAIN:
+                        self.plain[text] = value
+                    return value
                 return text
             if tag in OF_TAG:
                 return OF_TAG[tag](text)

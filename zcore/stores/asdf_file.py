@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -178,9 +177,8 @@ class AsdfStore(Store):
             return FileLayout(block.read(), node.offset, node.strides)
         return FileLayout(block.descriptor(), block.data_offset + node.offset, node.strides)
 
-    @property
-    def references(self) -> References | None:
-        """The table for the compiled code, of arrays that are chunks in blocks; None where there are none."""
+    def references_of(self, prefix: str) -> References | None:
+        """Return the table for the compiled code, of arrays that are chunks in blocks; None where there are none."""
         if self._references is None:
             table = ReferenceTable()
             for path, node in self._nodes():
@@ -193,24 +191,17 @@ class AsdfStore(Store):
             self._references = References(table, self._open_target) if len(table) else False
         return self._references or None
 
-    def extents(self) -> Iterator[tuple[str, tuple[str, int, int]]]:
-        """Iterate over the keys whose values are parts of files, with the path, the offset and the length of each.
-
-        What a reference set of the file has; all other values are in `get` alone.
-        """
-        for path, node in self._nodes():
-            prefix = f"{path}/" if path else ""
-            if isinstance(node, NDArrayNode):
-                if node.source is not None and not node.block.is_compressed and _order_of(node) is not None and (
-                        node.nbytes):
-                    start, stop = node.reach()
-                    path, offset, _ = node.block.extent()
-                    yield prefix + _chunk_name(node), (path, offset + start, stop - start)
-            elif isinstance(node, ChunkedNode):
-                for name in self._map_of(node)[0]:
-                    block = self._block_of(node, name)
-                    if not block.is_compressed:
-                        yield prefix + name, block.extent()
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        node, name = self._find(check_key(key))
+        if not self._has_chunk(node, name):
+            return None
+        if isinstance(node, ChunkedNode):
+            return self._block_of(node, name).extent()
+        if node.source is None or node.nbytes == 0 or _order_of(node) is None or node.block.is_compressed:
+            return None
+        start, stop = node.reach()
+        path, offset, _ = node.block.extent()
+        return path, offset + start, stop - start
 
     def _open_target(self, target):
         return os.dup(self._file.source.fd)
