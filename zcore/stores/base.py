@@ -11,6 +11,7 @@ A new store defines `get` and `list_dir`, and is read-only. It may be written wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from operator import index
 
@@ -23,6 +24,10 @@ ByteRange = tuple[int | None, int | None]
 Listing = tuple[list[str], list[str]]
 Parts = list[bytes | None]
 Identity = tuple[int, int, int, int, int]
+
+# Where the elements of an array lie as they are: a descriptor, which whoever has this closes, or bytes at hand; the
+# offset of the first one in there, and the strides, in bytes.
+FileLayout = namedtuple("FileLayout", ("source", "offset", "strides"))
 
 
 class Store(ABC):
@@ -40,6 +45,12 @@ class Store(ABC):
         Which rules keys have to obey (`zcore.stores.keys`).
     fsync : bool
         Changes reach the disk before the call that makes them returns.
+    n_requests : int
+        How many values may be asked for at a time where each answer takes long; 0 where it does not, and threads are
+        for computing.
+    swaps : bool
+        Locks hold back the threads of one process alone, and a value that others may change at the same time is
+        replaced by `set_if_same`.
     """
 
     read_only: bool = True
@@ -47,6 +58,8 @@ class Store(ABC):
     native_path: str | None = None
     key_flavour = POSIX
     fsync: bool = False
+    n_requests: int = 0
+    swaps: bool = False
 
     # Reading
 
@@ -86,6 +99,12 @@ class Store(ABC):
         value = self.get(key, byte_range)
         return None if value is None else (value, None)
 
+    def get_parts_with_identity(
+        self, key: str, parts: Iterable[ByteRange]
+    ) -> list[tuple[bytes, Identity | None] | None]:
+        """Return what `get_with_identity` returns for each of several parts of a value."""
+        return [self.get_with_identity(key, part) for part in parts]
+
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
         """Return the first of several keys that has a value: its index, up to `limit` bytes of it, and the identity.
 
@@ -110,6 +129,10 @@ class Store(ABC):
     def label(self) -> str:
         """What a person calls the store, on few characters: the name of a directory, else that of the class."""
         return type(self).__name__
+
+    def layout(self, path: str) -> FileLayout | None:
+        """Return where the elements of the array at `path` lie as they are; None where chunks are decoded."""
+        return None
 
     def describe(self, path: str) -> str:
         """Return where the node at `path` is, for messages."""
@@ -152,6 +175,13 @@ class Store(ABC):
         """Return where the keys below a prefix lie in other files, for compiled code; None where they do not.
 
         Nobody changes it meanwhile.
+        """
+        return None
+
+    def batches(self, keys: Sequence[str], limit: int | None) -> list | None:
+        """Return how several values are best read where that is together: see `zcore.stores.reference_batches`.
+
+        None where each is an object of its own. No value is looked at beyond `limit` bytes, if that is given.
         """
         return None
 
@@ -224,6 +254,14 @@ class Store(ABC):
         Of several callers at once exactly one succeeds. See `set`.
         """
         self._refuse("set_if_not_exists", key)
+
+    def set_if_same(self, key: str, value, identity: Identity | None) -> Identity | None:
+        """Make `value` the value of `key` if that has the identity still.
+
+        Returns the identity that it has then, or None if it was not done. As an argument None is the identity of a key
+        without a value. Stores whose locks hold back all other writers need none of this: see `swaps`.
+        """
+        self._refuse("set_if_same", key)
 
     def set_partial_values(self, changes: Iterable[tuple[str, int, bytes]]) -> None:
         """Write each value into the value of its key, `start` bytes from the beginning.

@@ -16,11 +16,13 @@ from zcore.buffers import flat_view
 from zcore.errors import MetadataError, ReferenceFormatError, StoreError
 from zcore.kernel.references import ReferenceTable
 from zcore.options import as_bool
-from zcore.stores.base import ByteRange, Listing, Store, resolve_range
+from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.reference_document import MAX_NBYTES, read_document
 from zcore.stores.reference_targets import Targets
+from zcore.stores.remote_clients import is_remote as _is_remote
 
+MAX_WORD = 2**64 - 1
 LISTED = 1024  # keys that are held while a store is listed
 
 # The table of a store, and what opens its targets for reading: a URL to a descriptor.
@@ -33,12 +35,16 @@ class ReferenceStore(Store):
     Parameters
     ----------
     source : str, os.PathLike or mapping
-        A JSON document, or what is in one; or a directory, or a name that ends with ``.parq``, ``.parquet`` or ``/``:
-        a set in Parquet, whose references are read when they are asked for.
+        A JSON document, by its path or URL, or what is in one; or a directory, or a name that ends with ``.parq``,
+        ``.parquet`` or ``/``: a set in Parquet, whose references are read when they are asked for.
     base : str, optional
-        Directory that relative URLs start from; by default the one that the document, or the set, lies in.
+        Directory that relative URLs start from, or its URL; by default the one that the document, or the set, lies in.
     allowed : sequence of str or os.PathLike, optional
         What else the set may point to, see `Targets`: by default files below `base` alone, and remote URLs.
+    services : mapping of str to object, optional
+        How remote targets, and the document itself, are read: beginnings of URLs (``"s3://"``, ``"s3://bucket/"``), and
+        for each the options of `RemoteStore`, or a client as it takes one. Options for ``http`` and ``https`` are
+        ``headers``, ``timeout`` in seconds and ``retries``.
     target : str, optional
         What references without a URL mean.
     template_overrides : dict of str to str, optional
@@ -67,29 +73,26 @@ class ReferenceStore(Store):
     """
 
     def __init__(self, source: str | os.PathLike | Mapping, *, base: str | None = None,
-                 allowed: Sequence[str] | None = None, target: str | None = None,
-                 template_overrides: Mapping[str, str] | None = None, max_generated: int | None = None,
-                 read_only: bool = True):
+                 allowed: Sequence[str] | None = None, services: Mapping[str, object] | None = None,
+                 target: str | None = None, template_overrides: Mapping[str, str] | None = None,
+                 max_generated: int | None = None, read_only: bool = True):
         self._read_only = as_bool(read_only, "read_only")
         if isinstance(allowed, str):
             raise TypeError(f"allowed={allowed!r}: expected a list of str")
         self._lock = RLock()
-        self.path = None
-        in_parquet = not isinstance(source, Mapping) and names_parquet(os.fspath(source))
-        if isinstance(source, Mapping):
-            raw = _as_document(source)
-        else:
-            self.path = os.path.abspath(os.fspath(source))
-            if not in_parquet:
-                raw = _read_file(self.path)
-            elif (target, template_overrides, max_generated) != (None, None, None):
-                raise ValueError("target, template_overrides and max_generated are of JSON documents, and "
-                                 f"{self.path} is a reference set in Parquet")
-            base = os.path.dirname(self.path) if base is None else base
-        self._targets = Targets(base, allowed)
+        self.path = None if isinstance(source, Mapping) else _place_of(source)
+        in_parquet = self.path is not None and names_parquet(os.fspath(source))
+        if in_parquet and (target, template_overrides, max_generated) != (None, None, None):
+            raise ValueError("target, template_overrides and max_generated are of JSON documents, and "
+                             f"{self.path} is a reference set in Parquet")
+        if base is None and self.path is not None:
+            base = _directory_of(self.path)
+        self._requests_of = 0, 0       # for so many known targets, so many requests
+        self._targets = Targets(base, allowed, services)
+        raw = None if in_parquet else _as_document(source) if self.path is None else _read(self.path, services)
         try:
             if in_parquet:
-                self._table = _parquet_table(self.path, self._read_only)
+                self._table = _parquet_table(_store_at(self.path, services), self._read_only)
             else:
                 self._table = read_document(raw, target=target, template_overrides=template_overrides,
                                             max_generated=max_generated)
@@ -98,7 +101,7 @@ class ReferenceStore(Store):
             raise
         self._in_parquet = in_parquet and self._read_only
         self._source = source if self.path is None else self.path
-        options = {"base": self._targets.base, "allowed": self._targets.allowed, "target": target,
+        options = {"base": self._targets.base, "allowed": self._targets.allowed, "services": services, "target": target,
                    "template_overrides": template_overrides, "max_generated": max_generated}
         self._options = {name: value for name, value in options.items() if value is not None}
 
@@ -175,7 +178,7 @@ class ReferenceStore(Store):
     @property
     def label(self) -> str:
         """The name of the document, or of the class."""
-        return type(self).__name__ if self.path is None else os.path.basename(self.path)
+        return type(self).__name__ if self.path is None else os.path.basename(self.path.partition("?")[0])
 
     # Reading
 
@@ -194,10 +197,67 @@ class ReferenceStore(Store):
             start, stop = resolve_range(byte_range, len(found))
             return found if byte_range is None else found[start:stop]
         url, offset, length = found
+        if length is None and byte_range is None:
+            return self._targets.get(key, url, offset, None)
         if length is None:
             length = self._targets.getsize(key, url)
         start, stop = resolve_range(byte_range, length)
         return self._targets.get(key, url, offset + start, stop - start)
+
+    def get_with_identity(
+        self, key: str, byte_range: ByteRange | None = None
+    ) -> tuple[bytes, Identity | None] | None:
+        """See `Store.get_with_identity`. What may be changed here, or lies elsewhere than in files, has no identity."""
+        found = self._find(key)
+        if not self._has_identity(found):
+            return super().get_with_identity(key, byte_range)
+        if isinstance(found, bytes):
+            start, stop = resolve_range(byte_range, len(found))
+            return found[start:stop], _identity_of_data(found)
+        url, offset, length = found
+        value, status = self._targets.get_part(key, url, offset, length, byte_range)
+        return value, _identity_of_part(status, offset, length)
+
+    def identity(self, key: str) -> Identity | None:
+        found = self._find(key)
+        if not self._has_identity(found):
+            return None
+        if isinstance(found, bytes):
+            return _identity_of_data(found)
+        url, offset, length = found
+        return _identity_of_part(self._targets.status_of(key, url), offset, length)
+
+    def _has_identity(self, found):
+        return self._read_only and found is not None and (isinstance(found, bytes) or self._targets.is_local(found[0]))
+
+    @property
+    def targets(self) -> Targets:
+        """What the references may point to."""
+        return self._targets
+
+    @property
+    def n_requests(self) -> int:
+        """As a `RemoteStore` has it, if there is a remote target."""
+        if not self._read_only:
+            return 0
+        n_known, n_requests = self._requests_of
+        # Of a set in Parquet they become known as its files are read.
+        n_targets = self._table.n_targets
+        if n_requests == 0 and (n_known < n_targets or self._targets.is_remote):
+            is_remote = self._targets.is_remote or any(map(self._targets.is_url, self._table.targets[n_known:]))
+            n_requests = self._targets.remote.n_requests if is_remote else 0
+            self._requests_of = n_targets, n_requests
+        return n_requests
+
+    def place_of(self, key: str) -> tuple[str | None, int, int | None] | None:
+        """Return (URL, offset, length) of the value of a key in a remote target; None for what is none."""
+        found = self._find(key)
+        return found if isinstance(found, tuple) and self._targets.is_url(found[0]) else None
+
+    def batches(self, keys: Sequence[str], limit: int | None) -> list | None:
+        from zcore.stores.reference_batches import batches
+
+        return batches(self, keys, limit)
 
     def getsize(self, key: str) -> int | None:
         found = self._find(key)
@@ -240,9 +300,12 @@ class ReferenceStore(Store):
     def _find(self, key):
         name = check_key(key).encode()
         if self._read_only:
-            return self._table.find(name)
-        with self._lock:
-            return self._table.find(name)
+            found = self._table.find(name)
+        else:
+            with self._lock:
+                found = self._table.find(name)
+        # Of nothing no target is asked for.
+        return b"" if isinstance(found, tuple) and found[2] == 0 else found
 
     # Changes, in memory
 
@@ -295,6 +358,18 @@ class ReferenceStore(Store):
         DirectoryStore(directory).set(name, b'{"version": 1, "refs": {' + b",\n".join(lines) + b"}}")
 
 
+def _identity_of_data(data):
+    """Return the identity of data that the set holds: of what they are, since nothing else can come in their place."""
+    return hash(data) & MAX_WORD, 0, len(data), 0, 0
+
+
+def _identity_of_part(status, offset, length):
+    """Return the identity of a part of a file: the file's, with the part's place and size."""
+    length = max(0, status.st_size - offset) if length is None else length
+    place = hash((status.st_dev, status.st_ino, offset)) & MAX_WORD
+    return place, status.st_ino, length, status.st_mtime_ns, status.st_ctime_ns
+
+
 def _written(value):
     if not isinstance(value, bytes):
         url, offset, length = value
@@ -303,6 +378,35 @@ def _written(value):
     if len(text) < len(value) or text.startswith("base64:"):
         return "base64:" + b64encode(value).decode()
     return text
+
+
+def _place_of(source):
+    return source if isinstance(source, str) and _is_remote(source) else os.path.abspath(os.fspath(source))
+
+
+def _directory_of(place):
+    if _is_remote(place):
+        return place.partition("?")[0].rstrip("/").rpartition("/")[0] + "/"
+    return os.path.dirname(place)
+
+
+def _read(place, services):
+    if not _is_remote(place):
+        return _read_file(place)
+    from zcore.stores.reference_remote import read_remote
+
+    return read_remote(place, services, MAX_NBYTES + 1)
+
+
+def _store_at(place, services):
+    """Return the store that a set in Parquet lies in."""
+    if _is_remote(place):
+        from zcore.stores.reference_remote import store_at
+
+        return store_at(place, services)
+    from zcore.stores.directory import DirectoryStore
+
+    return DirectoryStore(place, read_only=True, confined=True)
 
 
 def _read_file(path):
@@ -322,11 +426,10 @@ def names_parquet(path):
     return path.endswith((".parq", ".parquet", "/")) or os.path.isdir(path)
 
 
-def _parquet_table(path, read_only):
-    from zcore.stores.directory import DirectoryStore
+def _parquet_table(store, read_only):
     from zcore.stores.reference_parquet import ParquetTable
 
-    found = ParquetTable(DirectoryStore(path, read_only=True, confined=True))
+    found = ParquetTable(store)
     if read_only:
         return found
     table = ReferenceTable()

@@ -113,6 +113,16 @@ class ParquetTable:
         """Bytes of memory that what is kept takes."""
         return self._documents.nbytes + self._kept_nbytes
 
+    @property
+    def targets(self):
+        """The URLs of targets that are known so far, a list of str."""
+        return self._documents.targets
+
+    @property
+    def n_targets(self):
+        """How many these are."""
+        return self._documents.n_targets
+
     # Asking, as of a `ReferenceTable`
 
     def find(self, key):
