@@ -296,7 +296,7 @@ class BlockList(Sequence):
 
     def __len__(self):
         if self.fault is not None:
-            raise self.fault
+            raise self.fault.with_traceback(None)
         return len(self.found.offsets)
 
     def __getitem__(self, number):
