@@ -106,7 +106,7 @@ def _answer_of_set(name, threads, path, spelling):
 
     adapter = adapters.load(name, int(threads))
     adapter.activate()
-    peak, handle = _peak_of(lambda: adapter.open_set(path, spelling))
+    peak, handle = peak_of(lambda: adapter.open_set(path, spelling))
     return {"peak_nbytes": peak, "n_references": adapter.length_of_set(handle)}
 
 
