@@ -5,8 +5,8 @@ the chunk keys, the directory. A read or write then makes one plan and runs it: 
 files and the chain has a C form, in Python otherwise. Both runs take the same tasks under the same locks.
 """
 import os
-from functools import partial
 from _thread import allocate_lock  # of threading, without its import time
+from functools import partial
 from itertools import count, islice
 
 import numpy as np
