@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -338,6 +339,15 @@ def test_an_array_in_chunks(path, forced, monkeypatch):
         assert store.getsize(f"z/1{separator}1") == 8 and store.get(f"z/1{separator}1", (2, 2)) == tiles[3][2:4]
         assert sorted(key for key in store.list() if key.startswith("z/")) == sorted(
             ["z/.zarray", "z/.zattrs", *names])
+
+
+def test_an_array_of_asdf_zarr():
+    """AS-ND-23"""
+    group = zcore.open(Path(__file__).parents[2] / "fixtures" / "asdf_zarr_chunks.asdf")
+    expected = np.full((6, 7), -1)
+    expected[:4] = np.arange(28).reshape(4, 7)
+    assert np.array_equal(group["z"][...], expected) and group["z"].nchunks_initialized == 6
+    assert group["z"][3:5, 2:].tolist() == expected[3:5, 2:].tolist() and group["raw"][...].tolist() == [0, 1, 2]
 
 
 def test_chunks_of_codecs(path):
