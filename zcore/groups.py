@@ -136,13 +136,30 @@ class Group(Handle):
         >>> [path for path, node in g.members(None)]
         ['a', 'a/b']
         """
+        for path, node in self.walk(max_depth):
+            if isinstance(node, ZcoreError):
+                warn(f"{node}; it is left out of the members")
+            else:
+                yield path, node
+
+    def walk(self, max_depth=None):
+        """Iterate over (path relative to the group, node) as `members` does, but all levels deep, and leave none out.
+
+        Instead of a member that cannot be opened it gives the `ZcoreError` that says why.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> g = zcore.group()
+        >>> a = g.create_array("a/b", shape=3, dtype="i4")
+        >>> g.store.set("a/b/zarr.json", b"{")
+        >>> [(path, type(node).__name__) for path, node in g.walk()]
+        [('a', 'Group'), ('a/b', 'MetadataError')]
+        """
         way = [("", self._children())]
         while way:
             prefix, children = way[-1]
             for name, node in children:
-                if isinstance(node, ZcoreError):
-                    warn(f"{node}; it is left out of the members")
-                    continue
                 yield prefix + name, node
                 if isinstance(node, Group) and (max_depth is None or len(way) <= max_depth):
                     way.append((f"{prefix}{name}/", node._children()))

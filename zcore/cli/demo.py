@@ -3,11 +3,16 @@
 Without PATH the data are the digital elevation model that matplotlib ships. What is written lies below one folder
 afterwards, to be looked at; nothing there is replaced that an earlier run did not make. A format that cannot hold the
 data says why, and the others go on.
+
+Examples:
+  zcore demo
+  zcore demo my-data.npy --chunks 100,100 --out results
 """
 import os
 import sys
 
 import zcore
+from zcore.cli import machine
 from zcore.cli.output import Output
 from zcore.cli.printed import duration, lengths, megabytes_per_second, plural, table
 from zcore.cli.round_trip import N_REPEATS, RoundTrip, is_repeated
@@ -39,6 +44,7 @@ def configure(parser):
     parser.add_argument("--out", default="zcore-demo", metavar="DIR", help="folder for what is written "
                                                                          "(default: %(default)s)")
     parser.add_argument("--no-picture", action="store_true", help=f"do not draw {PICTURE}")
+    machine.add_option(parser)
 
 
 def run(arguments):
@@ -59,15 +65,23 @@ def run(arguments):
     pictures = [] if arguments.no_picture else [PICTURE]
     output = Output(arguments.out, [*names, *pictures], stale=[PICTURE])
 
-    _print_source(source, next(iter(drafts.values())))
+    if not arguments.json:
+        _print_source(source, next(iter(drafts.values())))
     trips = [_trip(output.path(stem + ending), data, name, chunks=chunks, **keywords)
              for name, ending, keywords in FORMATS if name in drafts]
-    _print_trips(trips, refusals, source.name)
+    if not arguments.json:
+        _print_trips(trips, refusals, source.name)
+    drawn = None
     if not arguments.no_picture:
         reason = picture.obstacle(data)
         if reason is None:
+            drawn = output.path(PICTURE)
             output.write(PICTURE, picture.draw(trips[-1].array, source))
-        print(f"picture : {output.path(PICTURE)}" if reason is None else f"no picture: {reason}")
+        if not arguments.json:
+            print(f"no picture: {reason}" if drawn is None else f"picture : {drawn}")
+    if arguments.json:
+        machine.show({"name": source.name, "shape": data.shape, "dtype": data.dtype, "nbytes": data.nbytes,
+                      "formats": [_facts(trip) for trip in trips], "refused": refusals, "picture": drawn})
     return 1 if any(trip.differences for trip in trips) else 0
 
 
@@ -146,6 +160,14 @@ def _print_trips(trips, refusals, name):
             first, *others = trip.differences
             more = f" and {plural(len(others), 'other place')}" if others else ""
             print(f"zcore demo: {trip.label}: {trip.path} differs from {name} at [{first}]{more}", file=sys.stderr)
+
+
+def _facts(trip):
+    """Return what came of the data in one format, for programs."""
+    n_files, n_bytes = files_and_bytes(trip.path)
+    return {"format": trip.label, "path": trip.path, "chunks": trip.array.chunks, "files": n_files, "bytes": n_bytes,
+            "ratio": trip.nbytes / n_bytes, "write_seconds": trip.write_seconds, "read_seconds": trip.read_seconds,
+            "parts": trip.n_windows, "differences": trip.differences}
 
 
 def _row(trip):

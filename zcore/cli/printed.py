@@ -48,6 +48,21 @@ def megabytes_per_second(nbytes, seconds):
     return f"{nbytes / max(seconds, 1e-9) / 1e6:,.0f}"
 
 
+def nbytes_text(nbytes):
+    """Return a number of bytes in a unit that leaves three digits or so.
+
+    >>> nbytes_text(1), nbytes_text(999), nbytes_text(277_264), nbytes_text(5_000_000_000)
+    ('1 byte', '999 bytes', '277 kB', '5.00 GB')
+    """
+    if nbytes < 1000:
+        return plural(nbytes, "byte")
+    units = iter(("kB", "MB", "GB", "TB", "PB", "EB"))
+    nbytes, unit = nbytes / 1000, next(units)
+    while nbytes >= 999.5 and unit != "EB":
+        nbytes, unit = nbytes / 1000, next(units)
+    return f"{nbytes:.{0 if nbytes >= 99.95 else 1 if nbytes >= 9.995 else 2}f} {unit}"
+
+
 def plural(n, word):
     """Return a number of things.
 
