@@ -14,8 +14,8 @@ import sys
 import warnings
 
 from zcore.cli.helptext import Formatter
-from zcore.cli.letters import printable
 from zcore.config import __version__
+from zcore.letters import printable
 
 # Each with the first sentence of its module, as the list of all verbs has it.
 VERBS = {

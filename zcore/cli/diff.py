@@ -10,7 +10,7 @@ Examples:
   zcore diff --quiet --no-attributes a.zarr b.zip && echo equal
 """
 from zcore.cli import machine, place
-from zcore.cli.letters import printable
+from zcore.letters import printable
 
 FAILURE = 2
 

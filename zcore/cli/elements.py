@@ -3,8 +3,8 @@ import json
 
 import numpy as np
 
-from zcore.cli.letters import printable
 from zcore.cli.machine import plain
+from zcore.letters import printable
 
 N_AT_ONCE = 1 << 14            # elements that are text in memory at a time
 # Kinds whose elements NumPy writes with as many digits as it takes to tell them apart.

@@ -9,7 +9,8 @@ Examples:
   zcore info --json data.zarr/2016/t2m
 """
 from zcore.cli import machine, place
-from zcore.cli.letters import painted, printable
+from zcore.cli.colours import painted
+from zcore.letters import printable
 
 
 def configure(parser):

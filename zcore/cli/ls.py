@@ -11,7 +11,8 @@ Examples:
 import os
 
 from zcore.cli import machine, place
-from zcore.cli.letters import painted, printable
+from zcore.cli.colours import painted
+from zcore.letters import printable
 
 COLOUR = {"group": "blue", "array": None, "error": "red"}
 

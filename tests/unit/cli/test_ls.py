@@ -213,9 +213,9 @@ def test_a_store_in_a_zip_archive(run):
 def test_colours_are_for_terminals_alone(run, weather, monkeypatch):
     import sys
 
-    from zcore.cli import letters
+    from zcore.cli import colours
 
-    monkeypatch.setattr(letters, "is_terminal", lambda stream: stream is sys.stdout)
+    monkeypatch.setattr(colours, "is_terminal", lambda stream: stream is sys.stdout)
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert run("ls", weather)[1] == "\x1b[34m2016/\x1b[0m\nheight\n"
     monkeypatch.setenv("NO_COLOR", "1")

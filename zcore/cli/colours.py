@@ -1,22 +1,8 @@
-"""What a terminal is sent: names as they can be shown, and colours where they are wanted. Imports next to nothing."""
+"""Colours, where the standard output is a terminal that wants them. Imports next to nothing."""
 import os
 import sys
 
 COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-
-
-def printable(text):
-    r"""Return text that does nothing to a terminal: other letters, and line ends, are escaped as Python does.
-
-    Names and attributes are whatever a file says they are.
-
-    >>> printable("t2m\x1b[2J\n")
-    't2m\\x1b[2J\\n'
-    """
-    text = str(text)
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def is_terminal(stream):
