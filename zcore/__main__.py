@@ -27,6 +27,7 @@ VERBS = {
     "create": "create an array or a group",
     "diff": "compare two arrays, or two hierarchies",
     "rm": "delete arrays and groups",
+    "completion": "print what a shell needs to complete command lines of zcore",
     "demo": "write real data in every format zcore has, read them back, check every bit, and draw them",
 }
 

@@ -1,8 +1,14 @@
 """What people read: tables, quantities, and how far a long piece of work is."""
 import sys
 import textwrap
+import time
+
+from zcore.cli.colours import has_colours, is_terminal
+from zcore.letters import printable
 
 MAX_WIDTH = 120                # characters of a line
+BAR_LENGTH = 24
+SECONDS_PER_LINE = 10          # of progress, where no bar can be shown
 
 
 def table(header, rows):
@@ -84,7 +90,7 @@ def lengths(shape, sign="x"):
 
 
 class Progress:
-    """How far a piece of work is: a line that a terminal shows while it lasts. Elsewhere nothing is shown.
+    """How far a piece of work is: a bar on a terminal while it lasts, elsewhere a line now and then.
 
     Parameters
     ----------
@@ -94,23 +100,43 @@ class Progress:
         Number of steps.
     """
 
-    def __init__(self, label, total):
-        self._label = label
+    def __init__(self, label, total=0):
+        self._label = printable(label)
         self._total = total
         self._done = 0
-        self._shown = ""
+        self._length = self._percent = 0
+        self._said = time.monotonic()
 
     def __enter__(self):
         return self
 
     def advance(self):
         """Say that one more step is done."""
-        self._done += 1
-        if self._done < self._total and sys.stderr.isatty():
-            self._shown = f"{self._label} {100 * self._done // self._total} %"
-            print(f"\r{self._shown}", end="", file=sys.stderr, flush=True)
+        self.to(self._done + 1, self._total)
+
+    def to(self, done, total):
+        """Say that so many steps are done of so many; what `zcore.copy` and `zcore.verify` take for ``progress=``."""
+        self._done, self._total = done, total
+        if not 0 < done < total:
+            return
+        percent = 100 * done // total
+        if is_terminal(sys.stderr):
+            shown = f"{self._label} {percent} % "
+            if percent != self._percent:
+                self._length, self._percent = len(shown) + BAR_LENGTH, percent
+                print(f"\r{shown}{_bar(percent, sys.stderr)}", end="", file=sys.stderr, flush=True)
+        elif time.monotonic() - self._said > SECONDS_PER_LINE:
+            self._said = time.monotonic()
+            print(f"{self._label} {percent} %", file=sys.stderr, flush=True)
 
     def __exit__(self, *exc_info):
         # After an error, too: its sentence needs a line of its own.
-        if self._shown:
-            print(f"\r{' ' * len(self._shown)}\r", end="", file=sys.stderr, flush=True)
+        if self._length:
+            print(f"\r{' ' * self._length}\r", end="", file=sys.stderr, flush=True)
+
+
+def _bar(percent, stream):
+    full, empty = "█░" if (stream.encoding or "").lower().startswith("utf") else "#-"
+    n = BAR_LENGTH * percent // 100
+    bar = full * n + empty * (BAR_LENGTH - n)
+    return f"\x1b[32m{bar}\x1b[0m" if has_colours(stream) else bar

@@ -58,18 +58,18 @@ def _integer(part):
     raise ValueError
 
 
-def pieces_of(array, selection, nbytes=SLAB_NBYTES):
+def pieces_of(array, selection, nbytes=None):
     """Return the shape of what a selection selects, and an iterator over it, a piece after the other in C order.
 
-    A box comes in pieces of about `nbytes` at the most, of whole rows of chunks where these fit. Whatever is no box,
-    lists above all, is one piece.
+    A box comes in pieces of about `nbytes` at the most, by default `SLAB_NBYTES`: of whole rows of chunks where these
+    fit. Whatever is no box, lists above all, is one piece.
     """
     box = _box_of(selection, array.shape)
     if box is None:
         whole = np.asarray(array[selection])
         return whole.shape, iter([whole])
     shape = tuple(len(one) for one in box if isinstance(one, range))
-    return shape, _pieces(array, box, shape, nbytes)
+    return shape, _pieces(array, box, shape, nbytes or SLAB_NBYTES)
 
 
 def _pieces(array, box, shape, nbytes):

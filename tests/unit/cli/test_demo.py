@@ -96,6 +96,7 @@ def test_large_data_go_in_slabs_of_whole_chunk_rows_with_progress(monkeypatch, c
     data = np.arange(1000 * 10, dtype="<i4").reshape(1000, 10)
     monkeypatch.setattr(round_trip, "SLAB_NBYTES", 8000)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     assert main(["demo", save("data.npy", data), "--no-picture", "--chunks", "70,10"]) == 0
     shown = capsys.readouterr().err
     # Slabs of 140 rows: two rows of chunks have 5600 bytes, three more than a slab may have.
@@ -125,9 +126,11 @@ def test_progress_makes_way_for_an_error_of_a_format(monkeypatch, capsys, save, 
     monkeypatch.setattr(round_trip, "is_equal", failing)
     monkeypatch.setattr(demo, "RoundTrip", noted)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
     assert main(["demo", save("data.npy", np.arange(100)), "--no-picture", "--chunks", "10"]) == 1
     shown = capsys.readouterr().err
-    progress = f"{name}: reading 30 %"
+    progress = f"{name}: reading 30 % {'█' * 7}{'░' * 17}"
     assert shown.endswith(f"{progress}\r{' ' * len(progress)}\rzcore demo: {name}: input/output error: 'disk'\n")
 
 
