@@ -1,5 +1,19 @@
 """A node with all below it, brought to another place, format, chunking or type."""
-from zcore.errors import UnsupportedError
+import os
+
+import numpy as np
+
+from zcore import api
+from zcore.errors import NodeNotFoundError
+from zcore.formats import check_format
+from zcore.model.named_codecs import named_codec
+from zcore.nbytes import room_of
+from zcore.options import as_bool
+from zcore.stores.base import Store
+from zcore.tools.destinations import FILES, sink_of
+from zcore.tools.moved import Progress, Slabs, pass_objects
+from zcore.tools.sources import SourceArray, open_source
+from zcore.tools.translated import Losses, Wanted, passes_on
 
 
 def copy(source, destination, *, path="", destination_path="", chunks=None, shards=None, codecs=None,
@@ -66,4 +80,69 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     >>> b.chunks, b.zarr_format, b[:, 1]
     ((2, 1), 2, array([2, 5]))
     """
-    raise UnsupportedError("copy is being written", feature="copy")
+    check_format(zarr_format)
+    memory = room_of(memory, "memory")
+    overwrite = as_bool(overwrite, "overwrite")
+    wanted = Wanted(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order)
+    opened = open_source(source, path, selection, threads)
+    order_of = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,
+                "threads": threads, "wanted": _text(wanted)}
+    losses = Losses()
+    for what, name in getattr(opened, "lost", ()):
+        losses.note(what, name)
+    with sink_of(destination, destination_path, order_of, overwrite, zarr_format, losses, threads) as (sink, work):
+        arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
+        progress = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
+        for name, node in opened.nodes:
+            if isinstance(node, SourceArray):
+                target = sink.array(name, node, wanted)
+                _fill(node, target, memory, threads, work, name, progress)
+                sink.end(name)
+            else:
+                sink.group(name, node)
+    losses.warn(_place(destination))
+    return _opened(destination, destination_path, threads)
+
+
+def _fill(source, target, memory, threads, work, name, progress):
+    """Bring all elements to a new array."""
+    binding = getattr(target, "binding", None)
+    if binding is not None and passes_on(source, target.binding.metadata):
+        pass_objects(source.binding, binding, work.is_begun, progress)
+    else:
+        Slabs(source, target, memory, threads, work, name, progress).run()
+
+
+def _nbytes(array, wanted):
+    n = array.dtype.itemsize if wanted.dtype is None else wanted.dtype.itemsize
+    for length in array.shape:
+        n *= length
+    return n
+
+
+def _text(wanted):
+    """Return what is asked for as text, in which codecs are what they say, not where they lie in memory."""
+    def shown(value):
+        if isinstance(value, (list, tuple)):
+            return [shown(item) for item in value]
+        try:
+            return repr(named_codec(value))
+        except (TypeError, ValueError):
+            return repr(value)
+
+    return repr([shown(value) for value in wanted])
+
+
+def _place(destination):
+    return repr(destination) if isinstance(destination, Store) else os.fspath(destination)
+
+
+def _opened(destination, path, threads):
+    """Return the new node, or None where none is to be opened."""
+    if not isinstance(destination, Store):
+        if os.fspath(destination).lower().endswith(FILES) and os.path.isfile(destination):
+            return None
+    try:
+        return api.open(destination, path=path, threads=threads)
+    except NodeNotFoundError:
+        return None     # groups in a format that has none
