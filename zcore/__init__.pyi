@@ -58,3 +58,5 @@ from zcore.stores.directory import DirectoryStore as DirectoryStore
 from zcore.stores.memory import MemoryStore as MemoryStore
 from zcore.stores.reference import ReferenceStore as ReferenceStore
 from zcore.stores.zip import ZipStore as ZipStore
+from zcore.tools.copy import copy as copy
+from zcore.tools.verify import verify as verify

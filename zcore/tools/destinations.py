@@ -1,0 +1,244 @@
+"""Where a copy goes: what is made there is nobody's to see before it is whole.
+
+====================  ================================================================================================
+a directory           built under a hidden name beside its own, see `zcore.tools.building`; gone on with after a kill
+any other store       documents come last, see `zcore.tools.last`; taken back when something fails
+a file                written under a hidden name beside its own
+====================  ================================================================================================
+
+A sink makes groups and arrays. What it returns for an array is written to by slabs, or its objects are passed on.
+"""
+import contextlib
+import os
+
+from zcore import consolidated, lifecycle, nodes
+from zcore.binding import GroupBinding
+from zcore.engine import Binding
+from zcore.errors import NodeExistsError, ReadOnlyError, StoreError
+from zcore.formats import format_of
+from zcore.lifecycle import read_attributes
+from zcore.options import Options
+from zcore.stores import listing
+from zcore.stores.base import Store
+from zcore.stores.directory import DirectoryStore
+from zcore.stores.keys import TEMPORARY, prefix_of
+from zcore.tools.building import Building
+from zcore.tools.last import DocumentsLast
+from zcore.tools.moved import StoredTarget
+from zcore.tools.translated import described, kept_attributes
+
+FILES = (".npy", ".npz", ".h5", ".hdf5", ".nc")
+
+
+class Unmarked:
+    """The work of a copy of which nothing is kept when it fails: there is nothing to go on from."""
+
+    done = frozenset()
+    between = None
+    is_begun = False
+
+    def mark(self, work):
+        """Note nothing."""
+
+    def drop_between(self):
+        """Remove nothing: what is needed meanwhile goes by itself."""
+
+
+class StoreSink:
+    """Nodes made in a store, below a path.
+
+    Parameters
+    ----------
+    store : Store
+    path : str
+    zarr_format : {3, 2, "zmeta"} or None
+        Of all nodes; by default of each that of its source, or 3.
+    work : object
+        What is done, see `zcore.tools.moved.Slabs`, and ``is_begun``, whether some of it may be.
+    losses : Losses
+    threads : int or None
+    """
+
+    def __init__(self, store, path, zarr_format, work, losses, threads):
+        self._store = store
+        self._path = path
+        self._zarr_format = zarr_format
+        self._work = work
+        self._losses = losses
+        self._options = Options(lock=False, threads=threads, cache=0)
+        self._consolidated = []
+
+    def _format_of(self, source):
+        return format_of(self._zarr_format or source.zarr_format or 3)
+
+    def group(self, name, source):
+        """Make a group; in a format that has none, note what is lost."""
+        format = self._format_of(source)
+        attributes, _ = kept_attributes(source, format, name, self._losses)
+        if format.group_document is None:
+            self._losses.note(f"groups and their attributes ({', '.join(attributes) or 'none'})", name)
+            return
+        made = self._made(name, format, format.new_group(attributes), GroupBinding)
+        if source.is_consolidated:
+            self._consolidated.append(made)
+
+    def array(self, name, source, wanted):
+        """Make an array, and return it as what is written to."""
+        format = self._format_of(source)
+        metadata = described(source, format, wanted, name, self._losses)
+        return StoredTarget(self._made(name, format, metadata, Binding))
+
+    def _made(self, name, format, metadata, kind):
+        """Return the binding of a node: a new one, or that which was made before the copy was interrupted."""
+        path = "/".join(part for part in (self._path, name) if part)
+        attributes = None
+        if format.attributes_document is not None:
+            attributes, metadata = metadata.attributes, metadata.replace(attributes=None)
+        if self._work.is_begun:
+            found = self._store.get(prefix_of(path) + kind.name_of_document(format))
+            if found == kind.render(format, metadata):
+                return kind(self._store, path, format, self._options)
+        nodes.check_new_names(path, format)
+        return lifecycle.create(self._store, path, format, metadata, attributes, self._options, overwrite=True)
+
+    def end(self, name):
+        """Finish the array that was made last: nothing is left to do."""
+
+    def close(self):
+        """Finish all: groups that had a copy of the metadata below get one."""
+        for binding in reversed(self._consolidated):
+            consolidated.consolidate(binding, read_attributes)
+
+
+@contextlib.contextmanager
+def sink_of(destination, path, order, overwrite, zarr_format, losses, threads):
+    """Return a context manager that gives a sink and its work; what was made is there when it ends without an error.
+
+    Parameters
+    ----------
+    destination : str, os.PathLike or Store
+    path : str
+        Of the node in it.
+    order : dict
+        What is copied and how, as JSON has it.
+    overwrite : bool
+    zarr_format, losses, threads
+        See `StoreSink`.
+
+    Raises
+    ------
+    NodeExistsError
+        Something stands there, and `overwrite` is false.
+    """
+    if not isinstance(destination, Store):
+        place = os.fspath(destination)
+        if isinstance(place, str) and place.lower().endswith((*FILES, ".zip")) and not os.path.isdir(place):
+            with _file(place, path, overwrite, zarr_format, losses, threads) as sink:
+                yield sink, Unmarked()
+            return
+    store = nodes.store_of(destination, False, False)
+    path = nodes.path_of(path)
+    if store.read_only:
+        raise ReadOnlyError(f"{store!r} is read-only: nothing can be copied to it")
+    make = _directory if store.native_path is not None else _other
+    with make(store, path, order, overwrite, zarr_format, losses, threads) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def _directory(store, path, order, overwrite, zarr_format, losses, threads):
+    place = os.path.join(store.native_path, *path.split("/")) if path else store.native_path
+    if os.path.islink(place):
+        place = os.path.realpath(place)
+    _check_free(store, path, place, overwrite)
+    building = Building(place, order)
+    try:
+        sink = StoreSink(DirectoryStore(building.node), "", zarr_format, building, losses, threads)
+        yield sink, building
+        sink.close()
+        os.makedirs(building.node, exist_ok=True)     # of groups in a format without any, and nothing in them
+        if path:
+            lifecycle.create_ancestors(store, path, format_of(zarr_format or 3))
+        with consolidated.dropped(store, path, itself=True):
+            building.finish(overwrite)
+    finally:
+        building.leave()
+
+
+def _check_free(store, path, place, overwrite):
+    """Raise NodeExistsError unless there is nothing at a place, or a node that is to be overwritten."""
+    if not os.path.lexists(place):
+        return
+    if nodes.standing(store, path):
+        if not overwrite:
+            raise NodeExistsError(f"a node stands at {place} already", path=path)
+        nodes.check_replaceable(store, path)
+    elif not os.path.isdir(place) or not listing.is_empty(place):
+        raise NodeExistsError(f"{place} is there and holds no node: it is not replaced", path=path)
+
+
+@contextlib.contextmanager
+def _other(store, path, order, overwrite, zarr_format, losses, threads):
+    if nodes.standing(store, path):
+        if not overwrite:
+            raise NodeExistsError(f"a node stands at {store.describe(path)} already", path=path)
+        nodes.check_replaceable(store, path)
+        lifecycle.delete(store, path, Options())
+    last = DocumentsLast(store)
+    sink = StoreSink(last, path, zarr_format, Unmarked(), losses, threads)
+    try:
+        yield sink, Unmarked()
+        sink.close()
+        with consolidated.dropped(store, path):
+            last.finish()
+    except BaseException:
+        last.discard()
+        raise
+
+
+@contextlib.contextmanager
+def _file(place, path, overwrite, zarr_format, losses, threads):
+    """Make a file under a hidden name, and give it its own in the end."""
+    place = os.path.abspath(place)
+    if os.path.lexists(place) and not overwrite:
+        raise NodeExistsError(f"{place} is there already", path=path)
+    if place.lower().endswith(".zip"):
+        from zcore.stores.zip import ZipStore
+
+        with ZipStore(place, mode="w" if overwrite else "x") as store:
+            sink = StoreSink(store, nodes.path_of(path), zarr_format, Unmarked(), losses, threads)
+            yield sink
+            sink.close()
+        return
+    if zarr_format is not None:
+        raise ValueError(f"zarr_format={zarr_format!r} was asked for, {os.path.basename(place)} has no format of Zarr")
+    make = _file_sink(place)
+    temporary = os.path.join(os.path.dirname(place), f"{TEMPORARY}{os.urandom(8).hex()}{os.path.splitext(place)[1]}")
+    try:
+        try:
+            sink = make(temporary, path, losses)
+            yield sink
+            sink.close()
+            if overwrite:
+                os.replace(temporary, place)
+            else:
+                os.link(temporary, place)
+        except FileExistsError as exc:
+            raise NodeExistsError(f"{place} is there already", path=path) from exc
+        except OSError as exc:
+            if isinstance(exc, StoreError):
+                raise
+            raise StoreError(f"cannot write {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+def _file_sink(place):
+    if place.lower().endswith(".npy"):
+        from zcore.tools.numpy_files import NpySink as sink
+    elif place.lower().endswith(".npz"):
+        from zcore.tools.numpy_files import NpzSink as sink
+    else:
+        from zcore.tools.hdf5_files import Hdf5Sink as sink
+    return sink
