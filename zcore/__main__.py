@@ -1,35 +1,16 @@
 """The command ``zcore VERB …``, also ``python -m zcore VERB …``.
 
-A verb is a module of `zcore.cli` and one line in `VERBS`. The module's name is the verb, its docstring the help;
-``configure(parser)`` adds the arguments, and ``run(arguments)`` does the work and returns the exit code. Whatever it
-raises becomes one sentence on the standard error and the exit code `FAILURE` of the module, or 1, a note of the
-exception its beginning; ``--debug`` shows where it came from instead. A warning becomes one sentence, too.
-
-Of all verbs only the one that is called is imported, and what it works with by its ``run``.
+Whatever a verb (`zcore.cli.parser`) raises becomes one sentence on the standard error and exit code 1, or what the verb
+has instead, a note of the exception its beginning; ``--debug`` shows where it came from instead. A warning becomes one
+sentence, too.
 """
-import argparse
 import contextlib
 import os
 import sys
 import warnings
 
-from zcore.cli.helptext import Formatter
-from zcore.config import __version__
+from zcore.cli.parser import parser_of, verb_of
 from zcore.letters import printable
-
-# Each with the first sentence of its module, as the list of all verbs has it.
-VERBS = {
-    "ls": "list the arrays and groups at a place",
-    "tree": "show a hierarchy as a tree",
-    "info": "describe an array or a group, and what of it is stored",
-    "cat": "print elements of an array, or write them out",
-    "attrs": "show attributes, set them, or delete them",
-    "create": "create an array or a group",
-    "diff": "compare two arrays, or two hierarchies",
-    "rm": "delete arrays and groups",
-    "completion": "print what a shell needs to complete command lines of zcore",
-    "demo": "write real data in every format zcore has, read them back, check every bit, and draw them",
-}
 
 
 def main(argv=None):
@@ -70,40 +51,6 @@ def main(argv=None):
             raise
         _complain(f"{command}: {_sentence(error)}")
         return failure
-
-
-def verb_of(argv):
-    """Return the verb that a command line calls: what comes first and is no option. None without one."""
-    return next((argument for argument in argv if not argument.startswith("-")), None)
-
-
-def parser_of(*called):
-    """Return the parser of the command line, complete for the verbs that are `called`.
-
-    The others have their line in the list of verbs, and no arguments.
-    """
-    parser = argparse.ArgumentParser(prog="zcore", description="Chunked N-dimensional arrays, from the command line.",
-                                     epilog="`zcore VERB --help` says more of each.", formatter_class=Formatter)
-    parser.add_argument("--version", action="version", version=f"zcore {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for name, summary in VERBS.items():
-        if name not in called:
-            verbs.add_parser(name, help=summary)
-            continue
-        module = _module_of(name)
-        sentence, _, rest = module.__doc__.partition("\n")
-        verb = verbs.add_parser(name, help=summary, description=sentence, epilog=rest.strip("\n"),
-                                formatter_class=Formatter)
-        module.configure(verb)
-        verb.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        verb.set_defaults(run=module.run, failure=getattr(module, "FAILURE", 1))
-    return parser
-
-
-def _module_of(verb):
-    from importlib import import_module
-
-    return import_module(f"zcore.cli.{verb}")
 
 
 def _make_streams_usable():

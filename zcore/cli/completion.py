@@ -17,7 +17,7 @@ def configure(parser):
 
 def run(arguments):
     """Print the script."""
-    from zcore.__main__ import VERBS, parser_of
+    from zcore.cli.parser import VERBS, parser_of
 
     verbs = dict(_verbs_of(parser_of(*VERBS)))
     print({"bash": _bash, "zsh": _zsh, "fish": _fish}[arguments.shell](verbs, VERBS), end="")

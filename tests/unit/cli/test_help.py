@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import zcore.cli
-from zcore import __main__ as command
+from zcore.cli import parser as command
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "help"
 NAMES = ("zcore", *command.VERBS)
@@ -72,7 +72,7 @@ def test_every_module_of_a_verb_is_called():
 
 
 def test_help_imports_neither_numpy_nor_the_verbs():
-    code = "import sys; from zcore import __main__ as m; m.parser_of(); print(*sys.modules)"
+    code = "import sys; from zcore.cli import parser; parser.parser_of(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = set(done.stdout.split())
     assert "numpy" not in imported and "zcore.cli.ls" not in imported
