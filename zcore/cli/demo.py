@@ -13,7 +13,9 @@ import sys
 
 import zcore
 from zcore.cli import machine
+from zcore.cli.levels import obstacle
 from zcore.cli.output import Output
+from zcore.cli.page import page
 from zcore.cli.printed import duration, lengths, megabytes_per_second, plural, table
 from zcore.cli.round_trip import N_REPEATS, RoundTrip, is_repeated
 from zcore.cli.source import KINDS, load
@@ -30,6 +32,7 @@ FORMATS = (
 )
 HEADER = ("format", "files", "bytes", "ratio", "write", "MB/s", "read", "MB/s", "read back")
 PICTURE = "zcore-demo.png"
+PAGE = "zcore-demo.html"
 FEW_CHUNKS = 8                 # that the automatic chunks of small data come to, at least
 
 
@@ -43,7 +46,8 @@ def configure(parser):
                              f"1 MiB, less where that would make fewer than {FEW_CHUNKS} chunks")
     parser.add_argument("--out", default="zcore-demo", metavar="DIR", help="folder for what is written "
                                                                          "(default: %(default)s)")
-    parser.add_argument("--no-picture", action="store_true", help=f"do not draw {PICTURE}")
+    parser.add_argument("--no-picture", action="store_true", help=f"do not draw {PICTURE}; {PAGE} is "
+                        "without the relief then")
     machine.add_option(parser)
 
 
@@ -63,7 +67,7 @@ def run(arguments):
     stem = os.path.splitext(source.name)[0]
     names = [stem + ending for name, ending, _ in FORMATS if name in drafts]
     pictures = [] if arguments.no_picture else [PICTURE]
-    output = Output(arguments.out, [*names, *pictures], stale=[PICTURE])
+    output = Output(arguments.out, [*names, *pictures, PAGE], stale=[PICTURE, PAGE])
 
     if not arguments.json:
         _print_source(source, next(iter(drafts.values())))
@@ -71,17 +75,23 @@ def run(arguments):
              for name, ending, keywords in FORMATS if name in drafts]
     if not arguments.json:
         _print_trips(trips, refusals, source.name)
-    drawn = None
+    drawn = png = None
     if not arguments.no_picture:
-        reason = picture.obstacle(data)
+        reason = obstacle(data.dtype, data.shape)
         if reason is None:
             drawn = output.path(PICTURE)
-            output.write(PICTURE, picture.draw(trips[-1].array, source))
+            png = picture.draw(trips[-1].array, source)
+            output.write(PICTURE, png)
         if not arguments.json:
             print(f"no picture: {reason}" if drawn is None else f"picture : {drawn}")
+    draft = next(iter(drafts.values()))
+    output.write(PAGE, page(source, _described(data, draft), HEADER, _rows(trips, refusals), trips, png).encode())
     if arguments.json:
         machine.show({"name": source.name, "shape": data.shape, "dtype": data.dtype, "nbytes": data.nbytes,
-                      "formats": [_facts(trip) for trip in trips], "refused": refusals, "picture": drawn})
+                      "formats": [_facts(trip) for trip in trips], "refused": refusals, "picture": drawn,
+                      "page": output.path(PAGE)})
+    else:
+        print(f"page    : {output.path(PAGE)}")
     return 1 if any(trip.differences for trip in trips) else 0
 
 
@@ -142,15 +152,24 @@ def _print_source(source, draft):
     """Print what the data are and how an array divides them."""
     data = source.data
     print(f"zcore {zcore.__version__}: {source.title}{f' ({source.note})' if source.note else ''}\n"
-          f"{lengths(data.shape)} {data.dtype}, {data.nbytes:,} bytes, in {plural(draft.nchunks, 'chunk')} of "
-          f"{lengths(draft.chunks)}\n")
+          f"{_described(data, draft)}\n")
+
+
+def _described(data, draft):
+    return (f"{lengths(data.shape)} {data.dtype}, {data.nbytes:,} bytes, in {plural(draft.nchunks, 'chunk')} of "
+            f"{lengths(draft.chunks)}")
+
+
+def _rows(trips, refusals):
+    """Return the rows of the table, in the order of the formats."""
+    rows = {trip.label: _row(trip) for trip in trips} | {
+        label: (label, f"not written: {why}") for label, why in refusals.items()}
+    return [rows[label] for label, _, _ in FORMATS]
 
 
 def _print_trips(trips, refusals, name):
     """Print what came of the data of a file in each format."""
-    rows = {trip.label: _row(trip) for trip in trips} | {
-        label: (label, f"not written: {why}") for label, why in refusals.items()}
-    print(table(HEADER, [rows[label] for label, _, _ in FORMATS]))
+    print(table(HEADER, _rows(trips, refusals)))
     print(f"\nfiles in the system's cache, {plural(zcore.config.threads, 'thread')}"
           f"{f', best of {N_REPEATS}' if is_repeated(trips[0].nbytes) else ''}")
     for i, trip in enumerate(trips):

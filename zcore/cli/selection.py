@@ -64,7 +64,7 @@ def pieces_of(array, selection, nbytes=None):
     A box comes in pieces of about `nbytes` at the most, by default `SLAB_NBYTES`: of whole rows of chunks where these
     fit. Whatever is no box, lists above all, is one piece.
     """
-    box = _box_of(selection, array.shape)
+    box = box_of(selection, array.shape)
     if box is None:
         whole = np.asarray(array[selection])
         return whole.shape, iter([whole])
@@ -94,15 +94,16 @@ def _pieces(array, box, shape, nbytes):
             for d, i in zip(dimensions[:k], before, strict=True):
                 at[d] = i
             at[dimensions[k]] = box[dimensions[k]][start:start + n]
-            yield np.asarray(array[tuple(_slice_of(one) if isinstance(one, range) else one for one in at)])
+            yield np.asarray(array[tuple(slice_of(one) if isinstance(one, range) else one for one in at)])
 
 
-def _slice_of(one):
+def slice_of(one):
+    """Return the slice that selects what a range of indices does."""
     stop = one[-1] + one.step if len(one) else one.start
     return slice(one.start, None if stop < 0 else stop, one.step)
 
 
-def _box_of(selection, shape):
+def box_of(selection, shape):
     """Return a range or an integer for each dimension; None for a selection that is not made of slices and integers."""
     parts = list(selection) if isinstance(selection, tuple) else [selection]
     if any(not (one is ... or isinstance(one, slice) or type(one) is int) for one in parts):
