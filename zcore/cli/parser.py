@@ -25,6 +25,7 @@ VERBS = {
     "refs": "work with reference sets, which say where in other files the bytes of a store lie",
     "verify": "read all that a store holds, and report what is wrong with it",
     "rm": "delete arrays and groups",
+    "bench": "measure how fast an array is read and written here, what a chunk costs, and what would be faster",
     "plot": "draw a slice of an array, or the grid of its chunks with their sizes and ratios",
     "completion": "print what a shell needs to complete command lines of zcore",
     "demo": "write real data in every format zcore has, read them back, check every bit, and draw them",

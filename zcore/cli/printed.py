@@ -39,9 +39,11 @@ def _line(row, widths):
 def duration(seconds):
     """Return a duration with its unit.
 
-    >>> duration(1.5), duration(0.0123)
-    ('1.50 s', '12.30 ms')
+    >>> duration(1.5), duration(0.0123), duration(0.0000123)
+    ('1.50 s', '12.30 ms', '12.3 µs')
     """
+    if seconds < 1e-4:
+        return f"{seconds * 1e6:.1f} µs"
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2f} ms"
 
 
