@@ -84,22 +84,22 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     memory = room_of(memory, "memory")
     overwrite = as_bool(overwrite, "overwrite")
     wanted = Wanted(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order)
-    opened = open_source(source, path, selection, threads)
-    order_of = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,
-                "threads": threads, "wanted": _text(wanted)}
     losses = Losses()
-    for what, name in getattr(opened, "lost", ()):
-        losses.note(what, name)
-    with sink_of(destination, destination_path, order_of, overwrite, zarr_format, losses, threads) as (sink, work):
-        arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
-        progress = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
-        for name, node in opened.nodes:
-            if isinstance(node, SourceArray):
-                target = sink.array(name, node, wanted)
-                _fill(node, target, memory, threads, work, name, progress)
-                sink.end(name)
-            else:
-                sink.group(name, node)
+    with open_source(source, path, selection, threads) as opened:
+        order = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,
+                 "threads": threads, "wanted": _text(wanted)}
+        for what, name in opened.lost:
+            losses.note(what, name)
+        with sink_of(destination, destination_path, order, overwrite, zarr_format, losses, threads) as (sink, work):
+            arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
+            progress = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
+            for name, node in opened.nodes:
+                if isinstance(node, SourceArray):
+                    target = sink.array(name, node, wanted)
+                    _fill(node, target, memory, threads, work, name, progress)
+                    sink.end(name)
+                else:
+                    sink.group(name, node)
     losses.warn(_place(destination))
     return _opened(destination, destination_path, threads)
 

@@ -159,7 +159,7 @@ def _directory(store, path, order, overwrite, zarr_format, losses, threads):
         os.makedirs(building.node, exist_ok=True)     # of groups in a format without any, and nothing in them
         if path:
             lifecycle.create_ancestors(store, path, format_of(zarr_format or 3))
-        with consolidated.dropped(store, path, itself=True):
+        with consolidated.dropped(store, path):
             building.finish(overwrite)
     finally:
         building.leave()

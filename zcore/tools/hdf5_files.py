@@ -11,7 +11,7 @@ import numpy as np
 from zcore.errors import NodeNotFoundError, SelectionError, StoreError, UnsupportedError
 from zcore.model.metadata import has_varying_items
 from zcore.tools.numpy_files import slices_of
-from zcore.tools.sources import SourceArray, SourceGroup
+from zcore.tools.sources import Source, SourceArray, SourceGroup
 
 # What libraries keep in attributes of their own.
 _INTERNAL = frozenset(("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Coordinates",
@@ -27,7 +27,7 @@ def _h5py():
     return h5py
 
 
-class Hdf5Source:
+class Hdf5Source(Source):
     """A group or a dataset of an HDF5 file; see `zcore.tools.sources.StoreSource`."""
 
     def __init__(self, path, name, selection):
@@ -62,6 +62,9 @@ class Hdf5Source:
             self.nodes.append((name, SourceGroup(attributes)))
             members = [(f"{name}/{member}" if name else member, node.get(member)) for member in sorted(node)]
             pending += [(member, below) for member, below in reversed(members) if below is not None]
+
+    def close(self):
+        self._file.close()
 
     def _attributes(self, name, node):
         attributes = {}

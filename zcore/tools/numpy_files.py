@@ -13,16 +13,17 @@ import numpy as np
 from zcore.errors import MetadataError, NodeNotFoundError, SelectionError, StoreError, UnsupportedError
 from zcore.model.metadata import has_varying_items
 from zcore.stores.keys import TEMPORARY
-from zcore.tools.sources import SourceArray, SourceGroup
+from zcore.tools.sources import Source, SourceArray, SourceGroup
 
 _SUFFIX = ".npy"
 _COPIED_NBYTES = 1 << 20
 
 
-class NumpySource:
+class NumpySource(Source):
     """A file ``.npy``, or ``.npz`` with its arrays as members of a group; see `zcore.tools.sources.StoreSource`."""
 
     def __init__(self, path, name, selection):
+        self._members = None
         status = os.stat(path)
         self.identity = repr((os.path.abspath(path), status.st_ino, status.st_size, status.st_mtime_ns))
         if path.lower().endswith(_SUFFIX):
@@ -31,18 +32,28 @@ class NumpySource:
             self.nodes = [("", _NumpyArray(path, lambda: path, selection))]
             return
         self._members = _Members(path)
+        try:
+            self.nodes = self._listed(path, name, selection)
+        except BaseException:
+            self.close()
+            raise
+
+    def _listed(self, path, name, selection):
         names = self._members.names
-        if not name:
-            if selection is not None:
-                raise SelectionError("a selection is one of an array, the source is a group")
-            above = {part for member in names for part in _above(member)}
-            found = {**{group: SourceGroup({}) for group in above},
-                     **{member: self._members.array(member, None) for member in names}}
-            self.nodes = [("", SourceGroup({})), *sorted(found.items())]
-        elif name in names:
-            self.nodes = [("", self._members.array(name, selection))]
-        else:
+        if name in names:
+            return [("", self._members.array(name, selection))]
+        if name:
             raise NodeNotFoundError(f"{path} holds no array {name!r}", path=name)
+        if selection is not None:
+            raise SelectionError("a selection is one of an array, the source is a group")
+        above = {part for member in names for part in _above(member)}
+        found = {**{group: SourceGroup({}) for group in above},
+                 **{member: self._members.array(member, None) for member in names}}
+        return [("", SourceGroup({})), *sorted(found.items())]
+
+    def close(self):
+        if self._members is not None:
+            self._members.close()
 
 
 def _above(member):
@@ -62,6 +73,11 @@ class _Members:
                 self.names = [name.removesuffix(_SUFFIX) for name in archive.namelist() if name.endswith(_SUFFIX)]
         except (zipfile.BadZipFile, OSError) as exc:
             raise StoreError(f"{path} is no .npz file: {exc}") from exc
+
+    def close(self):
+        """Remove the file of the member."""
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def array(self, name, selection):
         return _NumpyArray(f"{self._path}, {name}", lambda: self._file(name), selection)

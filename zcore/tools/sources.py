@@ -14,7 +14,7 @@ from zcore.groups import Group
 from zcore.kernel.selection import Box, basic, whole
 from zcore.lifecycle import read_attributes
 from zcore.options import Options
-from zcore.tools.translated import inner_chain
+from zcore.tools.translated import NAMES_ATTRIBUTE, inner_chain
 
 
 class SourceGroup:
@@ -103,7 +103,10 @@ class StoredArray(SourceArray):
         self.metadata = metadata
         self.zarr_format = metadata.zarr_format
         self.fill_value = metadata.fill_value
-        self.dimension_names = self.kept(metadata.dimension_names)
+        names = metadata.dimension_names
+        if metadata.zarr_format != 3 and _are_names(attributes.get(NAMES_ATTRIBUTE), metadata.ndim):
+            names = attributes.pop(NAMES_ATTRIBUTE)
+        self.dimension_names = self.kept(names)
         self.is_whole = selection is None
         self._edges = metadata.edges if self.is_whole else None
         self.chunks_of_objects = _asked(self.kept(metadata.chunk_shape), self._edges)
@@ -126,22 +129,43 @@ class StoredArray(SourceArray):
         self.binding.read(box, out)
 
 
+def _are_names(value, ndim):
+    return type(value) is list and len(value) == ndim and all([isinstance(name, str) for name in value])
+
+
 def _asked(chunk_shape, edges):
     if edges is None:
         return chunk_shape
     return [chunk if unequal is None else unequal for chunk, unequal in zip(chunk_shape, edges, strict=True)]
 
 
-class StoreSource:
-    """A node of a store, with all below it.
+class Source:
+    """A node with all below it, a context manager.
 
     Attributes
     ----------
     nodes : list of (str, SourceGroup or SourceArray)
-        By their paths relative to the node, whose own is empty.
+        By their paths relative to the node, whose own is empty; groups before what they hold.
     identity : str
         Text that is the same only for what has the same documents at the same place.
+    lost : list of (str, str)
+        What of nodes cannot be copied to any destination, and the names of these.
     """
+
+    lost = ()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.close()
+
+    def close(self):
+        """Close what was opened."""
+
+
+class StoreSource(Source):
+    """A node of a store."""
 
     def __init__(self, binding, selection):
         self.store = binding.store

@@ -102,12 +102,7 @@ def kept_attributes(source, format, name, losses):
     """Return the attributes of a new node and the names of its dimensions, which some formats keep among these."""
     attributes = dict(source.attributes)
     names = getattr(source, "dimension_names", None)
-    is_v3 = source.zarr_format == 3
-    if not is_v3 and names is None and source.zarr_format is not None and format.name == 3:
-        names = _names_in(attributes, source)
-        if names is not None:
-            del attributes[NAMES_ATTRIBUTE]
-    elif names is not None and format.name != 3:
+    if names is not None and format.name != 3:
         if all([isinstance(label, str) for label in names]):
             attributes[NAMES_ATTRIBUTE] = list(names)
         else:
@@ -121,15 +116,6 @@ def kept_attributes(source, format, name, losses):
                 del attributes[label]
                 losses.note(f"the attribute {label!r:.60}, which is no JSON", name)
     return attributes, names
-
-
-def _names_in(attributes, source):
-    names = attributes.get(NAMES_ATTRIBUTE)
-    shape = getattr(source, "shape", None)
-    if type(names) is list and shape is not None and len(names) == len(shape) and all(
-            [isinstance(label, str) for label in names]):
-        return tuple(names)
-    return None
 
 
 def _fill_values(source, wanted):
