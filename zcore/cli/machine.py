@@ -3,8 +3,6 @@ import json
 import math
 import sys
 
-import numpy as np
-
 
 def add_option(parser):
     """Add ``--json`` to the arguments of a verb."""
@@ -20,10 +18,11 @@ def show(value):
 def plain(value):
     """Return a value as JSON can have it: what is not finite is text, as in Zarr v3's documents, and so is what else.
 
+    >>> import numpy as np
     >>> plain({"shape": (2, np.int64(3)), "fill": np.float32("nan")})
     {'shape': [2, 3], 'fill': 'NaN'}
     """
-    if isinstance(value, np.ndarray | np.generic):
+    if hasattr(value, "dtype"):
         value = value.tolist() if value.dtype.kind in "biufcU" else str(value)
     if isinstance(value, dict):
         return {str(name): plain(item) for name, item in value.items()}

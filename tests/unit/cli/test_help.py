@@ -20,24 +20,24 @@ NAMES = ("zcore", *command.VERBS)
 
 def help_of(name):
     """Return the help of a verb, or of the command, as a terminal of 80 columns has it."""
-    os.environ["COLUMNS"] = "80"
     if name == "zcore":
-        return normalized(command.parser_of().format_help())
+        return command.parser_of().format_help()
     parser = command.parser_of(name)
     (verbs,) = [action for action in parser._actions if action.dest == "verb"]
-    return normalized(verbs.choices[name].format_help())
+    return verbs.choices[name].format_help()
 
 
-def normalized(text):
-    """Return a help text without what the versions of argparse differ in: where lines of the usage end."""
-    usage, _, rest = text.partition("\n\n")
-    return f"{' '.join(usage.split())}\n\n{rest}"
+@pytest.fixture(autouse=True)
+def a_plain_terminal(monkeypatch):
+    """Let help be as wide as the files have it; from Python 3.14 on argparse colours it."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_help_is_as_it_was(monkeypatch, name):
-    monkeypatch.setenv("COLUMNS", "80")
-    assert help_of(name) == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+def test_help_is_as_it_was(name):
+    # The versions of argparse differ in where lines end, and in which column the help of an option begins.
+    assert help_of(name).split() == (FOLDER / f"{name}.txt").read_text(encoding="utf-8").split()
 
 
 def test_there_is_no_other_help():
@@ -72,10 +72,10 @@ def test_every_module_of_a_verb_is_called():
 
 
 def test_help_imports_neither_numpy_nor_the_verbs():
-    code = "import sys; from zcore.cli import parser; parser.parser_of(); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    imported = set(done.stdout.split())
-    assert "numpy" not in imported and "zcore.cli.ls" not in imported
+    code = "import sys; from zcore.cli import parser; parser.parser_of(*{}); print(*sys.modules)"
+    for called, modules in (([], {"zcore.cli.ls", "numpy"}), ([n for n in command.VERBS if n != "demo"], {"numpy"})):
+        done = subprocess.run([sys.executable, "-c", code.format(called)], capture_output=True, text=True, check=True)
+        assert modules.intersection(done.stdout.split()) == set()
 
 
 @pytest.mark.parametrize("name", command.VERBS)
@@ -88,6 +88,7 @@ def test_a_verb_imports_what_it_works_with_when_it_runs(name):
 
 
 if __name__ == "__main__":
+    os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
     FOLDER.mkdir(exist_ok=True)
     for each in NAMES:
         (FOLDER / f"{each}.txt").write_text(help_of(each), encoding="utf-8")
