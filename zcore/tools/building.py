@@ -15,6 +15,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 
 from zcore.errors import NodeExistsError, StoreError
@@ -64,6 +65,7 @@ class Building:
         self.done = set()
         self.is_begun = False
         self._fd = -1
+        self._start = 0     # of the marks in the journal
         try:
             self._take()
             self._take_over(json.dumps(order, sort_keys=True))
@@ -92,6 +94,7 @@ class Building:
 
     def _take_over(self, order):
         """Go on with what is there, if it is for this very order; else begin anew."""
+        self._start = len(order.encode()) + 1
         with open(self._journal, "rb") as file:
             lines = file.read().split(b"\n")
         # What follows the last line feed was not written to its end.
@@ -100,6 +103,8 @@ class Building:
             self.done = {line.decode() for line in lines[1:-1]}
             if lines[-1]:
                 os.write(self._fd, b"\n")
+            for directory in (self.node, self.between):
+                tree.remove_temporary(directory, math.inf)     # of the process that was killed
             return
         for directory in (self.node, self.between):
             tree.remove_directory(directory)
@@ -110,6 +115,12 @@ class Building:
         """Note that a piece of work, text without line feeds, is done: what it has made is on its place."""
         self.done.add(work)
         os.write(self._fd, work.encode() + b"\n")
+
+    def forget(self):
+        """Take back all marks."""
+        self.is_begun = False
+        self.done = set()
+        os.ftruncate(self._fd, self._start)
 
     def drop_between(self):
         """Remove what was needed meanwhile."""

@@ -94,10 +94,14 @@ class StoreSink:
         attributes = None
         if format.attributes_document is not None:
             attributes, metadata = metadata.attributes, metadata.replace(attributes=None)
-        if self._work.is_begun:
-            found = self._store.get(prefix_of(path) + kind.name_of_document(format))
-            if found == kind.render(format, metadata):
-                return kind(self._store, path, format, self._options)
+        if self._work.is_begun and self._store.exists(prefix_of(path) + kind.name_of_document(format)):
+            found = kind(self._store, path, format, self._options)
+            # A group may have got its copy of the metadata below by now.
+            if found.view.raw == kind.render(format, metadata) or (
+                    kind is GroupBinding and consolidated.is_same(found.metadata, metadata)):
+                return found
+            # It is replaced, with what was marked as done in it and below.
+            self._work.forget()
         nodes.check_new_names(path, format)
         return lifecycle.create(self._store, path, format, metadata, attributes, self._options, overwrite=True)
 
