@@ -26,6 +26,24 @@ _MAX_NAME = 200     # bytes; file systems take 255
 _MAX_TRIES = 100
 
 
+_JOURNAL = "journal"
+
+
+def is_alive(directory):
+    """Whether a process is building in a directory of such a name: the journal in it is locked."""
+    try:
+        fd = os.open(os.path.join(directory, _JOURNAL), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 class Building:
     """What is built to become the directory `place`.
 
@@ -59,7 +77,7 @@ class Building:
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.place = place
         self._container = os.path.join(parent, f"{TEMPORARY}copy.{name}")
-        self._journal = os.path.join(self._container, "journal")
+        self._journal = os.path.join(self._container, _JOURNAL)
         self.node = os.path.join(self._container, "node")
         self.between = os.path.join(self._container, "between")
         self.done = set()

@@ -136,7 +136,7 @@ def sink_of(destination, path, order, overwrite, zarr_format, losses, threads):
     """
     if not isinstance(destination, Store):
         place = os.fspath(destination)
-        if isinstance(place, str) and place.lower().endswith((*FILES, ".zip")) and not os.path.isdir(place):
+        if isinstance(place, str) and "://" not in place and place.lower().endswith((*FILES, ".zip")) and not os.path.isdir(place):
             with _file(place, path, overwrite, zarr_format, losses, threads) as sink:
                 yield sink, Unmarked()
             return

@@ -100,9 +100,12 @@ def peak():
         return 1024 * next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
 path, n, memory = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 row = np.arange(n)
-a = zcore.create_array(path + "/a", shape=(n, n), chunks=(1, n), dtype="f8", lock=None)
-for i in range(0, n, 64):
-    a[i:i + 64] = (np.arange(i, i + 64)[:, None] * 7 + row) % 1001
+if not memory:
+    a = zcore.create_array(path + "/a", shape=(n, n), chunks=(1, n), dtype="f8", lock=None)
+    for i in range(0, n, 64):
+        a[i:i + 64] = (np.arange(i, i + 64)[:, None] * 7 + row) % 1001
+    sys.exit()
+a = zcore.open(path + "/a")
 before = peak()
 b = zcore.copy(a, path + "/b", chunks=(n, 1), memory=memory)
 after = peak()
@@ -116,8 +119,11 @@ print(json.dumps([before, after]))
 def peaks(path, n, memory):
     """Rechunk rows of n x n to columns; returns the most memory of the process before that, and with it."""
     variables = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(zcore.__file__)))
-    ended = subprocess.run([sys.executable, "-c", SCRIPT, str(path), str(n), str(memory)], env=variables,
-                           capture_output=True, text=True, check=True)
+    # The array is made by another process: what that needs would count.
+    for allowed in (0, memory):
+        ended = subprocess.run([sys.executable, "-c", SCRIPT, str(path), str(n), str(allowed)], env=variables,
+                               capture_output=True, text=True, check=True)
+    print(ended.stdout)
     return json.loads(ended.stdout)
 
 
