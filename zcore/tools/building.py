@@ -15,6 +15,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 
 from zcore.errors import NodeExistsError, StoreError
@@ -23,6 +24,24 @@ from zcore.stores.keys import TEMPORARY
 
 _MAX_NAME = 200     # bytes; file systems take 255
 _MAX_TRIES = 100
+
+
+_JOURNAL = "journal"
+
+
+def is_alive(directory):
+    """Whether a process is building in a directory of such a name: the journal in it is locked."""
+    try:
+        fd = os.open(os.path.join(directory, _JOURNAL), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 class Building:
@@ -58,12 +77,13 @@ class Building:
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.place = place
         self._container = os.path.join(parent, f"{TEMPORARY}copy.{name}")
-        self._journal = os.path.join(self._container, "journal")
+        self._journal = os.path.join(self._container, _JOURNAL)
         self.node = os.path.join(self._container, "node")
         self.between = os.path.join(self._container, "between")
         self.done = set()
         self.is_begun = False
         self._fd = -1
+        self._start = 0     # of the marks in the journal
         try:
             self._take()
             self._take_over(json.dumps(order, sort_keys=True))
@@ -92,6 +112,7 @@ class Building:
 
     def _take_over(self, order):
         """Go on with what is there, if it is for this very order; else begin anew."""
+        self._start = len(order.encode()) + 1
         with open(self._journal, "rb") as file:
             lines = file.read().split(b"\n")
         # What follows the last line feed was not written to its end.
@@ -100,6 +121,8 @@ class Building:
             self.done = {line.decode() for line in lines[1:-1]}
             if lines[-1]:
                 os.write(self._fd, b"\n")
+            for directory in (self.node, self.between):
+                tree.remove_temporary(directory, math.inf)     # of the process that was killed
             return
         for directory in (self.node, self.between):
             tree.remove_directory(directory)
@@ -110,6 +133,12 @@ class Building:
         """Note that a piece of work, text without line feeds, is done: what it has made is on its place."""
         self.done.add(work)
         os.write(self._fd, work.encode() + b"\n")
+
+    def forget(self):
+        """Take back all marks."""
+        self.is_begun = False
+        self.done = set()
+        os.ftruncate(self._fd, self._start)
 
     def drop_between(self):
         """Remove what was needed meanwhile."""

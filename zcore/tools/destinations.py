@@ -94,10 +94,14 @@ class StoreSink:
         attributes = None
         if format.attributes_document is not None:
             attributes, metadata = metadata.attributes, metadata.replace(attributes=None)
-        if self._work.is_begun:
-            found = self._store.get(prefix_of(path) + kind.name_of_document(format))
-            if found == kind.render(format, metadata):
-                return kind(self._store, path, format, self._options)
+        if self._work.is_begun and self._store.exists(prefix_of(path) + kind.name_of_document(format)):
+            found = kind(self._store, path, format, self._options)
+            # A group may have got its copy of the metadata below by now.
+            if found.view.raw == kind.render(format, metadata) or (
+                    kind is GroupBinding and consolidated.is_same(found.metadata, metadata)):
+                return found
+            # It is replaced, with what was marked as done in it and below.
+            self._work.forget()
         nodes.check_new_names(path, format)
         return lifecycle.create(self._store, path, format, metadata, attributes, self._options, overwrite=True)
 
@@ -132,7 +136,7 @@ def sink_of(destination, path, order, overwrite, zarr_format, losses, threads):
     """
     if not isinstance(destination, Store):
         place = os.fspath(destination)
-        if isinstance(place, str) and place.lower().endswith((*FILES, ".zip")) and not os.path.isdir(place):
+        if isinstance(place, str) and "://" not in place and place.lower().endswith((*FILES, ".zip")) and not os.path.isdir(place):
             with _file(place, path, overwrite, zarr_format, losses, threads) as sink:
                 yield sink, Unmarked()
             return

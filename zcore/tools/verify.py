@@ -30,6 +30,7 @@ from zcore.options import Options
 from zcore.stores import tree
 from zcore.stores.base import Store
 from zcore.stores.keys import prefix_of
+from zcore.tools.building import is_alive
 from zcore.tools.decoded import Changed, read_objects
 from zcore.tools.report import Report
 from zcore.views import view_of
@@ -116,6 +117,11 @@ def _ends_before_its_content(binding, key):
     # c-blosc, "The header": bytes 12 to 15 are the size of the chunk, header and all.
     size = binding.store.getsize(key) or 0
     return len(start) < 16 or int.from_bytes(start[12:16], "little") + 4 > size
+
+
+def _entries(path):
+    """Return the paths of what is in a directory; of a file nothing."""
+    return [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else []
 
 
 class _Verification:
@@ -288,10 +294,13 @@ class _Verification:
                 self._removals.append((problem, lambda file=file: tree.remove(file)))
                 continue
             try:
-                age = time() - os.lstat(file).st_mtime
+                age = time() - max(os.lstat(one).st_mtime for one in (file, *_entries(file)))
             except OSError:
                 continue     # gone: its writer is alive
-            problem = self.report.add("left-over", key, path, f"a temporary file, written {max(0, age):.0f} s ago")
+            if is_alive(file):
+                continue
+            what = "a directory of an interrupted copy" if os.path.isdir(file) else "a temporary file"
+            problem = self.report.add("left-over", key, path, f"{what}, written to {max(0, age):.0f} s ago")
             if age >= _YOUNG:
                 self._removals.append((problem, lambda file=file: tree.remove(file)))
 

@@ -447,8 +447,12 @@ def test_two_at_a_time_do_not_build_the_same(original, tmp_path):
     building = Building(os.path.join(tmp_path, "b"), {})
     with pytest.raises(zcore.StoreError, match="another"):
         zcore.copy(original, tmp_path / "b")
+    zcore.create_group(tmp_path)
+    assert zcore.verify(tmp_path, repair=True).ok       # it is being built, and so no left-over
     building.leave()
-    assert np.array_equal(zcore.copy(original, tmp_path / "b")[...], VALUES)
+    report = zcore.verify(tmp_path)
+    assert [problem[:2] for problem in report.problems] == [("left-over", ".__zc_tmp.copy.b")]
+    assert np.array_equal(zcore.copy(original, tmp_path / "b")[...], VALUES) and zcore.verify(tmp_path).ok
 
 
 def test_a_line_that_was_not_written_to_its_end_counts_for_nothing(tmp_path):
