@@ -1,24 +1,28 @@
 """Work with reference sets, which say where in other files the bytes of a store lie.
 
-expand prints a set with all that its templates and generators stand for, or writes it to a file. check looks whether
-every file that a set points to is there, and long enough; a line tells the key and what is wrong, and the exit code is
-1 then. Elements are not read: verify does that.
+make writes a set of an array or group, or of an HDF5 file (extra "hdf5"): its chunks stay where they are. expand prints
+a set with all that its templates and generators stand for, or writes it to a file. check looks whether every file that
+a set points to is there, and long enough; a line tells the key and what is wrong, and the exit code is 1 then. Elements
+are not read: verify does that.
 
 Examples:
+  zcore refs make data.zarr --out data.json
+  zcore refs make forecast.nc --out forecast.json
   zcore refs check forecast.json
   zcore refs expand forecast.json --out plain.json
 """
-from zcore.cli import machine
+from zcore.cli import machine, place
 from zcore.letters import printable
 
-ACTIONS = ("check", "expand")
+ACTIONS = ("make", "check", "expand")
+HDF5 = (".h5", ".hdf5", ".nc", ".nc4")
 
 
 def configure(parser):
     """Add the arguments of the verb."""
     parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help=f"one of {', '.join(ACTIONS)}")
-    parser.add_argument("set", metavar="SET", help="a reference set, such as kerchunk makes")
-    parser.add_argument("--out", metavar="FILE", help="of expand: where to (default: the standard output)")
+    parser.add_argument("set", metavar="SET", help="a reference set; of make, what it is made of")
+    parser.add_argument("--out", metavar="FILE", help="where to (default of expand: the standard output)")
     parser.add_argument("--allow", action="append", default=[], metavar="PLACE",
                         help="a directory or URL that the set may point to beside its own directory; may be given "
                              "several times")
@@ -31,6 +35,8 @@ def run(arguments):
 
     import zcore
 
+    if arguments.action == "make":
+        return _make(arguments)
     allowed = {"allowed": [os.path.dirname(os.path.abspath(arguments.set)), *arguments.allow]} if (
         arguments.allow) else {}
     store = zcore.ReferenceStore(arguments.set, **allowed)
@@ -41,6 +47,22 @@ def run(arguments):
     else:
         # A reference set is JSON: with --json it is no other.
         machine.show({"version": 1, "refs": store.to_v0()})
+    return 0
+
+
+def _make(arguments):
+    import zcore
+
+    if arguments.out is None:
+        raise ValueError("make needs the name of the set by --out: URLs are relative to where it lies")
+    if arguments.set.lower().endswith(HDF5):
+        store = zcore.references_from_hdf5(arguments.set)
+    else:
+        place_of_store, path = place.located(arguments.set)
+        store = zcore.references(place_of_store, path=path)
+    store.save(arguments.out)
+    if arguments.json:
+        machine.show({"set": arguments.out, "references": len(store.to_v0())})
     return 0
 
 

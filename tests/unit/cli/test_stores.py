@@ -180,6 +180,22 @@ def test_what_a_set_may_point_to(run, references, tmp_path_factory):
     assert run("refs", "check", references, "--allow", str(elsewhere))[0] == 0
 
 
+def test_a_set_is_made(run, weather, equal):
+    for source, name in ((weather, "a.json"), ("weather.zarr/2016", "b.json")):
+        assert run("refs", "make", source, "--out", name) == (0, "", "")
+        assert run("refs", "check", name)[0] == 0 and equal(source, name)
+    assert run("refs", "make", weather)[0] == 1
+
+
+def test_a_set_is_made_of_an_hdf5_file(run):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("a.h5", "w") as file:
+        file.create_dataset("x", data=np.arange(12).reshape(3, 4), chunks=(2, 2), compression="gzip")
+    found = json.loads(run("refs", "make", "a.h5", "--out", "a.json", "--json")[1])
+    assert found["set"] == "a.json" and found["references"] >= 6
+    np.testing.assert_array_equal(zcore.open("a.json")["x"][...], np.arange(12).reshape(3, 4))
+
+
 def test_what_is_no_set(run, save):
     for name in (save("a.npy", np.arange(3)), "none.json"):
         code, out, err = run("refs", "check", name)
