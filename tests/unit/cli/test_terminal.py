@@ -1,6 +1,7 @@
 """The command as a person uses it: in a real pseudo-terminal, in pipes that close, with Ctrl-C."""
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -79,8 +80,7 @@ def test_a_bar_on_a_terminal_and_nothing_left_of_it(terminal, save):
     code, shown = terminal("demo", "a.npy", "--no-picture", "--chunks", "100", before=SLOW).end()
     assert code == 0
     assert "\rZarr v3: writing 50 % " in shown and f"{ESCAPE}32m{'█' * 12}{'░' * 12}{ESCAPE}0m" in shown
-    last = shown.split("\r\n")[-2]
-    assert "█" not in last and last.startswith(" " * 10)
+    assert re.match("█+░*\x1b\\[0m\r {40,}\r[^ ]", shown[shown.rindex("█" * 20):])
 
 
 def test_a_bar_without_colours_and_beyond_ascii(terminal, save):
@@ -129,11 +129,10 @@ def test_a_reader_that_has_seen_enough(shell, line):
     assert done.stderr == "" and done.stdout.strip()
 
 
-@pytest.mark.parametrize("arguments", ["ls none", "cat a.zarr 9", "diff none none"])
-def test_debug_shows_where_an_error_comes_from(shell, arguments):
+def test_debug_shows_where_an_error_comes_from(shell):
     zcore.create_array("a.zarr", shape=3, dtype="i4")
-    plain, all_of_it = shell(f"zcore {arguments}"), shell(f"zcore {arguments} --debug")
-    assert len(plain.stderr.splitlines()) == 1 and plain.returncode == (2 if "diff" in arguments else 1)
+    plain, all_of_it = shell("zcore cat a.zarr 9"), shell("zcore cat a.zarr 9 --debug")
+    assert len(plain.stderr.splitlines()) == 1 and plain.returncode == 1
     assert "Traceback" in all_of_it.stderr and all_of_it.returncode == 1
 
 
