@@ -1,4 +1,4 @@
-"""What is measured in a process of its own: the cost of an import, and the peak memory of a read or a write."""
+"""What is measured in a process of its own: the cost of an import, and the peak memory of a read, write or open."""
 import json
 import os
 import subprocess
@@ -40,6 +40,12 @@ def peak_of_read(name, threads, path, view):
 def peak_of_write(name, threads, path, view, source):
     """Return the peak memory (bytes above that before the write) of a full write of a ``.npy`` in a new process."""
     return json.loads(_run(["-m", "benchmarks.children", name, str(threads), path, view, source]))["peak_nbytes"]
+
+
+def peak_of_set(name, threads, path, spelling):
+    """Return the peak memory (bytes above that before) of opening a reference set in a new process, and its length."""
+    answer = json.loads(_run(["-m", "benchmarks.children", "--set", name, str(threads), path, spelling]))
+    return answer["peak_nbytes"], answer["n_references"]
 
 
 def digest(array):
@@ -95,5 +101,17 @@ def _answer(name, threads, path, view, source=None):
     return {"peak_nbytes": _peak_of(lambda: adapter.write(handle, values))[0]}
 
 
+def _answer_of_set(name, threads, path, spelling):
+    from benchmarks import adapters
+
+    adapter = adapters.load(name, int(threads))
+    adapter.activate()
+    peak, handle = _peak_of(lambda: adapter.open_set(path, spelling))
+    return {"peak_nbytes": peak, "n_references": adapter.length_of_set(handle)}
+
+
 if __name__ == "__main__":
-    print(json.dumps(_answer(*sys.argv[1:])))
+    if sys.argv[1] == "--set":
+        print(json.dumps(_answer_of_set(*sys.argv[2:])))
+    else:
+        print(json.dumps(_answer(*sys.argv[1:])))

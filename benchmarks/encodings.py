@@ -12,6 +12,7 @@ import numpy as np
 
 CNAME, CLEVEL, SHUFFLE = "lz4", 5, 1
 ZMETA, V2, V3 = "zmeta", "v2", "v3"
+REFERENCES = "references"  # Zarr v2 in a reference set: all chunks are parts of one file
 DOCUMENTS = {ZMETA: "__zmeta__", V2: ".zarray", V3: "zarr.json"}
 NO_CHUNK = 2**64 - 1  # sharding_indexed v1, "Binary shard format": offset and length of a chunk that is not there
 
@@ -22,7 +23,7 @@ class Encoding:
 
     Attributes
     ----------
-    views : tuple of {"zmeta", "v2", "v3"}
+    views : tuple of {"zmeta", "v2", "v3", "references"}
         Formats in which the same chunk files are seen.
     codec : {"blosc", "zstd", "gzip", None}
     cname : str
@@ -50,6 +51,7 @@ ENCODINGS = {
     "zstd": Encoding((V3,), "zstd", level=3),
     "gzip": Encoding((V3,), "gzip", level=5),
     "raw": Encoding((V3,), None),
+    "references": Encoding((REFERENCES,), None),
 }
 
 
@@ -110,7 +112,7 @@ def document(view, encoding, shape, chunks, shards=None):
         members |= blosc
     else:
         members |= {"zarr_format": 2, "order": encoding.order, "filters": None, "dimension_separator": ".",
-                    "compressor": {"id": "blosc", "blocksize": 0, **blosc}}
+                    "compressor": None if encoding.codec is None else {"id": "blosc", "blocksize": 0, **blosc}}
     return json.dumps(members, indent=4, sort_keys=True)
 
 

@@ -5,6 +5,7 @@ One directory a fixture, in it one a view::
     fixture-0/zmeta/__zmeta__  __zattr__  __zdata__/0.0.blosc  0.1.blosc …     what zcore opens
     fixture-0/v2/.zarray  0.0  0.1 …                                            what the others open
     fixture-1/v3/zarr.json  c/0/0  c/0/1 …                                      what all open
+    fixture-2/references/refs.json  chunks.bin                                  what reads reference sets
 
 `v2/0.0` is a hard link to `zmeta/__zdata__/0.0.blosc`: the same inode, the same bytes, the same pages in the cache.
 """
@@ -14,8 +15,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import encodings
-from benchmarks.encodings import DOCUMENTS, ENCODINGS, V3, ZMETA
+from benchmarks import encodings, reference_sets
+from benchmarks.encodings import DOCUMENTS, ENCODINGS, REFERENCES, V3, ZMETA
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,8 @@ def write(root, data, layout):
     for outer, inner in ((data.shape, layout.objects), (layout.objects, layout.chunks)):
         if any(n % c for n, c in zip(outer, inner, strict=True)):
             raise ValueError(f"chunks {inner} do not divide the shape {outer}")
+    if layout.views == (REFERENCES,):
+        return _write_in_references(root, data, layout)
     first, *others = layout.views
     for view in layout.views:
         create(os.path.join(root, view), view, layout)
@@ -121,6 +124,14 @@ def write(root, data, layout):
         for view in others:
             os.link(path, chunk_path(os.path.join(root, view), view, coords))
     return Fixture(str(root), layout, stored_nbytes)
+
+
+def _write_in_references(root, data, layout):
+    encoding = ENCODINGS[layout.encoding]
+    chunks = ((".".join(map(str, coords)), encodings.encode(encoding, data[box(coords, layout.chunks)]))
+              for coords in grid_coords(data.shape, layout.chunks))
+    document = encodings.document(REFERENCES, encoding, layout.shape, layout.chunks)
+    return Fixture(str(root), layout, reference_sets.write(os.path.join(root, REFERENCES), document, chunks))
 
 
 def _encode_object(values, layout):

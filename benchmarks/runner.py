@@ -18,7 +18,8 @@ import time
 
 import numpy as np
 
-from benchmarks import adapters, children, data, fixtures, machine, workloads
+from benchmarks import adapters, children, data, fixtures, machine, object_server, reference_sets, workloads
+from benchmarks.encodings import V3
 
 _FIRST = 10  # elements read by the workloads of kind "open"
 _OPENS_IN_A_ROW = 20  # of a sample, where one library follows the other
@@ -114,14 +115,14 @@ def measure(bench, workload, libraries):
     out = {field.name: getattr(workload, field.name) for field in dataclasses.fields(workload)}
     out["taken"] = [[i.start, i.stop] if isinstance(i, slice) else i for i in workload.taken]
     out["targets"] = [dataclasses.asdict(target) for target in workload.targets]
-    out["unit"] = "bytes" if workload.kind in ("memory", "write_memory") else "seconds"
+    out["unit"] = "bytes" if workload.kind in ("memory", "write_memory", "set_memory") else "seconds"
     if workload.shape:
         chunk_nbytes = 4
         for length in workload.chunks:
             chunk_nbytes *= length
         out |= {"nbytes": nbytes, "chunk_nbytes": chunk_nbytes}
     if workload.kind in ("read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided",
-                         "elements", "kept_elements", "write_box", "open", "memory"):
+                         "elements", "kept_elements", "write_box", "open", "memory", "remote"):
         out["stored_nbytes"] = bench.fixture(workload).stored_nbytes
     out["load"] = round(os.getloadavg()[0], 2)
     out["samples"] = samples
@@ -192,6 +193,24 @@ def _read(bench, workload, libraries):
         return elapsed
 
     return _take(bench, workload, libraries, operation)
+
+
+def _remote(bench, workload, libraries):
+    expected, fixture = bench.array(workload.shape), bench.fixture(workload)
+    with object_server.serving(workload.server, fixture.path(V3)) as place:
+
+        def operation(name, library, i):
+            library.activate()
+            handle = library.open_remote(place)
+            with _no_collection():
+                start = time.perf_counter()
+                result = library.read(handle)
+                elapsed = time.perf_counter() - start
+            if not data.same(result, expected):
+                raise WrongResult("the array read differs from the one written")
+            return elapsed
+
+        return _take(bench, workload, libraries, operation)
 
 
 def _parts(bench, workload, libraries):
@@ -533,9 +552,52 @@ def _write_memory(bench, workload, libraries):
         shutil.rmtree(top)
 
 
+def _set(bench, workload, libraries):
+    path = _set_of(bench, workload)
+    expected = reference_sets.expected(workload.count)
+
+    def operation(name, library, i):
+        library.activate()
+        with _no_collection():
+            start = time.perf_counter()
+            handle = library.open_set(path, workload.spelling)
+            elapsed = time.perf_counter() - start
+        if not library.set_says(handle, expected):
+            raise WrongResult("the set says something else than was written")
+        return elapsed
+
+    try:
+        return _take(bench, workload, libraries, operation)
+    finally:
+        os.unlink(path)
+
+
+def _set_memory(bench, workload, libraries):
+    path = _set_of(bench, workload)
+
+    def operation(name, library, i):
+        if i < 0:
+            return None
+        peak, n_found = children.peak_of_set(name, library.threads, path, workload.spelling)
+        if n_found != workload.count + 1:
+            raise WrongResult(f"the set has {n_found} references")
+        return peak
+
+    try:
+        return _take(bench, workload, libraries, operation)
+    finally:
+        os.unlink(path)
+
+
+def _set_of(bench, workload):
+    path = os.path.join(bench.places[workload.place], f"{workload.name}.json")
+    reference_sets.write_set(path, workload.spelling, workload.count)
+    return path
+
+
 _KINDS = {"read": _read, "parts": _parts, "parts_at_once": _parts_at_once, "box": _box,
           "points": _points, "mask": _mask, "product": _product, "strided": _strided,
           "write_box": _write_box, "append": _append, "elements": _elements,
           "kept_elements": _kept_elements, "open": _open, "write": _write,
           "create": _create, "list": _list, "import": _import, "import_open": _import_open, "memory": _memory,
-          "write_memory": _write_memory}
+          "write_memory": _write_memory, "set": _set, "set_memory": _set_memory, "remote": _remote}

@@ -9,6 +9,7 @@ FASTEST = "fastest peer"
 RESULT = "result"
 NUMPY = "numpy"
 STAT = "os.stat"
+MEGABYTE = "MB"
 
 MIB = 2**20
 
@@ -21,7 +22,7 @@ class Target:
     ----------
     against : str
         A library, or `FASTEST`: the peer with the least median (the bare loop is a limit, not a peer). For an import
-        `NUMPY`, for memory `RESULT`, for elements of a kept chunk `STAT`.
+        `NUMPY`, for memory `RESULT` or `MEGABYTE`, for elements of a kept chunk `STAT`.
     at_least : float or None
         Bound on time of the other / time of zcore.
     at_most : float or None
@@ -47,7 +48,7 @@ class Workload:
         What is measured, for the report.
     kind : {"read", "parts", "parts_at_once", "box", "points", "mask", "product", "strided", "elements", \
 "kept_elements", "write", "write_box", "append", "open", "create", "list", "import", "import_open", "memory", \
-"write_memory"}
+"write_memory", "set", "set_memory", "remote"}
         ``parts`` reads `count` chunks, each before the next one is asked for; ``box`` reads what `taken` says;
         ``points`` reads `count` random elements at once, ``mask`` a random half of all, ``product`` `count` random rows
         in as many random columns, ``strided`` slices with the steps that are `taken`; ``write_box`` changes what
@@ -55,7 +56,7 @@ class Workload:
         the other;
         ``elements`` reads `count` single elements of one chunk one after the other, ``kept_elements`` the same through
         a cache of chunks, by the libraries that have one; ``create`` and ``list`` make and list `count` arrays in a
-        group.
+        group; ``set`` opens a reference set of `count` references; ``remote`` reads all from a server.
     shape, chunks : tuple of int
         Of the float32 array; empty for an import. The chunks divide the shape.
     shards : tuple of int or None
@@ -65,6 +66,10 @@ class Workload:
     count : int
     taken : tuple of (int or slice or None)
         Of each dimension the element that is read, or those; None for all.
+    spelling : {"plain", "templates", "gen"}
+        How a reference set says what it says, see `reference_sets.write_set`.
+    server : {"moto", "files"} or None
+        Which one has the objects, see `object_server`.
     place : {"disk", "tmpfs"}
         Where the files lie: below the directory for temporary files, or in memory.
     blocked : bool
@@ -85,6 +90,8 @@ class Workload:
     encoding: str = "lz4"
     count: int = 0
     taken: tuple = ()
+    spelling: str = "plain"
+    server: str | None = None
     place: str = "disk"
     blocked: bool = False
     samples_per_repeat: int = 1
@@ -101,6 +108,7 @@ _FULL_READ = (Target(FASTEST, at_least=1.1), Target(BARE_LOOP, at_most=1.15))
 _OPEN = (Target("tensorstore", at_least=4), Target("zarr", at_least=25))
 _AHEAD = (Target(FASTEST, at_least=1.0),)
 _TWICE = (Target(FASTEST, at_least=2),)
+_SMALL_PARTS = (Target("fsspec", at_least=20), Target(FASTEST, at_least=1))
 _MANY_ARRAYS = (Target("zarr", at_least=5),)
 
 
@@ -189,6 +197,29 @@ WORKLOADS = (
              (4096 * 64,), (4096,), samples_per_repeat=10, targets=_OPEN),
     Workload("open_blocked", "open and read 10 elements, 20 times in a row", "open",
              (4096 * 64,), (4096,), blocked=True, samples_per_repeat=10, targets=_OPEN),
+    Workload("references_open", "open a reference set of 50 000", "set", encoding="references", count=50_000,
+             samples_per_repeat=2, targets=_TWICE),
+    Workload("references_open_templates", "open a reference set of 50 000, a template in the URL of each", "set",
+             encoding="references", count=50_000, spelling="templates", targets=_TWICE),
+    # fsspec takes 1.7 ms for each.
+    Workload("references_open_gen", "open a reference set that generates 5 000", "set", encoding="references",
+             count=5_000, spelling="gen", max_repeats=3, targets=(Target("fsspec", at_least=100),)),
+    Workload("references_open_many", "open a reference set of 1 000 000", "set", encoding="references",
+             count=1_000_000, max_repeats=3, targets=_TWICE),
+    Workload("references_memory", "peak memory of opening a reference set of 1 000 000", "set_memory",
+             encoding="references", count=1_000_000, max_repeats=3, targets=(Target(MEGABYTE, at_most=300),)),
+    Workload("references_small", "read 256 MB, 4096 parts of 64 KB of one file, by references", "read",
+             (8192, 8192), (128, 128), encoding="references", max_repeats=5, targets=_SMALL_PARTS),
+    Workload("references_large", "read 256 MB, 256 parts of 1 MB of one file, by references", "read",
+             (8192, 8192), (512, 512), encoding="references", max_repeats=5, targets=(Target(FASTEST, at_least=1.5),)),
+    Workload("references_parts", "read 1000 random parts of 64 KB of one file by references, one after the other",
+             "parts", (8192, 8192), (128, 128), encoding="references", count=1000, max_repeats=5,
+             targets=_SMALL_PARTS),
+    *[Workload(f"s3_{size}_{server}", f"read 64 MB, {n} chunks of {chunk}, of S3 on loopback, {title}", "remote",
+               (4096, 4096), chunks, encoding="raw", server=server, max_repeats=5,
+               targets=(Target("zarr", at_least=1.5),))
+      for server, title in (("moto", "moto's server"), ("files", "a server of files"))
+      for size, n, chunk, chunks in (("small", 1024, "64 KB", (128, 128)), ("large", 64, "1 MB", (512, 512)))],
     Workload("import_cost", "import, above numpy", "import",
              samples_per_repeat=2, max_repeats=5, targets=(Target(NUMPY, at_most=0.25),)),
     Workload("import_open", "import with the function that opens an array, above numpy", "import_open",
@@ -219,7 +250,9 @@ def quick(workload):
         return lengths and tuple(max(1, n // divisor) for n in lengths)
 
     shape, chunks, shards = small(workload.shape), small(workload.chunks), small(workload.shards)
-    return replace(workload, shape=shape, chunks=chunks, shards=shards, count=min(workload.count, 5),
+    # Sets are made of whole rows.
+    count = min(workload.count, 1000 if workload.kind.startswith("set") else 5)
+    return replace(workload, shape=shape, chunks=chunks, shards=shards, count=count,
                    samples_per_repeat=1, max_repeats=1,
                    taken=tuple(min(i, n - 1) if isinstance(i, int) else i
                                for i, n in zip(workload.taken, shape, strict=False)))

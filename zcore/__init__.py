@@ -36,9 +36,12 @@ _MODULE_OF = {
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
     "copy": "zcore.tools.copy",
     "verify": "zcore.tools.verify",
+    "references": "zcore.tools.references",
+    "references_from_hdf5": "zcore.tools.hdf5",
     "DirectoryStore": "zcore.stores.directory",
     "MemoryStore": "zcore.stores.memory",
     "ReferenceStore": "zcore.stores.reference",
+    "RemoteStore": "zcore.stores.remote",
     "ZipStore": "zcore.stores.zip",
 }
 _MODULES = ("blosc", "codecs", "config", "storage")

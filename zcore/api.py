@@ -300,7 +300,7 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"))
     path = nodes.path_of(path, zarr_format)
     if mode in ("r", "r+", "a"):
-        found = nodes.find(store, path, zarr_format, options)
+        found = nodes.find_or_read_set(store, path, zarr_format, options)
         if found is None and mode != "a":
             raise nodes.not_found(store, path, zarr_format, options, "group")
         if found is not None:
@@ -316,7 +316,7 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
 
 def _existing(store, path, zarr_format, options, described):
     """Return the node at `path`, or None; `described` is what a caller expects of an array."""
-    binding = nodes.find(store, path, zarr_format, options)
+    binding = nodes.find_or_read_set(store, path, zarr_format, options)
     if binding is None:
         return None
     node = node_of(binding)

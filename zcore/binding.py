@@ -2,7 +2,7 @@
 import os
 from itertools import count
 
-from zcore.errors import NodeNotFoundError, ReadOnlyError, ZcoreError, warn_of
+from zcore.errors import LockError, NodeNotFoundError, ReadOnlyError, ZcoreError, warn_of
 from zcore.formats import MAX_NBYTES
 from zcore.model.metadata import GroupMetadata
 from zcore.stores.keys import prefix_of
@@ -207,6 +207,11 @@ class Exclusive:
         raw = binding.render(binding.format, metadata)
         if self._hold is not None and self._hold.dir_fd >= 0:
             identity = self._hold.replace(raw, token=int.from_bytes(os.urandom(8)), fsync=binding.store.fsync)
+        elif self._hold is not None and binding.store.swaps:
+            identity = binding.store.set_if_same(binding.document, raw, self.view.identity)
+            if identity is None:
+                raise LockError(f"{binding.document}: another process has replaced the document meanwhile, and it "
+                                "stays as that has left it", key=binding.document)
         else:
             binding.store.set(binding.document, raw)
             identity = binding.store.identity(binding.document)

@@ -5,7 +5,8 @@ the chunk keys, the directory. A read or write then makes one plan and runs it: 
 files and the chain has a C form, in Python otherwise. Both runs take the same tasks under the same locks.
 """
 import os
-from functools import partial
+from _thread import allocate_lock  # of threading, without its import time
+from itertools import count, islice
 
 import numpy as np
 
@@ -20,10 +21,16 @@ from zcore.kernel.write import WritePlan
 from zcore.model.metadata import ArrayMetadata
 from zcore.views import form_of, same_chunks
 
+# What all values may have, decoded, that are asked for at a time; those of as many threads as compute may have more.
+MAX_ASKED_NBYTES = 1 << 28
+# Tasks of which one looks whether their objects lie side by side.
+MAX_GATHERED = 1 << 16
 # A plan of fewer decoded bytes than this is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
 # However many are asked for: each takes a stack, and more wait for each other than work.
 MAX_THREADS = 1024
+# Objects that are written after a look at the document, where no lock keeps that as it is in other processes anyhow.
+N_UNSEEN = 32
 # A write that has found its document replaced so often keeps the others out, or it might never come to an end.
 MAX_STALE = 8
 
@@ -80,24 +87,23 @@ class Binding(NodeBinding):
         metadata = view.metadata
         self._check_same_kind(metadata, out, field)
         native = self._is_native(view, field)
-        references = None if native else self._references(view, field)
+        extents = None if native else self._extents(view, field)
+        native = native or extents is not None
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         make_plan = _shard_plans()[0] if native and view.chain.shards is not None else ReadPlan
-        if references is not None:
-            native, make_plan = True, references
         plan = make_plan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts,
             program=view.chain.program if native else None, fill=metadata.fill_bytes,
             array=out if native else None, template=view.template, directory=self.directory if native else None,
-            swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
-            missing_raises=options.missing == "raise", edges=metadata.edges, groups=box.groups,
-            part=None if field is None else (field.offset, field.nbytes))
-        chunks = options.chunks if native and references is None else None
+            extents=extents, swap=view.chain.swap, order=view.chain.order, n_threads=n_threads,
+            lenient=not options.strict, missing_raises=options.missing == "raise",
+            edges=metadata.edges, groups=box.groups, part=None if field is None else (field.offset, field.nbytes))
+        chunks = options.chunks if native and extents is None else None
         if chunks is not None:
             plan.keep(chunks, form_of(view, options.strict))
 
-        def read_task(task):
-            objects.read_object(self, view, plan, task, out, field)
+        def read_task(task, source=None):
+            objects.read_object(self, view, plan, task, out, field, source)
 
         try:
             self._run(view, plan, native, n_threads, read_task)
@@ -127,40 +133,56 @@ class Binding(NodeBinding):
             self.elements = None
         self._elements_of = view.ticket, chunks
 
-    def _references(self, view, field):
-        """Return what makes a plan that reads parts of other files; None where the store has none, or Python has to."""
-        references, chain = self.store.references, view.chain
-        if (references is None or chain.shards is not None or not chain.is_native or config.force_python
-                or (field is not None and chain.swap)):
+    def _extents(self, view, field):
+        """Return the `Extents` of objects that are parts of other files; None where they are not, or Python has to."""
+        references = self.store.references_of(self.prefix)
+        if references is None or not _has_c_form(view, field):
             return None
-        from zcore.kernel.reference_read import ReferenceReadPlan
+        from zcore.kernel.extents import Extents
 
-        return partial(ReferenceReadPlan, table=references.table, prefix=self.prefix.encode(),
-                       open_target=references.open)
+        return Extents(references.table, self.prefix.encode(), references.open)
 
     def _is_native(self, view, field):
-        chain = view.chain
-        return (self.directory is not None and chain.is_native and not config.force_python
-                and (field is None or not chain.swap))
+        return self.directory is not None and _has_c_form(view, field)
 
     def _run(self, view, plan, native, n_threads, python_task):
         """Run a plan to its end; raises what stopped it, but for a stale document."""
         n_tasks = plan.n_left
+        n_cpus = n_threads
         if n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
             n_threads = 1
         n_threads = min(n_threads, n_tasks * plan.task_threads)
-        if native:
-            workers.run(plan.run, n_threads, plan.cancel)
-            plan.raise_failure(view.chain.step_names)
-            if not plan.stale:
-                for task in plan.deferred:
-                    python_task(task)
-        else:
-            def work(main):
-                while (task := plan.take()) >= 0:
-                    python_task(task)
+        if not native:
+            self._run_in_python(view, plan, plan.take, n_tasks, python_task, n_threads, n_cpus)
+            return
+        workers.run(plan.run, n_threads, plan.cancel)
+        plan.raise_failure(view.chain.step_names)
+        if plan.deferred and not plan.stale:
+            left = iter(plan.deferred)
+            self._run_in_python(view, plan, lambda: -1 if plan.stopped else next(left, -1), len(plan.deferred),
+                                python_task, 1, n_cpus)
 
-            workers.run(work, n_threads, plan.cancel)
+    def _run_in_python(self, view, plan, take, n_tasks, python_task, n_threads, n_cpus):
+        """Run tasks, of which `take` gives one after the other and then -1."""
+        store = self.store
+        if store.n_requests:
+            # They wait for most of the time, and what they wait for has to fit into memory.
+            n_threads = min(n_tasks, max(n_cpus, min(store.n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))))
+        gathered = _Gathered(store, self.prefix, plan, take, view.chain.max_encoded)
+
+        def work(main):
+            while (task := take()) >= 0:
+                python_task(task)
+
+        def work_together(main):
+            while batch := gathered.take():
+                tasks, source = batch[0], batch[1]()
+                for task in tasks:
+                    if plan.stopped:
+                        return
+                    python_task(task, source)
+
+        workers.run(work_together if gathered.helps else work, n_threads, plan.cancel)
 
     def _check_unreplaced(self, view, box, plan):
         """What was read counts only while the array that was opened is still the one that stands here."""
@@ -224,10 +246,12 @@ class Binding(NodeBinding):
         resume = None
         for _ in range(MAX_STALE):
             plan = self.write_once(view, box, values, field=field, resume=resume)
-            if not plan.stale:
+            if not plan.stale and (not self.store.swaps or not self.options.lock or self._stands(view)):
                 return
             before, view = view, self._look_for_write(box, values, field)
             resume = plan if same_chunks(before.metadata, view.metadata) else None
+            if resume is plan and plan.n_left == 0 and not plan.stale:
+                return
         with self.exclusive() as exclusive:
             before, view = view, exclusive.view
             self._check_same_kind(view.metadata, values, field)
@@ -284,19 +308,23 @@ class Binding(NodeBinding):
             edges=metadata.edges, groups=box.groups,
             part=None if field is None else (field.offset, field.nbytes))
 
+        numbers = count()
+
         def write_task(task):
-            self._write_task(view, plan, task, values, locks, old_shape or metadata.shape, field)
+            # Where a look at the document costs as much as the object, it is for many, and once more at the end.
+            is_sure = self.store.swaps and next(numbers) % N_UNSEEN != 0
+            self._write_task(view, plan, task, values, locks, old_shape or metadata.shape, field, is_sure)
 
         self._run(view, plan, native, n_threads, write_task)
         return plan
 
-    def _write_task(self, view, plan, task, values, locks, old_shape, field):
+    def _write_task(self, view, plan, task, values, locks, old_shape, field, is_sure):
         if locks is None:
             objects.write_object(self, view, plan, task, values, old_shape, field)
             return
         try:
             with locks.object(plan.task(task)[0], plan):
-                if self._stands(view):
+                if is_sure or self._stands(view):
                     objects.write_object(self, view, plan, task, values, old_shape, field)
                 else:
                     plan.leave_stale(task)
@@ -317,6 +345,37 @@ class Binding(NodeBinding):
         `key` is relative to the store; other keys are left out.
         """
         return stored_chunks(self.store, self.prefix, self.metadata)
+
+
+def _has_c_form(view, field):
+    """Whether the kernel can move these elements between objects and memory."""
+    chain = view.chain
+    return chain.is_native and not config.force_python and (field is None or not chain.swap)
+
+
+class _Gathered:
+    """Tasks whose objects are read together, where the store has any to put together."""
+
+    def __init__(self, store, prefix, plan, take, limit):
+        self._store = store
+        self._prefix = prefix
+        self._plan = plan
+        self._take = take
+        self._limit = limit
+        self._lock = allocate_lock()
+        self._pending = []
+        self.helps = store.n_requests > 0 and store.batches((), None) is not None
+
+    def take(self):
+        """Return tasks and what reads their objects, or None when none is left."""
+        with self._lock:
+            if not self._pending:
+                tasks = list(islice(iter(self._take, -1), MAX_GATHERED))
+                keys = [self._prefix + self._plan.task(task)[0] for task in tasks]
+                # Taken from the end: those that a store has put in front are read first.
+                self._pending = [([tasks[i] for i in batch.numbers], batch.load)
+                                 for batch in reversed(self._store.batches(keys, self._limit))]
+            return self._pending.pop() if self._pending and not self._plan.stopped else None
 
 
 def stored_chunks(store, prefix, metadata):

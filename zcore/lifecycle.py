@@ -21,6 +21,7 @@ from zcore.formats import MAX_NBYTES
 from zcore.formats.json_documents import check_attributes
 from zcore.kernel.selection import Box, whole
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
+from zcore.objects import swap
 from zcore.place import hold_place
 from zcore.stores.keys import prefix_of
 from zcore.views import view_of
@@ -84,8 +85,12 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
                     store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
                 if attributes_document is not None:
                     store.set(prefix + format.attributes_document, attributes_document)
-                store.set(prefix + name, document)
-            if is_here() or store.get(prefix + name) != document:
+                if not store.swaps or standing:
+                    store.set(prefix + name, document)
+                elif not store.set_if_not_exists(prefix + name, document):
+                    raise NodeExistsError(f"another process has created a node at {store.describe(path)} meanwhile",
+                                          path=path)
+            if store.swaps or is_here() or store.get(prefix + name) != document:
                 # While it is held: later it might be somebody else's, or with a group above have another path.
                 return kind(store, path, format, options)
         # A group above was moved before the document was written. It came to a directory that nobody held, without
@@ -299,17 +304,27 @@ def _reset_outside(binding, exclusive, shape):
 
 def change_attributes(binding, change):
     """Change the attributes by ``change(attributes)``, a dict, in one write that loses no other; return its result."""
-    format = binding.format
-    with consolidated.dropped(binding.store, binding.path, itself=True), binding.exclusive() as exclusive:
-        attributes = read_attributes(binding)
+    format, store = binding.format, binding.store
+    result = None
+
+    def changed(attributes):
+        nonlocal result
         old = dict(attributes)
         result = change(attributes)
         if format.strict_attributes:
             check_attributes(attributes, old)
+        return attributes
+
+    with consolidated.dropped(store, binding.path, itself=True), binding.exclusive() as exclusive:
         if format.attributes_document is None:
-            exclusive.replace_metadata(exclusive.metadata.replace(attributes=attributes))
+            exclusive.replace_metadata(exclusive.metadata.replace(attributes=changed(read_attributes(binding))))
+            return result
+        key = binding.prefix + format.attributes_document
+        if store.swaps and binding.options.lock:
+            swap(store, key, lambda seen: format.render_attributes(
+                changed(format.parse_attributes(seen.get(key, (0, MAX_NBYTES + 1)), binding.path))))
         else:
-            binding.store.set(binding.prefix + format.attributes_document, format.render_attributes(attributes))
+            store.set(key, format.render_attributes(changed(read_attributes(binding))))
     return result
 
 

@@ -46,7 +46,8 @@ _CONTRADICTING = {document: _DOCUMENTS[i + 1:] for i, document in enumerate(_DOC
 
 
 def store_of(place, read_only, fsync, check_base=True):
-    """Return the store that a caller means by a path, a URI, a store, or a reference set: a mapping or a JSON file.
+    """Return the store that a caller means: by a path, a URI, a store, what speaks to a service (`RemoteStore`), or a
+    reference set, which is a mapping, a JSON file, or a directory whose name says that it is one in Parquet.
 
     The name of a zip file is a store that reads it; a new one has to be closed, so it is the caller's to make.
 
@@ -63,6 +64,8 @@ def store_of(place, read_only, fsync, check_base=True):
                 raise ValueError(f"{place!r} was made without fsync; a store is asked for it when it is made, as in "
                                  "DirectoryStore(path, fsync=True)")
             return place
+        if not isinstance(place, os.PathLike) and _is_client(place):
+            return _remote_store(place, read_only, fsync)
         if isinstance(place, Mapping):
             if not read_only:
                 raise TypeError("a mapping is a reference set, which is read; a store in memory is MemoryStore(items), "
@@ -75,16 +78,42 @@ def store_of(place, read_only, fsync, check_base=True):
     if isinstance(place, str):
         if read_only and place.endswith(".json") and os.path.isfile(place):
             return _reference_store(place)
+        if read_only and place.rstrip("/").endswith((".parq", ".parquet")) and os.path.isfile(f"{place}/.zmetadata"):
+            return _reference_store(place)
         if read_only and place.endswith(".zip") and os.path.isfile(place):
             from zcore.stores.zip import ZipStore
 
             return ZipStore(place)
+        if "://" in place and place[:7] != "file://" and _is_remote(place):
+            if read_only and place.partition("?")[0].rstrip("/").endswith((".json", ".parq", ".parquet")):
+                return _reference_store(place)
+            return _remote_store(place, read_only, fsync)
         if ":" in place:
             # It is either a URI's or part of a name: the URI rules decide.
             return DirectoryStore.from_uri(place, read_only=read_only, fsync=fsync, check_base=check_base)
         if place[:1] == "/" and ".." not in place and not check_base:
             return _absolute_store(place, read_only, fsync)
     return DirectoryStore(place, read_only=read_only, fsync=fsync, check_base=check_base)
+
+
+def _is_client(place):
+    from zcore.stores.remote_clients import is_client
+
+    return is_client(place)
+
+
+def _is_remote(url):
+    from zcore.stores.remote_clients import is_remote
+
+    return is_remote(url)
+
+
+def _remote_store(place, read_only, fsync):
+    from zcore.stores.remote import RemoteStore
+
+    if fsync:
+        raise ValueError(f"{place!r:.200} is no directory, whose files could be made to reach the disk")
+    return RemoteStore(place, read_only=read_only)
 
 
 def _reference_store(source):
@@ -146,6 +175,20 @@ def check_new_names(path, format):
     for name in path.split("/") if path else ():
         if advice := format.names.advice(name):
             warn(f"the name {name!r:.60} is not portable: {advice}")
+
+
+def find_or_read_set(store, path, zarr_format, options):
+    """Return what `find` does; of a directory in which nothing is found, but a reference set in Parquet, what that has.
+
+    Only what is opened for reading is looked for there.
+    """
+    found = find(store, path, zarr_format, options)
+    if found is None and options.read_only and isinstance(store, DirectoryStore):
+        from zcore.stores.reference_parquet import is_parquet_set
+
+        if is_parquet_set(store):
+            return find(_reference_store(store.path), path, zarr_format, options)
+    return found
 
 
 def find(store, path, zarr_format, options):

@@ -5,29 +5,35 @@ that belong to no field. Items of varying length (text, objects) have no bytes a
 """
 import contextlib
 import math
+from bisect import bisect_right
 
 import numpy as np
 
-from zcore.errors import ChunkError, ChunkMemoryError, CodecError, UnsupportedError
+from zcore.errors import ChunkError, ChunkMemoryError, CodecError, LockError, UnsupportedError
 from zcore.fields import part_bytes
 from zcore.kernel.copy import is_filled
 from zcore.model.metadata import has_varying_items, viewed
+from zcore.stores.ranges import merged
 from zcore.views import form_of, is_trusted
 
 _UNCHANGED = object()  # what an object is that a change leaves as it was
+MAX_SWAPS = 64         # times that an object is read to be changed before others have replaced it
+MAX_PAUSE = 0.25       # seconds between two of them
 
 
-def read_object(binding, view, plan, task, out, part=None):
+def read_object(binding, view, plan, task, out, part=None, source=None):
     """Bring the elements of a task's object to their places in `out`; those of an absent object are the fill value.
 
-    Of a `part` only these bytes of the elements, which `out` consists of.
+    Of a `part` only these bytes of the elements, which `out` consists of. Of a `source` other than the binding's store,
+    objects are taken as they are from there.
     """
+    source = source or binding.store
     key, coords, inside, outside, _ = plan.task(task)
     origin, shape = plan.place(task)
     if view.chain.is_partial:
-        elements = _read_shard(binding, view, key, coords, shape, inside)
+        elements = _read_shard(binding, source, view, key, coords, shape, inside)
     else:
-        chunk = _load_kept(binding, view, plan, key, coords, origin, shape)
+        chunk = _load_kept(binding, source, view, plan, key, coords, origin, shape)
         elements = None if chunk is None else chunk[_as_array(inside)]
     if elements is None:
         elements = _fill(view.metadata)
@@ -46,17 +52,76 @@ def write_object(binding, view, plan, task, values, old_shape, part=None):
     kept = tuple([min(length, max(0, n - first)) for first, length, n in zip(origin, shape, old_shape, strict=True)])
     is_merge = values is None or not covered or part is not None
     change = _changed_shard if view.chain.is_partial else _changed_chunk
-    encoded = change(binding, view, key, coords, (origin, shape), inside, elements, kept, is_merge, part)
+    store = binding.store
+    if is_merge and store.swaps and binding.options.lock:
+        def changed(seen):
+            # Never erased: what another one writes meanwhile would go as well.
+            return change(binding, seen, view, key, coords, (origin, shape), inside, elements, kept, True, part, True)
+
+        swap(store, binding.prefix + key, changed)
+        return
+    encoded = change(binding, store, view, key, coords, (origin, shape), inside, elements, kept, is_merge, part,
+                     binding.options.keeps_filled)
     if encoded is None:
-        binding.store.erase(binding.prefix + key)
+        store.erase(binding.prefix + key)
     elif encoded is not _UNCHANGED:
-        binding.store.set(binding.prefix + key, encoded)
+        store.set(binding.prefix + key, encoded)
 
 
-def _changed_chunk(binding, view, key, coords, place, inside, values, kept, is_merge, part):
+class _Seen:
+    """A store as somebody has seen it who changes what he saw."""
+
+    def __init__(self, store):
+        self._store = store
+        self.identity = None
+        self.exists = False
+
+    def get_with_identity(self, key, byte_range=None):
+        found = self._store.get_with_identity(key, byte_range)
+        self.exists = found is not None
+        self.identity = found[1] if self.exists else None
+        return found
+
+    def get(self, key, byte_range=None):
+        found = self.get_with_identity(key, byte_range)
+        return None if found is None else found[0]
+
+    def getsize(self, key):
+        return self._store.getsize(key)
+
+
+def swap(store, key, changed):
+    """Replace a value by ``changed(seen)``, made of what there is, until nobody has replaced it in between.
+
+    `seen` has the `get` of a store, by which the value is read.
+
+    Raises
+    ------
+    LockError
+        Others were faster `MAX_SWAPS` times, or the service has no means to compare.
+    """
+    for i in range(MAX_SWAPS):
+        seen = _Seen(store)
+        value = changed(seen)
+        if value is _UNCHANGED:
+            return
+        if seen.exists and seen.identity is None:
+            raise LockError(f"{key} has no tag (ETag) by which a change in between would be seen; lock=None writes "
+                            "nonetheless", key=key)
+        if store.set_if_same(key, value, seen.identity) is not None:
+            return
+        import random
+        import time
+
+        # Each at another time than those that were as late.
+        time.sleep(random.random() * min(MAX_PAUSE, 0.002 * 2**i))
+    raise LockError(f"{key}: others have replaced it each of {MAX_SWAPS} times that it was read to be changed", key=key)
+
+
+def _changed_chunk(binding, source, view, key, coords, place, inside, values, kept, is_merge, part, keeps_filled):
     """Return the object of a chunk after a change: None for one that is erased, `_UNCHANGED` for none at all."""
     metadata = view.metadata
-    old = _load(binding, view, key, coords, *place) if is_merge else None
+    old = _load(binding, source, view, key, coords, *place) if is_merge else None
     if old is None and values is None:
         return _UNCHANGED
     with _located(key, coords, "encode"):
@@ -66,12 +131,12 @@ def _changed_chunk(binding, view, key, coords, place, inside, values, kept, is_m
             chunk[stays] = old[stays]
         if values is not None:
             _part(chunk, metadata, part)[_as_array(inside)] = values
-        if not binding.options.keeps_filled and _is_filled(chunk, metadata):
+        if not keeps_filled and _is_filled(chunk, metadata):
             return None
         return view.chain.encode(viewed(chunk, metadata.dtype))
 
 
-def _changed_shard(binding, view, key, coords, place, inside, values, kept, is_merge, part):
+def _changed_shard(binding, source, view, key, coords, place, inside, values, kept, is_merge, part, keeps_filled):
     """The same of a shard, of which only those chunks are decoded that change in part."""
     from zcore.codecs.shards import Change
 
@@ -90,9 +155,9 @@ def _changed_shard(binding, view, key, coords, place, inside, values, kept, is_m
         elif values is not None:
             changes = [Change(inside, assign, part is None)]
         with _located(key, coords, "encode" if old is None else "decode"):
-            return view.chain.change_parts(old, changes, kept, shape, binding.options.keeps_filled)
+            return view.chain.change_parts(old, changes, kept, shape, keeps_filled)
 
-    return _with_shard(binding, view.chain, shape, key, coords, change) if is_merge else change(None)
+    return _with_shard(binding, source, view.chain, shape, key, coords, change) if is_merge else change(None)
 
 
 def _assign_at(points, values, metadata, part):
@@ -103,7 +168,7 @@ def _assign_at(points, values, metadata, part):
     return assign
 
 
-def _read_shard(binding, view, key, coords, shape, inside):
+def _read_shard(binding, source, view, key, coords, shape, inside):
     """Return the selected elements of a shard, of `_raw_type`, or None when its object is absent."""
     found = list(_pieces(inside, view)) if _has_lists(inside) else None
     boxes = [inside] if found is None else [box for box, _, _, _ in found]
@@ -120,7 +185,8 @@ def _read_shard(binding, view, key, coords, shape, inside):
                 out[places] = elements[points] if isinstance(elements, np.ndarray) else elements
             return out
 
-    return _with_shard(binding, view.chain, shape, key, coords, read, _are_few(boxes, view.chain.inner_shape, shape))
+    are_few = _are_few(boxes, view.chain.inner_shape, shape)
+    return _with_shard(binding, source, view.chain, shape, key, coords, read, are_few)
 
 
 def _are_few(boxes, chunk_shape, shape):
@@ -130,14 +196,14 @@ def _are_few(boxes, chunk_shape, shape):
     return 2 * n_touched < math.prod([n // length for n, length in zip(shape, chunk_shape, strict=True)])
 
 
-def _load_kept(binding, view, plan, key, coords, origin, shape):
+def _load_kept(binding, source, view, plan, key, coords, origin, shape):
     """Return one decoded chunk as `_load` does, kept from an earlier read or for the next one if there is a cache."""
     chunks, metadata = binding.options.chunks, view.metadata
     if chunks is None or has_varying_items(metadata.dtype):
-        return _load(binding, view, key, coords, origin, shape)
+        return _load(binding, source, view, key, coords, origin, shape)
     # Not as the kernel keeps them: here the elements are in their order and byte order.
     form = hash((form_of(view, binding.options.strict), shape))
-    identity = binding.store.identity(binding.prefix + key)
+    identity = source.identity(binding.prefix + key)
     found = identity and chunks.find_chunk(identity, form, metadata.itemsize * math.prod(shape))
     if found:
         return np.frombuffer(found, _raw_type(metadata)).reshape(shape)
@@ -146,10 +212,10 @@ def _load_kept(binding, view, plan, key, coords, origin, shape):
         chunks.keep_chunk(identity, form, np.ascontiguousarray(chunk).reshape(-1).view(np.uint8))
 
     is_kept = plan.n_tasks * plan.task_nbytes <= chunks.capacity
-    return _load(binding, view, key, coords, origin, shape, chunks.trusts_now if is_kept else None, keep)
+    return _load(binding, source, view, key, coords, origin, shape, chunks.trusts_now if is_kept else None, keep)
 
 
-def _load(binding, view, key, coords, origin, shape, trusts=None, keep=None):
+def _load(binding, source, view, key, coords, origin, shape, trusts=None, keep=None):
     """Return one decoded chunk, of `_raw_type`, or None when its object is absent.
 
     ``keep(identity, chunk)`` is called where ``trusts(identity)``, asked before the chunk is decoded, is true.
@@ -157,9 +223,9 @@ def _load(binding, view, key, coords, origin, shape, trusts=None, keep=None):
     metadata, chain = view.metadata, view.chain
     limit = chain.max_encoded_of(shape)
     if trusts is None:
-        raw, identity = _get(binding, key, coords, limit), None
+        raw, identity = _get(binding, source, key, coords, limit), None
     else:
-        raw, identity = _get_with_identity(binding, key, coords, limit)
+        raw, identity = _get_with_identity(binding, source, key, coords, limit)
     if raw is None:
         return None
     is_trusted = identity is not None and trusts(identity)
@@ -181,15 +247,15 @@ def _load(binding, view, key, coords, origin, shape, trusts=None, keep=None):
     return chunk
 
 
-def _get(binding, key, coords, limit):
+def _get(binding, source, key, coords, limit):
     """Return the bytes of an object, at most `limit` where that is known, or None when it is absent."""
-    return _checked(binding, key, coords, limit, binding.store.get(binding.prefix + key, _range_of(limit)))
+    return _checked(binding, source, key, coords, limit, source.get(binding.prefix + key, _range_of(limit)))
 
 
-def _get_with_identity(binding, key, coords, limit):
+def _get_with_identity(binding, source, key, coords, limit):
     """The same, and the identity under which they were read."""
-    raw, identity = binding.store.get_with_identity(binding.prefix + key, _range_of(limit)) or (None, None)
-    return _checked(binding, key, coords, limit, raw), identity
+    raw, identity = source.get_with_identity(binding.prefix + key, _range_of(limit)) or (None, None)
+    return _checked(binding, source, key, coords, limit, raw), identity
 
 
 def _range_of(limit):
@@ -197,45 +263,56 @@ def _range_of(limit):
     return None if limit is None else (0, limit + 1)
 
 
-def _checked(binding, key, coords, limit, raw):
+def _checked(binding, source, key, coords, limit, raw):
     """Return the bytes of an object, if it may be as long as that, or absent."""
     if raw is None:
         _check_may_be_absent(binding, key, coords)
     elif limit is not None and len(raw) > limit:
-        found = binding.store.getsize(binding.prefix + key)
+        found = source.getsize(binding.prefix + key)
         raise CodecError(f"{key}: stored object has {found} bytes, its chunk encodes to at most {limit}", key=key,
                          chunk_coords=coords, direction="decode", offset=limit, expected=limit, found=found)
     return raw
 
 
-def _with_shard(binding, chain, shape, key, coords, use, few=False):
+def _with_shard(binding, source, chain, shape, key, coords, use, few=False):
     """Return ``use(shard)``, of a shard of `shape` as `Shards.read` takes it, or of None when it is absent.
 
     With `few`, the shard is read in parts, where its identity tells that they are parts of one.
     """
     limit = chain.max_encoded_of(shape)
     if chain.compressors:
-        return use(_get(binding, key, coords, limit))
+        return use(_get(binding, source, key, coords, limit))
     while True:
-        identity = binding.store.identity(binding.prefix + key) if few else None
-        if identity is not None and is_trusted(identity):
-            raw = _ShardInParts(binding.store, binding.prefix + key, identity)
-        else:
-            found = binding.store.get_with_identity(binding.prefix + key, _range_of(limit))
+        raw = _index_of(source, binding.prefix + key, chain.shards_of(shape)) if few else None
+        if raw is None:
+            found = source.get_with_identity(binding.prefix + key, _range_of(limit))
             if found is None:
                 _check_may_be_absent(binding, key, coords)
                 return use(None)
             raw, identity = found
             if limit is not None and len(raw) > limit:
                 if identity is None:
-                    raw = binding.store.get(binding.prefix + key)
+                    raw = source.get(binding.prefix + key)
                 else:
                     # No entry names all of its bytes: gaps of any size cost no memory, as in the kernel.
-                    raw = _ShardInParts(binding.store, binding.prefix + key, identity)
+                    raw = _ShardInParts(source, binding.prefix + key, identity)
         try:
             return use(raw)
         except _Replaced:
             continue
+
+
+def _index_of(source, key, shards):
+    """Return a `_ShardInParts` that has read the index, or None where the shard is absent or has to be read whole."""
+    n = shards.index_nbytes
+    found = source.get_with_identity(key, (0, n) if shards.at_start else (None, n))
+    if found is None or found[1] is None or not is_trusted(found[1]):
+        return None
+    index, identity = found
+    raw = _ShardInParts(source, key, identity)
+    start = 0 if shards.at_start else max(0, len(raw) - n)
+    raw.keep(start, index)
+    return raw
 
 
 def _check_may_be_absent(binding, key, coords):
@@ -255,20 +332,43 @@ class _ShardInParts:
         self._store = store
         self._key = key
         self._identity = identity
-        self._first = None  # part that was read: the index, which all chunks need
+        self._starts = []
+        self._blocks = []   # that were read, sorted by where they start
 
     def __len__(self):
         return self._identity[2]
 
     def __getitem__(self, part):
-        if self._first is not None and self._first[0] == part:
-            return self._first[1]
-        found = self._store.get_with_identity(self._key, (part.start, part.stop - part.start))
-        if found is None or found[1] != self._identity:
+        i = bisect_right(self._starts, part.start) - 1
+        if i >= 0 and part.stop <= self._starts[i] + len(self._blocks[i]):
+            return self._blocks[i][part.start - self._starts[i]:part.stop - self._starts[i]]
+        block = self._read([(part.start, part.stop)])[0]
+        if not self._blocks:
+            # The index, which all chunks need.
+            self.keep(part.start, block)
+        return block
+
+    def keep(self, start, block):
+        """Have a part at hand that was read."""
+        i = bisect_right(self._starts, start)
+        self._starts.insert(i, start)
+        self._blocks.insert(i, block)
+
+    def expect(self, parts):
+        """Read parts that are going to be looked at, where each request takes long: together, and those nearby as one.
+
+        Entries of a damaged index may name any bytes of the shard, but no more than these are read.
+        """
+        if self._store.n_requests:
+            blocks = merged(parts)
+            for (start, _), block in zip(blocks, self._read(blocks), strict=True):
+                self.keep(start, block)
+
+    def _read(self, parts):
+        found = self._store.get_parts_with_identity(self._key, [(start, stop - start) for start, stop in parts])
+        if any([one is None or one[1] != self._identity for one in found]):
             raise _Replaced
-        if self._first is None:
-            self._first = part, found[0]
-        return found[0]
+        return [block for block, _ in found]
 
 
 def _raw_type(metadata):

@@ -8,7 +8,7 @@ import importlib.metadata
 
 import numpy as np
 
-from benchmarks.encodings import V2, V3
+from benchmarks.encodings import ENCODINGS, V2, V3
 
 LIBRARIES = {
     "zcore": ("zcore", {}),
@@ -20,11 +20,14 @@ LIBRARIES = {
     "tensorstore_cache": ("tensorstore", {"variant": "cache"}),
     "tensorstore_sync": ("tensorstore", {"variant": "sync"}),
     "h5py": ("hdf5", {}),
+    "fsspec": ("fsspec_references", {}),
+    "icechunk": ("icechunk", {}),
     "bare_loop": ("bare_loop", {}),
 }
 
 
 KEPT_NBYTES = 2**26
+N_REQUESTS = 32  # to a server at a time
 
 
 class Base:
@@ -52,7 +55,12 @@ class Base:
 
     def takes_part(self, workload):
         """Return whether the library is measured on a workload."""
-        return workload.kind in self.kinds and (self.encodings is None or workload.encoding in self.encodings)
+        return workload.kind in self.kinds and self.knows(workload.encoding)
+
+    def knows(self, encoding):
+        """Return whether the library reads arrays of an encoding, by its name."""
+        return (not set(self.views).isdisjoint(ENCODINGS[encoding].views)
+                and (self.encodings is None or encoding in self.encodings))
 
     def view_of(self, layout):
         """Return the format in which the library sees an array, of those that its chunk files have."""
@@ -125,6 +133,22 @@ class Base:
         """Append each of the parts to the first dimension, after readers can see the one before."""
         for part in parts:
             handle.append(part)
+
+    def open_remote(self, place):
+        """Return a handle for reading of a Zarr v3 array that a server has, an `object_server.Place`."""
+        raise NotImplementedError
+
+    def open_set(self, path, spelling):
+        """Return a handle of a reference set, `spelling` of which is known, when the place of each reference is."""
+        raise NotImplementedError
+
+    def set_says(self, handle, expected):
+        """Return whether a reference set says this, a dict of keys to text or [url, offset, length]."""
+        raise NotImplementedError
+
+    def length_of_set(self, handle):
+        """Return how many references a set has."""
+        raise NotImplementedError
 
     def create_group(self, path, names, shape, chunks):
         """Create a Zarr v3 group with float32 arrays of these names, with the library's own defaults."""

@@ -13,11 +13,12 @@ import os
 
 import tensorstore
 
-from benchmarks.adapters import KEPT_NBYTES, Base
+from benchmarks.adapters import KEPT_NBYTES, N_REQUESTS, Base
 from benchmarks.encodings import V2
+from benchmarks.object_server import BUCKET
 
 _VARIANTS = {  # settings of the context beside the common ones, kinds of workload on which they matter
-    None: ({}, Base.kinds | {"import", "import_open", "create"}),
+    None: ({}, Base.kinds | {"import", "import_open", "create", "remote"}),
     "mmap": ({"file_io_mode": {"mode": "memmap"}}, frozenset({"read", "memory"})),
     "sync": ({"file_io_sync": True}, frozenset({"write"})),
     "cache": ({}, frozenset({"parts", "parts_at_once", "kept_elements"})),
@@ -36,6 +37,7 @@ class Adapter(Base):
             "data_copy_concurrency": {"limit": threads},
             "file_io_concurrency": {"limit": max(4, threads)},
             "file_io_sync": False,
+            "s3_request_concurrency": {"limit": N_REQUESTS},
         } | settings)
 
     def _spec(self, path, view):
@@ -47,6 +49,11 @@ class Adapter(Base):
 
     def open(self, path, view):
         return tensorstore.open(self._spec(path, view), read=True, context=self.context).result()
+
+    def open_remote(self, place):
+        kvstore = {"driver": "s3", "bucket": BUCKET, "path": place.path + "/", "endpoint": place.endpoint,
+                   "aws_region": "us-east-1", "aws_credentials": {"type": "anonymous"}}
+        return tensorstore.open({"driver": "zarr3", "kvstore": kvstore}, read=True, context=self.context).result()
 
     def open_keeping(self, path, view):
         return self.open(path, view)

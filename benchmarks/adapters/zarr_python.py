@@ -2,12 +2,14 @@
 
 `zarr_format` is passed on opening, which spares the library the search for documents of the other format. The executor
 of the event loop and the fused pipeline's pool are made once a process, with the number of threads of the first use.
+Servers are asked by obstore, with as many requests at a time as by the others: by default they would be 10.
 """
 import zarr
 import zarr.core.codec_pipeline
 
-from benchmarks.adapters import Base
+from benchmarks.adapters import N_REQUESTS, Base
 from benchmarks.encodings import V2
+from benchmarks.object_server import BUCKET
 
 _PIPELINES = {"batched": "BatchedCodecPipeline", "fused": "FusedCodecPipeline"}
 
@@ -20,7 +22,7 @@ def read_forwards(handle, steps):
 
 
 class Adapter(Base):
-    kinds = Base.kinds - {"parts_at_once"}
+    kinds = Base.kinds - {"parts_at_once"} | {"remote"}
     distributions = ("zarr", "numcodecs")
 
     def __init__(self, threads, pipeline):
@@ -32,6 +34,7 @@ class Adapter(Base):
             "codec_pipeline.path": f"zarr.core.codec_pipeline.{name}",
             "codec_pipeline.max_workers": threads,
             "threading.max_workers": threads,
+            "async.concurrency": zarr.config.get("async.concurrency"),
         }
         if pipeline == "batched":  # what no pipeline takes part in is the same for both
             self.kinds = self.kinds | {"import", "import_open", "create", "list"}
@@ -42,6 +45,13 @@ class Adapter(Base):
 
     def open(self, path, view):
         return zarr.open_array(path, mode="r", zarr_format=2 if view == V2 else 3)
+
+    def open_remote(self, place):
+        from obstore.store import S3Store
+
+        zarr.config.set({"async.concurrency": N_REQUESTS})
+        store = zarr.storage.ObjectStore(S3Store(BUCKET, prefix=place.path, **place.options), read_only=True)
+        return zarr.open_array(store, mode="r", zarr_format=3)
 
     def open_to_write(self, path, view):
         return zarr.open_array(path, mode="r+", zarr_format=2 if view == V2 else 3)

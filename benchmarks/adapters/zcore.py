@@ -4,10 +4,13 @@
 """
 import contextlib
 import importlib.metadata
+import os
 
 import zcore
-from benchmarks.adapters import KEPT_NBYTES, Base
-from benchmarks.encodings import V2, V3, ZMETA
+from benchmarks import reference_sets
+from benchmarks.adapters import KEPT_NBYTES, N_REQUESTS, Base
+from benchmarks.encodings import REFERENCES, V2, V3, ZMETA
+from benchmarks.object_server import BUCKET
 from zcore import config, create_group, open_group
 from zcore import open as open_array
 
@@ -15,8 +18,8 @@ _FORMATS = {ZMETA: "zmeta", V2: 2, V3: 3}
 
 
 class Adapter(Base):
-    views = (ZMETA, V2, V3)
-    kinds = Base.kinds | {"import", "import_open", "create", "list", "kept_elements"}
+    views = (ZMETA, V2, V3, REFERENCES)
+    kinds = Base.kinds | {"import", "import_open", "create", "list", "kept_elements", "set", "set_memory", "remote"}
     module = "zcore"
 
     def versions(self):
@@ -35,7 +38,22 @@ class Adapter(Base):
         config.threads = self.threads
 
     def open(self, path, view):
+        if view == REFERENCES:
+            return open_array(os.path.join(path, reference_sets.NAME), zarr_format=2)
         return open_array(path, zarr_format=_FORMATS[view])
+
+    def open_remote(self, place):
+        return open_array(zcore.RemoteStore(f"s3://{BUCKET}/{place.path}", n_requests=N_REQUESTS, **place.options),
+                          zarr_format=3)
+
+    def open_set(self, path, spelling):
+        return zcore.ReferenceStore(path)
+
+    def set_says(self, handle, expected):
+        return handle.to_v0() == expected
+
+    def length_of_set(self, handle):
+        return sum(1 for _ in handle.list())
 
     def open_keeping(self, path, view):
         return open_array(path, zarr_format=_FORMATS[view], cache=KEPT_NBYTES)

@@ -10,6 +10,15 @@ from hypothesis import strategies as st
 
 import zcore
 
+
+def sharded(chunks, *codecs, location="end", inner=None):
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    return {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": chunks, "codecs": [inner or little, *codecs], "index_codecs": [little, {"name": "crc32c"}],
+        "index_location": location}}
+
+
+GZIP = {"name": "gzip", "configuration": {"level": 1}}
 CODECS = {
     2: [{"compressor": None}, {"compressor": {"id": "zlib", "level": 1}}, {"compressor": {"id": "zstd", "level": 1}},
         {"compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}},
@@ -17,18 +26,22 @@ CODECS = {
     3: [[], [{"name": "zstd", "configuration": {"level": 1, "checksum": True}}], [{"name": "crc32c"}],
         [{"name": "gzip", "configuration": {"level": 1}}],
         [{"name": "blosc", "configuration": {"cname": "zstd", "clevel": 3, "shuffle": "bitshuffle", "typesize": 2,
-                                             "blocksize": 0}}, {"name": "crc32c"}]]}
+                                             "blocksize": 0}}, {"name": "crc32c"}],
+        [sharded([2, 3])], [sharded([2, 1], {"name": "crc32c"}, location="start")], [sharded([1, 3], GZIP), GZIP],
+        [sharded([2, 3], inner=sharded([1, 1]))], [sharded([4, 1], inner=sharded([2, 1], location="start")), GZIP]]}
 
 
 def metadata_of(version, codecs, order, dtype):
     if version == 2:
         return ".zarray", {"zarr_format": 2, "shape": [11, 7], "chunks": [4, 3], "dtype": f"{order}{dtype}",
                            "fill_value": 3, "order": "C", "filters": None, **codecs}
+    endian = {"name": "bytes", "configuration": {"endian": {"<": "little", ">": "big"}[order]}}
+    is_sharded = codecs != [] and codecs[0]["name"] == "sharding_indexed"
     return "zarr.json", {
         "zarr_format": 3, "node_type": "array", "shape": [11, 7], "data_type": {"u2": "uint16", "f4": "float32"}[dtype],
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 3]}}, "fill_value": 3,
         "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}}, "codecs": [
-            {"name": "bytes", "configuration": {"endian": {"<": "little", ">": "big"}[order]}}, *codecs]}
+            *([] if is_sharded else [endian]), *codecs]}
 
 
 rows = st.slices(11) | st.integers(0, 10) | st.lists(st.integers(0, 10), min_size=1, max_size=5)

@@ -5,6 +5,8 @@ No test looks at a time. The libraries that are not installed are skipped.
 import dataclasses
 import json
 import os
+import urllib.error
+import urllib.request
 
 import numpy as np
 import pytest
@@ -12,7 +14,20 @@ import pytest
 pytest.importorskip("blosc")
 
 from benchmarks import __main__ as command
-from benchmarks import adapters, codecs, data, encodings, fixtures, kernels, machine, report, runner, workloads
+from benchmarks import (
+    adapters,
+    codecs,
+    data,
+    encodings,
+    fixtures,
+    kernels,
+    machine,
+    object_server,
+    reference_sets,
+    report,
+    runner,
+    workloads,
+)
 from benchmarks.fixtures import Layout
 
 SHAPES = [((64,), (16,)), ((12, 20), (4, 5)), ((4, 6, 8), (1, 6, 8)), ((4, 6, 8), (2, 3, 8)), ((8, 1, 4), (2, 1, 4))]
@@ -96,8 +111,10 @@ class TestWorkloads:
             assert one.encoding in encodings.ENCODINGS
             assert one.kind in runner._KINDS
             assert one.place in ("disk", "tmpfs")
+            assert (one.server in object_server.KINDS) == (one.kind == "remote")
         assert workload.targets
-        known = {*adapters.LIBRARIES, workloads.FASTEST, workloads.NUMPY, workloads.RESULT, workloads.STAT}
+        known = {*adapters.LIBRARIES, workloads.FASTEST, workloads.MEGABYTE, workloads.NUMPY, workloads.RESULT,
+                 workloads.STAT}
         for target in workload.targets:
             assert (target.at_least is None) != (target.at_most is None)
             assert target.against in known
@@ -227,17 +244,30 @@ class TestFixtures:
 class TestAdapters:
     @pytest.mark.parametrize(("shape", "chunks"), SHAPES)
     def test_library_reads_and_writes_what_the_fixture_says(self, library, tmp_path, shape, chunks):
-        self.check(library, tmp_path, Layout(shape, chunks))
+        encoding = "lz4" if library.knows("lz4") else encodings.REFERENCES
+        self.check(library, tmp_path, Layout(shape, chunks, None, encoding))
 
     @pytest.mark.parametrize("shards", [None, (8, 20)])
     @pytest.mark.parametrize("encoding", [name for name in encodings.ENCODINGS if name != "lz4"])
     def test_library_knows_the_encodings_that_it_says(self, library, tmp_path, encoding, shards):
         layout = Layout((16, 20), (4, 5), shards, encoding)
-        if library.encodings is not None and encoding not in library.encodings:
+        if not library.knows(encoding):
             pytest.skip("not measured")
         if shards and "v3" not in layout.views:
             pytest.skip("Zarr v2 has no shards")
         self.check(library, tmp_path, layout)
+
+    @pytest.mark.parametrize("spelling", ["plain", "templates", "gen"])
+    def test_library_opens_sets_as_they_are_spelled(self, library, tmp_path, spelling):
+        if "set" not in library.kinds:
+            pytest.skip("not measured")
+        pytest.importorskip("jinja2")
+        path, expected = str(tmp_path / "set.json"), reference_sets.expected(1000)
+        reference_sets.write_set(path, spelling, 1000)
+        library.activate()
+        handle = library.open_set(path, spelling)
+        assert library.length_of_set(handle) == 1001 and library.set_says(handle, expected)
+        assert not library.set_says(handle, {**expected, "temperature/0.3": [reference_sets.URL, 1, 2]})
 
     def check(self, library, tmp_path, layout):
         array = data.make("smooth", layout.shape)
@@ -252,7 +282,7 @@ class TestAdapters:
                 parts = read(library.open(fixture.path(view), view), boxes)
                 assert all(data.same(part, array[box]) for part, box in zip(parts, boxes, strict=True))
         self.check_selections(library, fixture, view, array)
-        if "write" in library.kinds:
+        if "write" in library.kinds and view != encodings.REFERENCES:
             fixtures.create(tmp_path / "new", view, layout)
             library.write(library.open_to_write(str(tmp_path / "new"), view), array)
             assert fixtures.written_correctly(tmp_path / "new", view, array, layout)
@@ -280,6 +310,8 @@ class TestAdapters:
     @pytest.mark.parametrize("shards", [None, (8, 20)])
     def test_library_changes_parts_and_appends(self, library, tmp_path, shards):
         layout = Layout((16, 20), (4, 5), shards, "v3" if shards else "lz4")
+        if not library.knows(layout.encoding):
+            pytest.skip("not measured")
         array, view = data.make("smooth", layout.shape), library.view_of(layout)
         library.activate()
         if "write_box" in library.kinds:
@@ -392,6 +424,11 @@ class TestReport:
         found = self.workload({"zcore": self.both(peak)}, [target], nbytes=1000, chunk_nbytes=10)
         assert report.evaluate(found["targets"][0], found, 2)["met"] is met
 
+    @pytest.mark.parametrize(("peak", "met"), [(300e6, True), (301e6, False)])
+    def test_target_of_memory_in_megabytes(self, peak, met):
+        workload = self.workload({"zcore": self.both(peak)}, [{"against": "MB", "at_most": 300}])
+        assert report.evaluate(workload["targets"][0], workload, 2)["met"] is met
+
     def test_target_without_a_measurement_is_open(self):
         found = self.workload({"p": self.both(1.0)}, [{"against": "fastest peer", "at_least": 2}])
         assert report.evaluate(found["targets"][0], found, 2) is None
@@ -457,6 +494,25 @@ class TestCommand:
         with pytest.raises(SystemExit) as caught:
             command.main(["run", *option])
         assert caught.value.code == 2
+
+
+def test_the_server_of_files_answers_ranges(tmp_path):
+    (tmp_path / "array" / "c").mkdir(parents=True)
+    (tmp_path / "array" / "c" / "0").write_bytes(bytes(range(100)))
+    with object_server.serving("files", str(tmp_path / "array")) as place:
+        url = f"{place.endpoint}/{object_server.BUCKET}/{place.path}/"
+        for name, headers, status, expected in (
+                ("c/0", {}, 200, range(100)), ("c/0", {"Range": "bytes=3-5"}, 206, range(3, 6)),
+                ("c/0", {"Range": "bytes=90-200"}, 206, range(90, 100)),
+                ("c/0", {"Range": "bytes=-4"}, 206, range(96, 100)),
+                ("c/0", {"Range": "bytes=98-"}, 206, range(98, 100)), ("c/1", {}, 404, []), ("../x", {}, 404, [])):
+            try:
+                with urllib.request.urlopen(urllib.request.Request(url + name, headers=headers), timeout=30) as answer:
+                    found = answer.status, answer.read()
+            except urllib.error.HTTPError as error:
+                found = error.code, error.read()
+                error.close()
+            assert found == (status, bytes(expected))
 
 
 def test_kernel_functions_agree_with_numpy():

@@ -30,12 +30,12 @@ LAYERS = (
     ("engine",),
     ("objects", "binding"),
     ("views",),
-    ("formats", "codecs", "stores", "assignment", "workers"),
+    ("formats", "codecs", "stores", "assignment"),
     ("selections", "pieces"),
     ("indexing",),
     ("model", "asdf", "blosc", "options", "product", "fields"),
     ("kernel",),
-    ("errors", "config", "buffers"),
+    ("errors", "config", "buffers", "workers"),
     ("nbytes", "strict_json"),
 )
 ROW = {unit: row for row, units in enumerate(LAYERS) for unit in units}

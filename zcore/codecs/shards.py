@@ -200,7 +200,8 @@ class Shards:
         Parameters
         ----------
         raw : bytes-like
-            Or anything else that has a length and slices that are bytes.
+            Or anything else that has a length and slices that are bytes. Its method ``expect(parts)``, if there is one,
+            is told which slices are going to be asked for, a list of (start, stop).
         selections : sequence of tuple of slice
             Start, stop and step of each dimension are numbers within the shard, steps are positive.
         axes : sequence of int, optional
@@ -217,6 +218,8 @@ class Shards:
         for i, selection in enumerate(selections):
             first = (0,) * len(selection)
             found += [(chunk, i) for chunk in self._find(raw, selection, axes, {}, first=first)]
+        if hasattr(raw, "expect"):
+            raw.expect([(chunk.offset, chunk.offset + chunk.n_bytes) for chunk, _ in found if chunk.n_bytes])
         # As in the kernel: all entries are checked, then chunks are decoded as they follow each other in the shard.
         for chunk, i in sorted(found, key=lambda item: (item[0].offset, item[1], item[0].first)):
             counts = [len(range(part.start, part.stop, part.step)) for part in chunk.inside]

@@ -60,6 +60,7 @@ cdef void object_close(int fd) noexcept nogil
 cdef struct Content:            # bytes that are read in parts
     int fd
     const uint8_t *data         # where they are in memory; NULL: in the file
+    int64_t start               # where they begin there
     int64_t size
 
 # Bytes that must be there, read into `scratch` where they are in a file: NULL with `status` filled.

@@ -337,7 +337,7 @@ cdef const uint8_t *content_at(const Content *content, int64_t offset, int64_t n
     # No bytes are not NULL, which means a failure.
     if buffer_reserve(scratch, max(n_bytes, 1), status) != OK:
         return NULL
-    if object_read_at(content.fd, offset, n_bytes, scratch.data, status) != OK:
+    if object_read_at(content.fd, content.start + offset, n_bytes, scratch.data, status) != OK:
         return NULL
     return scratch.data
 

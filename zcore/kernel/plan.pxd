@@ -5,6 +5,7 @@ from an atomic counter until none is left or one has failed. `ReadPlan` and `Wri
 """
 from libc.stdint cimport int64_t, uint8_t
 
+from zcore.kernel.extents cimport Extents, Place
 from zcore.kernel.fileio cimport Buffer, Content, Staging
 from zcore.kernel.grid cimport Span
 from zcore.kernel.kept cimport Kept
@@ -45,7 +46,8 @@ cdef class Plan(Tasks):
     cdef bint missing_raises
     # the objects
     cdef int dirfd
-    cdef readonly bytes directory          # None when there are no files
+    cdef readonly bytes directory          # None when there are no files of theirs
+    cdef Extents extents       # where they are parts of other files, else None
     # the run
     cdef int64_t n_taken
     cdef int64_t stop
@@ -73,6 +75,9 @@ cdef class Plan(Tasks):
     cdef int poll(self, Worker *worker) noexcept nogil
     cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
+    cdef int place_of(self, const char *key, Place *place) noexcept nogil
+    cdef void _take_exception(self) noexcept with gil
+    cdef int _load_extent(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
     cdef void opened(self, int fd, Worker *worker) noexcept nogil
     cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil

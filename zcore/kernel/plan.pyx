@@ -17,9 +17,10 @@ from posix.fcntl cimport AT_FDCWD, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_load, zc_now_ns, zc_store, zc_swap_if
+from zcore.kernel.extents cimport Extents, Place
 from zcore.kernel.fileio cimport (
     ABSENT, FAILED, Identity, buffer_free, buffer_reserve, identify_fd, identify_name, object_close, object_open,
-    object_read, object_read_rest,
+    object_read, object_read_at, object_read_rest,
 )
 from zcore.kernel.grid cimport Span
 from zcore.kernel.program cimport Program, workspace_free
@@ -77,6 +78,8 @@ cdef class Plan(Tasks):
         ``(head, separator, tail)`` of the chunk keys, relative to `directory`.
     directory : bytes or None
         Directory of the array's objects; None for a plan whose tasks are only listed.
+    extents : Extents or None
+        Where the objects lie, instead of a directory; for a plan that reads.
     swap : int
         Unit in bytes whose order differs between chunk and `array`, 0 for none.
     order : tuple of int or None
@@ -112,9 +115,9 @@ cdef class Plan(Tasks):
         self.deferred_tasks = NULL
 
     def __init__(self, shape, chunk_shape, starts, steps, counts, *, Program program, bytes fill not None,
-                 cnp.ndarray array, tuple template not None, bytes directory=None, int64_t swap=0, order=None,
-                 int n_threads=1, bint lenient=False, bint missing_raises=False, Plan resume=None, tasks=None,
-                 tuple shard_shapes=(), tuple edges=None, groups=None, part=None):
+                 cnp.ndarray array, tuple template not None, bytes directory=None, Extents extents=None,
+                 int64_t swap=0, order=None, int n_threads=1, bint lenient=False, bint missing_raises=False,
+                 Plan resume=None, tasks=None, tuple shard_shapes=(), tuple edges=None, groups=None, part=None):
         self.project(shape, chunk_shape, starts, steps, counts, shard_shapes, edges, groups)
         self.lay_out(fill, swap, order, array, part)
         self.name_keys(template)
@@ -125,6 +128,9 @@ cdef class Plan(Tasks):
             self.n_inner_threads = <int>(n_threads // self.n_chunks)
         self.lenient = lenient
         self.missing_raises = missing_raises
+        self.extents = extents
+        if extents is not None:
+            extents.prepare(self)
         self.directory = directory
         if directory is not None:
             self.dirfd = _open_directory(directory)
@@ -378,12 +384,16 @@ cdef class Plan(Tasks):
 
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
         """Read an object as a whole and take it in: OK, MISSING, or another code with the worker's status."""
-        cdef int64_t limit = self.stored_limit(spans, worker)
+        cdef int64_t limit
         cdef int64_t n
         cdef int64_t n_all
         cdef Identity identity
         cdef int code
-        cdef int fd = object_open(self.dirfd, key, &worker.status)
+        cdef int fd
+        if self.extents is not None:
+            return self._load_extent(key, spans, worker)
+        limit = self.stored_limit(spans, worker)
+        fd = object_open(self.dirfd, key, &worker.status)
         if fd == ABSENT:
             return MISSING
         if fd == FAILED:
@@ -405,6 +415,37 @@ cdef class Plan(Tasks):
         if code == CHUNK_LONG and worker.status.inner == INNER_NONE and identify_fd(fd, &identity) == 0:
             worker.status.found = identity.size
         object_close(fd)
+        return code
+
+    cdef int place_of(self, const char *key, Place *place) noexcept nogil:
+        """Find where the bytes of an object lie: see `Extents.find`."""
+        cdef int code = self.extents.find(key, place)
+        if code == INTERRUPTED and zc_load(&self.extents.is_interrupted):
+            self._take_exception()
+        return code
+
+    cdef void _take_exception(self) noexcept with gil:
+        self.exception = self.extents.exception
+        zc_store(&self.stop, 1)
+
+    cdef int _load_extent(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
+        cdef Place place
+        cdef int code = self.place_of(key, &place)
+        if code != OK:
+            return code
+        if place.n_bytes > self.stored_limit(spans, worker):
+            # Python says so; no byte is allocated on the word of a set.
+            code = INTERRUPTED
+        elif place.data != NULL:
+            code = self.take_in(place.data, place.n_bytes, spans, worker)
+        elif buffer_reserve(&worker.encoded, place.n_bytes, &worker.status) != OK:
+            code = worker.status.code
+        elif object_read_at(place.fd, place.offset, place.n_bytes, worker.encoded.data, &worker.status) != OK:
+            status_clear(&worker.status)
+            code = INTERRUPTED
+        else:
+            code = self.take_in(worker.encoded.data, place.n_bytes, spans, worker)
+        self.extents.leave(&place)
         return code
 
     cdef void opened(self, int fd, Worker *worker) noexcept nogil:

@@ -1,9 +1,8 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Lists of indices, sorted by chunks.
 
-Compiled because every index is looked at: checked, counted into its chunk, and found there again. Sorting counts, and
-compares nothing: by digits of the chunk's number, of which mostly there is one. It keeps the order of points in one
-chunk, so that of two values for one element the last one is written last, as in NumPy.
+Compiled because every index is looked at: checked, counted into its chunk, and found there again. Sorting keeps the
+order of points in one chunk, so that of two values for one element the last one is written last, as in NumPy.
 """
 import numpy as np
 
@@ -15,19 +14,14 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from zcore.kernel.copy cimport MAX_NDIM
+from zcore.kernel.counting cimport bounds_of, order_of
 from zcore.kernel.edges cimport Edges, Run, run_of
 from zcore.kernel.grid cimport Axis, Span, axis_span
 
 cnp.import_array()
 
 cdef enum:
-    # Counters for a digit of so many bits: as many as are worth it for few, some, and many points.
-    FEW_BITS = 8
-    SOME_BITS = 11
-    MANY_BITS = 16
     FEW_POINTS = 16            # of a chunk, on average: a mask of fewer is kept as indices
-    SOME_POINTS = 1 << 12
-    MANY_POINTS = 1 << 18
 
 
 def checked(indices, int64_t length, int dimension):
@@ -299,7 +293,7 @@ cdef class Points:
         for k in range(last - 1, -1, -1):
             for e in range(group.n_dims):
                 unit *= self._ratio(k + 1, group.dims[e])
-            group.bounds[k] = _bounds(keys, NULL, NULL, n, unit, &group.n_runs[k])
+            group.bounds[k] = bounds_of(keys, NULL, NULL, n, unit, &group.n_runs[k])
             if group.bounds[k] == NULL:
                 return False
             for i in range(group.n_runs[k] + 1):
@@ -360,16 +354,16 @@ cdef class Points:
                         last = key
                     keys[i] = last
                 if not is_sorted:
-                    group.order = _sorted(keys, group.n, n_keys)
+                    group.order = order_of(keys, group.n, n_keys)
             if not is_sorted and group.order == NULL:
                 raise MemoryError
             for k in reversed(range(self.n_cuts)):
                 with nogil:
                     if k == self.n_cuts - 1:
-                        group.bounds[k] = _bounds(keys, group.order, NULL, group.n, unit, &group.n_runs[k])
+                        group.bounds[k] = bounds_of(keys, group.order, NULL, group.n, unit, &group.n_runs[k])
                     else:
-                        group.bounds[k] = _bounds(keys, group.order, group.bounds[k + 1], group.n_runs[k + 1], unit,
-                                                  &group.n_runs[k])
+                        group.bounds[k] = bounds_of(keys, group.order, group.bounds[k + 1], group.n_runs[k + 1], unit,
+                                                    &group.n_runs[k])
                 if group.bounds[k] == NULL:
                     raise MemoryError
                 for e in range(group.n_dims if k else 0):
@@ -606,73 +600,3 @@ cdef int64_t _run_at(const Group *group, int cut, int64_t first) noexcept nogil:
         else:
             high = middle
     return low
-
-
-cdef int64_t *_bounds(const int64_t *keys, const int64_t *order, const int64_t *finer, int64_t n, int64_t unit,
-                      int64_t *n_runs) noexcept nogil:
-    """Where runs of keys begin that are equal when divided by `unit`, and where the last one ends; NULL: no memory.
-
-    Of the n sorted keys, or of n runs of them whose bounds are `finer`.
-    """
-    cdef int64_t *bounds = NULL
-    cdef int64_t i, key, place
-    cdef int64_t last = 0
-    cdef int _step
-    for _step in range(2):
-        n_runs[0] = 0
-        for i in range(n):
-            place = i if finer == NULL else finer[i]
-            key = _at(keys, order, place) // unit
-            if i == 0 or key != last:
-                if bounds != NULL:
-                    bounds[n_runs[0]] = place
-                n_runs[0] += 1
-            last = key
-        if bounds == NULL:
-            bounds = <int64_t *>malloc((n_runs[0] + 1) * sizeof(int64_t))
-            if bounds == NULL:
-                return NULL
-    bounds[n_runs[0]] = n if finer == NULL else finer[n]
-    return bounds
-
-
-cdef inline int64_t _at(const int64_t *keys, const int64_t *order, int64_t i) noexcept nogil:
-    return keys[i] if order == NULL else keys[order[i]]
-
-
-cdef int64_t *_sorted(const int64_t *keys, int64_t n, int64_t n_keys) noexcept nogil:
-    """The order that sorts keys below `n_keys`, equal ones as they are; NULL when there is no memory."""
-    cdef int bits = FEW_BITS if n < SOME_POINTS else SOME_BITS if n < MANY_POINTS else MANY_BITS
-    cdef int shift = 0
-    cdef int64_t size = <int64_t>1 << bits
-    cdef int64_t *counts = <int64_t *>malloc(size * sizeof(int64_t))
-    cdef int64_t *before = <int64_t *>malloc(n * sizeof(int64_t))
-    cdef int64_t *after = <int64_t *>malloc(n * sizeof(int64_t))
-    cdef int64_t *other
-    cdef int64_t i, digit, total
-    if counts == NULL or before == NULL or after == NULL:
-        free(counts)
-        free(before)
-        free(after)
-        return NULL
-    while shift == 0 or (shift < 63 and (n_keys - 1) >> shift):
-        memset(counts, 0, size * sizeof(int64_t))
-        for i in range(n):
-            counts[(keys[i] >> shift) & (size - 1)] += 1
-        total = 0
-        for i in range(size):
-            digit = counts[i]
-            counts[i] = total
-            total += digit
-        for i in range(n):
-            total = i if shift == 0 else before[i]
-            digit = (keys[total] >> shift) & (size - 1)
-            after[counts[digit]] = total
-            counts[digit] += 1
-        other = before
-        before = after
-        after = other
-        shift += bits
-    free(counts)
-    free(after)
-    return before

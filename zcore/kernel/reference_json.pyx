@@ -4,17 +4,36 @@
 Compiled because sets of a million references are common: as objects of Python they need seconds, here the time it takes
 to look at each byte of the document twice.
 """
-from binascii import a2b_base64
-
 from zcore.errors import ReferenceFormatError
 from zcore.kernel.references import KEY_RULES
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
-from libc.string cimport memcmp
+from libc.stdlib cimport free, realloc
+from libc.string cimport memchr, memcmp, strlen
 
+from zcore.kernel.escapes cimport HALF_PAIR, decode_base64, unescape
 from zcore.kernel.references cimport WHOLE, ReferenceTable, is_key
+
+cdef extern from *:
+    """
+    #include <string.h>
+    #define ZC_EACH(byte) (0x0101010101010101u * (byte))
+
+    /* Whether none of eight bytes of a string is a quote, a backslash or a control character. */
+    static inline int zc_is_plain(const uint8_t *text)
+    {
+        uint64_t word, quote, slash;
+        memcpy(&word, text, 8);
+        quote = word ^ ZC_EACH('"');
+        slash = word ^ ZC_EACH('\\\\');
+        return ((((word - ZC_EACH(0x20)) & ~word) | ((quote - ZC_EACH(1)) & ~quote) | ((slash - ZC_EACH(1)) & ~slash))
+                & ZC_EACH(0x80)) == 0;
+    }
+    """
+    bint zc_is_plain(const uint8_t *text) nogil
 
 cdef enum:
     MAX_DEPTH = 64             # nested lists and objects, the document itself among them, as in any metadata document
@@ -29,15 +48,43 @@ cdef struct String:            # of a document, between its quotes
     int64_t n
     bint is_plain              # without a backslash
 
+cdef struct Bytes:
+    const uint8_t *data
+    int64_t n
 
-def members_of(bytes raw not None, loads, check=None):
+
+@cython.final
+cdef class Scratch:
+    """Memory for one string after the other that is not in the document as it is meant."""
+
+    cdef uint8_t *data
+    cdef int64_t capacity
+
+    def __cinit__(self):
+        self.data = NULL
+        self.capacity = 0
+
+    def __dealloc__(self):
+        free(self.data)
+
+    cdef int reserve(self, int64_t n) except -1:
+        """Make room for n bytes; what was there is kept."""
+        cdef void *data
+        if n >= self.capacity:
+            data = realloc(self.data, <size_t>(2 * n + 64))
+            if data == NULL:
+                raise MemoryError
+            self.data = <uint8_t *>data
+            self.capacity = 2 * n + 64
+        return 0
+
+
+def members_of(bytes raw not None, check=None):
     """Return the members of the JSON object that a document is, up to the one with which they become too many.
 
     Parameters
     ----------
     raw : bytes
-    loads : callable
-        `json.loads`, for names with a backslash.
     check : callable, optional
         Takes the values of all other members, as bytes, and raises ValueError for what is no JSON. Without it these are
         only gone over.
@@ -53,14 +100,15 @@ def members_of(bytes raw not None, loads, check=None):
     ReferenceFormatError
         The document is no JSON object, is nested too deep, or a name is there twice.
 
-    >>> members_of(b'{"version": 1, "x/0": ["u"], "refs": {}}', None)
+    >>> members_of(b'{"version": 1, "x/0": ["u"], "refs": {}}')
     ({'version': (12, 13), 'refs': (37, 39)}, 3)
     """
     cdef Text text = _text_of(raw)
     cdef String name
     cdef int64_t start
     cdef int64_t n = 0
-    cdef bint known
+    cdef Bytes found
+    cdef Scratch scratch = Scratch()
     members = {}
     _check_utf8(raw)
     _open(&text, c'{', "a JSON object")
@@ -72,15 +120,13 @@ def members_of(bytes raw not None, loads, check=None):
             start = text.at
             _skip(&text)
             n += 1
-            known = False
-            if name.n <= 9 or not name.is_plain:
-                label = _str(&text, &name, loads)
-                if label in ("version", "templates", "gen", "refs"):
-                    if label in members:
-                        raise _wrong(name.start, f"member {label!r} is there twice")
-                    members[label] = start, text.at
-                    known = True
-            if check is not None and not known:
+            _bytes(&text, &name, scratch, &found)
+            label = _member(&found)
+            if label is not None:
+                if label in members:
+                    raise _wrong(name.start, f"member {label!r} is there twice")
+                members[label] = start, text.at
+            elif check is not None:
                 try:
                     check(text.data[start:text.at])
                 except ValueError as exc:
@@ -93,7 +139,22 @@ def members_of(bytes raw not None, loads, check=None):
     return members, n
 
 
-def read_references(ReferenceTable table not None, bytes raw not None, int64_t start, loads, compact, *,
+cdef str _member(const Bytes *name):
+    """The name of a member that version 1 has, or None."""
+    if _is(name, b"refs"):
+        return "refs"
+    if _is(name, b"version"):
+        return "version"
+    if _is(name, b"templates"):
+        return "templates"
+    return "gen" if _is(name, b"gen") else None
+
+
+cdef inline bint _is(const Bytes *text, const char *word) noexcept nogil:
+    return text.n == <int64_t>strlen(word) and memcmp(text.data, word, text.n) == 0
+
+
+def read_references(ReferenceTable table not None, bytes raw not None, int64_t start, compact, *,
                     bint takes_null=False):
     """Add the references of a JSON object to a table.
 
@@ -103,8 +164,6 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
         A document that `members_of` has read.
     start : int
         Where in it the object begins.
-    loads : callable
-        `json.loads`, for strings with a backslash.
     compact : callable
         Gives the bytes that an object as a value stands for, of those that it is written with.
     takes_null : bool
@@ -124,9 +183,9 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
     cdef String string
     cdef int64_t value
     cdef int64_t before
-    cdef const uint8_t *key
-    cdef int64_t n_key
-    cdef bytes own
+    cdef Bytes key
+    cdef Scratch of_keys = Scratch()
+    cdef Scratch of_values = Scratch()
     text.at = start
     table.last_target = -1     # its URL stands in another document
     _open(&text, c'{', "an object of references")
@@ -134,63 +193,58 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
         return
     while True:
         _string(&text, &string)
-        own = None
-        if string.is_plain:
-            key, n_key = text.data + string.start, string.n
-        else:
-            own = _bytes(&text, &string, loads)
-            key, n_key = <const uint8_t *>PyBytes_AS_STRING(own), PyBytes_GET_SIZE(own)
-        if not is_key(key, n_key):
-            raise _wrong(string.start, f"{key[:min(n_key, 200)].decode(errors='replace')!r} is no key: {KEY_RULES}")
+        _bytes(&text, &string, of_keys, &key)
+        if not is_key(key.data, key.n):
+            raise _wrong(string.start, f"{_str(&key)!r:.200} is no key: {KEY_RULES}")
         _expect(&text, c':')
         _blanks(&text)
         value = text.at
         before = table.n_rows
-        _read_value(table, &text, key, n_key, loads, compact, takes_null)
+        _read_value(table, &text, key, of_values, compact, takes_null)
         if table.n_rows == before:
-            raise _wrong(value, f"key {key[:n_key].decode()!r:.200} is there twice")
+            raise _wrong(value, f"key {_str(&key)!r:.200} is there twice")
         if _ends(&text, c'}'):
             return
 
 
-cdef int _read_value(ReferenceTable table, Text *text, const uint8_t *key, int64_t n_key, loads, compact,
+cdef int _read_value(ReferenceTable table, Text *text, Bytes key, Scratch scratch, compact,
                      bint takes_null) except -1:
     cdef uint8_t opened = text.data[text.at] if text.at < text.n else 0
     cdef int64_t start = text.at
     cdef String string
-    cdef bytes data
+    cdef Bytes data
+    cdef bytes own
     if opened == c'[':
-        return _read_extent(table, text, key, n_key, loads, takes_null)
+        return _read_extent(table, text, key, scratch, takes_null)
     if opened == c'"':
         _string(text, &string)
-        if string.is_plain and (string.n < 7 or memcmp(text.data + string.start, <const char *>b"base64:", 7) != 0):
-            return table._put_data(key, n_key, text.data + string.start, string.n)
-        data = _bytes(text, &string, loads)
-        if data.startswith(b"base64:"):
-            try:
-                data = a2b_base64(data[7:], strict_mode=True)
-            except ValueError as exc:
-                raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: not base64: {exc}") from None
+        _bytes(text, &string, scratch, &data)
+        if data.n >= 7 and memcmp(data.data, <const char *>b"base64:", 7) == 0:
+            if string.is_plain:
+                scratch.reserve(data.n)
+            data.n = decode_base64(data.data + 7, data.n - 7, scratch.data)
+            data.data = scratch.data
+            if data.n < 0:
+                raise _wrong(start, f"key {_str(&key)!r:.200}: not base64")
     elif opened == c'{':
         _skip(text)
         try:
-            data = compact(text.data[start:text.at])
+            own = compact(text.data[start:text.at])
         except ValueError as exc:
-            raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: not JSON: {exc}") from None
+            raise _wrong(start, f"key {_str(&key)!r:.200}: not JSON: {exc}") from None
+        data.data, data.n = <const uint8_t *>PyBytes_AS_STRING(own), PyBytes_GET_SIZE(own)
     else:
-        raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: expected a string, an object, [url] or "
-                            "[url, offset, length]")
-    return table._put_data(key, n_key, <const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+        raise _wrong(start, f"key {_str(&key)!r:.200}: expected a string, an object, [url] or [url, offset, length]")
+    return table._put_data(key.data, key.n, data.data, data.n)
 
 
-cdef int _read_extent(ReferenceTable table, Text *text, const uint8_t *key, int64_t n_key, loads,
-                      bint takes_null) except -1:
+cdef int _read_extent(ReferenceTable table, Text *text, Bytes key, Scratch scratch, bint takes_null) except -1:
     """Read [url] or [url, offset, length]."""
     cdef int64_t start = text.at
     cdef int64_t offset = 0
     cdef int64_t length = WHOLE
     cdef String url
-    cdef bytes own
+    cdef Bytes found
     cdef int target
     text.at += 1
     _blanks(text)
@@ -198,31 +252,35 @@ cdef int _read_extent(ReferenceTable table, Text *text, const uint8_t *key, int6
         text.at += 4
         target = table._number_of(None)
     elif text.at < text.n and text.data[text.at] == c'"':
-        _string(text, &url)
-        if not url.is_plain:
-            own = _bytes(text, &url, loads)
-            target = table._number_of(own.decode())
-        elif table.last_target >= 0 and url.n == table.n_last_url and memcmp(
-                text.data + url.start, text.data + table.last_url, url.n) == 0:
-            # Most references have the target of the one before.
+        if _is_last_url(table, text):
             target = table.last_target
+            text.at += table.n_last_url + 2
         else:
-            target = table._number_of(PyUnicode_DecodeUTF8(<const char *>text.data + url.start, url.n, NULL))
+            _string(text, &url)
+            _bytes(text, &url, scratch, &found)
+            target = table._number_of(_str(&found))
             table.last_target, table.last_url, table.n_last_url = target, url.start, url.n
     else:
-        raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: expected [url] or [url, offset, length]")
+        raise _wrong(start, f"key {_str(&key)!r:.200}: expected [url] or [url, offset, length]")
     if not _closes(text, c']'):
         _expect(text, c',')
-        offset = _number(text, key, n_key)
+        offset = _number(text, key)
         _expect(text, c',')
-        length = _number(text, key, n_key)
+        length = _number(text, key)
         _expect(text, c']')
         if offset > INT64_MAX - length:
-            raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: ends beyond byte 2**63")
-    return table._put(key, n_key, target, offset, length)
+            raise _wrong(start, f"key {_str(&key)!r:.200}: ends beyond byte 2**63")
+    return table._put(key.data, key.n, target, offset, length)
 
 
-cdef int64_t _number(Text *text, const uint8_t *key, int64_t n_key) except -1:
+cdef bint _is_last_url(ReferenceTable table, const Text *text) noexcept nogil:
+    """Whether the URL that begins here is that of the reference before, in the same spelling, as it mostly is."""
+    cdef const uint8_t *url = text.data + text.at + 1
+    return (table.last_target >= 0 and text.n - text.at >= table.n_last_url + 2 and url[table.n_last_url] == c'"'
+            and memcmp(url, text.data + table.last_url, table.n_last_url) == 0)
+
+
+cdef int64_t _number(Text *text, Bytes key) except -1:
     """Read an offset or a length."""
     cdef int64_t number = 0
     cdef int64_t start
@@ -233,14 +291,14 @@ cdef int64_t _number(Text *text, const uint8_t *key, int64_t n_key) except -1:
     while text.at < text.n and c'0' <= text.data[text.at] <= c'9':
         digit = text.data[text.at] - c'0'
         if number > (INT64_MAX - digit) // 10:
-            raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: offset and length are numbers below 2**63")
+            raise _wrong(start, f"key {_str(&key)!r:.200}: offset and length are numbers below 2**63")
         number = 10 * number + digit
         text.at += 1
     n_digits = text.at - start
     _blanks(text)
     if n_digits == 0 or (text.data[start] == c'0' and n_digits > 1) or (
             text.at < text.n and text.data[text.at] != c',' and text.data[text.at] != c']'):
-        raise _wrong(start, f"key {key[:n_key].decode()!r:.200}: offset and length are whole numbers from 0 on, found "
+        raise _wrong(start, f"key {_str(&key)!r:.200}: offset and length are whole numbers from 0 on, found "
                             f"{_shown(text, start)}")
     return number
 
@@ -330,6 +388,10 @@ cdef int _string(Text *text, String *string) except -1:
     string.start = text.at
     string.is_plain = True
     while text.at < text.n:
+        while text.n - text.at >= 8 and zc_is_plain(text.data + text.at):
+            text.at += 8
+        if text.at == text.n:
+            break
         found = text.data[text.at]
         if found == c'"':
             string.n = text.at - string.start
@@ -344,22 +406,41 @@ cdef int _string(Text *text, String *string) except -1:
     raise _wrong(string.start, "a string that does not end")
 
 
-cdef str _str(const Text *text, const String *string, loads):
-    """The text of a string."""
-    if string.is_plain:
-        return PyUnicode_DecodeUTF8(<const char *>text.data + string.start, string.n, NULL)
-    try:
-        return loads(text.data[string.start - 1:string.start + string.n + 1])
-    except ValueError as exc:
-        raise _wrong(string.start, f"a string that is not JSON: {exc}") from None
+cdef int _bytes(const Text *text, const String *string, Scratch scratch, Bytes *found) except -1:
+    """Find the text of a string in UTF-8, in the document or in the scratch."""
+    found.data, found.n = text.data + string.start, string.n
+    if not string.is_plain:
+        scratch.reserve(string.n)
+        found.n = unescape(found.data, string.n, scratch.data)
+        found.data = scratch.data
+        if found.n < 0:
+            raise _wrong(string.start, "half of a pair of surrogates" if found.n == HALF_PAIR else
+                         "a string that is not JSON: a backslash before what it may not stand before")
+    return 0
 
 
-cdef bytes _bytes(const Text *text, const String *string, loads):
-    """The text of a string in UTF-8."""
-    try:
-        return _str(text, string, loads).encode()
-    except UnicodeEncodeError:
-        raise _wrong(string.start, "half of a pair of surrogates") from None
+cdef str _str(const Bytes *found):
+    return PyUnicode_DecodeUTF8(<const char *>found.data, found.n, NULL)
+
+
+cdef int _pass_string(Text *text) except -1:
+    """Go over a string that is read again, if anybody wants it."""
+    cdef int64_t start = text.at + 1
+    cdef int64_t at = start
+    cdef int64_t before
+    cdef const uint8_t *quote
+    while True:
+        quote = <const uint8_t *>memchr(text.data + at, c'"', text.n - at)
+        if quote == NULL:
+            raise _wrong(start, "a string that does not end")
+        at = quote - text.data
+        before = at
+        while before > start and text.data[before - 1] == c'\\':
+            before -= 1
+        at += 1
+        if (at - 1 - before) % 2 == 0:
+            text.at = at
+            return 0
 
 
 cdef inline bint _is_mark(uint8_t found) noexcept nogil:
@@ -368,7 +449,6 @@ cdef inline bint _is_mark(uint8_t found) noexcept nogil:
 
 cdef int _skip(Text *text) except -1:
     """Go over a value. Of what is not a string only brackets are looked at: whoever wants it reads it again."""
-    cdef String string
     cdef int depth = 0
     cdef int64_t start
     cdef uint8_t found
@@ -378,7 +458,7 @@ cdef int _skip(Text *text) except -1:
     while text.at < text.n:
         found = text.data[text.at]
         if found == c'"':
-            _string(text, &string)
+            _pass_string(text)
         elif found == c'[' or found == c'{':
             if depth == MAX_DEPTH - 1:     # the document's own object is around it
                 raise _wrong(text.at, f"lists and objects are nested deeper than {MAX_DEPTH}")

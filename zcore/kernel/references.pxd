@@ -1,5 +1,7 @@
 """References: keys, and for each the bytes that are its value, or where these lie in a target."""
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from zcore.kernel.tasks cimport Tasks
 
 cdef enum:
     INLINE = -1                # in place of a target: the bytes are at hand
@@ -12,6 +14,10 @@ cdef struct Reference:
     int64_t n_bytes
     int n_key
     int target
+
+cdef struct Slot:              # of a hash table
+    uint32_t hash              # of the key: most others are told apart without a look at them
+    int row                    # -1: it is free
 
 
 cdef class ReferenceTable:
@@ -26,7 +32,7 @@ cdef class ReferenceTable:
     cdef int64_t n_data
     cdef int64_t data_capacity
     cdef int64_t n_unused      # of these bytes, because their keys have other values now
-    cdef int *slots            # a hash table of rows, -1 where it is free
+    cdef Slot *slots           # a hash table of rows
     cdef int64_t n_slots
     cdef uint64_t seed
     cdef int last_target       # and where its URL stands in the document that is read
@@ -38,6 +44,9 @@ cdef class ReferenceTable:
 
     # The row of a key, or -1.
     cdef int64_t row_of(self, const uint8_t *key, int64_t n_key) noexcept nogil
+    # The slot in which its number is, or would be; there is one.
+    cdef Slot *_slot_of(self, const uint8_t *key, int64_t n_key, uint32_t hashed) noexcept nogil
+    cdef uint32_t _hash_of(self, const uint8_t *key, int64_t n_key) noexcept nogil
     cdef int _put(self, const uint8_t *key, int64_t n_key, int target, int64_t offset, int64_t n_bytes) except -1
     cdef int _put_data(self, const uint8_t *key, int64_t n_key, const uint8_t *data, int64_t n_data) except -1
     cdef void _leave(self, const Reference *row) noexcept nogil
@@ -49,6 +58,11 @@ cdef class ReferenceTable:
     cdef object _value(self, int64_t i)
     cdef bytes _key(self, int64_t i)
     cdef int64_t _first_from(self, const uint8_t *key, int64_t n_key) noexcept nogil
+    # Give the reference of a key, and all bytes that are at hand: 1. 0 where it stands for nothing, -1 where that is
+    # not known here.
+    cdef int look_up(self, const uint8_t *key, int64_t n_key, Reference *row, const uint8_t **data) noexcept nogil
+    # The table in which the keys of these tasks are looked up.
+    cdef ReferenceTable of_tasks(self, Tasks tasks)
 
 
 # Whether a text is a key: see `zcore.stores.keys`.

@@ -10,9 +10,11 @@ from zcore.errors import ReferenceFormatError
 from zcore.kernel.fileio import TEMP_PREFIX
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy
+
+from zcore.kernel.tasks cimport Tasks
 
 cdef enum:
     MIN_ROWS = 64
@@ -70,7 +72,8 @@ cdef class ReferenceTable:
     def __cinit__(self):
         self.rows = NULL
         self.keys = self.data = NULL
-        self.slots = self.order = NULL
+        self.slots = NULL
+        self.order = NULL
         self.seed = int.from_bytes(os.urandom(8))
         self._targets = []
         self._target_of = {}
@@ -91,16 +94,29 @@ cdef class ReferenceTable:
         return list(self._targets)
 
     @property
+    def n_targets(self):
+        """How many these are."""
+        return len(self._targets)
+
+    @property
     def nbytes(self):
         """Bytes of memory that the columns take."""
         return (self.capacity * <int64_t>sizeof(Reference) + self.keys_capacity + self.data_capacity
-                + self.n_slots * <int64_t>sizeof(int))
+                + self.n_slots * <int64_t>sizeof(Slot))
 
     def set_targets(self, list targets not None):
         """Give all targets other URLs, in their order."""
         assert len(targets) == len(self._targets)
         self._targets = targets
         self._target_of = {url: i for i, url in enumerate(targets)}
+
+    def target(self, Py_ssize_t i):
+        """Return the URL of a target by its number."""
+        return self._targets[i]
+
+    def numbers_of(self, list urls not None):
+        """Return the numbers of targets, which are added where they are new: a list of int."""
+        return [self._number_of(url) for url in urls]
 
     # making
 
@@ -172,9 +188,13 @@ cdef class ReferenceTable:
         return self._put(key, n_key, INLINE, at, n_data)
 
     cdef int _put(self, const uint8_t *key, int64_t n_key, int target, int64_t offset, int64_t n_bytes) except -1:
-        cdef int64_t i = self.row_of(key, n_key)
-        cdef int64_t slot
+        cdef int64_t i = -1
+        cdef uint32_t hashed = self._hash_of(key, n_key)
+        cdef Slot *slot = NULL
         cdef Reference *row
+        if self.n_slots:
+            slot = self._slot_of(key, n_key, hashed)
+            i = slot.row
         if i < 0:
             if self.n_rows >= MAX_ROWS:
                 raise ReferenceFormatError(f"a reference set has at most {MAX_ROWS} references here")
@@ -183,6 +203,7 @@ cdef class ReferenceTable:
             self.keys = <uint8_t *>_grown(self.keys, &self.keys_capacity, self.n_keys + n_key, 1)
             if 3 * (i + 1) > 2 * self.n_slots:
                 self._grow_slots()
+                slot = self._slot_of(key, n_key, hashed)
             memcpy(self.keys + self.n_keys, key, n_key)
             row = &self.rows[i]
             row.key = self.n_keys
@@ -191,10 +212,8 @@ cdef class ReferenceTable:
             row.n_bytes = 0
             self.n_keys += n_key
             self.n_rows += 1
-            slot = <int64_t>(zc_hash_bytes(self.seed, key, n_key) & <uint64_t>(self.n_slots - 1))
-            while self.slots[slot] >= 0:
-                slot = (slot + 1) & (self.n_slots - 1)
-            self.slots[slot] = <int>i
+            slot.hash = hashed
+            slot.row = <int>i
             free(self.order)
             self.order = NULL
         row = &self.rows[i]
@@ -233,18 +252,18 @@ cdef class ReferenceTable:
 
     cdef int _grow_slots(self) except -1:
         cdef int64_t n_slots = max(<int64_t>MIN_ROWS, 2 * self.n_slots)
-        cdef int *slots = <int *>malloc(n_slots * sizeof(int))
-        cdef int64_t i, slot
+        cdef Slot *slots = <Slot *>malloc(n_slots * sizeof(Slot))
+        cdef int64_t i, at
         if slots == NULL:
             raise MemoryError
-        for slot in range(n_slots):
-            slots[slot] = -1
-        for i in range(self.n_rows):
-            slot = <int64_t>(zc_hash_bytes(self.seed, self.keys + self.rows[i].key, self.rows[i].n_key)
-                             & <uint64_t>(n_slots - 1))
-            while slots[slot] >= 0:
-                slot = (slot + 1) & (n_slots - 1)
-            slots[slot] = <int>i
+        for i in range(n_slots):
+            slots[i].row = -1
+        for i in range(self.n_slots):
+            if self.slots[i].row >= 0:
+                at = self.slots[i].hash & (n_slots - 1)
+                while slots[at].row >= 0:
+                    at = (at + 1) & (n_slots - 1)
+                slots[at] = self.slots[i]
         free(self.slots)
         self.slots = slots
         self.n_slots = n_slots
@@ -263,16 +282,35 @@ cdef class ReferenceTable:
     # asking
 
     cdef int64_t row_of(self, const uint8_t *key, int64_t n_key) noexcept nogil:
-        cdef int64_t slot
-        cdef int64_t i
-        if self.n_slots == 0:
-            return -1
-        slot = <int64_t>(zc_hash_bytes(self.seed, key, n_key) & <uint64_t>(self.n_slots - 1))
+        return -1 if self.n_slots == 0 else self._slot_of(key, n_key, self._hash_of(key, n_key)).row
+
+    cdef uint32_t _hash_of(self, const uint8_t *key, int64_t n_key) noexcept nogil:
+        return <uint32_t>zc_hash_bytes(self.seed, key, n_key)
+
+    cdef Slot *_slot_of(self, const uint8_t *key, int64_t n_key, uint32_t hashed) noexcept nogil:
+        cdef int64_t at = hashed & (self.n_slots - 1)
+        cdef const Slot *slot
+        cdef const Reference *row
         while True:
-            i = self.slots[slot]
-            if i < 0 or (self.rows[i].n_key == n_key and memcmp(self.keys + self.rows[i].key, key, n_key) == 0):
-                return i
-            slot = (slot + 1) & (self.n_slots - 1)
+            slot = &self.slots[at]
+            if slot.row < 0:
+                return &self.slots[at]
+            if slot.hash == hashed:
+                row = &self.rows[slot.row]
+                if row.n_key == n_key and memcmp(self.keys + row.key, key, n_key) == 0:
+                    return &self.slots[at]
+            at = (at + 1) & (self.n_slots - 1)
+
+    cdef int look_up(self, const uint8_t *key, int64_t n_key, Reference *row, const uint8_t **data) noexcept nogil:
+        cdef int64_t i = self.row_of(key, n_key)
+        if i < 0 or self.rows[i].target == REMOVED:
+            return 0
+        row[0] = self.rows[i]
+        data[0] = self.data
+        return 1
+
+    cdef ReferenceTable of_tasks(self, Tasks tasks):
+        return self
 
     def find(self, bytes key not None):
         """Return the value of a key: bytes, or ``(url, offset, length)``; None when it has none.

@@ -86,7 +86,7 @@ cdef class ShardProgram:
 
 
 cdef class IndexCache(Cache):
-    # The index kept for a shard of so many bytes, held once more, or NULL.
-    cdef ShardIndex *find(self, const Identity *identity, const IndexForm *form, int64_t size) noexcept nogil
+    # The index kept for a shard of so many bytes that begins there in its file, held once more, or NULL.
+    cdef ShardIndex *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil
     # Keeps an index unless its shard is so young that another one could have the same identity.
     cdef void keep(self, ShardIndex *index) noexcept nogil

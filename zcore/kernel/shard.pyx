@@ -173,6 +173,7 @@ cdef class ShardProgram:
         cdef int64_t limit
         content.fd = -1
         content.data = stored
+        content.start = 0
         content.size = n_bytes
         if not self.is_wrapped:
             return OK
@@ -279,8 +280,8 @@ cdef class IndexCache(Cache):
     def __cinit__(self, int64_t capacity, *args, **kwargs):
         self.max_nbytes = capacity // 2
 
-    cdef ShardIndex *find(self, const Identity *identity, const IndexForm *form, int64_t size) noexcept nogil:
-        return self.get(identity, form.base, size, form.number, False)
+    cdef ShardIndex *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil:
+        return self.get(identity, base, size, form, False)
 
     cdef void keep(self, ShardIndex *index) noexcept nogil:
         if self.trusts(&index.identity):

@@ -21,6 +21,7 @@ from libc.stdlib cimport calloc, free
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
 from zcore.kernel.chunk_cache cimport ChunkCache
 from zcore.kernel.copy cimport MAX_NDIM
+from zcore.kernel.extents cimport Place
 from zcore.kernel.fileio cimport (
     ABSENT, Buffer, Content, Identity, buffer_free, buffer_reserve, content_at, object_close, object_identify,
     object_open,
@@ -54,6 +55,7 @@ cdef struct Shard:             # one whose selected chunks are read; levels are 
     Content content
     Identity identity          # of the file, where it is one
     bint is_trusted            # when it was opened, see `Cache.trusts`
+    bint is_shared             # the file stays open when the shard is closed
     int level                  # its own
     int last                   # of its chunks: shards in shards on the way there are found in the same bytes
     int64_t n                  # chunks that are selected
@@ -119,7 +121,7 @@ cdef class ShardReadPlan(ReadPlan):
         for d in range(self.ndim):
             self.task_nbytes *= min(self.axes[d].n_chunks, self.objects[d].chunk // self.axes[d].chunk)
         self.n_groups = 1
-        if self.directory is None or self.n_tasks == 0:
+        if (self.directory is None and self.extents is None) or self.n_tasks == 0:
             return
         if n_threads > 1 and self.n_open:
             self.n_groups = max(1, min(self.task_nbytes // GROUP_NBYTES,
@@ -172,9 +174,9 @@ cdef class ShardReadPlan(ReadPlan):
             self._close(&self.places[i].read)
 
     cdef void _close(self, Shard *shard) noexcept nogil:
-        if shard.content.fd >= 0:
+        if shard.content.fd >= 0 and not shard.is_shared:
             object_close(shard.content.fd)
-            shard.content.fd = -1
+        shard.content.fd = -1
 
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
         cdef Span object[MAX_NDIM]
@@ -258,17 +260,36 @@ cdef class ShardReadPlan(ReadPlan):
         cdef Shard *read = &shard.read
         cdef int code
         self.key_of(object, key)
-        read.content.data = NULL
-        read.content.fd = object_open(self.dirfd, key, &worker.status)
-        if read.content.fd < 0:
-            return GONE if read.content.fd == ABSENT else UNREADABLE
-        code = object_identify(read.content.fd, &read.identity, &worker.status)
+        code = self._open_file(key, read, worker) if self.extents is None else self._open_extent(key, read)
         if code != OK:
-            return GONE if code == ABSENT else UNREADABLE
+            return GONE if code == MISSING else UNREADABLE
         read.is_trusted = self.keeps and self.chunks.trusts(&read.identity)
-        read.content.size = read.identity.size
         read.level = 0
         return READY if self._find_chunks(read, object, &shard.extents, worker) == OK else UNREADABLE
+
+    cdef int _open_file(self, const char *key, Shard *shard, Worker *worker) noexcept nogil:
+        cdef int code
+        shard.content.data = NULL
+        shard.content.start = 0
+        shard.is_shared = False
+        shard.content.fd = object_open(self.dirfd, key, &worker.status)
+        if shard.content.fd < 0:
+            return MISSING if shard.content.fd == ABSENT else worker.status.code
+        code = object_identify(shard.content.fd, &shard.identity, &worker.status)
+        shard.content.size = shard.identity.size
+        return MISSING if code == ABSENT else code
+
+    cdef int _open_extent(self, const char *key, Shard *shard) noexcept nogil:
+        cdef Place place
+        cdef int code = self.place_of(key, &place)
+        if code == OK:
+            shard.content.data = place.data
+            shard.content.fd = place.fd
+            shard.content.start = place.offset
+            shard.content.size = place.n_bytes
+            shard.is_shared = place.is_shared
+            shard.identity = place.identity
+        return code
 
     # selected chunks
 
@@ -346,8 +367,9 @@ cdef class ShardReadPlan(ReadPlan):
         cdef uint64_t *words = NULL
         # What was decoded has no identity, and is in memory.
         cdef bint is_kept = self.cache is not None and shard.content.data == NULL
+        cdef int64_t base = shard.content.start + form.base
         if is_kept:
-            index = self.cache.find(&shard.identity, form, size)
+            index = self.cache.find(&shard.identity, base, size, form.number)
         if index != NULL:
             return index
         # A shard that is too short for its index is refused before any memory is taken for it.
@@ -363,7 +385,7 @@ cdef class ShardReadPlan(ReadPlan):
                 index_release(index)
             return NULL
         index.identity = shard.identity
-        index.base = form.base
+        index.base = base
         index.size = size
         index.form = form.number
         if is_kept:
@@ -463,8 +485,8 @@ cdef class ShardReadPlan(ReadPlan):
             extent = &shard.extents[i[0]]
             self.chunk_of(axes, NULL, object, first, count, extent.i, spans)
             if self.keeps and shard.is_trusted:
-                worker.kept = self.chunks.place(&shard.identity, <int64_t>extent.offset, extent.n_bytes, self.form,
-                                                worker.layout.n_bytes)
+                worker.kept = self.chunks.place(&shard.identity, shard.content.start + <int64_t>extent.offset,
+                                                extent.n_bytes, self.form, worker.layout.n_bytes)
             code = self._take_in_chunk(shard.last, data + (<int64_t>extent.offset - low), extent.n_bytes, spans,
                                        worker)
             self.end_kept(code, worker)
@@ -480,7 +502,8 @@ cdef class ShardReadPlan(ReadPlan):
         if self.chunks is None:
             return False
         self.chunk_of(axes, NULL, object, first, count, extent.i, spans)
-        return self.find_kept(&shard.identity, <int64_t>extent.offset, extent.n_bytes, spans, worker)
+        return self.find_kept(&shard.identity, shard.content.start + <int64_t>extent.offset, extent.n_bytes, spans,
+                              worker)
 
     cdef void _note_place(self, const Shard *shard, const Span *object, const Span *chunk,
                           Status *status) noexcept nogil:

@@ -122,6 +122,7 @@ cdef class ShardWritePlan(CrewPlan):
         old.found = fd != ABSENT
         old.content.fd = fd
         old.content.data = NULL
+        old.content.start = 0
         old.content.size = 0
         if old.found:
             old.content.size = identity.size

@@ -36,20 +36,25 @@ class Store(ABC):
         The address another process finds the store by.
     native_path : str or None
         The base directory when each key is the file of that name below it and the compiled code may open it.
-    references : References or None
-        Where keys are parts of other files, and nobody changes which: the compiled code may read them.
     key_flavour : str
         Which rules keys have to obey (`zcore.stores.keys`).
     fsync : bool
         Changes reach the disk before the call that makes them returns.
+    n_requests : int
+        How many values may be asked for at a time where each answer takes long; 0 where it does not, and threads are
+        for computing.
+    swaps : bool
+        Locks hold back the threads of one process alone, and a value that others may change at the same time is
+        replaced by `set_if_same`.
     """
 
     read_only: bool = True
     uri: str | None = None
     native_path: str | None = None
-    references = None
     key_flavour = POSIX
     fsync: bool = False
+    n_requests: int = 0
+    swaps: bool = False
 
     # Reading
 
@@ -88,6 +93,12 @@ class Store(ABC):
         """
         value = self.get(key, byte_range)
         return None if value is None else (value, None)
+
+    def get_parts_with_identity(
+        self, key: str, parts: Iterable[ByteRange]
+    ) -> list[tuple[bytes, Identity | None] | None]:
+        """Return what `get_with_identity` returns for each of several parts of a value."""
+        return [self.get_with_identity(key, part) for part in parts]
 
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
         """Return the first of several keys that has a value: its index, up to `limit` bytes of it, and the identity.
@@ -141,6 +152,29 @@ class Store(ABC):
     def getsize_prefix(self, prefix: str) -> int:
         """Return the size of all values below `prefix`, in bytes."""
         return sum(self.getsize(key) or 0 for key in self.list_prefix(prefix))
+
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        """Return where the bytes of a value lie: a path or URL, the offset and the size there.
+
+        The size is None where they are all of a file. None for a missing key, and for bytes that lie nowhere as they
+        are: in memory, or compressed by the store.
+        """
+        check_key(key, self.key_flavour)
+        return None
+
+    def references_of(self, prefix: str):
+        """Return where the keys below a prefix lie in other files, for compiled code; None where they do not.
+
+        Nobody changes it meanwhile.
+        """
+        return None
+
+    def batches(self, keys: Sequence[str], limit: int | None) -> list | None:
+        """Return how several values are best read where that is together: see `zcore.stores.reference_batches`.
+
+        None where each is an object of its own. No value is looked at beyond `limit` bytes, if that is given.
+        """
+        return None
 
     # Listing
 
@@ -211,6 +245,14 @@ class Store(ABC):
         Of several callers at once exactly one succeeds. See `set`.
         """
         self._refuse("set_if_not_exists", key)
+
+    def set_if_same(self, key: str, value, identity: Identity | None) -> Identity | None:
+        """Make `value` the value of `key` if that has the identity still.
+
+        Returns the identity that it has then, or None if it was not done. As an argument None is the identity of a key
+        without a value. Stores whose locks hold back all other writers need none of this: see `swaps`.
+        """
+        self._refuse("set_if_same", key)
 
     def set_partial_values(self, changes: Iterable[tuple[str, int, bytes]]) -> None:
         """Write each value into the value of its key, `start` bytes from the beginning.

@@ -177,6 +177,9 @@ class DirectoryStore(Store):
         status = self._stat(key)
         return None if status is None else identity_of(status)
 
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        return (key_to_path(self.path, key), 0, None) if self.exists(key) else None
+
     def exists(self, key: str) -> bool:
         return self._stat(key) is not None
 

@@ -42,18 +42,18 @@ def read_document(raw, *, target=None, template_overrides=None, max_generated=No
                                    feature="compressed reference sets")
     if len(raw) > MAX_NBYTES:
         raise ReferenceFormatError(f"the reference set has {len(raw)} bytes, at most {MAX_NBYTES} are read")
-    members, n_members = members_of(raw, json.loads)
+    members, n_members = members_of(raw)
     table = ReferenceTable()
     if _version_of(raw, members, n_members) == 0:
-        read_references(table, raw, 0, json.loads, _compact, takes_null=target is not None)
+        read_references(table, raw, 0, _compact, takes_null=target is not None)
         templates = None
     else:
         if n_members > len(members):
             warn(f"a reference set of version 1 has members templates, gen and refs; {n_members - len(members)} others "
                  "are ignored")
-            members_of(raw, json.loads, _strict)
+            members_of(raw, _strict)
         if "refs" in members:
-            read_references(table, raw, members["refs"][0], json.loads, _compact, takes_null=target is not None)
+            read_references(table, raw, members["refs"][0], _compact, takes_null=target is not None)
         templates = _member(raw, members, "templates", {})
     if templates is not None:
         _render(table, templates, template_overrides, _member(raw, members, "gen", []), max_generated)
@@ -122,16 +122,15 @@ def _render(table, definitions, overrides, gen, max_generated):
 
 
 def _rendered(urls, templates):
-    rendered, n_characters = [], 0
-    for url in urls:
-        if url is not None and "{" in url:
-            url = templates.render(url)
-            # A few letters in a document can stand for 64 KiB, as often as there are URLs.
-            n_characters += len(url)
-            if n_characters > MAX_RENDERED:
-                raise ReferenceFormatError(f"templates: expected URLs of {MAX_RENDERED} characters in all at the most, "
-                                           "found more", member="templates")
-        rendered.append(url)
+    rendered, n_characters = list(urls), 0
+    places = [i for i, url in enumerate(urls) if url is not None and "{" in url]
+    for i, url in zip(places, templates.render_all(map(urls.__getitem__, places)), strict=True):
+        # A few letters in a document can stand for 64 KiB, as often as there are URLs.
+        n_characters += len(url)
+        if n_characters > MAX_RENDERED:
+            raise ReferenceFormatError(f"templates: expected URLs of {MAX_RENDERED} characters in all at the most, "
+                                       "found more", member="templates")
+        rendered[i] = url
     return rendered
 
 

@@ -1,18 +1,22 @@
 """Targets of references: which of them a reference set may point to, and their bytes.
 
 A reference set is a stranger's document. One that lies in a directory may point to files below that, and to remote
-URLs; what else it may point to is the caller's word (`allowed`). So a set that was copied from somewhere cannot show
-its reader's own files, nor whoever is served what he reads.
+URLs; one that came from a service to remote URLs alone. What else it may point to is the caller's word (`allowed`). So
+a set that was copied from somewhere cannot show its reader's own files, nor whoever is served what he reads.
 """
 import os
 import re
 import stat
 
 from zcore.errors import OutOfMemoryError, ReferenceTargetError, UnsupportedError
+from zcore.kernel.reopen import open_again
+from zcore.stores.base import resolve_range
 
+MAX_PLACES = 1 << 14  # of targets that were found, which are kept
 MAX_PATH = 4096  # bytes, as in Linux; to follow a long one takes time that grows faster than it
 
 _scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE).match
+_address = re.compile(r"\[[0-9A-Fa-f:.]*\]")
 _parts = re.compile(r"[/\\]").split
 # Links anywhere in a path are refused where the system can do it (macOS); else the last part alone.
 _NO_LINKS = getattr(os, "O_NOFOLLOW_ANY", os.O_NOFOLLOW)
@@ -24,11 +28,14 @@ class Targets:
     Parameters
     ----------
     base : str or None
-        The directory that relative URLs start from, and below which files may be read; None: there is none.
+        The directory that relative URLs start from, and below which files may be read; or the URL of one, of a set that
+        came from there; None: there is none.
     allowed : sequence of str, or None
         URLs and directories besides, and what lies below them: ``"/data/"``, ``"s3://bucket/"``, with or without the
         final ``/``. Of remote URLs all are allowed where this is None, and only these where it is not; an empty list
         leaves nothing but data in the set itself.
+    services : mapping of str to object, optional
+        See `RemoteTargets`.
 
     Raises
     ------
@@ -41,12 +48,29 @@ class Targets:
     directory.
     """
 
-    def __init__(self, base, allowed=None):
-        self.base = None if base is None else _directory(base)
+    def __init__(self, base, allowed=None, services=None):
+        self.is_remote = isinstance(base, str) and _is_remote(base)
+        self.base = base if self.is_remote or base is None else _directory(base)
         # Made absolute once: what was allowed is the same in another directory and in another process.
         self.allowed = None if allowed is None else tuple([_allowed(root) for root in allowed])
-        roots = [] if self.base is None or self.allowed == () else [self.base]
+        roots = [] if self.base is None or self.is_remote or self.allowed == () else [self.base]
         self._roots = (*roots, *[root for root in self.allowed or () if not _is_remote(root)])
+        # URL to (path, place): where that has led to, which is allowed. To follow it again costs more than to read.
+        self._places = {}
+        self._services = services
+        self._remote = None
+        if services is not None:
+            # Checks them.
+            self.remote  # noqa: B018
+
+    @property
+    def remote(self):
+        """The `RemoteTargets`, made when the first is needed."""
+        if self._remote is None:
+            from zcore.stores.reference_remote import RemoteTargets
+
+            self._remote = RemoteTargets(self._allows_url, self.is_remote, self._services)
+        return self._remote
 
     def get(self, key, url, offset, length):
         """Return bytes of a target; with a `length` of None all from `offset` on.
@@ -60,13 +84,26 @@ class Targets:
         OutOfMemoryError
             There is not enough memory for them.
         """
-        if length == 0:
-            return b""
+        return b"" if length == 0 else self.get_part(key, url, offset, length, None)[0]
+
+    def get_part(self, key, url, offset, length, byte_range):
+        """Return of the bytes that `get` gives those of a range, and the status of the file that they come from.
+
+        The status is None of a remote target. Raises : as `get`.
+        """
+        remote = self.url_of(key, url)
+        if remote is not None:
+            data = self.remote.get(remote, offset, length, key)
+            data = data if length is None else self.check_length(key, url, offset, length, data)
+            start, stop = resolve_range(byte_range, len(data))
+            return data[start:stop], None
         fd = self.open(url, key)
         try:
+            status = os.fstat(fd)
             if length is None:
-                length = max(0, os.fstat(fd).st_size - offset)
-            return self._read(fd, key, url, offset, length)
+                length = max(0, status.st_size - offset)
+            start, stop = resolve_range(byte_range, length)
+            return self._read(fd, key, url, offset + start, stop - start), status
         except OSError as exc:
             if isinstance(exc, ReferenceTargetError):
                 raise
@@ -74,22 +111,64 @@ class Targets:
         finally:
             os.close(fd)
 
+    def get_some(self, key, url, offset, length):
+        """Return bytes of a remote target, fewer where it ends before; see `get`."""
+        return self.remote.get(self.url_of(key, url), offset, length, key)
+
+    def is_url(self, url):
+        """Return whether a target is one that a service keeps, whether it is allowed or not."""
+        return url is not None and not _is_chained(url) and (
+            _is_remote(url) or self.is_remote and _scheme_of(url) is None and not os.path.isabs(url))
+
     def getsize(self, key, url):
         """Return the size of a target in bytes."""
+        remote = self.url_of(key, url)
+        return self.status_of(key, url).st_size if remote is None else self.remote.getsize(remote, key)
+
+    def status_of(self, key, url):
+        """Return the status of a local target, which is allowed: an os.stat_result."""
         fd = self.open(url, key)
         try:
-            return os.fstat(fd).st_size
+            return os.fstat(fd)
         finally:
             os.close(fd)
 
-    def path_of(self, key, url):
-        """Return the path of a local target, which is allowed; with links resolved."""
+    def is_local(self, url):
+        """Return whether a URL names a file, by its form."""
+        return url is not None and not _is_chained(url) and not self.is_url(url)
+
+    def check_length(self, key, url, offset, length, data):
+        """Return the bytes of a remote target, of which as many have come as there are; all have to."""
+        if len(data) < length:
+            raise self._error(key, url, f"expected bytes {offset} to {offset + length}, it ends at "
+                                        f"{offset + len(data)}", part=(offset, length))
+        return data
+
+    def url_of(self, key, url):
+        """Return the absolute URL of a target that a service keeps, which is allowed; None of a local one."""
         if url is None:
             raise self._error(key, url, "the set names no URL; open it with target=")
-        if _is_remote(url) or "::" in url:
+        if _is_chained(url):
             self._check_remote(key, url)
-            raise UnsupportedError(f"key {key!r}: the target {url!r:.200} is remote, and only local files are read",
-                                   feature="remote targets of references")
+            raise UnsupportedError(f"key {key!r}: the target {url!r:.200} is a URL in a URL, which nothing here reads",
+                                   feature="chained URLs of references")
+        if not _is_remote(url):
+            if not self.is_remote or _scheme_of(url) is not None or os.path.isabs(url):
+                return None
+            from zcore.stores.reference_remote import joined
+
+            url = joined(self.base, url)
+        self._check_remote(key, url)
+        return url
+
+    def path_of(self, key, url):
+        """Return the path of a local target, which is allowed; with links resolved."""
+        return self._followed(key, url, self._path_of(key, url))
+
+    def _path_of(self, key, url):
+        """Return the path that a URL names, absolute."""
+        if self.url_of(key, url) is not None:
+            raise self._error(key, url, "it is no file")
         try:
             path = _local(url) or url
             n_bytes = len(os.fsencode(path))
@@ -103,24 +182,39 @@ class Targets:
             if self.base is None:
                 raise self._error(key, url, "it is relative, and the set lies nowhere; open it with base=")
             path = os.path.join(self.base, path)
+        return path
+
+    def _followed(self, key, url, path):
         real = os.path.realpath(path)
         if not self._is_allowed(real):
-            raise self._error(key, url, f"it leads to {real}, outside of the set's own directory; "
+            where = ("a file here, and the set came from elsewhere" if self.is_remote else
+                     "outside of the set's own directory")
+            raise self._error(key, url, f"it leads to {real}, {where}; "
                                         f"allowed={[os.path.dirname(real) + '/']!r} would permit it")
         return real
 
     def seen_from(self, directory, url):
-        """Return the URL by which a document in another directory means the same target."""
-        directory = os.path.realpath(directory)
-        if (url is None or self.base in (None, directory) or _scheme_of(url) is not None or "::" in url
+        """Return the URL by which a document in another directory, or anywhere (None), means the same target."""
+        directory = directory and os.path.realpath(directory)
+        if (url is None or self.base in (None, directory) or _scheme_of(url) is not None or _is_chained(url)
                 or os.path.isabs(url)):
             return url
+        if self.is_remote:
+            return self.url_of(None, url)
         path = os.path.join(self.base, url)
+        if directory is None:
+            return path
         return path[len(directory.rstrip("/")) + 1:] if _is_below(path, directory) else path
 
     def open(self, url, key=None):
         """Open a local target, which is allowed, for reading, and return the descriptor."""
-        path = self.path_of(key, url)
+        # What was allowed stays so. What a path leads to does not: `open_again` gives that, and no other file.
+        place = self._places.get(url)
+        fd = None if place is None else open_again(*place)
+        if fd is not None:
+            return fd
+        named = self._path_of(key, url)
+        path = self._followed(key, url, named)
         try:
             # Links were followed and judged above. One that has come since is refused, and a FIFO does not wait.
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | _NO_LINKS)
@@ -135,6 +229,9 @@ class Targets:
         except BaseException:
             os.close(fd)
             raise
+        if len(self._places) >= MAX_PLACES:
+            self._places.clear()
+        self._places[url] = os.fsencode(named), os.fsencode(path)
         return fd
 
     def _is_allowed(self, path):
@@ -162,6 +259,13 @@ class Targets:
             length -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def _allows_url(self, url):
+        """Whether `allowed` names a remote URL; None where it is not given."""
+        if self.allowed is None:
+            return None
+        return (any([_is_below(url, root) for root in self.allowed if _is_remote(root)])
+                and ".." not in _parts(_unquoted(url)))
+
     def _check_remote(self, key, url):
         if self.allowed is None:
             return
@@ -179,6 +283,11 @@ class Targets:
 def _is_remote(url):
     found = _scheme_of(url)
     return found is not None and (found[1] or found[2]).lower() != "file"
+
+
+def _is_chained(url):
+    """Return whether a text is a URL in a URL, as fsspec writes them; the colons of an IPv6 address are none."""
+    return "::" in url and "::" in _address.sub("", url)
 
 
 def _local(url):

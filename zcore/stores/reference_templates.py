@@ -128,6 +128,25 @@ class Templates:
                 self._rendered[text] = rendered
         return rendered
 
+    def render_all(self, texts, member="url"):
+        """Iterate over what `texts` are, strings; see `render`.
+
+        Of many URLs most differ only behind their last template. What stands before that is rendered once.
+        """
+        fronts = {}
+        for text in texts:
+            front, braces, rest = text.rpartition("}}")
+            rendered = fronts.get(front) if braces else None
+            if rendered is None and braces and len(fronts) < 1024:
+                rendered = self._substituted(front + braces)
+                if rendered is not None and len(front) + len(rendered) <= 4096:
+                    fronts[front] = rendered
+            if (rendered is None or "{" in rest or "\n" in rest or "\r" in rest or len(text) > MAX_TEXT
+                    or len(rendered) + len(rest) > MAX_TEXT):
+                yield self.render(text, member=member)
+            else:
+                yield rendered + rest
+
     def _substituted(self, text):
         """Return what a text of the plainest kind is, a URL of one line without braces but for templates; else None.
 

@@ -116,10 +116,15 @@ class ZipStore(Store):
             with writer.lock:
                 writer.finish(self._members.values())
 
-    @property
-    def references(self) -> References | None:
-        """The table for the compiled code, of an archive that is read."""
+    def references_of(self, prefix: str) -> References | None:
+        """Return the table for the compiled code, of an archive that is read."""
         return References(self._table, self._open_target) if self.read_only else None
+
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        member = self._members.get(check_key(key))
+        if member is None or not self.read_only or member.is_deflated or member.feature is not None:
+            return None
+        return self.path, member.offset, member.n_stored
 
     @property
     def label(self) -> str:

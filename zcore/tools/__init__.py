@@ -1,0 +1,1 @@
+"""What is made of arrays and groups for other programs."""

@@ -136,7 +136,8 @@ def sink_of(destination, path, order, overwrite, zarr_format, losses, threads):
     """
     if not isinstance(destination, Store):
         place = os.fspath(destination)
-        if isinstance(place, str) and "://" not in place and place.lower().endswith((*FILES, ".zip")) and not os.path.isdir(place):
+        is_local = isinstance(place, str) and "://" not in place and not os.path.isdir(place)
+        if is_local and place.lower().endswith((*FILES, ".zip")):
             with _file(place, path, overwrite, zarr_format, losses, threads) as sink:
                 yield sink, Unmarked()
             return

@@ -1,10 +1,16 @@
 """The member `gen` of reference sets: "References specification", version 1."""
 import itertools
+import json
+import os
+import subprocess
+import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import zcore
 from zcore.errors import ReferenceFormatError, UnsupportedError
 from zcore.stores.reference_columns import MAX_EXPRESSIONS, MAX_GENERATED_TEXT
 from zcore.stores.reference_gen import WHOLE, Generation
@@ -351,3 +357,33 @@ def test_as_fsspec_generates_it():
     store = ReferenceFileSystem(document, simple_templates=False, fs=fsspec.filesystem("file"),
                                 skip_instance_cache=True)
     assert [(key, *value) for key, value in store.references.items()] == references(item, SEED)
+
+
+MEASURED = """
+import json, resource, sys
+import zcore
+unit = 1 if sys.platform == "darwin" else 1024
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+store = zcore.ReferenceStore(sys.argv[1], max_generated=10**6)
+assert len(store._table) == 10**6 + 1
+print(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+array = zcore.open(store, path="x")
+assert array[999, 999] == 255 and array[1, 2] == 2 and store.get("x/5.7") == bytes([7])
+"""
+
+
+@pytest.mark.slow
+def test_a_million_references_in_300_megabytes(tmp_path):
+    """RF-GEN-10: all of the process, with Python and NumPy."""
+    (tmp_path / "t.bin").write_bytes(bytes([*range(255), 255]) * 4)
+    (tmp_path / "refs.json").write_text(json.dumps({
+        "version": 1, "templates": {"u": "t"},
+        "refs": {"x/.zarray": {"zarr_format": 2, "shape": [1000, 1000], "chunks": [1, 1], "dtype": "|u1", "order": "C",
+                               "compressor": None, "filters": None, "fill_value": 0}},
+        "gen": [{"key": "x/{{i}}.{{j}}", "url": "{{u}}.bin", "offset": "{{ j % 256 + (j // 999) * 24 }}", "length": "1",
+                 "dimensions": {"i": {"stop": 1000}, "j": {"stop": 1000}}}]}))
+    environment = {**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", MEASURED, str(tmp_path / "refs.json")], env=environment, check=True,
+                          capture_output=True, text=True)
+    before, after = map(int, done.stdout.split())
+    assert after <= 300 << 20 and after - before <= 200 << 20

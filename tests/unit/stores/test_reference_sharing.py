@@ -46,8 +46,8 @@ def test_read_only_stays_so(place):
     store = ReferenceStore({"a": "b"})
     with pytest.raises(AttributeError):
         store.read_only = False
-    assert store.read_only and store.references is not None
-    assert ReferenceStore({"a": "b"}, read_only=False).references is None
+    assert store.read_only and store.references_of("") is not None
+    assert ReferenceStore({"a": "b"}, read_only=False).references_of("") is None
 
 
 def test_readers_while_one_writes(place):
@@ -202,3 +202,20 @@ def test_listing_is_that_of_a_walk():
         store.erase(key)
         store.set(f"0new/{i}", b"")
     assert found == sorted(found) and set(refs) <= set(found)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_target_that_cannot_be_opened_is_asked_for_once_in_a_read(place, threads):
+    """By the compiled code; Python, which then says what it is, asks for each key."""
+    refs = {".zarray": zarray(120, 6), **{str(i): ["gone.bin", 6 * i, 6] for i in range(20)}}
+    store = ReferenceStore(refs, base=place / "data")
+    asked, opened = [], store._targets.open
+
+    def opening(url, key=None):
+        asked.append(key)
+        return opened(url, key)
+
+    store._targets.open = opening
+    with pytest.raises(zcore.errors.ReferenceTargetError):
+        zcore.open(store, threads=threads)[...]
+    assert 1 <= asked.count(None) <= threads and 1 <= len(asked) - asked.count(None) <= threads

@@ -94,6 +94,35 @@ def test_rendered_as_jinja2_renders_it(jinja2, text):
     assert templates.render(text) == templates.render(text, {"i": 1})
 
 
+@pytest.mark.parametrize("text", SIMPLE + MIXED)
+def test_many_texts_are_rendered_as_one_is(jinja2, text):
+    """RF-TPL-06: whatever stands before and behind it, and before and behind the others."""
+    texts = [text + rest for rest in ("", "x", "y", "/a.nc", "{", "}", "}}", "\n", "a\n", "\r\n", "{{u}}", "{#", " ")]
+    templates = Templates(PLAIN)
+    expected = []
+    for one in texts:
+        try:
+            expected.append(templates.render(one))
+        except ReferenceFormatError:
+            expected.append(None)
+    sound = [one for one, rendered in zip(texts, expected, strict=True) if rendered is not None]
+    assert list(templates.render_all(sound + sound)) == 2 * [one for one in expected if one is not None]
+    for one in set(texts) - set(sound):
+        with pytest.raises(ReferenceFormatError):
+            list(templates.render_all([*sound, one]))
+
+
+def test_many_texts_have_their_bounds(jinja2):
+    """RF-TPL-09"""
+    templates = Templates({"u": "a" * 60_000})
+    assert [len(text) for text in templates.render_all(["{{u}}", "{{u}}" + "b" * 5536])] == [60_000, 65_536]
+    templates = Templates({"u": "a" * 4000})
+    assert [len(text) for text in templates.render_all(["{{u}}x", "{{u}}" + "b" * 61_536])] == [4001, 65_536]
+    for long in ("{{u}}" + "b" * 61_537, "{{u}}" + "b" * 65_536):
+        with pytest.raises(ReferenceFormatError):
+            list(templates.render_all(["{{u}}", long]))
+
+
 @pytest.mark.parametrize("text", SIMPLE)
 def test_simple_texts_do_without_jinja2(without_jinja2, text):
     """RF-TPL-06."""

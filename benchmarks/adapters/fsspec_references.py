@@ -1,0 +1,38 @@
+"""fsspec's file system of reference sets, and zarr-python reading through it.
+
+By default that file system takes templates to be ``{{name}}`` alone, and generates nothing; where a set generates, it
+is asked to. What it keeps of former sets and listings is left out.
+"""
+import os
+
+import zarr
+from fsspec.implementations.reference import ReferenceFileSystem
+
+from benchmarks import reference_sets
+from benchmarks.adapters import zarr_python
+from benchmarks.encodings import REFERENCES
+
+
+class Adapter(zarr_python.Adapter):
+    views = (REFERENCES,)
+    distributions = ("fsspec", "zarr")
+
+    def __init__(self, threads):
+        super().__init__(threads, pipeline="batched")
+        self.kinds = frozenset({"read", "parts", "set", "set_memory"})
+        self.module = None
+
+    def open(self, path, view):
+        store = zarr.storage.FsspecStore(self.open_set(os.path.join(path, reference_sets.NAME), "plain"),
+                                         read_only=True)
+        return zarr.open_array(store, mode="r", zarr_format=2)
+
+    def open_set(self, path, spelling):
+        return ReferenceFileSystem(path, remote_protocol="file", asynchronous=True, skip_instance_cache=True,
+                                   simple_templates=spelling != "gen")
+
+    def set_says(self, handle, expected):
+        return handle.references == expected
+
+    def length_of_set(self, handle):
+        return len(handle.references)

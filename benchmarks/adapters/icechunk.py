@@ -1,0 +1,50 @@
+"""icechunk, which keeps references as the chunks of a repository of its own, and zarr-python reading through it.
+
+The repository is made of the reference set at first use, beside it. VirtualiZarr makes such repositories; what reads
+them is this.
+"""
+import json
+import os
+
+import icechunk
+import zarr
+
+from benchmarks import reference_sets
+from benchmarks.adapters import zarr_python
+from benchmarks.encodings import REFERENCES
+
+
+class Adapter(zarr_python.Adapter):
+    views = (REFERENCES,)
+    distributions = ("icechunk", "zarr")
+
+    def __init__(self, threads):
+        super().__init__(threads, pipeline="batched")
+        self.kinds = frozenset({"read", "parts"})
+        self.module = None
+
+    def open(self, path, view):
+        name = os.path.join(path, "icechunk")
+        url = f"file://{os.path.abspath(path)}/"
+        container = icechunk.VirtualChunkContainer(url, icechunk.local_filesystem_store(path))
+        config = icechunk.RepositoryConfig.default()
+        config.set_virtual_chunk_container(container)
+        options = {"config": config, "authorize_virtual_chunk_access": {url: None}}
+        storage = icechunk.local_filesystem_storage(name)
+        if not os.path.exists(name):
+            self._make(icechunk.Repository.create(storage, **options), path)
+        session = icechunk.Repository.open(storage, **options).readonly_session("main")
+        return zarr.open_array(session.store, path="a", mode="r", zarr_format=3)
+
+    @staticmethod
+    def _make(repository, path):
+        with open(os.path.join(path, reference_sets.NAME), encoding="utf-8") as file:
+            references = json.load(file)["refs"]
+        document = json.loads(references.pop(".zarray"))
+        session = repository.writable_session("main")
+        zarr.create_array(session.store, name="a", shape=document["shape"], chunks=document["chunks"],
+                          dtype=document["dtype"], compressors=None, fill_value=0.0)
+        session.store.set_virtual_refs("a", [
+            icechunk.VirtualChunkSpec(list(map(int, key.split("."))), "file://" + url, offset, length)
+            for key, (url, offset, length) in references.items()])
+        session.commit("references")

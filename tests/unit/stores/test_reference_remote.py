@@ -1,0 +1,279 @@
+"""Reference sets whose targets, or which themselves, a service keeps."""
+import json
+import pickle
+import socket
+from base64 import b64encode
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.errors import ReferenceFormatError, ReferenceTargetError, StoreError, UnsupportedError
+from zcore.stores.reference import ReferenceStore
+from zcore.stores.reference_remote import joined
+from zcore.stores.remote_http import is_near
+
+N, CHUNK = 600, 10
+
+
+@pytest.fixture
+def made(site):
+    """A site with a file of chunks, between which other bytes lie, and the references to them."""
+    site.values = np.arange(N, dtype="<i4")
+    raw, refs = bytearray(b"header"), {}
+    for i in range(N // CHUNK):
+        refs[f"x/{i}"] = ["{u}", len(raw), 4 * CHUNK]
+        raw += site.values[i * CHUNK:(i + 1) * CHUNK].tobytes() + b"-" * (i % 3)
+    site.files["dir/data.bin"] = bytes(raw)
+    refs[".zgroup"] = {"zarr_format": 2}
+    refs["x/.zarray"] = {"zarr_format": 2, "shape": [N], "chunks": [CHUNK], "dtype": "<i4", "compressor": None,
+                         "filters": None, "fill_value": 0, "order": "C"}
+    site.refs = refs
+    site.here = [site.url]
+    return site
+
+
+def refs_to(made, url):
+    return {key: [url, *value[1:]] if isinstance(value, list) else value for key, value in made.refs.items()}
+
+
+def publish(made, name="dir/refs.json", url="data.bin"):
+    made.files[name] = json.dumps(refs_to(made, url)).encode()
+    return made.url + name
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_remote_targets_of_a_mapping(made, ranges):
+    made.ranges = ranges
+    store = ReferenceStore(refs_to(made, made.url + "dir/data.bin"))
+    np.testing.assert_array_equal(zcore.open(store)["x"][...], made.values)
+    np.testing.assert_array_equal(zcore.open(store)["x"][55:5:-7], made.values[55:5:-7])
+    assert store.get("x/3") == made.values[30:40].tobytes()
+    assert store.get("x/3", (2, 7)) == made.values[30:40].tobytes()[2:9]
+    assert store.get("x/3", (None, 3)) == made.values[30:40].tobytes()[-3:]
+    assert store.getsize("x/3") == 40
+
+
+def test_neighbours_are_asked_for_together(made):
+    """RF-URL-09"""
+    array = zcore.open(ReferenceStore(refs_to(made, made.url + "dir/data.bin")))["x"]
+    made.requests.clear()
+    np.testing.assert_array_equal(array[...], made.values)
+    last = made.refs["x/59"]
+    assert made.data() == [("dir/data.bin", f"bytes=6-{last[1] + last[2] - 1}")]
+
+
+def test_what_is_asked_for_together_has_bounds(made, monkeypatch):
+    """RF-URL-09"""
+    monkeypatch.setattr("zcore.stores.ranges.merged.__defaults__", (1, 200))
+    array = zcore.open(ReferenceStore(refs_to(made, made.url + "dir/data.bin")))["x"]
+    made.requests.clear()
+    np.testing.assert_array_equal(array[...], made.values)
+    parts = [tuple(map(int, part[6:].split("-"))) for _, part in made.data()]
+    assert len(parts) > 12 and all(last - first < 200 for first, last in parts)
+    assert sum(last + 1 - first for first, last in parts) < len(made.files["dir/data.bin"])
+
+
+def test_inline_local_and_remote_values_in_one_array(made, tmp_path):
+    refs = refs_to(made, made.url + "dir/data.bin")
+    (tmp_path / "local.bin").write_bytes(made.values[50:60].tobytes())
+    refs["x/5"] = ["local.bin"]
+    refs["x/7"] = "base64:" + b64encode(made.values[70:80].tobytes()).decode()
+    del refs["x/9"]
+    (tmp_path / "refs.json").write_text(json.dumps(refs))
+    made.values[90:100] = 0
+    made.requests.clear()
+    np.testing.assert_array_equal(zcore.open(str(tmp_path / "refs.json"))["x"][...], made.values)
+    assert len(made.data()) == 1
+
+
+@pytest.mark.parametrize("force_python", [False, True])
+def test_each_reference_has_to_have_all_its_bytes(made, force_python, monkeypatch):
+    """RF-URL-05, RF-URL-07: also where its neighbours have theirs."""
+    monkeypatch.setattr(zcore.config, "force_python", force_python)
+    url = made.url + "dir/data.bin"
+    array = zcore.open(ReferenceStore(refs_to(made, url), services={made.url: {"retries": 0}}))["x"]
+    offset = made.refs["x/40"][1]
+    made.files["dir/data.bin"] = made.files["dir/data.bin"][:offset + 10]
+    np.testing.assert_array_equal(array[:400], made.values[:400])
+    with pytest.raises(ReferenceTargetError) as caught:
+        array[390:410]
+    assert caught.value.key == "x/40" and caught.value.url == url and caught.value.range == (offset, 40)
+    for fault in (403, 500, "short"):
+        made.faults["dir/data.bin"] = [fault] * 3
+        with pytest.raises(ReferenceTargetError, match="bytes ") as caught:
+            array[:5]
+        assert caught.value.url == url and url in str(caught.value)
+    made.faults.clear()
+    del made.files["dir/data.bin"]
+    with pytest.raises(ReferenceTargetError, match="it is missing"):
+        array[...]
+
+
+def test_faults_that_pass_are_tried_again(made):
+    made.faults["dir/data.bin"] = [500, "short"]
+    array = zcore.open(ReferenceStore(refs_to(made, made.url + "dir/data.bin")))["x"]
+    np.testing.assert_array_equal(array[...], made.values)
+
+
+def test_a_target_that_does_not_answer_in_time(made):
+    made.faults["dir/data.bin"] = ["hang"]
+    store = ReferenceStore(refs_to(made, made.url + "dir/data.bin"),
+                           services={"http://": {"timeout": 0.2, "retries": 0}})
+    with pytest.raises(ReferenceTargetError, match="timed out"):
+        store.get("x/1")
+
+
+# Documents that came from a service
+
+def test_remote_document_with_relative_urls(made):
+    url = publish(made)
+    group = zcore.open(ReferenceStore(url, allowed=made.here))
+    np.testing.assert_array_equal(group["x"][...], made.values)
+    assert group.store.label == "refs.json" and url in repr(group.store)
+    other = pickle.loads(pickle.dumps(group.store))
+    assert other.get("x/2") == group.store.get("x/2")
+    publish(made, "other/refs.json", "../dir/./data.bin")
+    group = zcore.open(ReferenceStore(made.url + "other/refs.json?x=1", allowed=made.here))
+    np.testing.assert_array_equal(group["x"][...], made.values)
+
+
+def test_open_recognises_a_remote_document(made):
+    url = publish(made, "refs.json", "data:,")
+    assert zcore.open(url).store.path == url
+    with pytest.raises(StoreError, match="it is missing"):
+        zcore.open(made.url + "none.json")
+    made.files["bad.json"] = b"<html>"
+    with pytest.raises(ReferenceFormatError):
+        zcore.open(made.url + "bad.json")
+
+
+def test_remote_document_points_neither_here_nor_to_files(made, tmp_path):
+    """RF-URL-08"""
+    (tmp_path / "secret").write_bytes(b"s")
+    port = made.url.rstrip("/").rpartition(":")[2]
+    targets = {"file": str(tmp_path / "secret"), "uri": (tmp_path / "secret").as_uri(), "relative": "data.bin",
+               "address": f"http://127.0.0.1:{port}/dir/data.bin", "name": f"http://localhost:{port}/dir/data.bin",
+               "mapped": f"http://[::ffff:127.0.0.1]:{port}/dir/data.bin", "any": f"http://0.0.0.0:{port}/dir/data.bin",
+               "short": f"http://127.1:{port}/dir/data.bin", "number": f"http://2130706433:{port}/dir/data.bin",
+               "link": "http://169.254.169.254/latest/meta-data/", "six": f"http://[::1]:{port}/dir/data.bin"}
+    made.files["refs.json"] = json.dumps({key: [url] for key, url in targets.items()}).encode()
+    store = ReferenceStore(made.url + "refs.json")
+    made.requests.clear()
+    for key, url in targets.items():
+        with pytest.raises(ReferenceTargetError, match="would permit it") as caught:
+            store.get(key)
+        assert caught.value.url.endswith(url.rpartition("/")[2]), key
+    assert made.requests == []
+    with pytest.raises(ReferenceTargetError, match=r"allowed=\['http://127.0.0.1:.*/dir/'\] would permit it"):
+        store.get("address")
+    # What is permitted by name is the caller's word.
+    root = f"http://localhost:{port}/dir/"
+    allowing = ReferenceStore(made.url + "refs.json", allowed=[root, str(tmp_path)])
+    assert allowing.get("name") == made.files["dir/data.bin"] and allowing.get("file") == b"s"
+    with pytest.raises(ReferenceTargetError):
+        allowing.get("address")
+
+
+def test_names_that_stand_for_this_machine_are_refused(made, monkeypatch):
+    """RF-URL-08: the address counts, whatever the name, and it is asked for once."""
+    url = made.url.replace("127.0.0.1", "public.example") + "dir/data.bin"
+    made.files["refs.json"] = json.dumps({"x": [url]}).encode()
+    found = []
+    resolve = socket.getaddrinfo
+
+    def resolved(host, port, *args, **keywords):
+        if host != "public.example":
+            return resolve(host, port, *args, **keywords)
+        found.append(host)
+        return resolve("127.0.0.1", port, *args, **keywords)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    store = ReferenceStore(made.url + "refs.json")
+    with pytest.raises(ReferenceTargetError, match="has the address 127.0.0.1"):
+        store.get("x")
+    assert found == ["public.example"]
+    # Of a document here, a name may stand for anything.
+    local = ReferenceStore(json.loads(made.files["refs.json"]))
+    assert local.get("x") == made.files["dir/data.bin"]
+
+
+@pytest.mark.parametrize("to", ["inner", "file"])
+def test_redirects_are_judged(made, monkeypatch, tmp_path, to):
+    """RF-URL-08"""
+    (tmp_path / "secret").write_bytes(b"s")
+    away = {"inner": "http://127.0.0.1:1/dir/data.bin", "file": (tmp_path / "secret").as_uri()}[to]
+    publish(made, url="moved")
+    made.files["dir/moved"] = b""
+    made.faults["dir/moved"] = [("redirect", away)] * 3
+    store = ReferenceStore(made.url + "dir/refs.json", allowed=made.here)
+    with pytest.raises(ReferenceTargetError, match="is not allowed|is no URL of an HTTP server"):
+        store.get("x/1")
+    # To what is allowed they are followed.
+    made.faults["dir/moved"] = [("redirect", "/dir/data.bin")]
+    assert store.get("x/1") == made.values[10:20].tobytes()
+    made.faults["dir/moved"] = [("redirect", "/dir/moved")] * 10
+    with pytest.raises(ReferenceTargetError, match="more than 5 redirects"):
+        store.get("x/1")
+
+
+def test_a_redirect_from_elsewhere_to_here_is_refused(made, monkeypatch):
+    """RF-URL-08: without `allowed`, the address that a redirect leads to is judged."""
+    monkeypatch.setattr("zcore.stores.remote_http.is_near", lambda address: judged.append(address) or len(judged) > 1)
+    judged = []
+    publish(made, url="moved")
+    made.faults["dir/moved"] = [("redirect", made.url.replace("127.0.0.1", "localhost") + "dir/data.bin")]
+    with pytest.raises(ReferenceTargetError, match="the host 'localhost' has the address"):
+        ReferenceStore(made.url + "dir/refs.json").get("x/1")
+
+
+def test_headers_go_where_they_were_given_for(made):
+    publish(made)
+    store = ReferenceStore(made.url + "dir/refs.json", allowed=made.here,
+                           services={made.url + "dir/": {"headers": {"Authorization": "Bearer x"}}})
+    assert store.get("x/1") == made.values[10:20].tobytes()
+    sent = {path: headers.get("Authorization") for path, headers in made.headers}
+    assert sent == {"dir/refs.json": "Bearer x", "dir/data.bin": "Bearer x"}
+    made.headers.clear()
+    made.files["elsewhere"] = made.files["dir/data.bin"]
+    made.faults["dir/data.bin"] = [("redirect", "/elsewhere")]
+    assert store.get("x/1") == made.values[10:20].tobytes()
+    assert [(path, headers.get("Authorization")) for path, headers in made.headers] == [
+        ("dir/data.bin", "Bearer x"), ("elsewhere", None)]
+
+
+def test_services_are_checked():
+    for services, error in (({"s3": {}}, ValueError), ({3: {}}, ValueError), ({"s3://": 5}, TypeError),
+                            ({"http://": {"endpoint": "x"}}, TypeError)):
+        with pytest.raises(error, match="services"):
+            ReferenceStore({}, services=services)
+
+
+@pytest.mark.parametrize("url", ["abfss://c@account.dfs.core.windows.net/x", "ftp://h/x", "memory://x"])
+def test_other_schemes(url):
+    """RF-URL-01"""
+    with pytest.raises(UnsupportedError, match="services="):
+        ReferenceStore({"x": [url]}).get("x")
+
+
+@pytest.mark.parametrize(("address", "near"), [
+    ("127.0.0.1", True), ("127.255.0.9", True), ("169.254.0.1", True), ("0.0.0.0", True), ("0.1.2.3", True),
+    ("224.0.0.1", True), ("::", True), ("::1", True), ("fe80::1", True), ("fe80::1%lo", True),
+    ("::ffff:127.0.0.1", True), ("::ffff:a9fe:a9fe", True), ("2002:7f00:1::", True), ("64:ff9b::7f00:1", True),
+    ("::7f00:1", True), ("10.0.0.1", False), ("192.168.1.1", False), ("8.8.8.8", False), ("2606:4700::1", False),
+    ("64:ff9b::808:808", False), ("fd00::1", False)])
+def test_what_is_near(address, near):
+    assert is_near(address) is near
+
+
+@pytest.mark.parametrize(("base", "url", "whole"), [
+    ("https://h/", "x", "https://h/x"), ("https://h/a/", "../../../x", "https://h/x"), ("s3://b", "x", "s3://b/x"),
+    ("s3://b/a/", "./y/../x", "s3://b/a/x")])
+def test_relative_urls(base, url, whole):
+    assert joined(base, url) == whole
+
+
+def test_a_saved_set_means_the_same_targets(made, tmp_path):
+    store = ReferenceStore(publish(made), allowed=made.here)
+    store.save(tmp_path / "here.json")
+    assert ReferenceStore(str(tmp_path / "here.json")).get("x/4") == store.get("x/4")

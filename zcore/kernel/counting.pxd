@@ -1,0 +1,7 @@
+"""Keys of 64 bits in ascending order, and where runs of equal ones begin."""
+from libc.stdint cimport int64_t
+
+
+cdef int64_t *order_of(const int64_t *keys, int64_t n, int64_t n_keys) noexcept nogil
+cdef int64_t *bounds_of(const int64_t *keys, const int64_t *order, const int64_t *finer, int64_t n, int64_t unit,
+                        int64_t *n_runs) noexcept nogil

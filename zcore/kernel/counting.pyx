@@ -1,0 +1,86 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Keys sorted by counting: compares nothing, by digits of the keys, of which mostly there is one.
+
+The order of equal keys is kept. What is returned is the caller's to free.
+"""
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+cdef enum:
+    # Counters for a digit of so many bits: as many as are worth it for few, some, and many keys.
+    FEW_BITS = 8
+    SOME_BITS = 11
+    MANY_BITS = 16
+    SOME_KEYS = 1 << 12
+    MANY_KEYS = 1 << 18
+
+
+cdef int64_t *bounds_of(const int64_t *keys, const int64_t *order, const int64_t *finer, int64_t n, int64_t unit,
+                        int64_t *n_runs) noexcept nogil:
+    """Where runs of keys begin that are equal when divided by `unit`, and where the last one ends; NULL: no memory.
+
+    Of the n sorted keys, or of n runs of them whose bounds are `finer`.
+    """
+    cdef int64_t *bounds = NULL
+    cdef int64_t i, key, place
+    cdef int64_t last = 0
+    cdef int _step
+    for _step in range(2):
+        n_runs[0] = 0
+        for i in range(n):
+            place = i if finer == NULL else finer[i]
+            key = _at(keys, order, place) // unit
+            if i == 0 or key != last:
+                if bounds != NULL:
+                    bounds[n_runs[0]] = place
+                n_runs[0] += 1
+            last = key
+        if bounds == NULL:
+            bounds = <int64_t *>malloc((n_runs[0] + 1) * sizeof(int64_t))
+            if bounds == NULL:
+                return NULL
+    bounds[n_runs[0]] = n if finer == NULL else finer[n]
+    return bounds
+
+
+cdef inline int64_t _at(const int64_t *keys, const int64_t *order, int64_t i) noexcept nogil:
+    return keys[i] if order == NULL else keys[order[i]]
+
+
+cdef int64_t *order_of(const int64_t *keys, int64_t n, int64_t n_keys) noexcept nogil:
+    """The order that sorts keys below `n_keys`, equal ones as they are; NULL when there is no memory."""
+    cdef int bits = FEW_BITS if n < SOME_KEYS else SOME_BITS if n < MANY_KEYS else MANY_BITS
+    cdef int shift = 0
+    cdef int64_t size = <int64_t>1 << bits
+    cdef int64_t *counts = <int64_t *>malloc(size * sizeof(int64_t))
+    cdef int64_t *before = <int64_t *>malloc(n * sizeof(int64_t))
+    cdef int64_t *after = <int64_t *>malloc(n * sizeof(int64_t))
+    cdef int64_t *other
+    cdef int64_t i, digit, total
+    if counts == NULL or before == NULL or after == NULL:
+        free(counts)
+        free(before)
+        free(after)
+        return NULL
+    while shift == 0 or (shift < 63 and (n_keys - 1) >> shift):
+        memset(counts, 0, size * sizeof(int64_t))
+        for i in range(n):
+            counts[(keys[i] >> shift) & (size - 1)] += 1
+        total = 0
+        for i in range(size):
+            digit = counts[i]
+            counts[i] = total
+            total += digit
+        for i in range(n):
+            total = i if shift == 0 else before[i]
+            digit = (keys[total] >> shift) & (size - 1)
+            after[counts[digit]] = total
+            counts[digit] += 1
+        other = before
+        before = after
+        after = other
+        shift += bits
+    free(counts)
+    free(after)
+    return before

@@ -1,0 +1,317 @@
+"""Objects of HTTP servers whose names a stranger has written down: each address and each redirect is judged.
+
+obstore follows redirects by itself, and resolves names by itself. Here a server is asked only after the addresses of
+its name were looked at, at one of these very addresses, and a redirect is another URL to be judged.
+"""
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import socket
+import time
+from collections import namedtuple
+from ipaddress import ip_address, ip_network
+from threading import Lock
+from urllib.parse import quote, urljoin, urlsplit
+from weakref import WeakSet, finalize
+
+from zcore.errors import StoreError
+from zcore.stores.remote_clients import Answer, Client, Standing
+
+MAX_REDIRECTS = 5
+TIMEOUT = 30.0             # seconds without a byte
+RETRIES = 3
+PAUSE = 0.2                # seconds before the first of them; each one after waits twice as long
+MAX_IDLE = 32              # connections that are kept for each server
+PART = 1 << 20             # bytes that are read at a time
+
+_PASSING = frozenset((429, 500, 502, 503, 504))
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_content_range = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)\s*$").match
+_ABOVE = r"%!#$&'()*+,/:;=?@[]~"
+
+# What a judge says of a URL: headers that are sent there, and whether its server may be this machine or its network.
+Permit = namedtuple("Permit", ("headers", "anywhere"), defaults=({}, True))
+
+
+class RefusedError(StoreError):
+    """A URL, or an address that its name stands for, is not one that may be asked."""
+
+    fields = ("key", "errno", "url")
+
+
+class HttpClient(Client):
+    """A client whose names are URLs.
+
+    Parameters
+    ----------
+    judge : callable
+        ``judge(url)`` returns the `Permit` of a URL, the first one or one of a redirect, or raises.
+    timeout : float
+        Seconds.
+    retries : int
+        After a fault of the connection or of the server.
+
+    Notes
+    -----
+    Proxies of the environment are not used: who resolves names for us cannot be asked which address it took.
+    """
+
+    def __init__(self, judge, timeout=TIMEOUT, retries=RETRIES):
+        self._judge = judge
+        self._timeout = timeout
+        self._retries = retries
+        self._forget()
+        _clients.add(self)
+
+    def _forget(self):
+        self._lock = Lock()
+        self._idle = {}
+        # Not by __del__: who judges knows the client, too, and of such a circle sockets might be the first to go.
+        finalize(self, _close, self._idle)
+
+    def get(self, name, byte_range):
+        start, length = (0, None) if byte_range is None else byte_range
+        if length == 0:
+            standing = self.standing(name)
+            return None if standing is None else Answer(b"", start or 0, standing.size, standing.tag)
+        if start is None:
+            asked = f"bytes=-{length}"
+        elif byte_range is None:
+            asked = None
+        else:
+            asked = f"bytes={start}-" + ("" if length is None else str(start + length - 1))
+        return self._tried("GET", name, asked, lambda response: _answer(response, start, length))
+
+    def standing(self, name):
+        def read(response):
+            response.read()
+            size = response.getheader("Content-Length")
+            if size is None or not size.isdecimal():
+                raise StoreError("the server does not tell the size")
+            return Standing(int(size), None)
+
+        return self._tried("HEAD", name, None, read)
+
+    def _tried(self, method, url, asked, read):
+        """Return ``read(response)``, or None for what is not there; faults that pass are given time to."""
+        for i in range(self._retries + 1):
+            try:
+                return self._request(method, url, asked, read)
+            except _PassingError as exc:
+                if i == self._retries:
+                    raise StoreError(str(exc)) from exc
+            except (OSError, http.client.HTTPException) as exc:
+                if isinstance(exc, StoreError) or i == self._retries:
+                    raise
+            time.sleep(PAUSE * 2**i)
+        raise AssertionError
+
+    def _request(self, method, url, asked, read):
+        for _ in range(MAX_REDIRECTS + 1):
+            permit = self._judge(url)
+            place, target = _split(url)
+            connection, is_new = self._connection(place, permit, url)
+            response = None
+            headers = {"Accept-Encoding": "identity", "User-Agent": "zcore", **permit.headers}
+            if asked is not None:
+                headers["Range"] = asked
+            try:
+                try:
+                    connection.request(method, target, headers=headers)
+                    response = connection.getresponse()
+                except (http.client.RemoteDisconnected, ConnectionError):
+                    if is_new:
+                        raise
+                    # The server has closed it meanwhile.
+                    connection.close()
+                    connection, _ = self._connection(place, permit, url, new=True)
+                    connection.request(method, target, headers=headers)
+                    response = connection.getresponse()
+                if response.status in _REDIRECTS:
+                    location = response.getheader("Location")
+                    if location is None:
+                        raise StoreError(f"HTTP status {response.status} without a place to go to")
+                    url = urljoin(url, location)
+                    response.read(PART)
+                    continue
+                return _checked(response, read)
+            finally:
+                self._give_back(place, permit, connection, response)
+        raise StoreError(f"more than {MAX_REDIRECTS} redirects, the last one to {url!r:.200}")
+
+    def _connection(self, place, permit, url, new=False):
+        """Return a connection to a server, and whether it was made just now."""
+        if not new:
+            with self._lock:
+                idle = self._idle.get((place, permit.anywhere))
+                if idle:
+                    return idle.pop(), False
+        scheme, host, port = place
+        addresses = [item[4][0] for item in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        if not permit.anywhere:
+            for address in addresses:
+                if is_near(address):
+                    raise RefusedError(f"the host {host!r} has the address {address}, of this machine or its link",
+                                       url=url)
+        return _Connection(place, addresses, self._timeout), True
+
+    def _give_back(self, place, permit, connection, response):
+        if response is None or not response.isclosed() or response.will_close:
+            connection.close()
+            return
+        with self._lock:
+            idle = self._idle.setdefault((place, permit.anywhere), [])
+            if len(idle) < MAX_IDLE:
+                idle.append(connection)
+                return
+        connection.close()
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection to one of the addresses that were judged, whatever the name stands for by then."""
+
+    def __init__(self, place, addresses, timeout):
+        self._is_secret = place[0] == "https"
+        self.default_port = 443 if self._is_secret else 80
+        super().__init__(place[1], place[2], timeout=timeout)
+        self._addresses = addresses
+
+    def connect(self):
+        error = None
+        for address in self._addresses:
+            try:
+                self.sock = socket.create_connection((address, self.port), self.timeout)
+                break
+            except OSError as exc:
+                error = exc
+        else:
+            raise error or OSError("the name has no address")
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._is_secret:
+            import ssl
+
+            self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
+
+
+class _PassingError(Exception):
+    """What may be otherwise when it is tried again."""
+
+
+def is_near(address: str) -> bool:
+    """Return whether an address is one of this machine, or of its link alone.
+
+    Loopback, link-local, and those that stand for no address or all; also as IPv6 writes them. Private networks are not
+    near: archives lie there.
+
+    >>> is_near("127.0.0.1"), is_near("::ffff:169.254.1.1"), is_near("10.0.0.1"), is_near("fe80::1%eth0")
+    (True, True, False, True)
+    """
+    address = ip_address(address.partition("%")[0])
+    if address.version == 6:
+        inner = address.ipv4_mapped or address.sixtofour
+        if inner is None and address in _TRANSLATED:
+            inner = ip_address(int(address) & 0xFFFFFFFF)
+        if inner is None and int(address) >> 32 == 0 and int(address) > 1:
+            inner = ip_address(int(address))
+        if inner is not None:
+            return is_near(str(inner))
+    elif int(address) >> 24 == 0:
+        return True
+    return address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
+
+
+def _close(idle):
+    for connections in idle.values():
+        for connection in connections:
+            connection.close()
+
+
+def _split(url):
+    """Return (scheme, host, port) and what is asked for there."""
+    parts = urlsplit(url)
+    scheme = parts.scheme.lower()
+    if scheme not in ("http", "https") or not parts.hostname:
+        raise RefusedError(f"{url!r:.200} is no URL of an HTTP server", url=url)
+    port = parts.port or (443 if scheme == "https" else 80)
+    target = quote(parts.path or "/", safe=_ABOVE) + (f"?{quote(parts.query, safe=_ABOVE)}" if parts.query else "")
+    return (scheme, parts.hostname, port), target
+
+
+def _checked(response, read):
+    if response.status in (404, 410):
+        response.read(PART)
+        return None
+    if response.status in _PASSING:
+        raise _PassingError(f"HTTP status {response.status} {response.reason}")
+    if response.status not in (200, 206, 416):
+        raise StoreError(f"HTTP status {response.status} {response.reason}")
+    if (response.getheader("Content-Encoding") or "identity") != "identity":
+        raise StoreError(f"it came encoded by {response.getheader('Content-Encoding')!r:.40}, for which nobody asked")
+    return read(response)
+
+
+def _answer(response, start, length):
+    """Return the `Answer` in a response to the request for a part."""
+    if response.status == 416:
+        found = re.match(r"bytes \*/(\d{1,18})\s*$", response.getheader("Content-Range") or "")
+        response.read(PART)
+        if found is None or (int(found[1]) > start if start is not None else int(found[1])):
+            raise StoreError("HTTP status 416 Range Not Satisfiable")
+        return Answer(b"", int(found[1]) if start is None else start, int(found[1]), None)
+    if response.status == 206:
+        found = _content_range(response.getheader("Content-Range") or "")
+        if found is None:
+            raise StoreError(f"a part came of which {response.getheader('Content-Range')!r:.60} says where it lies")
+        first, stop = int(found[1]), int(found[2]) + 1
+        size = stop if found[3] == "*" else int(found[3])
+        expected = max(0, size - length) if start is None else start
+        if first != expected or stop != (size if start is None or length is None else min(start + length, size)):
+            raise StoreError(f"bytes {first} to {stop} of {size} came")
+        return Answer(_body(response, 0, stop - first), first, size, None)
+    size = response.getheader("Content-Length")
+    size = int(size) if size is not None and size.isdecimal() else None
+    if start is None:
+        if size is None:
+            raise StoreError("the server heeds no ranges and does not tell the size")
+        start = max(0, size - length)
+    if size is None:
+        data = _rest(response, start, length)
+        return Answer(data, start, start + len(data), None)
+    stop = size if length is None else min(start + length, size)
+    return Answer(_body(response, start, max(start, stop) - start), start, size, None)
+
+
+def _body(response, n_skipped, n_bytes):
+    """Return bytes of the body, all of which have to come; what is behind them is left where it is."""
+    data = _rest(response, n_skipped, n_bytes)
+    if len(data) != n_bytes:
+        raise _PassingError(f"{len(data)} bytes came, {n_bytes} were promised")
+    return data
+
+
+def _rest(response, n_skipped, n_bytes):
+    """Return bytes of the body, fewer if it ends."""
+    while n_skipped > 0 and (part := response.read(min(PART, n_skipped))):
+        n_skipped -= len(part)
+    parts = []
+    n = 0
+    while (n_bytes is None or n < n_bytes) and (
+            part := response.read(PART if n_bytes is None else min(PART, n_bytes - n))):
+        parts.append(part)
+        n += len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+_TRANSLATED = ip_network("64:ff9b::/96")  # RFC 6052
+_clients = WeakSet()
+
+
+def _after_fork_in_child():
+    """Connections of the parent are not the child's to speak on."""
+    for client in _clients:
+        client._forget()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,81 @@
+"""Attributes of HDF5 as JSON has them, and the names of dimensions: as NetCDF and kerchunk see them."""
+import numpy as np
+
+from zcore.errors import warn
+
+# Of the HDF5 libraries for dimension scales and NetCDF-4, for themselves.
+_HIDDEN = frozenset((
+    "CLASS", "NAME", "DIMENSION_LABELS", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates",
+    "_NCProperties", "_nc3_strict"))
+
+
+def attributes_of(h5py, node):
+    """Return the attributes of a group or dataset, a dict of what JSON has; an array of one element is that element.
+
+    What JSON has not is left out with a warning. NaN and infinities stay, as Python's json writes them.
+    """
+    found = {}
+    for name in node.attrs:
+        if name in _HIDDEN:
+            continue
+        try:
+            found[name] = _as_json(h5py, node.attrs[name])
+        except (TypeError, ValueError, OSError, KeyError) as exc:
+            warn(f"attribute {name!r} of {node.name!r} is left out of the set: {exc}")
+    return found
+
+
+def _as_json(h5py, value):
+    if isinstance(value, h5py.Empty):
+        return "" if value.dtype.kind in "SO" else None
+    if isinstance(value, (str, bytes)):
+        return _text(value)
+    value = np.asarray(value)
+    if value.dtype.kind not in "biufSUO":
+        raise TypeError(f"{value.dtype} is no type of JSON")
+    listed = value.ravel().tolist() if value.size == 1 else value.tolist()
+    return _plain(listed[0] if value.size == 1 else listed)
+
+
+def _plain(value):
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, (str, bytes)):
+        return _text(value)
+    if isinstance(value, (bool, int, float)):
+        return value
+    raise TypeError(f"{type(value).__name__} is no type of JSON")
+
+
+def _text(value):
+    text = value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
+    return text.encode("utf-8", errors="replace").decode()
+
+
+def fill_of_attribute(dataset, dtype):
+    """Return the value of the attribute ``_FillValue`` as an element of `dtype`; None when there is none of one."""
+    value = dataset.attrs.get("_FillValue")
+    if value is None:
+        return None
+    try:
+        value = np.asarray(value).astype(dtype).ravel()
+    except (TypeError, ValueError):
+        return None
+    return value[0] if value.size == 1 else None
+
+
+def dimension_names(h5py, dataset):
+    """Return the names of the dimensions, a list of str: of their scales, else of their labels, else phony ones."""
+    names = []
+    for d in range(dataset.ndim):
+        dimension = dataset.dims[d]
+        if len(dimension):
+            name = dimension[0].name.rpartition("/")[2]
+        elif h5py.h5ds.is_scale(dataset.id) and dataset.ndim == 1:
+            name = dataset.name.rpartition("/")[2]
+        else:
+            name = dimension.label or f"phony_dim_{d}"
+        names.append(name)
+    return names
