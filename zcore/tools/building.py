@@ -20,6 +20,7 @@ import os
 
 from zcore.errors import NodeExistsError, StoreError
 from zcore.stores import tree
+from zcore.stores.atomic import sync_directory
 from zcore.stores.keys import TEMPORARY
 
 _MAX_NAME = 200     # bytes; file systems take 255
@@ -53,6 +54,8 @@ class Building:
         Absolute.
     order : dict
         What is copied and how, as JSON has it: only what was begun by an equal one is gone on with.
+    fsync : bool
+        The new name has reached the disk when `finish` returns.
 
     Attributes
     ----------
@@ -71,11 +74,12 @@ class Building:
         Another process builds the same, or the directory cannot be made.
     """
 
-    def __init__(self, place, order):
+    def __init__(self, place, order, fsync=False):
         parent, name = os.path.split(place)
         if len(os.fsencode(name)) > _MAX_NAME:
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.place = place
+        self._fsync = fsync
         self._container = os.path.join(parent, f"{TEMPORARY}copy.{name}")
         self._journal = os.path.join(self._container, _JOURNAL)
         self.node = os.path.join(self._container, "node")
@@ -162,10 +166,16 @@ class Building:
             if replace and os.path.lexists(self.place):
                 os.rename(self.place, os.path.join(self._container, f"old.{os.urandom(8).hex()}"))
             os.rename(self.node, self.place)
+            if self._fsync:
+                sync_directory(os.path.dirname(self.place))
         except OSError as exc:
             if exc.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                 raise NodeExistsError(f"something stands at {self.place} already", path=self.place) from exc
             raise StoreError(f"cannot make {self.place}: {exc.strerror}", key=self.place, errno=exc.errno) from exc
+        self.discard()
+
+    def discard(self):
+        """Remove what was built, or what is left of it."""
         tree.remove_directory(self._container)
 
     def leave(self):

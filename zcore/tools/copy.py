@@ -3,13 +3,12 @@ import os
 
 import numpy as np
 
-from zcore import api
+from zcore import api, config
 from zcore.errors import NodeNotFoundError
 from zcore.formats import check_format
 from zcore.model.named_codecs import named_codec
 from zcore.nbytes import room_of
 from zcore.options import as_bool
-from zcore.stores.base import Store
 from zcore.tools.destinations import FILES, sink_of
 from zcore.tools.moved import Progress, Slabs, pass_objects
 from zcore.tools.sources import SourceArray, open_source
@@ -29,10 +28,10 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     Parameters
     ----------
     source : str, os.PathLike, mapping, Store, Array or Group
-        A directory, a zip file, a reference set, a ``file:`` URI, a store, a node; or a file ``.npy``, ``.npz``,
-        ``.h5``, ``.hdf5`` or ``.nc`` (extra "hdf5").
+        A directory, a zip file, a reference set, a URL, a store, a node; or a file ``.npy``, ``.npz``, ``.h5``,
+        ``.hdf5`` or ``.nc`` (extra "hdf5").
     destination : str, os.PathLike or Store
-        A directory, ``.zip``, ``.npy``, ``.npz``, ``.h5``, ``.hdf5`` or ``.nc``, or a store.
+        A directory, ``.zip``, ``.npy``, ``.npz``, ``.h5``, ``.hdf5`` or ``.nc``, a URL, or a store.
     path, destination_path : str, optional
         Of the node in the source, and of the new one in the destination; by default the root.
     chunks, shards, codecs, compressors, dtype, order
@@ -45,7 +44,7 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     memory : int or str
         How much is held at once, of elements and of what their codecs need besides.
     overwrite : bool
-        Replace the node that stands at the destination, with all below it.
+        Replace the node that stands at the destination, with all below it, and of a directory all that lies in it.
     threads : int, optional
         By default `zcore.config.threads`.
     progress : callable, optional
@@ -86,11 +85,14 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     wanted = Wanted(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order)
     losses = Losses()
     with open_source(source, path, selection, threads) as opened:
+        # All that decides which pieces of work there are.
         order = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,
-                 "threads": threads, "wanted": _text(wanted)}
+                 "threads": threads or config.threads, "wanted": _text(wanted), "zcore": config.__version__}
+        root_format = zarr_format or opened.nodes[0][1].zarr_format or 3
         for what, name in opened.lost:
             losses.note(what, name)
-        with sink_of(destination, destination_path, order, overwrite, zarr_format, losses, threads) as (sink, work):
+        with sink_of(destination, destination_path, order, overwrite, root_format, zarr_format, losses,
+                     threads) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             progress = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
             for name, node in opened.nodes:
@@ -134,14 +136,14 @@ def _text(wanted):
 
 
 def _place(destination):
-    return repr(destination) if isinstance(destination, Store) else os.fspath(destination)
+    return os.fspath(destination) if isinstance(destination, (str, os.PathLike)) else repr(destination)
 
 
 def _opened(destination, path, threads):
     """Return the new node, or None where none is to be opened."""
-    if not isinstance(destination, Store):
-        if os.fspath(destination).lower().endswith(FILES) and os.path.isfile(destination):
-            return None
+    if isinstance(destination, (str, os.PathLike)) and os.fspath(destination).lower().endswith(FILES) and (
+            os.path.isfile(destination)):
+        return None
     try:
         return api.open(destination, path=path, threads=threads)
     except NodeNotFoundError:

@@ -14,12 +14,11 @@ import os
 from zcore import consolidated, lifecycle, nodes
 from zcore.binding import GroupBinding
 from zcore.engine import Binding
-from zcore.errors import NodeExistsError, ReadOnlyError, StoreError
+from zcore.errors import NodeExistsError, ReadOnlyError, StoreError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
 from zcore.lifecycle import read_attributes
 from zcore.options import Options
 from zcore.stores import listing
-from zcore.stores.base import Store
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
 from zcore.tools.building import Building
@@ -115,7 +114,7 @@ class StoreSink:
 
 
 @contextlib.contextmanager
-def sink_of(destination, path, order, overwrite, zarr_format, losses, threads):
+def sink_of(destination, path, order, overwrite, root_format, zarr_format, losses, threads):
     """Return a context manager that gives a sink and its work; what was made is there when it ends without an error.
 
     Parameters
@@ -126,6 +125,8 @@ def sink_of(destination, path, order, overwrite, zarr_format, losses, threads):
     order : dict
         What is copied and how, as JSON has it.
     overwrite : bool
+    root_format : {3, 2, "zmeta"}
+        Of the node at `path`, and of the groups above it that are missing.
     zarr_format, losses, threads
         See `StoreSink`.
 
@@ -134,9 +135,10 @@ def sink_of(destination, path, order, overwrite, zarr_format, losses, threads):
     NodeExistsError
         Something stands there, and `overwrite` is false.
     """
-    if not isinstance(destination, Store):
+    if isinstance(destination, (str, os.PathLike)):
         place = os.fspath(destination)
-        if isinstance(place, str) and "://" not in place and place.lower().endswith((*FILES, ".zip")) and not os.path.isdir(place):
+        is_local = isinstance(place, str) and "://" not in place and not os.path.isdir(place)
+        if is_local and place.lower().endswith((*FILES, ".zip")):
             with _file(place, path, overwrite, zarr_format, losses, threads) as sink:
                 yield sink, Unmarked()
             return
@@ -144,54 +146,59 @@ def sink_of(destination, path, order, overwrite, zarr_format, losses, threads):
     path = nodes.path_of(path)
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: nothing can be copied to it")
-    make = _directory if store.native_path is not None else _other
-    with make(store, path, order, overwrite, zarr_format, losses, threads) as made:
-        yield made
+    nodes.check_new_names(path, format_of(root_format))
+    _check_free(store, path, overwrite)
+    if store.native_path is None:
+        with _other(store, path, zarr_format, losses, threads) as sink:
+            yield sink, Unmarked()
+    else:
+        with _directory(store, path, order, overwrite, root_format, zarr_format, losses, threads) as made:
+            yield made
 
 
-@contextlib.contextmanager
-def _directory(store, path, order, overwrite, zarr_format, losses, threads):
-    place = os.path.join(store.native_path, *path.split("/")) if path else store.native_path
-    if os.path.islink(place):
-        place = os.path.realpath(place)
-    _check_free(store, path, place, overwrite)
-    building = Building(place, order)
-    try:
-        sink = StoreSink(DirectoryStore(building.node), "", zarr_format, building, losses, threads)
-        yield sink, building
-        sink.close()
-        os.makedirs(building.node, exist_ok=True)     # of groups in a format without any, and nothing in them
-        if path:
-            lifecycle.create_ancestors(store, path, format_of(zarr_format or 3))
-        with consolidated.dropped(store, path):
-            building.finish(overwrite)
-    finally:
-        building.leave()
-
-
-def _check_free(store, path, place, overwrite):
-    """Raise NodeExistsError unless there is nothing at a place, or a node that is to be overwritten."""
-    if not os.path.lexists(place):
-        return
-    if nodes.standing(store, path):
-        if not overwrite:
-            raise NodeExistsError(f"a node stands at {place} already", path=path)
-        nodes.check_replaceable(store, path)
-    elif not os.path.isdir(place) or not listing.is_empty(place):
-        raise NodeExistsError(f"{place} is there and holds no node: it is not replaced", path=path)
-
-
-@contextlib.contextmanager
-def _other(store, path, order, overwrite, zarr_format, losses, threads):
+def _check_free(store, path, overwrite):
+    """Raise NodeExistsError unless there is nothing at a path, or a node that is to be overwritten."""
     if nodes.standing(store, path):
         if not overwrite:
             raise NodeExistsError(f"a node stands at {store.describe(path)} already", path=path)
         nodes.check_replaceable(store, path)
-        lifecycle.delete(store, path, Options())
+    else:
+        nodes.check_free(store, path)
+
+
+@contextlib.contextmanager
+def _directory(store, path, order, overwrite, root_format, zarr_format, losses, threads):
+    place = os.path.join(store.native_path, *path.split("/")) if path else store.native_path
+    if os.path.islink(place):
+        place = os.path.realpath(place)
+    is_node = bool(nodes.standing(store, path))
+    if not is_node and os.path.lexists(place) and not (os.path.isdir(place) and listing.is_empty(place)):
+        raise NodeExistsError(f"{place} is there and holds no node: it is not replaced", path=path)
+    if path:
+        lifecycle.create_ancestors(store, path, format_of(root_format))
+    building = Building(place, order, store.fsync)
+    try:
+        sink = StoreSink(DirectoryStore(building.node, fsync=store.fsync), "", zarr_format, building, losses, threads)
+        yield sink, building
+        sink.close()
+        os.makedirs(building.node, exist_ok=True)     # of groups in a format without any, and nothing in them
+        with consolidated.dropped(store, path):
+            building.finish(is_node)
+    except (ValueError, TypeError, NotImplementedError) as exc:
+        if not isinstance(exc, ZcoreError) or isinstance(exc, UnsupportedError):
+            building.discard()     # what the destination cannot express it can express no better the next time
+        raise
+    finally:
+        building.leave()
+
+
+@contextlib.contextmanager
+def _other(store, path, zarr_format, losses, threads):
+    lifecycle.delete(store, path, Options())
     last = DocumentsLast(store)
     sink = StoreSink(last, path, zarr_format, Unmarked(), losses, threads)
     try:
-        yield sink, Unmarked()
+        yield sink
         sink.close()
         with consolidated.dropped(store, path):
             last.finish()

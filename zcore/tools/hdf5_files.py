@@ -10,12 +10,10 @@ import numpy as np
 
 from zcore.errors import NodeNotFoundError, SelectionError, StoreError, UnsupportedError
 from zcore.model.metadata import has_varying_items
+from zcore.tools.hdf5_attributes import PHONY, attributes_of, dimension_names
 from zcore.tools.numpy_files import slices_of
 from zcore.tools.sources import Source, SourceArray, SourceGroup
 
-# What libraries keep in attributes of their own.
-_INTERNAL = frozenset(("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Coordinates",
-                       "_Netcdf4Dimid", "_NCProperties"))
 _GZIP_LEVEL = 4
 
 
@@ -47,7 +45,7 @@ class Hdf5Source(Source):
         pending = [("", found)]
         while pending:
             name, node = pending.pop()
-            attributes = self._attributes(name, node)
+            attributes = attributes_of(h5py, node)
             if isinstance(node, h5py.Dataset):
                 self.nodes.append((name, _Dataset(h5py, node, attributes, selection)))
                 continue
@@ -65,38 +63,6 @@ class Hdf5Source(Source):
 
     def close(self):
         self._file.close()
-
-    def _attributes(self, name, node):
-        attributes = {}
-        for label in node.attrs:
-            if label in _INTERNAL:
-                continue
-            try:
-                attributes[label] = _as_json(node.attrs[label])
-            except (TypeError, ValueError, OSError, UnicodeDecodeError):
-                self.lost.append((f"the attribute {label!r:.60}, which JSON cannot express", name))
-        return attributes
-
-
-def _as_json(value):
-    """Return the value of an attribute as JSON has it.
-
-    Raises : TypeError, if it has nothing of the kind.
-    """
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, np.ndarray):
-        return [_as_json(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-        return _as_json(value) if isinstance(value, bytes) else _as_json_scalar(value)
-    return _as_json_scalar(value)
-
-
-def _as_json_scalar(value):
-    if not isinstance(value, (str, bool, int, float)):
-        raise TypeError(f"{type(value).__name__} is no type of JSON")
-    return value
 
 
 class _Dataset(SourceArray):
@@ -119,9 +85,9 @@ class _Dataset(SourceArray):
             self.chunk_shape = self.chunks_of_objects = dataset.chunks
         if dtype.kind != "T":
             self.fill_value = dataset.fillvalue
-        names = self.kept([_name_of(dimension) for dimension in dataset.dims])
-        if names and any(names):
-            self.dimension_names = names
+        names = [None if name.startswith(PHONY) else name for name in dimension_names(h5py, dataset)]
+        if any(names):
+            self.dimension_names = self.kept(names)
 
     @property
     def object_shape(self):
@@ -132,13 +98,6 @@ class _Dataset(SourceArray):
             raise UnsupportedError("a selection of a dataset of HDF5 has no negative steps",
                                    feature="negative steps in HDF5")
         out[...] = self._dataset[slices_of(box)] if out.ndim else self._dataset[()]
-
-
-def _name_of(dimension):
-    """Return the label of a dimension, or the name of its scale, as netCDF has it."""
-    if dimension.label:
-        return dimension.label
-    return dimension[0].name.rpartition("/")[2] if len(dimension) else None
 
 
 class Hdf5Sink:
@@ -188,6 +147,8 @@ class Hdf5Sink:
         for label, value in source.attributes.items():
             try:
                 node.attrs[label] = _as_hdf5(value)
+                if type(value) is list and len(value) == 1:
+                    self._losses.note(f"that {label!r:.60} is a list", name)     # see `attributes_of`
             except (TypeError, ValueError, OverflowError, RuntimeError, OSError):
                 self._losses.note(f"the attribute {label!r:.60}, which HDF5 cannot express", name)
 

@@ -26,6 +26,7 @@ class DocumentsLast(Store):
         self._documents = MemoryStore()
         self._written = set()
         self.key_flavour = inner.key_flavour
+        self.n_requests = inner.n_requests
 
     def __repr__(self):
         return repr(self._inner)

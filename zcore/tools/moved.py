@@ -23,6 +23,7 @@ from zcore.tools.rechunk import passes, slabs
 
 # An object of more decoded bytes is copied by the system, from file to file.
 _LARGE = 1 << 20
+_WAITING_NBYTES = 1 << 26     # of decoded chunks whose objects are under way from or to a service
 _VARYING_NBYTES = 64    # what an item of varying length is taken for
 
 
@@ -87,7 +88,9 @@ def pass_objects(source, target, is_begun, progress):
                     target.store.set(new, value)
             progress.advance(share)
 
-    workers.run(work, min(target.options.threads or config.threads, MAX_THREADS, len(inside)), inside.clear)
+    n_requests = max(source.store.n_requests, target.store.n_requests)
+    n_threads = max(target.options.threads or config.threads, min(n_requests, _WAITING_NBYTES // metadata.chunk_nbytes))
+    workers.run(work, min(n_threads, MAX_THREADS, len(inside)), inside.clear)
 
 
 def _copy_file(source, target):
