@@ -78,10 +78,12 @@ def _columns(pyarrow, raw, key, record_size):
     present = [name for name in COLUMNS if name in names]
     if len(set(names)) < len(names):
         raise _wrong(key, "two columns have one name")
+    n_bytes = 0
     for group in range(metadata.num_row_groups):
         columns = metadata.row_group(group)
-        n_bytes = sum([columns.column(i).total_uncompressed_size for i in range(columns.num_columns)])
-        if not 0 <= n_bytes <= MAX_DECODED_NBYTES:
+        sizes = [columns.column(i).total_uncompressed_size for i in range(columns.num_columns)]
+        n_bytes += sum(sizes)
+        if min(sizes, default=0) < 0 or n_bytes > MAX_DECODED_NBYTES:
             raise _wrong(key, f"expected columns of {MAX_DECODED_NBYTES} bytes at the most, found {n_bytes}")
     if not present:
         raise _wrong(key, f"expected columns {', '.join(COLUMNS)}, found {', '.join(names)!r:.200}")
