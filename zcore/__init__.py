@@ -34,6 +34,8 @@ _MODULE_OF = {
     **dict.fromkeys(("consolidate_metadata", "create_hierarchy", "group", "open_consolidated", "tree"),
                     "zcore.hierarchy"),
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
+    "copy": "zcore.tools.copy",
+    "verify": "zcore.tools.verify",
     "references": "zcore.tools.references",
     "references_from_hdf5": "zcore.tools.hdf5",
     "AsdfStore": "zcore.stores.asdf_file",

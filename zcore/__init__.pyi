@@ -62,5 +62,7 @@ from zcore.stores.memory import MemoryStore as MemoryStore
 from zcore.stores.reference import ReferenceStore as ReferenceStore
 from zcore.stores.remote import RemoteStore as RemoteStore
 from zcore.stores.zip import ZipStore as ZipStore
+from zcore.tools.copy import copy as copy
 from zcore.tools.hdf5 import references_from_hdf5 as references_from_hdf5
 from zcore.tools.references import references as references
+from zcore.tools.verify import verify as verify
