@@ -10,10 +10,11 @@ import contextlib
 import os
 import sys
 
-from zcore.cli import demo
+from zcore.cli import asdf, demo
 from zcore.config import __version__
 
 VERBS = (
+    asdf,
     demo,
 )
 
