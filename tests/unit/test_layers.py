@@ -22,8 +22,9 @@ LAYERS = (
     ("selected",),
     ("elements", "casted"),
     ("described",),
-    ("handles",),
+    ("handles", "html"),
     ("attributes", "creation", "info"),
+    ("drawing",),
     ("lifecycle",),
     ("consolidated", "place"),
     ("nodes",),
@@ -36,7 +37,7 @@ LAYERS = (
     ("model", "asdf", "blosc", "options", "product", "fields"),
     ("kernel",),
     ("errors", "config", "buffers", "deflate", "workers"),
-    ("nbytes", "strict_json"),
+    ("nbytes", "strict_json", "letters"),
 )
 ROW = {unit: row for row, units in enumerate(LAYERS) for unit in units}
 # Allowed all the same: (importer, unit), and why.
