@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 from threading import Lock
 
+from zcore import workers
 from zcore.errors import ReferenceTargetError, StoreError, UnsupportedError
 from zcore.stores.remote import N_REQUESTS, RemoteStore, message_of
 from zcore.stores.remote_clients import client_of, is_client, split_url
@@ -75,7 +76,7 @@ class RemoteTargets:
             what += f", bytes {part[0]} to {'its end' if part[1] is None else part[0] + part[1]}"
         try:
             client, name = self._client_of(url)
-            found = getattr(client, method)(name, *args)
+            found = workers.aside(getattr(client, method), name, *args)
         except UnsupportedError as exc:
             raise UnsupportedError(f"key {key!r}: {exc.message}", feature=exc.feature) from exc
         except RefusedError as exc:
