@@ -107,7 +107,7 @@ def _is_client(place):
 
 
 def _is_remote(url):
-    from zcore.stores.remote_clients import is_remote
+    from zcore.stores.remote_urls import is_remote
 
     return is_remote(url)
 

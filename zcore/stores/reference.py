@@ -21,7 +21,7 @@ from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.reference_document import MAX_NBYTES, read_document
 from zcore.stores.reference_targets import Targets
-from zcore.stores.remote_clients import is_remote as _is_remote
+from zcore.stores.remote_urls import is_remote as _is_remote
 
 MAX_WORD = 2**64 - 1
 LISTED = 1024  # keys that are held while a store is listed

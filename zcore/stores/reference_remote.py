@@ -14,8 +14,9 @@ from zcore import workers
 from zcore.errors import ReferenceTargetError, StoreError, UnsupportedError
 from zcore.stores.forks import renew_in_children
 from zcore.stores.remote import N_REQUESTS, RemoteStore, message_of
-from zcore.stores.remote_clients import client_of, is_client, split_url
+from zcore.stores.remote_clients import client_of, is_client
 from zcore.stores.remote_http import HttpClient, Permit, RefusedError
+from zcore.stores.remote_urls import split_url
 
 # Of the schemes that obstore knows, those whose URLs name no server: that is the caller's option. What a stranger names
 # a server by is only asked over HTTP, where the address is judged.

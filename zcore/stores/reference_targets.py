@@ -11,7 +11,7 @@ import stat
 from zcore.errors import OutOfMemoryError, ReferenceTargetError, UnsupportedError
 from zcore.kernel.reopen import open_again
 from zcore.stores.base import resolve_range
-from zcore.stores.remote_clients import has_controls
+from zcore.stores.remote_urls import has_controls
 
 MAX_PLACES = 1 << 14  # of targets that were found, which are kept
 MAX_PATH = 4096  # bytes, as in Linux; to follow a long one takes time that grows faster than it

@@ -23,7 +23,8 @@ from zcore.options import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Parts, Store, resolve_range
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix
-from zcore.stores.remote_clients import ABSENT, ConditionError, client_of
+from zcore.stores.remote_client import ABSENT, ConditionError
+from zcore.stores.remote_clients import client_of
 
 N_REQUESTS = 32            # that are under way at a time
 MAX_TAGS = 4096            # that are known without asking

@@ -18,7 +18,8 @@ from weakref import finalize
 
 from zcore.errors import StoreError
 from zcore.stores.forks import renew_in_children
-from zcore.stores.remote_clients import Answer, Client, Standing, has_controls
+from zcore.stores.remote_client import Answer, Client, Standing
+from zcore.stores.remote_urls import has_controls
 
 MAX_REDIRECTS = 5
 TIMEOUT = 30.0             # seconds without a byte

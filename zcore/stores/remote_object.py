@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from zcore.errors import StoreError
-from zcore.stores.remote_clients import Answer, Client, Standing
+from zcore.stores.remote_client import Answer, Client, Standing
 
 
 class ObjectClient(Client):

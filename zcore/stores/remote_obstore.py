@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 
 from zcore.errors import StoreError, UnsupportedError
-from zcore.stores.remote_clients import ABSENT, Answer, Client, ConditionError, Standing
+from zcore.stores.remote_client import ABSENT, Answer, Client, ConditionError, Standing
 
 MAX_OFFSET = 2**63 - 1     # of what is asked for
 PAGE = 1000                # names of a listing that are held at a time

@@ -11,7 +11,8 @@ from zcore.nbytes import room_of
 from zcore.options import as_bool
 from zcore.tools.destinations import FILES, sink_of
 from zcore.tools.moved import Progress, Slabs, pass_objects
-from zcore.tools.sources import SourceArray, open_source
+from zcore.tools.source import SourceArray
+from zcore.tools.sources import open_source
 from zcore.tools.translated import Losses, Wanted, passes_on
 
 

@@ -12,7 +12,7 @@ from zcore.errors import NodeNotFoundError, SelectionError, StoreError, Unsuppor
 from zcore.model.metadata import has_varying_items
 from zcore.tools.hdf5_attributes import PHONY, attributes_of, dimension_names
 from zcore.tools.numpy_files import slices_of
-from zcore.tools.sources import Source, SourceArray, SourceGroup
+from zcore.tools.source import Source, SourceArray, SourceGroup
 
 _GZIP_LEVEL = 4
 

@@ -13,7 +13,7 @@ import numpy as np
 from zcore.errors import MetadataError, NodeNotFoundError, SelectionError, StoreError, UnsupportedError
 from zcore.model.metadata import has_varying_items
 from zcore.stores.keys import TEMPORARY
-from zcore.tools.sources import Source, SourceArray, SourceGroup
+from zcore.tools.source import Source, SourceArray, SourceGroup
 
 _SUFFIX = ".npy"
 _COPIED_NBYTES = 1 << 20

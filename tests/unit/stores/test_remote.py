@@ -11,7 +11,7 @@ import pytest
 import zcore
 from zcore.errors import LockError, NodeNotFoundError, StoreError
 from zcore.stores.remote import RemoteStore
-from zcore.stores.remote_clients import Client
+from zcore.stores.remote_client import Client
 
 from .conformance import CORE_EXAMPLE, UNUSUAL_KEYS, StoreConformance, run_threads
 
@@ -290,7 +290,7 @@ class Careless(Client):
 
     def get(self, name, byte_range):
         from zcore.stores.base import resolve_range
-        from zcore.stores.remote_clients import Answer
+        from zcore.stores.remote_client import Answer
         if name not in self.values:
             return None
         value, tag = self.values[name]
@@ -298,7 +298,7 @@ class Careless(Client):
         return Answer(value[start:stop], start, len(value), tag if self.tagged else None)
 
     def put(self, name, data, condition=None):
-        from zcore.stores.remote_clients import ABSENT, ConditionError
+        from zcore.stores.remote_client import ABSENT, ConditionError
         now = self.values.get(name, (None, ABSENT))[1]
         kind = "create" if condition is ABSENT else "swap"
         if condition is not None and kind in self.heeds and condition != now:

@@ -10,7 +10,7 @@ from zcore.codecs.chain import CodecChain
 from zcore.stores.base import resolve_range
 from zcore.stores.reference import ReferenceStore
 from zcore.stores.remote import RemoteStore
-from zcore.stores.remote_clients import Answer, Client
+from zcore.stores.remote_client import Answer, Client
 
 WAIT = 20     # seconds, after which something will never happen
 
