@@ -249,7 +249,14 @@ def find(store, path, zarr_format, options):
 def _warn_of_others(store, path, document, others):
     """Warn when documents of other nodes lie beside the one that counts."""
     name = _NAMES[document]
-    for other in store.existing(prefix_of(path), others):
+    try:
+        existing = store.existing(prefix_of(path), others)
+    except StoreError:
+        # S3 answers so of what is missing to who may not list: for advice alone nobody is kept from the node.
+        if not store.n_requests:
+            raise
+        return
+    for other in existing:
         is_what = f"what {document} says" if _NAMES[other] == name else f"of format {name!r}"
         warn(f"{store.describe(path)} holds {document} and {other}: the node is {is_what}, the other document is "
              "ignored")

@@ -72,8 +72,8 @@ def test_what_asdf_writes_zcore_reads(path, compression):
 
 def test_large_arrays_in_both_directions(path):
     """AS-CMP-02: records of LZ4, and streams in many pieces."""
-    data = np.random.default_rng(1).integers(0, 20, 5 << 20, "u1")
     for compression in ["zlib", "bzp2", *(["lz4"] if importlib.util.find_spec("lz4") else [])]:
+        data = np.random.default_rng(1).integers(0, 20, (1 if compression == "bzp2" else 5) << 20, "u1")
         zcore.asdf.write(path, {"a": data}, compression=compression)
         with opened(path) as file:
             assert np.array_equal(file["a"], data)

@@ -37,7 +37,7 @@ def found_in(source, find):
 
 
 @given(contents, entries, st.data())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_index_and_walk_find_the_same_blocks(asdf_bytes, parts, noise, data):
     """AS-IDX-09, AS-IDX-02 to AS-IDX-07: whatever the index says, and however the file was damaged."""
     # Content that holds whole blocks, so that an index may name what looks like them.

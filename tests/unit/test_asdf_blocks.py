@@ -23,7 +23,7 @@ from zcore.errors import (
 )
 from zcore.kernel.program import Program
 
-DATA = np.random.default_rng(0).integers(0, 50, 300_000, "u1").tobytes()
+DATA = np.random.default_rng(0).integers(0, 50, 120_000, "u1").tobytes()
 
 
 def lz4(data, n_record=4 << 20):
@@ -56,7 +56,7 @@ def opened(tmp_path):
 @pytest.fixture
 def stored(opened, asdf_bytes):
     """Return a function that returns a block with the bytes that are given, `data` decoded."""
-    def block(content, name="", data_size=300_000, checksum=bytes(16), **keywords):
+    def block(content, name="", data_size=120_000, checksum=bytes(16), **keywords):
         made = asdf_bytes.block(content, compression=name.encode(), data_size=data_size, checksum=checksum)
         data = asdf_bytes.file(asdf_bytes.block(b"before"), made, asdf_bytes.block(b"after"))
         return opened(data, **keywords).blocks[1]
@@ -268,7 +268,7 @@ def test_a_stream_is_decoded_no_further_than_its_size(stored, name):
 
 @pytest.mark.parametrize("name", ["", "zlib", "bzp2", "lz4"])
 def test_memory_is_that_of_the_result(stored, name):
-    data = np.random.default_rng(3).integers(0, 4, 8 << 20, "u1").tobytes()
+    data = np.random.default_rng(3).integers(0, 4, 3 << 20, "u1").tobytes()
     content = b"".join(compression.encode(name, memoryview(data))) if name else data
     block = stored(content, name, len(data), checksum=hashlib.md5(content).digest())
     bound = (1 << 20) if name != "lz4" else (1 << 20) + config.threads * (4 << 20)

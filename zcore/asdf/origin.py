@@ -6,6 +6,7 @@ below the directory of the file that names it, or where the caller allows it.
 import os
 import re
 import weakref
+from _thread import allocate_lock  # of threading, without its import time
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Origin:
         file.
     """
 
-    __slots__ = ("blocks", "n_text", "path", "allowed", "root", "arrays", "_others", "_buffers", "_counts")
+    __slots__ = ("blocks", "n_text", "path", "allowed", "root", "arrays", "_others", "_buffers", "_counts", "_lock")
 
     def __init__(self, blocks=(), n_text=0, path=None, allowed=None):
         self.blocks = blocks
@@ -45,6 +46,7 @@ class Origin:
         self._others = {}
         self._buffers = weakref.WeakValueDictionary()
         self._counts = None
+        self._lock = allocate_lock()
 
     # blocks
 
@@ -112,20 +114,23 @@ class Origin:
         path = self.path_of(uri)
         if self.path is not None and path == os.path.realpath(self.path):
             return self
-        file = self._others.pop(path, None)
-        if file is None:
-            from zcore.asdf.file import AsdfFile
-
-            try:
-                file = AsdfFile(path, allowed=self.allowed)
-            except NodeNotFoundError as exc:
-                raise ReferenceTargetError(f"the tree names {uri!r:.200}, which is not there", key=uri,
-                                           url=uri) from exc
-        self._others[path] = file
-        while len(self._others) > MAX_OPEN:
-            # Not closed: a block that somebody holds is read from it.
-            self._others.pop(next(iter(self._others)))
+        with self._lock:
+            file = self._others.pop(path, None)
+            if file is None:
+                file = self._opened(path, uri)
+            self._others[path] = file
+            while len(self._others) > MAX_OPEN:
+                # Not closed: a block that somebody holds is read from it.
+                self._others.pop(next(iter(self._others)))
         return file
+
+    def _opened(self, path, uri):
+        from zcore.asdf.file import AsdfFile
+
+        try:
+            return AsdfFile(path, allowed=self.allowed)
+        except NodeNotFoundError as exc:
+            raise ReferenceTargetError(f"the tree names {uri!r:.200}, which is not there", key=uri, url=uri) from exc
 
     def path_of(self, uri):
         """Return the path of a file that a URI names, if it may be read."""

@@ -18,7 +18,7 @@ from zcore.asdf.ndarray import NDArrayNode, c_strides
 from zcore.errors import AsdfFormatError, StoreError
 from zcore.kernel.references import ReferenceTable
 from zcore.model.dtypes import to_descr
-from zcore.stores.asdf_nodes import ChunkedNode, TreeGroup, attributes_of, root_of
+from zcore.stores.asdf_nodes import ChunkedNode, TreeGroup, attributes_of, plain_of, root_of
 from zcore.stores.base import ByteRange, FileLayout, Identity, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.reference import References
@@ -250,7 +250,7 @@ class AsdfStore(Store):
         if name == ".zattrs":
             return json.dumps(attributes_of(node)).encode()
         if isinstance(node, ChunkedNode):
-            return json.dumps(node.document).encode()
+            return json.dumps(plain_of(node.document)).encode()
         return json.dumps({
             "zarr_format": 2, "shape": node.shape, "chunks": [max(1, n) for n in node.shape],
             "dtype": to_descr(node.dtype), "compressor": None, "fill_value": None, "order": _order_of(node) or "C",

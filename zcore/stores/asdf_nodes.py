@@ -167,7 +167,15 @@ def attributes_of(node):
             found["mask"] = mask
     else:
         found = node.attributes
-    return _plain(found, [MAX_VALUES], 0)
+    return plain_of(found)
+
+
+def plain_of(value):
+    """Return a value of the tree as JSON has it; an array is just named as one.
+
+    Raises : AsdfFormatError, if it is more than `MAX_VALUES` values, or deeper than `MAX_DEPTH`.
+    """
+    return _plain(value, [MAX_VALUES], 0)
 
 
 _OWN = frozenset(("source", "data", "datatype", "byteorder", "shape", "offset", "strides", "mask"))
@@ -191,4 +199,4 @@ def _plain(value, left, depth):
         return value.isoformat()
     if isinstance(value, bytes):
         return b64encode(value).decode()
-    return value
+    return "an array" if isinstance(value, NDArrayNode) else value

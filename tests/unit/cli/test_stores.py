@@ -17,10 +17,10 @@ def equal(run):
 # cp, convert, rechunk
 
 
-@pytest.mark.parametrize("destination", ["b.zarr", "b.zip"])
+@pytest.mark.parametrize("destination", ["b.zarr", "b.zip", "weather.zarr/b.zip"])
 def test_a_hierarchy_is_copied(run, weather, equal, destination):
     assert run("cp", weather, destination) == (0, "", "")
-    assert equal(weather, destination)
+    assert equal(weather, destination) and os.path.isfile(destination) == destination.endswith(".zip")
 
 
 def test_into_a_group_and_out_of_an_archive(run, weather, equal):

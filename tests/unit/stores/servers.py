@@ -60,6 +60,8 @@ class Site:
     faults : dict of str to list
         What the next requests of a path meet: a status, ``"short"``, ``"hang"``, ``"drip"``,
         ``("redirect", url)``, or None.
+    missing : int
+        The status of what is not there.
     tags : bool
         Whether it sends ETags.
     requests : list of (method, path, range)
@@ -79,6 +81,7 @@ class Site:
         self.over = threading.Event()
         self.n_now = self.n_most = 0
         self.delay = 0
+        self.missing = 404
 
     def data(self, method="GET"):
         """Return the (path, range) of all requests so far."""
@@ -126,7 +129,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self._send(302, headers={"Location": fault[1]})
         data = site.files.get(path)
         if data is None:
-            return self._send(404)
+            return self._send(site.missing)
         status, headers = 200, {"Last-Modified": formatdate(0, usegmt=True)}
         if site.tags:
             headers["ETag"] = f'"{hash(data) & 0xffffffff:x}"'

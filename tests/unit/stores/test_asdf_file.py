@@ -3,7 +3,10 @@ import json
 import os
 import pickle
 import struct
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -338,6 +341,15 @@ def test_an_array_in_chunks(path, forced, monkeypatch):
             ["z/.zarray", "z/.zattrs", *names])
 
 
+def test_an_array_of_asdf_zarr():
+    """AS-ND-23"""
+    group = zcore.open(Path(__file__).parents[2] / "fixtures" / "asdf_zarr_chunks.asdf")
+    expected = np.full((6, 7), -1)
+    expected[:4] = np.arange(28).reshape(4, 7)
+    assert np.array_equal(group["z"][...], expected) and group["z"].nchunks_initialized == 6
+    assert group["z"][3:5, 2:].tolist() == expected[3:5, 2:].tolist() and group["raw"][...].tolist() == [0, 1, 2]
+
+
 def test_chunks_of_codecs(path):
     """AS-ND-23"""
     values = np.arange(4, dtype="<i2")
@@ -355,6 +367,39 @@ def test_chunk_maps_that_break_a_rule(path, numbers, changes):
     """AS-ND-23"""
     with pytest.raises(AsdfFormatError):
         zcore.open(chunked(path, numbers, b"12345678", **changes)).store.list_dir("z/")
+
+
+def test_what_json_does_not_have(path):
+    """AS-ND-23"""
+    body = ('z: !<asdf://asdf-format.org/zarr/tags/zarr-1.0.0> {chunk_block_map: 0, .zarray: &d {shape: [1], '
+            'chunks: [1], x: 2020-01-02, y: !core/ndarray-1.0.0 [1], z: *d}}\n'
+            'a: !core/ndarray-1.0.0 {data: [1], extra: !core/ndarray-1.0.0 [1], date: 2020-01-02, me: &m [*m]}\n'
+            'b: !core/ndarray-1.0.0 {data: [1], extra: !core/ndarray-1.0.0 [1], date: 2020-01-02}')
+    group = zcore.open(raw_file(path, body, bytes(4)))
+    assert group["b"].attrs.asdict() == {"extra": "an array", "date": "2020-01-02"}
+    with pytest.raises(AsdfFormatError, match="attributes of more"):
+        group["a"].attrs.asdict()
+    with pytest.raises(AsdfFormatError):
+        group["z"]
+
+
+def test_threads_share_the_files_that_are_named(path, tmp_path):
+    """AS-ND-05"""
+    for i in range(40):
+        zcore.asdf.write(tmp_path / f"n{i}.asdf", {"a": (BASE + i).astype(">f8")})
+    rest = "datatype: float64, byteorder: big, shape: [6, 8]}"
+    group = zcore.open(raw_file(path, "\n".join(
+        f"a{i}: !core/ndarray-1.0.0 {{source: n{i}.asdf, {rest}" for i in range(40))))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda i: group[f"a{i % 40}"][0, 0], range(160)))
+    assert found == [i % 40 for i in range(160)]
+
+
+def test_trees_are_imported_by_those_who_have_them(path):
+    code = ("import sys, zcore; zcore.MemoryStore(); "
+            "assert not {'yaml', 'zcore.asdf', 'zcore.stores.asdf_file'} & set(sys.modules); "
+            "import zcore.asdf; assert 'yaml' not in sys.modules")
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_what_only_looks_like_an_array_in_chunks(path):
