@@ -20,10 +20,10 @@ NAMES = ("y", "x")
 FAMILIES = {
     "v3": ("a", {"zarr_format": 3}), "sharded": ("s", {"zarr_format": 3, "shards": (20, 20)}),
     "v2": ("b", {"zarr_format": 2}), "zmeta": ("z", {"zarr_format": "zmeta"}), "zip": ("a.zip", {}),
-    "npy": ("a.npy", {}), "npz": ("a.npz", {}), "hdf5": ("a.h5", {}), "memory": (None, {}),
+    "npy": ("a.npy", {}), "npz": ("a.npz", {}), "hdf5": ("a.h5", {}), "asdf": ("a.asdf", {}), "memory": (None, {}),
 }
-BARE = ("npy", "npz")     # which hold elements and nothing else
-INSIDE = {"npz": "arr_0", "hdf5": "data"}     # where in a file the array is
+BARE = ("npy", "npz", "asdf")     # which hold elements and nothing else
+INSIDE = {"npz": "arr_0", "hdf5": "data", "asdf": "data"}     # where in a file the array is
 
 
 def copied(source, destination, path="", lost=(), **keywords):
@@ -176,6 +176,14 @@ def test_other_chunks_codecs_and_types(wanted, memory, sharded, tmp_path):
         assert new.shards == wanted.get("shards", (9, 19) if keeps_shards else None)
 
 
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+def test_compressors_of_each_format(zarr_format, original):
+    for compressors in ("auto", zcore.codecs.BloscCodec(cname="zstd", clevel=1)):
+        new = zcore.copy(original, zcore.MemoryStore(), zarr_format=zarr_format, compressors=compressors)
+        assert np.array_equal(new[...], VALUES)
+        assert new.compressors[0].spec().configuration["cname"] == ("lz4" if compressors == "auto" else "zstd")
+
+
 def test_shards_are_cut_up_on_request_and_in_formats_without(tmp_path):
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(5, 5), shards=(20, 20))
     for wanted in ({"shards": False}, {"zarr_format": 2}, {"zarr_format": "zmeta"}):
@@ -267,9 +275,16 @@ def test_hierarchies_in_files(hierarchy, tmp_path):
     assert sorted(np.load(tmp_path / "n.npz")) == ["a", "deep/b"]
     back = zcore.copy(tmp_path / "n.npz", tmp_path / "back2")
     assert sorted(path for path, _ in back.members(None)) == ["a", "deep", "deep/b"]
+    copied(hierarchy, tmp_path / "n.asdf", lost=("attributes (unit)",))
+    back = zcore.copy(tmp_path / "n.asdf", tmp_path / "back3", zarr_format=3)
+    assert sorted(path for path, _ in back.members(None)) == ["a", "deep", "deep/b"]
+    assert back.attrs["title"] == "t" and np.array_equal(back["a"][...], VALUES)
+    dates = zcore.create_array(tmp_path / "dates", data=VALUES.astype("M8[s]"))
+    with pytest.raises(zcore.UnsupportedError):
+        zcore.copy(dates, tmp_path / "dates.asdf")
     with pytest.raises(zcore.UnsupportedError):
         zcore.copy(hierarchy, tmp_path / "n.npy")
-    assert not (tmp_path / "n.npy").exists()
+    assert not (tmp_path / "n.npy").exists() and not [name for name in os.listdir(tmp_path) if name[0] == "."]
 
 
 def test_groups_are_lost_where_there_are_none(hierarchy, tmp_path):
