@@ -92,6 +92,26 @@ def test_what_cannot_be_copied(run, weather, arguments):
     assert (code, out) == (1, "") and len(err.splitlines()) == 1 and not os.path.exists("b.zarr")
 
 
+def test_what_ctrl_c_leaves_is_gone_on_with(run, equal, monkeypatch):
+    from zcore.cli.printed import Progress
+
+    zcore.save_array("a.zarr", np.arange(200 * 300.0).reshape(200, 300), chunks=(10, 300))
+    calls = []
+
+    def interrupted(self, done, total):
+        calls.append(done)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    line = ["rechunk", "a.zarr", "b.zarr", "--chunks", "200,10", "--memory", "200 kB"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "to", interrupted)
+        assert run(*line) == (130, "", "zcore rechunk: interrupted\n")
+    assert not os.path.exists("b.zarr") and len(calls) == 3 and 0 < calls[2] < 480000
+    assert run(*line) == (0, "", "") and equal("a.zarr", "b.zarr")
+    assert sorted(os.listdir(".")) == ["a.zarr", "b.zarr"]
+
+
 # verify
 
 
