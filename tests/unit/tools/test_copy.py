@@ -157,7 +157,7 @@ def test_objects_outside_the_grid_stay_where_they_are(tmp_path):
 @pytest.mark.parametrize("wanted", [
     {"chunks": (23, 1)}, {"chunks": (1, 19)}, {"chunks": (7, 9)}, {"shards": (20, 40), "chunks": (5, 5)},
     {"chunks": [[10, 13], [12, 7]]}, {"chunks": (23, 1), "zarr_format": 2, "compressors": {"id": "zlib", "level": 1}},
-    {"dtype": "f8"}, {"dtype": ">i2", "chunks": (23, 2)}, {"order": "F"}, {"compressors": None},
+    {"dtype": "f8"}, {"dtype": ">i2", "chunks": (23, 2)}, {"order": "F"}, {"compressors": ()},
     {"compressors": zcore.codecs.ZstdCodec(level=1), "chunks": (40, 3)},
     {"codecs": [zcore.codecs.BytesCodec()]}], ids=str)
 @pytest.mark.parametrize("sharded", [False, True])
