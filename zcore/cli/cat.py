@@ -11,6 +11,8 @@ Examples:
   zcore cat data.zarr/2016/t2m --format raw | md5sum
   zcore cat data.zarr/2016/t2m -- -1,::-1
 """
+import contextlib
+import os
 import sys
 
 from zcore.cli import machine, place
@@ -43,13 +45,34 @@ def run(arguments):
                          "program")
     shape, pieces = pieces_of(array, parse_selection(arguments.selection))
     if arguments.out:
-        with open(arguments.out, "wb") as file:
+        with _replaced(arguments.out) as file:
             _write(file, form, array, shape, pieces)
     else:
         sys.stdout.flush()
         _write(sys.stdout.buffer, form, array, shape, pieces)
         sys.stdout.buffer.flush()
     return 0
+
+
+@contextlib.contextmanager
+def _replaced(path):
+    """Return a context manager that gives a file, which takes its name when it is complete; a pipe is written as it is.
+
+    Whoever finds the name finds all of it, whatever happened to the command.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:
+            yield file
+        return
+    partial = f"{path}.partial"
+    try:
+        with open(partial, "wb") as file:
+            yield file
+        os.replace(partial, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(partial)
+        raise
 
 
 def _write(file, form, array, shape, pieces):

@@ -1,10 +1,11 @@
 """What `cp`, `convert` and `rechunk` share: one engine, `zcore.copy`, and the options that it takes."""
 from zcore.cli import machine, place
 
-SOURCE = "array or group: a directory, a zip archive or reference set and what lies in it, or a .npy, .npz or HDF5 file"
-DESTINATION = "where to: a directory that is new, or in a group, or a new .zip, .npy, .npz or HDF5 file"
-# Files that hold arrays and are no stores.
-ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".nc")
+SOURCE = ("array or group: a directory, a zip archive or reference set and what lies in it, or a .npy, .npz, ASDF or "
+          "HDF5 file")
+DESTINATION = "where to: a directory that is new, or in a group, or a new .zip, .npy, .npz, ASDF or HDF5 file"
+# Of files that are a destination themselves, also where they come to lie in the directory of a group.
+ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".nc", ".zip", ".asdf")
 
 
 def add_places(parser):

@@ -1,6 +1,7 @@
 """`zcore cat`: selections as text, and elements as text, JSON, .npy and bytes, in pieces of any size."""
 import io
 import json
+import os
 
 import numpy as np
 import pytest
@@ -131,6 +132,19 @@ def test_files(run, weather, monkeypatch):
     assert np.load("h.npy").dtype == data.dtype
     for found in (np.load("h.npy"), np.fromfile("h.bin", "<i2").reshape(30, 20), np.loadtxt("h.txt", dtype="i2")):
         np.testing.assert_array_equal(found, data)
+
+
+def test_a_file_is_there_when_it_is_complete(run, weather, monkeypatch):
+    with open("weather.zarr/height/c/2/1", "r+b") as file:
+        file.truncate(20)
+    with open("h.npy", "w") as file:
+        file.write("old")
+    monkeypatch.setattr(selections, "SLAB_NBYTES", 400)
+    code, _, err = run("cat", "weather.zarr/height", "--out", "h.npy")
+    with open("h.npy") as file:
+        assert code == 1 and "c/2/1" in err and file.read() == "old"
+    assert sorted(os.listdir()) == ["h.npy", "weather.zarr"]
+    assert run("cat", "weather.zarr/height", "0", "--out", "/dev/null")[0] == 0
 
 
 def test_bytes_to_a_program(shell, weather):

@@ -17,10 +17,10 @@ def equal(run):
 # cp, convert, rechunk
 
 
-@pytest.mark.parametrize("destination", ["b.zarr", "b.zip"])
+@pytest.mark.parametrize("destination", ["b.zarr", "b.zip", "weather.zarr/b.zip"])
 def test_a_hierarchy_is_copied(run, weather, equal, destination):
     assert run("cp", weather, destination) == (0, "", "")
-    assert equal(weather, destination)
+    assert equal(weather, destination) and os.path.isfile(destination) == destination.endswith(".zip")
 
 
 def test_into_a_group_and_out_of_an_archive(run, weather, equal):
@@ -90,6 +90,26 @@ def test_other_chunks(run, weather, equal):
 def test_what_cannot_be_copied(run, weather, arguments):
     code, out, err = run(*arguments)
     assert (code, out) == (1, "") and len(err.splitlines()) == 1 and not os.path.exists("b.zarr")
+
+
+def test_what_ctrl_c_leaves_is_gone_on_with(run, equal, monkeypatch):
+    from zcore.cli.printed import Progress
+
+    zcore.save_array("a.zarr", np.arange(200 * 300.0).reshape(200, 300), chunks=(10, 300))
+    calls = []
+
+    def interrupted(self, done, total):
+        calls.append(done)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    line = ["rechunk", "a.zarr", "b.zarr", "--chunks", "200,10", "--memory", "200 kB"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "to", interrupted)
+        assert run(*line) == (130, "", "zcore rechunk: interrupted\n")
+    assert not os.path.exists("b.zarr") and len(calls) == 3 and 0 < calls[2] < 480000
+    assert run(*line) == (0, "", "") and equal("a.zarr", "b.zarr")
+    assert sorted(os.listdir(".")) == ["a.zarr", "b.zarr"]
 
 
 # verify
