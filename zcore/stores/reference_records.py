@@ -80,10 +80,11 @@ def _columns(pyarrow, raw, key, record_size):
         raise _wrong(key, "two columns have one name")
     n_bytes = 0
     for group in range(metadata.num_row_groups):
-        columns = metadata.row_group(group)
-        sizes = [columns.column(i).total_uncompressed_size for i in range(columns.num_columns)]
-        n_bytes += sum(sizes)
-        if min(sizes, default=0) < 0 or n_bytes > MAX_DECODED_NBYTES:
+        # Not column by column: of a column whose metadata are wrong pyarrow ends the process, as nobody catches what is
+        # thrown in C++ there.
+        size = metadata.row_group(group).total_byte_size
+        n_bytes += size
+        if size < 0 or n_bytes > MAX_DECODED_NBYTES:
             raise _wrong(key, f"expected columns of {MAX_DECODED_NBYTES} bytes at the most, found {n_bytes}")
     if not present:
         raise _wrong(key, f"expected columns {', '.join(COLUMNS)}, found {', '.join(names)!r:.200}")
