@@ -30,6 +30,7 @@ cdef class Extents:
     cdef int64_t is_interrupted
     cdef int64_t guard         # spin lock of what follows
     cdef int64_t n_files
+    cdef int64_t max_open      # targets that all plans may hold
     cdef int64_t n_slots
     cdef File *files           # a hash table by target
 

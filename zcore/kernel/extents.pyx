@@ -16,12 +16,19 @@ from zcore.kernel.references cimport INLINE, WHOLE, Reference, ReferenceTable
 from zcore.kernel.status cimport INTERRUPTED, MISSING, OK
 from zcore.kernel.tasks cimport MAX_KEY, Tasks
 
+cdef extern from "<sys/resource.h>" nogil:
+    ctypedef struct c_rlimit "struct rlimit":
+        unsigned long rlim_cur
+    int RLIMIT_NOFILE
+    int getrlimit(int resource, c_rlimit *limit)
+
 cdef enum:
     MAX_OPEN = 128             # targets that all plans hold open at a time; others are opened for each object
+    PART_OPEN = 8              # or this part of the descriptors that the process may have, of 1024 mostly, if fewer
     MAX_KNOWN = 1024           # targets that a plan has opened, or tried to
 
 cdef uint8_t[1] nothing        # stands for the bytes of an object that has none
-cdef int64_t n_held = 0        # of them, by all plans: a process may have 1024 descriptors, or fewer
+cdef int64_t n_held = 0        # of them, by all plans
 
 
 @cython.final
@@ -48,7 +55,11 @@ cdef class Extents:
     cdef int prepare(self, Tasks tasks) except -1:
         cdef int64_t i
         cdef int64_t n_targets
+        cdef c_rlimit limit
         assert self.files == NULL, "extents are of one plan"
+        self.max_open = MAX_OPEN
+        if getrlimit(RLIMIT_NOFILE, &limit) == 0 and limit.rlim_cur // PART_OPEN < MAX_OPEN:
+            self.max_open = <int64_t>(limit.rlim_cur // PART_OPEN)
         self.table = self.table.of_tasks(tasks)
         n_targets = min(<int64_t>len(self.table._targets), MAX_KNOWN)
         self.n_slots = 1
@@ -133,7 +144,7 @@ cdef class Extents:
         file = self._slot_of(target)
         # Another thread may have been faster; then this descriptor is for one object.
         if file.target < 0 and 2 * self.n_files < self.n_slots:
-            place.is_shared = place.fd < 0 or zc_add(&n_held, 1) < MAX_OPEN
+            place.is_shared = place.fd < 0 or zc_add(&n_held, 1) < self.max_open
             if place.is_shared:
                 file.target = target
                 file.identity = place.identity

@@ -175,6 +175,8 @@ def _options_of_obstore(headers=None, timeout=None, retries=None):
 
 
 def _refusal(error):
+    if error.url is None:
+        return error.message       # nothing would permit it
     root = error.url.partition("?")[0].rpartition("/")[0] + "/"
     return f"{error.message}; allowed={[root]!r} would permit it"
 

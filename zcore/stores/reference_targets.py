@@ -188,7 +188,11 @@ class Targets:
         return path
 
     def _followed(self, key, url, path):
-        real = os.path.realpath(path)
+        try:
+            real = os.path.realpath(path)
+        except OSError as exc:
+            # What was a link when it was looked at is none any more.
+            raise self._error(key, url, f"cannot follow its path: {exc.strerror}", exc.errno) from exc
         if not self._is_allowed(real):
             where = ("a file here, and the set came from elsewhere" if self.is_remote else
                      "outside of the set's own directory")

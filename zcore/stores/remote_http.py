@@ -250,11 +250,11 @@ def _split(url):
     """Return (scheme, host, port) and what is asked for there."""
     if has_controls(url):
         # urlsplit leaves some of them out: it would be another URL than the one that was judged.
-        raise RefusedError(f"{url!r:.200} has control characters", url=url)
+        raise RefusedError(f"{url!r:.200} has control characters")
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     if scheme not in ("http", "https") or not parts.hostname:
-        raise RefusedError(f"{url!r:.200} is no URL of an HTTP server", url=url)
+        raise RefusedError(f"{url!r:.200} is no URL of an HTTP server")
     port = parts.port or (443 if scheme == "https" else 80)
     target = quote(parts.path or "/", safe=_ABOVE) + (f"?{quote(parts.query, safe=_ABOVE)}" if parts.query else "")
     return (scheme, parts.hostname, port), target
@@ -278,13 +278,16 @@ def _answer(response, start, length):
     if response.status == 416:
         found = re.match(r"bytes \*/(\d{1,18})\s*$", response.getheader("Content-Range") or "")
         response.read(PART)
-        if found is None or (int(found[1]) > start if start is not None else int(found[1])):
+        is_part = start != 0 or length is not None
+        if found is None or not is_part or (int(found[1]) > start if start is not None else int(found[1])):
             raise StoreError("HTTP status 416 Range Not Satisfiable")
         return Answer(b"", int(found[1]) if start is None else start, int(found[1]), None)
     if response.status == 206:
         found = _content_range(response.getheader("Content-Range") or "")
         if found is None:
             raise StoreError(f"a part came of which {response.getheader('Content-Range')!r:.60} says where it lies")
+        if found[3] == "*" and length is None:
+            raise StoreError("a part came, of a whole of unknown size")
         first, stop = int(found[1]), int(found[2]) + 1
         size = stop if found[3] == "*" else int(found[3])
         expected = max(0, size - length) if start is None else start

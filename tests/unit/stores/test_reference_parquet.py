@@ -478,6 +478,18 @@ def test_sizes_of_all_row_groups_count(folder, monkeypatch):
         ReferenceStore(refs).get("x/4")
 
 
+def test_columns_whose_metadata_contradict_the_schema(folder):
+    """RF-PQ-01: an error, and not the end of the process, as where pyarrow is asked for these metadata."""
+    refs = small_set(folder, raw=[b"a"])
+    path = refs / "x/refs.0.parq"
+    raw = path.read_bytes()
+    optional, required = b"\x25\x02\x18\x03raw", b"\x25\x00\x18\x03raw"     # Thrift, of the element of a schema
+    assert raw.count(optional) == 1
+    path.write_bytes(raw.replace(optional, required))
+    with pytest.raises(ReferenceFormatError, match="found a mistake"):
+        ReferenceStore(refs).get("x/0")
+
+
 def test_without_pyarrow(folder, monkeypatch):
     """RF-PQ-09: the extra that brings it is named."""
     refs = small_set(folder, raw=[b"a"])

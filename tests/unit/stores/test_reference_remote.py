@@ -2,6 +2,7 @@
 import json
 import pickle
 import socket
+import threading
 from base64 import b64encode
 
 import numpy as np
@@ -266,6 +267,25 @@ def test_control_characters_in_a_url(made, sign):
     with pytest.raises(ReferenceTargetError, match="control characters"):
         ReferenceStore({"x": [url, 0, 4]}).get("x")
     assert made.requests == []
+
+
+@pytest.mark.parametrize("answer", [
+    b"206 Partial Content\r\nContent-Range: bytes 0-3/*\r\nContent-Length: 4\r\n\r\nabcd",
+    b"416 Range Not Satisfiable\r\nContent-Range: bytes */0\r\nContent-Length: 0\r\n\r\n"])
+def test_a_part_of_a_target_is_not_the_whole(answer):
+    """RF-URL-05: answers to a question that nobody has asked, of which nobody knows how much is missing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def serve():
+            with server.accept()[0] as connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 " + answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        store = ReferenceStore({"x": [f"http://127.0.0.1:{server.getsockname()[1]}/"]})
+        with pytest.raises(ReferenceTargetError, match="cannot read it: (a part came|HTTP status 416)"):
+            store.get("x")
+        thread.join()
 
 
 def test_connections_to_many_servers(made, monkeypatch):

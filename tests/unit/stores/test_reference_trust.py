@@ -193,6 +193,20 @@ def test_a_link_that_comes_between_the_look_and_the_opening(place, monkeypatch, 
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc")
+def test_a_link_that_is_removed_while_it_is_followed(place, monkeypatch):
+    (place / "data" / "passing").symlink_to("a.bin")
+    store = ReferenceStore({"x": ["passing"]}, base=place / "data")
+    readlink = os.readlink
+
+    def removed(path, **keywords):
+        os.unlink(path)
+        return readlink(path, **keywords)
+
+    monkeypatch.setattr(os, "readlink", removed)
+    with pytest.raises(ReferenceTargetError, match="cannot follow its path: No such file"):
+        store.get("x")
+
+
 def test_no_descriptor_is_left(place):
     """Whatever is refused."""
     (place / "data" / "loop").symlink_to("loop")
