@@ -1,4 +1,5 @@
 """The verb `asdf`: what it prints, writes, and finds wrong."""
+import json
 import os
 
 import numpy as np
@@ -75,3 +76,22 @@ def test_explode_and_implode(path, capsys, tmp_path):
     assert command.main(["asdf", "implode", written[0], str(tmp_path / "one.asdf")]) == 0
     with zcore.asdf.open(tmp_path / "one.asdf") as file:
         assert np.array_equal(file.tree["x"]["a/b"], A) and len(file.blocks) == 2
+
+
+def test_for_programs(path, capsys):
+    found = {}
+    for action in ("info", "blocks", "verify"):
+        assert command.main(["asdf", action, path, "--json"]) == 0
+        found[action] = json.loads(capsys.readouterr().out)
+    assert found["info"]["arrays"] == ["/x/a~1b", "/list/0", "/n"] and found["info"]["blocks"] == 2
+    assert [row["compression"] for row in found["blocks"]] == ["zlib", "zlib"]
+    assert found["verify"] | {"path": ""} == {"path": "", "ok": True, "blocks": 2, "checked": 2, "faults": []}
+    damage(path, 1)
+    assert command.main(["asdf", "verify", path, "--json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)["faults"]) == 1
+
+
+def test_debug_stands_before_the_action_or_behind_its_arguments(path):
+    for arguments in (["asdf", "--debug", "info", "none.asdf"], ["asdf", "info", "none.asdf", "--debug"]):
+        with pytest.raises(OSError):
+            command.main(arguments)
