@@ -45,6 +45,18 @@ def is_alive(directory):
     return False
 
 
+def _boot():
+    """Return what differs after the machine was started anew, where the system tells it.
+
+    What was written before may not have reached the disk, whatever the journal says.
+    """
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 class Building:
     """What is built to become the directory `place`.
 
@@ -90,7 +102,7 @@ class Building:
         self._start = 0     # of the marks in the journal
         try:
             self._take()
-            self._take_over(json.dumps(order, sort_keys=True))
+            self._take_over(json.dumps(order if fsync else {**order, "boot": _boot()}, sort_keys=True))
         except OSError as exc:
             self.leave()
             if isinstance(exc, StoreError):

@@ -28,10 +28,10 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     Parameters
     ----------
     source : str, os.PathLike, mapping, Store, Array or Group
-        A directory, a zip file, a reference set, a URL, a store, a node; or a file ``.npy``, ``.npz``, ``.h5``,
-        ``.hdf5`` or ``.nc`` (extra "hdf5").
+        A directory, a zip file, a reference set, a URL, a store, a node; or a file ``.npy``, ``.npz``, ``.asdf``
+        (extra "asdf"), ``.h5``, ``.hdf5`` or ``.nc`` (extra "hdf5").
     destination : str, os.PathLike or Store
-        A directory, ``.zip``, ``.npy``, ``.npz``, ``.h5``, ``.hdf5`` or ``.nc``, a URL, or a store.
+        A directory, ``.zip``, ``.npy``, ``.npz``, ``.asdf``, ``.h5``, ``.hdf5`` or ``.nc``, a URL, or a store.
     path, destination_path : str, optional
         Of the node in the source, and of the new one in the destination; by default the root.
     chunks, shards, codecs, compressors, dtype, order

@@ -26,7 +26,7 @@ from zcore.tools.last import DocumentsLast
 from zcore.tools.moved import StoredTarget
 from zcore.tools.translated import described, kept_attributes
 
-FILES = (".npy", ".npz", ".h5", ".hdf5", ".nc")
+FILES = (".npy", ".npz", ".asdf", ".h5", ".hdf5", ".nc")
 
 
 class Unmarked:
@@ -225,6 +225,7 @@ def _file(place, path, overwrite, zarr_format, losses, threads):
         raise ValueError(f"zarr_format={zarr_format!r} was asked for, {os.path.basename(place)} has no format of Zarr")
     make = _file_sink(place)
     temporary = os.path.join(os.path.dirname(place), f"{TEMPORARY}{os.urandom(8).hex()}{os.path.splitext(place)[1]}")
+    sink = None
     try:
         try:
             sink = make(temporary, path, losses)
@@ -241,6 +242,8 @@ def _file(place, path, overwrite, zarr_format, losses, threads):
                 raise
             raise StoreError(f"cannot write {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc
     finally:
+        if sink is not None:
+            sink.discard()
         with contextlib.suppress(OSError):
             os.unlink(temporary)
 
@@ -250,6 +253,8 @@ def _file_sink(place):
         from zcore.tools.numpy_files import NpySink as sink
     elif place.lower().endswith(".npz"):
         from zcore.tools.numpy_files import NpzSink as sink
+    elif place.lower().endswith(".asdf"):
+        from zcore.tools.asdf_files import AsdfSink as sink
     else:
         from zcore.tools.hdf5_files import Hdf5Sink as sink
     return sink

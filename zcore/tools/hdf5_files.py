@@ -159,6 +159,8 @@ class Hdf5Sink:
         """Finish the file."""
         self._file.close()
 
+    discard = close
+
 
 def _as_hdf5(value):
     """Return the value of an attribute, if HDF5 gives it back as it is."""

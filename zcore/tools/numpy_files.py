@@ -101,7 +101,7 @@ class _NumpyArray(SourceArray):
     def __init__(self, what, file, selection):
         self._file = file
         try:
-            found = _mapped(file())
+            found = mapped(file())
         except (ValueError, OSError, EOFError, SyntaxError) as exc:
             if "allow_pickle" in str(exc) or "Python objects" in str(exc):
                 raise UnsupportedError(f"{what} holds pickled objects, which are never loaded",
@@ -112,10 +112,10 @@ class _NumpyArray(SourceArray):
             self.order = "F"
 
     def _read(self, box, out):
-        out[...] = _mapped(self._file())[slices_of(box)]
+        out[...] = mapped(self._file())[slices_of(box)]
 
 
-def _mapped(path):
+def mapped(path):
     """Return the array in a file, mapped, unless it has no elements to map."""
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
@@ -182,7 +182,9 @@ class NpySink:
         """Finish the array that was made last."""
 
     def close(self):
-        """Finish the file."""
+        """Finish the file, which is so after each write."""
+
+    discard = close
 
 
 class NpzSink:
@@ -211,6 +213,10 @@ class NpzSink:
         os.unlink(self._file)
 
     def close(self):
+        self._archive.close()
+
+    def discard(self):
+        """Remove the member that is being written."""
         self._archive.close()
         self._folder.cleanup()
 

@@ -174,7 +174,11 @@ def _chains(source, format, wanted):
         yield {**common, **checksum, **compressors, "filters": parts["filters"]}
     yield {**common, **checksum, **compressors}
     yield {**common, **checksum}
-    yield {name: value for name, value in common.items() if name != "compressors" or wanted.compressors is not None}
+    common = {name: value for name, value in common.items() if name != "compressors" or wanted.compressors is not None}
+    yield common
+    if wanted.chunks is None:
+        # Of files that hold an array as one chunk, it may be too large, or no part of the shards that are asked for.
+        yield {**common, "chunks": "auto"}
 
 
 def _chunks(source, format, wanted):

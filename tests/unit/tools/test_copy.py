@@ -20,10 +20,10 @@ NAMES = ("y", "x")
 FAMILIES = {
     "v3": ("a", {"zarr_format": 3}), "sharded": ("s", {"zarr_format": 3, "shards": (20, 20)}),
     "v2": ("b", {"zarr_format": 2}), "zmeta": ("z", {"zarr_format": "zmeta"}), "zip": ("a.zip", {}),
-    "npy": ("a.npy", {}), "npz": ("a.npz", {}), "hdf5": ("a.h5", {}), "memory": (None, {}),
+    "npy": ("a.npy", {}), "npz": ("a.npz", {}), "hdf5": ("a.h5", {}), "asdf": ("a.asdf", {}), "memory": (None, {}),
 }
-BARE = ("npy", "npz")     # which hold elements and nothing else
-INSIDE = {"npz": "arr_0", "hdf5": "data"}     # where in a file the array is
+BARE = ("npy", "npz", "asdf")     # which hold elements and nothing else
+INSIDE = {"npz": "arr_0", "hdf5": "data", "asdf": "data"}     # where in a file the array is
 
 
 def copied(source, destination, path="", lost=(), **keywords):
@@ -157,7 +157,7 @@ def test_objects_outside_the_grid_stay_where_they_are(tmp_path):
 @pytest.mark.parametrize("wanted", [
     {"chunks": (23, 1)}, {"chunks": (1, 19)}, {"chunks": (7, 9)}, {"shards": (20, 40), "chunks": (5, 5)},
     {"chunks": [[10, 13], [12, 7]]}, {"chunks": (23, 1), "zarr_format": 2, "compressors": {"id": "zlib", "level": 1}},
-    {"dtype": "f8"}, {"dtype": ">i2", "chunks": (23, 2)}, {"order": "F"}, {"compressors": None},
+    {"dtype": "f8"}, {"dtype": ">i2", "chunks": (23, 2)}, {"order": "F"}, {"compressors": ()},
     {"compressors": zcore.codecs.ZstdCodec(level=1), "chunks": (40, 3)},
     {"codecs": [zcore.codecs.BytesCodec()]}], ids=str)
 @pytest.mark.parametrize("sharded", [False, True])
@@ -275,9 +275,16 @@ def test_hierarchies_in_files(hierarchy, tmp_path):
     assert sorted(np.load(tmp_path / "n.npz")) == ["a", "deep/b"]
     back = zcore.copy(tmp_path / "n.npz", tmp_path / "back2")
     assert sorted(path for path, _ in back.members(None)) == ["a", "deep", "deep/b"]
+    copied(hierarchy, tmp_path / "n.asdf", lost=("attributes (unit)",))
+    back = zcore.copy(tmp_path / "n.asdf", tmp_path / "back3", zarr_format=3)
+    assert sorted(path for path, _ in back.members(None)) == ["a", "deep", "deep/b"]
+    assert back.attrs["title"] == "t" and np.array_equal(back["a"][...], VALUES)
+    dates = zcore.create_array(tmp_path / "dates", data=VALUES.astype("M8[s]"))
+    with pytest.raises(zcore.UnsupportedError):
+        zcore.copy(dates, tmp_path / "dates.asdf")
     with pytest.raises(zcore.UnsupportedError):
         zcore.copy(hierarchy, tmp_path / "n.npy")
-    assert not (tmp_path / "n.npy").exists()
+    assert not (tmp_path / "n.npy").exists() and not [name for name in os.listdir(tmp_path) if name[0] == "."]
 
 
 def test_groups_are_lost_where_there_are_none(hierarchy, tmp_path):
