@@ -1,19 +1,22 @@
 """Look into ASDF files, take arrays out of them, explode and implode them.
 
-`info` tells the parts of a file, `blocks` lists its blocks, `verify` walks along it, reads every block and compares the
-checksums, `extract` writes an array to an .npy file, or the decoded bytes of a block to any. `explode` writes a file of
-text and one for each block, `implode` makes one of them again.
+info tells the parts of a file, blocks lists its blocks. verify reads every block and compares the checksums; a line
+tells what is wrong, and the exit code is 1 then. extract writes an array to an .npy file, a mask left aside, or the
+decoded bytes of a block to any file. explode writes a file of text and one for each block, implode makes one file of
+them again; without a TARGET they choose names beside FILE, and each file that is written is printed.
 
 Examples:
   zcore asdf blocks image.asdf
   zcore asdf extract image.asdf /roman/data data.npy
   zcore asdf extract image.asdf 0 block.bin
+  zcore asdf verify --json image.asdf
 """
 from zcore.cli import machine
-from zcore.cli.printed import plural, table
+from zcore.cli.colours import painted
 from zcore.letters import printable
 
-HEADER = ("block", "offset", "allocated", "used", "decoded", "md5", "compression")
+COLUMNS = ("block", "offset", "allocated", "used", "decoded", "md5", "compression")
+MAX_NAMED = 5                  # arrays that an error names
 
 
 def configure(parser):
@@ -26,10 +29,11 @@ def configure(parser):
             ("explode", _explode, "write a file of text, and one for each block"),
             ("implode", _implode, "write one file again")):
         action = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
-        action.add_argument("path", metavar="FILE")
+        action.add_argument("path", metavar="FILE", help="an ASDF file")
         if name == "extract":
             action.add_argument("what", metavar="WHAT",
-                                help="path of an array in the tree, such as /a/b, or the number of a block")
+                                help="path of an array in the tree, such as /a/b, or the number of a block, from the "
+                                     "last one if it is negative")
         if name in ("extract", "explode", "implode"):
             action.add_argument("target", metavar="TARGET", nargs=None if name == "extract" else "?",
                                 help="the file that is written")
@@ -38,32 +42,44 @@ def configure(parser):
 
 
 def run(arguments):
-    """Do what was asked for; returns 0, or 1 when a file is damaged."""
+    """Do what the action says; returns 1 when `verify` finds something wrong."""
     return arguments.act(arguments) or 0
 
 
 def _info(arguments):
     from zcore import asdf
+    from zcore.cli.printed import plural
 
     with asdf.open(arguments.path) as file:
-        n_blocks = len(file.blocks.found.offsets)
+        blocks = file.blocks
+        n_blocks = len(blocks.found.offsets)
+        if not arguments.json:
+            print(f"header   : ASDF {file.header}, standard {file.standard}")
+            for comment in file.comments:
+                print(f"comment  : {printable(comment)}")
+            print(f"tree     : {plural(len(file.tree_text), 'byte')}")
+            print(f"blocks   : {n_blocks}{', found by the index' if blocks.found.is_indexed else ''}")
+        if blocks.fault is not None:
+            raise blocks.fault
+        arrays = list(_arrays_of(file.tree))
         if arguments.json:
-            if file.blocks.fault is not None:
-                raise file.blocks.fault
-            machine.show({
-                "version": str(file.header), "standard": str(file.standard), "comments": list(map(str, file.comments)),
-                "tree_nbytes": len(file.tree_text), "blocks": n_blocks, "indexed": file.blocks.found.is_indexed,
-                "arrays": [name for name, _ in _arrays_of(file.tree)]})
-            return
-        print(f"header   : ASDF {file.header}, standard {file.standard}")
-        for comment in file.comments:
-            print(f"comment  : {printable(comment)}")
-        print(f"tree     : {plural(len(file.tree_text), 'byte')}")
-        print(f"blocks   : {n_blocks}{', found by the index' if file.blocks.found.is_indexed else ''}")
-        if file.blocks.fault is not None:
-            raise file.blocks.fault
-        for name, array in _arrays_of(file.tree):
-            print(f"array    : {printable(name)} {printable(repr(array))}")
+            machine.show({"header": file.header, "standard": file.standard, "comments": file.comments,
+                          "tree_nbytes": len(file.tree_text), "n_blocks": n_blocks,
+                          "is_indexed": blocks.found.is_indexed,
+                          "arrays": [_facts(name, array) for name, array in arrays]})
+        else:
+            for name, array in arrays:
+                print(f"array    : {printable(name)} {printable(repr(array))}")
+
+
+def _facts(name, array):
+    """Return what JSON tells of an array; of one that is damaged, why."""
+    from zcore.errors import ZcoreError
+
+    try:
+        return {"path": name, "shape": array.shape, "dtype": str(array.dtype), "source": array.source}
+    except ZcoreError as error:
+        return {"path": name, "fault": str(error)}
 
 
 def _arrays_of(tree):
@@ -89,44 +105,44 @@ def _escaped(key):
 
 def _blocks(arguments):
     from zcore import asdf
+    from zcore.cli.printed import table
 
     with asdf.open(arguments.path) as file:
-        rows = [[str(number) for number in (block.number, block.offset, block.allocated, block.used, block.data_size)]
-                + ["yes" if block.checksum else "no", "streamed" if block.is_streamed else block.compression or "none"]
-                for block in map(file.blocks.__getitem__, range(len(file.blocks.found.offsets)))]
+        blocks = [file.blocks[number] for number in range(len(file.blocks.found.offsets))]
         if arguments.json:
-            machine.show([dict(zip(HEADER, row, strict=True)) for row in rows])
-        elif rows:
-            print(table(HEADER, rows))
+            machine.show([{"block": block.number, "offset": block.offset, "allocated": block.allocated,
+                           "used": block.used, "decoded": block.data_size,
+                           "md5": block.checksum and block.checksum.hex(), "compression": block.compression,
+                           "is_streamed": block.is_streamed} for block in blocks])
+        elif blocks:
+            print(table(COLUMNS, [_row(block) for block in blocks]))
         if file.blocks.fault is not None:
             raise file.blocks.fault
 
 
+def _row(block):
+    sizes = map(str, (block.number, block.offset, block.allocated, block.used, block.data_size))
+    return [*sizes, "yes" if block.checksum else "no",
+            "streamed" if block.is_streamed else printable(block.compression or "none")]
+
+
 def _verify(arguments):
     from zcore import asdf
-    from zcore.errors import ZcoreError
+    from zcore.asdf.verifying import faults_of
+    from zcore.cli.printed import plural
 
-    faults, n_checked = [], 0
     with asdf.open(arguments.path) as file:
-        blocks = file.blocks
-        for number in range(len(blocks.found.offsets)):
-            try:
-                n_checked += blocks[number].verify()
-                if blocks[number].checksum is None:
-                    blocks[number].read()
-            except ZcoreError as exc:
-                faults.append(str(exc))
-        if blocks.fault is not None:
-            faults.append(str(blocks.fault))
-    n_blocks = len(blocks.found.offsets)
+        faults = [str(error) for _, error in faults_of(file.blocks)]
+        n_blocks = len(file.blocks.found.offsets)
+        n_checksums = sum(file.blocks[number].checksum is not None for number in range(n_blocks))
     if arguments.json:
-        machine.show({"path": arguments.path, "ok": not faults, "blocks": n_blocks, "checked": n_checked,
+        machine.show({"path": arguments.path, "ok": not faults, "n_blocks": n_blocks, "n_checksums": n_checksums,
                       "faults": faults})
         return 1 if faults else 0
     for fault in faults:
         print(printable(fault))
-    verdict = "ok" if not faults else plural(len(faults), "fault")
-    print(f"{printable(arguments.path)}: {verdict}; {plural(n_blocks, 'block')}, {n_checked} with a checksum")
+    verdict = painted(plural(len(faults), "fault"), "red") if faults else painted("ok", "green")
+    print(f"{printable(arguments.path)}: {verdict}; {plural(n_blocks, 'block')}, {n_checksums} with a checksum")
     return 1 if faults else 0
 
 
@@ -136,37 +152,44 @@ def _extract(arguments):
     from zcore import asdf
 
     with asdf.open(arguments.path) as file:
-        if arguments.what.lstrip("-").isdecimal():
+        if arguments.what.removeprefix("-").isdecimal():
             data = file.blocks[int(arguments.what)].read()
             with open(arguments.target, "wb") as target:
                 target.write(data)
         else:
-            found = dict(_arrays_of(file.tree))
-            name = f"/{arguments.what.lstrip('/')}"
-            if name not in found:
-                raise ValueError(f"{arguments.path} has no array {name}; its arrays are {', '.join(found) or 'none'}")
-            array = found[name].read()
+            elements = _array_called(file, arguments.what).elements()
             # To the file, and not its name, which would get an ending.
             with open(arguments.target, "wb") as target:
-                np.save(target, np.ma.filled(array), allow_pickle=False)
-    if arguments.json:
-        machine.show({"written": [arguments.target]})
+                np.save(target, elements, allow_pickle=False)
+    _tell_of(arguments, [arguments.target])
+
+
+def _array_called(file, name):
+    """Return an array by its path, with or without the ``/`` before it."""
+    found = dict(_arrays_of(file.tree))
+    array = found.get(f"/{name.removeprefix('/')}", found.get(name))
+    if array is None:
+        names = ", ".join(list(found)[:MAX_NAMED]) or "none"
+        rest = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+        raise ValueError(f"{file.path} has no array {name!r}; its arrays are {names}{rest}")
+    return array
 
 
 def _explode(arguments):
     from zcore import asdf
 
-    _print_written(arguments, asdf.explode(arguments.path, arguments.target))
+    _tell_of(arguments, asdf.explode(arguments.path, arguments.target), printed=True)
 
 
 def _implode(arguments):
     from zcore import asdf
 
-    _print_written(arguments, [asdf.implode(arguments.path, arguments.target)])
+    _tell_of(arguments, [asdf.implode(arguments.path, arguments.target)], printed=True)
 
 
-def _print_written(arguments, paths):
+def _tell_of(arguments, paths, printed=False):
+    """Say which files were written: to programs, and to people where they gave no name."""
     if arguments.json:
-        machine.show({"written": list(paths)})
-    else:
+        machine.show({"written": paths})
+    elif printed:
         print("\n".join(map(printable, paths)))

@@ -48,7 +48,7 @@ def test_verify(path, capsys):
     damage(path, 1)
     assert command.main(["asdf", "verify", path]) == 1
     out = capsys.readouterr().out
-    assert "block 1 at byte" in out and out.endswith(f"{path}: 1 fault; 2 blocks, 1 with a checksum\n")
+    assert "block 1 at byte" in out and out.endswith(f"{path}: 1 fault; 2 blocks, 2 with a checksum\n")
     os.truncate(path, os.path.getsize(path) - 60)
     for action in ("info", "blocks", "verify"):
         assert command.main(["asdf", action, path]) == 1
@@ -78,17 +78,126 @@ def test_explode_and_implode(path, capsys, tmp_path):
         assert np.array_equal(file.tree["x"]["a/b"], A) and len(file.blocks) == 2
 
 
-def test_for_programs(path, capsys):
-    found = {}
-    for action in ("info", "blocks", "verify"):
-        assert command.main(["asdf", action, path, "--json"]) == 0
-        found[action] = json.loads(capsys.readouterr().out)
-    assert found["info"]["arrays"] == ["/x/a~1b", "/list/0", "/n"] and found["info"]["blocks"] == 2
-    assert [row["compression"] for row in found["blocks"]] == ["zlib", "zlib"]
-    assert found["verify"] | {"path": ""} == {"path": "", "ok": True, "blocks": 2, "checked": 2, "faults": []}
+def test_a_mask_is_left_aside(tmp_path, run):
+    zcore.asdf.write("m.asdf", {"m": np.ma.array([1, 2, 3], mask=[0, 1, 0])})
+    assert run("asdf", "extract", "m.asdf", "m", "m.npy") == (0, "", "")
+    assert np.load("m.npy").tolist() == [1, 2, 3]
+
+
+# JSON
+
+def shown(run, *arguments, code=0):
+    found, out, err = run("asdf", *arguments, "--json")
+    assert found == code
+    return json.loads(out)
+
+
+def test_info_for_programs(path, run):
+    found = shown(run, "info", path)
+    assert found["header"] == "1.0.0" and found["standard"] == "1.6.0" and found["comments"] == ["#ASDF_STANDARD 1.6.0"]
+    assert found["n_blocks"] == 2 and found["is_indexed"] is True and found["tree_nbytes"] > 100
+    assert found["arrays"] == [
+        {"path": "/x/a~1b", "shape": [3, 4], "dtype": "float64", "source": 0},
+        {"path": "/list/0", "shape": [2, 4], "dtype": "float64", "source": 0},
+        {"path": "/n", "shape": [5], "dtype": "int64", "source": 1}]
+
+
+def test_an_array_that_is_damaged_has_its_fault(run):
+    zcore.asdf.write("bad.asdf", {"a": A})
+    with open("bad.asdf", "rb") as file:
+        text = file.read()
+    with open("bad.asdf", "wb") as file:
+        file.write(text.replace(b"datatype: float64", b"datatype: floaty4"))
+    assert "floaty4" in shown(run, "info", "bad.asdf")["arrays"][0]["fault"]
+    code, out, _ = run("asdf", "info", "bad.asdf")
+    assert code == 0 and "array    : /a <NDArrayNode datatype 'floaty4' is not known>" in out
+
+
+def test_blocks_for_programs(path, run):
+    first, second = shown(run, "blocks", path)
+    with zcore.asdf.open(path) as file:
+        block = file.blocks[0]
+        assert first == {"block": 0, "offset": block.offset, "allocated": block.allocated, "used": block.used,
+                         "decoded": 96, "md5": block.checksum.hex(), "compression": "zlib", "is_streamed": False}
+    assert second["block"] == 1 and second["decoded"] == 40
+    zcore.asdf.write("plain.asdf", {"n": A}, checksum=False)
+    (plain,) = shown(run, "blocks", "plain.asdf")
+    assert plain["md5"] is None and plain["compression"] is None
+    zcore.asdf.write("none.asdf", {})
+    assert shown(run, "blocks", "none.asdf") == [] and run("asdf", "blocks", "none.asdf") == (0, "", "")
+
+
+def test_verify_for_programs(path, run):
+    assert shown(run, "verify", path) == {"path": path, "ok": True, "n_blocks": 2, "n_checksums": 2, "faults": []}
     damage(path, 1)
-    assert command.main(["asdf", "verify", path, "--json"]) == 1
-    assert len(json.loads(capsys.readouterr().out)["faults"]) == 1
+    found = shown(run, "verify", path, code=1)
+    assert found["ok"] is False and len(found["faults"]) == 1 and "block 1 at byte" in found["faults"][0]
+
+
+def test_what_was_written_for_programs(path, run, tmp_path):
+    assert shown(run, "extract", path, "0", "block.bin") == {"written": ["block.bin"]}
+    exploded = shown(run, "explode", path)["written"]
+    assert [os.path.basename(name) for name in exploded] == [
+        "a_exploded.asdf", "a_exploded0000.asdf", "a_exploded0001.asdf"]
+    (one,) = shown(run, "implode", exploded[0], "one.asdf")["written"]
+    assert os.path.basename(one) == "one.asdf" and os.path.isfile(one)
+
+
+# what is wrong
+
+def test_verify_decodes_what_has_no_checksum(run):
+    zcore.asdf.write("z.asdf", {"a": A, "n": np.arange(5)}, compression="zlib", checksum=False)
+    assert run("asdf", "verify", "z.asdf") == (0, "z.asdf: ok; 2 blocks, 0 with a checksum\n", "")
+    damage("z.asdf", 0)
+    code, out, err = run("asdf", "verify", "z.asdf")
+    assert code == 1 and "z.asdf: block 0 at byte " in out and out.endswith(
+        "z.asdf: 1 fault; 2 blocks, 0 with a checksum\n")
+
+
+def test_a_compression_that_is_not_known_is_a_fault_without_a_checksum(run):
+    for checksum, expected in ((True, []), (False, ["compression"])):
+        zcore.asdf.write("z.asdf", {"a": A}, compression="zlib", checksum=checksum)
+        with zcore.asdf.open("z.asdf") as file:
+            offset = file.blocks[0].offset
+        with open("z.asdf", "r+b") as file:
+            file.seek(offset + 10)     # magic, header size, flags
+            file.write(b"qqqq")
+        faults = shown(run, "verify", "z.asdf", code=len(expected))["faults"]
+        assert len(faults) == len(expected) and all("qqqq" in fault for fault in faults)
+
+
+@pytest.mark.parametrize("arguments, sentence", [
+    (["info", "none.asdf"], "there is no file {folder}/none.asdf"),
+    (["blocks", "text"], "{folder}/text: the first line is b'no ASDF', expected '#ASDF' and a version such as 1.0.0"),
+    (["extract", "a.asdf", "-3", "o"], "{folder}/a.asdf: there is no block -1, the file has 2"),
+    (["extract", "a.asdf", "0", "no/o"], "no such file or directory: 'no/o'"),
+    (["extract", "a.asdf", "/list", "o"],
+     "{folder}/a.asdf has no array '/list'; its arrays are /x/a~1b, /list/0, /n"),
+    (["implode", "none.asdf", "o"], "there is no file {folder}/none.asdf"),
+    (["explode", "text", "o"], "{folder}/text: the first line is b'no ASDF', expected '#ASDF' and a version such as "
+                               "1.0.0"),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+@pytest.mark.parametrize("json", [[], ["--json"]], ids=["text", "json"])
+def test_what_fails_is_one_sentence(arguments, sentence, json, path, run, tmp_path):
+    (tmp_path / "text").write_text("no ASDF\n")
+    assert run("asdf", *arguments, *json) == (1, "", f"zcore asdf: {sentence.format(folder=tmp_path)}\n")
+    assert not (tmp_path / "o").exists()
+
+
+def test_names_do_nothing_to_a_terminal(run):
+    zcore.asdf.write("e\x1b.asdf", {"\x1b[2J": A, **{f"a{i}": A for i in range(9)}}, compression="zlib")
+    with zcore.asdf.open("e\x1b.asdf") as file:
+        offset = file.blocks[0].offset
+    for arguments in (["info", "e\x1b.asdf"], ["verify", "e\x1b.asdf"], ["extract", "e\x1b.asdf", "none", "o"],
+                      ["explode", "e\x1b.asdf"]):
+        _, out, err = run("asdf", *arguments)
+        assert "\\x1b" in out + err and "\x1b" not in out + err
+    assert "a1, /a2, /a3 and 5 more" in run("asdf", "extract", "e\x1b.asdf", "none", "o")[2]
+    with open("e\x1b.asdf", "r+b") as file:
+        file.seek(offset + 10)
+        file.write(b"\x1b[2J")
+    code, out, err = run("asdf", "blocks", "e\x1b.asdf")
+    assert "\x1b" not in out + err
 
 
 def test_debug_stands_before_the_action_or_behind_its_arguments(path):

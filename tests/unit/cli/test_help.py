@@ -19,12 +19,12 @@ NAMES = ("zcore", *command.VERBS)
 
 
 def help_of(name):
-    """Return the help of a verb, or of the command, as a terminal of 80 columns has it."""
+    """Return the help of a verb with that of its actions, or of the command, as a terminal of 80 columns has it."""
     if name == "zcore":
         return command.parser_of().format_help()
     parser = command.parser_of(name)
     (verbs,) = [action for action in parser._actions if action.dest == "verb"]
-    return verbs.choices[name].format_help()
+    return "\n".join(one.format_help() for one in command._with_actions(verbs.choices[name]))
 
 
 @pytest.fixture(autouse=True)
@@ -51,8 +51,9 @@ def test_every_verb_has_its_summary_an_example_and_two_options(name):
     assert command.VERBS[name] == summary[0].lower() + summary[1:]
     text = help_of(name)
     assert f"\nExamples:\n  zcore {name}" in text and "--debug" in text
-    # The actions of `asdf` have it, each for itself.
-    assert "--json" in text or name in ("asdf", "completion")
+    assert "--json" in text or name == "completion"
+    # Also of each action, where a verb has some.
+    assert all("--json" in usage for usage in re.findall(r"^usage: zcore \w+ \w+ .*$", text, re.MULTILINE))
     assert max(map(len, text.partition("\n\n")[2].splitlines())) <= 120
 
 
@@ -85,7 +86,7 @@ def test_a_verb_imports_what_it_works_with_when_it_runs(name):
         pytest.skip("the demo's options name what its modules have")
     source = Path(command._module_of(name).__file__).read_text(encoding="utf-8")
     modules = {node.module for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)}
-    assert modules <= {"zcore.cli", "zcore.cli.colours", "zcore.cli.printed", "zcore.letters"}, modules
+    assert modules <= {"zcore.cli", "zcore.cli.colours", "zcore.letters"}, modules
 
 
 if __name__ == "__main__":
