@@ -51,6 +51,7 @@ def original(tmp_path_factory):
 @pytest.mark.parametrize("there", FAMILIES)
 @pytest.mark.parametrize("first", FAMILIES)
 def test_every_family_to_every_other_and_back(first, there, original, tmp_path):
+    """V2-ATT-02: names of dimensions among them."""
     bare = ("attributes", "names of dimensions")
     (tmp_path / "1").mkdir()
     (tmp_path / "2").mkdir()
@@ -114,6 +115,7 @@ def no_decode(monkeypatch):
     ("zmeta", 2), ("zmeta", 3), (2, 3), (3, 2), (2, "zmeta"), (3, "zmeta"), (3, 3), (2, 2),
     ("zmeta", "zmeta")], ids=str)
 def test_objects_are_passed_on_as_they_are(first, there, no_decode, tmp_path):
+    """ZM-CNV-01, ZM-CNV-02."""
     checksum = {"checksum": False} if first == 3 and there == "zmeta" else {}
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10), zarr_format=first, **checksum)
     undo = no_decode()
