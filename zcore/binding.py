@@ -122,8 +122,9 @@ class NodeBinding:
 
     def check_writable(self):
         """Raise ReadOnlyError when this handle or its store is for reading."""
-        if self.store.read_only and not self.options.read_only:
-            # Another mode would not help: the caller has made this store, or unpickled it, as one for reading.
+        if self.store.read_only and (not self.options.read_only or self.store.uri is None):
+            # Another mode would not help: the caller has made this store, or unpickled it, as one for reading, or it is
+            # of a kind that no mode makes writable.
             raise ReadOnlyError(f"{self.describe()} lies in a store for reading, {self.store!r}", key=self.document)
         if self.options.read_only:
             raise ReadOnlyError(f"{self.describe()} is open for reading; mode='r+' opens it for writing",

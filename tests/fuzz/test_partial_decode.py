@@ -60,6 +60,7 @@ def outcome(read):
 @pytest.mark.parametrize(("cname", "shuffle"), CODECS)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_parts_are_those_of_whole_chunks(tmp_path, cname, shuffle, order):
+    """V3-BLOSC-04, BL-PAR-01."""
     rng = random.Random(f"{cname}{shuffle}{order}")
     for i, dtype in enumerate(rng.sample(DTYPES, 3)):
         n = 640_000 // np.dtype(dtype).itemsize // 1000
@@ -88,6 +89,7 @@ def bounds_of_blocks(raw):
 @pytest.mark.parametrize("cname", ["lz4", "zstd", "zlib", "blosclz"])
 @pytest.mark.parametrize("shuffle", [0, 1, 2])
 def test_damage_is_found_in_blocks_that_are_needed(tmp_path, monkeypatch, cname, shuffle):
+    """BL-PAR-01."""
     rng = random.Random(f"{cname}{shuffle}")
     array, data = make(tmp_path, rng, cname, shuffle)
     path = tmp_path / "c/0/0"

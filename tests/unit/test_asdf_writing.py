@@ -475,6 +475,7 @@ def test_rows_are_appended(path):
     assert path.read_bytes() == empty + np.r_[np.arange(6), np.arange(24)].astype(">i4").tobytes()
     assert empty[-54:] == layout.render_block_header(48, 1, b"", 0, 0, 0, bytes(16))
     with zcore.asdf.stream(path) as rows:
+        assert repr(rows) == f"<RowWriter of {path}: {rows.n_rows} rows of shape (2, 3), dtype=>i4>"
         assert rows.n_rows == 5
         rows.append(np.ones((1, 2, 3), ">i4"))
         rows.flush()

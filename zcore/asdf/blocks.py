@@ -324,7 +324,8 @@ class BlockList(Sequence):
             raise
 
     def __repr__(self):
-        return f"<{len(self.found.offsets)} blocks of {self.path}{', then a fault' if self.fault else ''}>"
+        n = len(self.found.offsets)
+        return f"<{n} block{'' if n == 1 else 's'} of {self.path}{', then a fault' if self.fault else ''}>"
 
 
 class _NoBlock(AsdfFormatError, IndexError):

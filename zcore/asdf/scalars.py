@@ -189,7 +189,7 @@ def written(value):
     if isinstance(value, int):
         if not MIN_INTEGER <= value <= MAX_INTEGER:
             raise ValueError(f"{value}: a tree holds integers from {MIN_INTEGER} to {MAX_INTEGER}; "
-                             "IntegerNode.of(value) is one of any size")
+                             "zcore.asdf.IntegerNode.of(value) is one of any size")
         return str(value), None
     if isinstance(value, float):
         return _real_text(value), None

@@ -90,6 +90,9 @@ class RowWriter:
             # A part of a row, left by a kill.
             os.ftruncate(file.source.fd, self._end)
 
+    def __repr__(self):
+        return f"<RowWriter of {self._file.path}: {self.n_rows} rows of shape {self.shape}, dtype={self.dtype}>"
+
     def append(self, rows):
         """Append one row or several, cast to the type of the array as NumPy's `same_kind` allows.
 

@@ -60,8 +60,8 @@ chunk_directory = None  # chunks lie beside the documents
 node_documents = (".zarray", ".zgroup")  # where both lie in one place, the first one counts
 
 _OBJECT = np.dtype(object)
-_SPELLINGS = ("order", "filters", "compressor", "dimension_separator")  # members that `extra` may hold as they stood
-_MEMBERS = frozenset(("zarr_format", "shape", "chunks", "dtype", "fill_value", *_SPELLINGS))
+SPELLINGS = ("order", "filters", "compressor", "dimension_separator")  # members that `extra` may hold as they stood
+_MEMBERS = frozenset(("zarr_format", "shape", "chunks", "dtype", "fill_value", *SPELLINGS))
 _CHUNK_KEYS = {separator: ChunkKeyEncoding.v2(separator) for separator in ("/", ".")}
 
 
@@ -157,7 +157,7 @@ def _parse_array(document, attributes=None):
         fill_value = None if fill_value is None else fill_scalar(dtype, raw_fill)
     extra = {member: value for member, value in members.items() if member not in _MEMBERS}
     ours = _spelled(codecs, dtype, len(shape), separator)
-    for member in _SPELLINGS:
+    for member in SPELLINGS:
         stood = members.get(member)
         stood = None if stood == [] else stood
         if stood != ours.get(member) and (stood is not None or member in ours):
@@ -284,10 +284,10 @@ def _array_members(metadata):
         "dtype": "|O" if has_varying_items(dtype) else to_descr(dtype), "fill_value": _fill_member(metadata),
         **_spelled(metadata.codecs, dtype, ndim, separator),
     }
-    stood = {member: metadata.extra[member] for member in _SPELLINGS if member in metadata.extra}
+    stood = {member: metadata.extra[member] for member in SPELLINGS if member in metadata.extra}
     if stood and _means(members | stood, metadata):
         members |= stood
-    own = _MEMBERS.difference(_SPELLINGS).intersection(metadata.extra)
+    own = _MEMBERS.difference(SPELLINGS).intersection(metadata.extra)
     if own:
         raise ValueError(f"extra members {sorted(own)} are the format's own")
     return {member: value for member, value in metadata.extra.items() if member not in _MEMBERS} | members

@@ -29,6 +29,15 @@ from zcore.stores.reading import NO_FILE, check_absent, identity_of, is_special_
 # ignore case; in one that is switched after this process looked at the device, aliases go unnoticed.)
 _CASE_SENSITIVE = set()
 
+# What a file in the place of a directory may be taken for by who meant it: what opens it.
+_FILES = {
+    ".zip": "an archive is read, or made by zcore.ZipStore(path, mode='w')",
+    ".json": "a reference set is read, or changed as zcore.ReferenceStore(path, read_only=False)",
+    ".asdf": "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')",
+    **dict.fromkeys((".npy", ".npz"), "zcore.copy makes arrays of it"),
+    **dict.fromkeys((".h5", ".hdf5", ".nc"), "zcore.copy makes arrays of it, and zcore.references_from_hdf5 a set"),
+}
+
 
 class DirectoryStore(Store):
     """The files below a directory as keys and values.
@@ -421,7 +430,9 @@ class DirectoryStore(Store):
         except OSError as exc:
             raise self._fault(exc, "open", "") from exc
         if not stat.S_ISDIR(mode):
-            raise NotADirectoryStoreError(f"{self.path!r}: expected a directory, found a file", errno=errno.ENOTDIR)
+            hint = _FILES.get(os.path.splitext(self.path)[1].lower()) if mode else None
+            raise NotADirectoryStoreError(f"{self.path!r}: expected a directory, found a file"
+                                          f"{'; ' + hint if hint else ''}", errno=errno.ENOTDIR)
 
     def _check_confined(self, path, key):
         if not listing.lies_in(path, self.path):

@@ -30,6 +30,8 @@ N_REQUESTS = 32            # that are under way at a time
 MAX_TAGS = 4096            # that are known without asking
 MAX_DELETED = 1000         # objects that one call deletes
 MAX_MESSAGE = 400          # characters of what a library says
+# Where a client asks for credentials when it has none.
+_METADATA_HOSTS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
 
 
 class RemoteStore(Store):
@@ -77,7 +79,8 @@ class RemoteStore(Store):
         self.n_requests = index(n_requests)
         if self.n_requests < 1:
             raise ValueError(f"n_requests must be at least 1, not {n_requests}")
-        self.url = self._client.url.rstrip("/") + "/" + self._prefix
+        url = self._client.url
+        self.url = (url if url.endswith("://") else url.rstrip("/") + "/") + self._prefix
         self.uri = self.url if isinstance(source, str) else None
         # Two services may have the same names and tags.
         self._place = repr((source, options)) if isinstance(source, str) else next(_numbers)
@@ -381,7 +384,11 @@ def message_of(exc: Exception) -> str:
     """Return what an error of a library says, on one line of few characters."""
     # Of obstore, what is behind that is the structure of the error once more.
     text = " ".join(str(exc).partition("\n\nDebug source")[0].split()) or type(exc).__name__
-    return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "…"
+    text = text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "…"
+    if any([host in text for host in _METADATA_HOSTS]):
+        text += " (no credentials were given or found, so this machine's cloud was asked for some; "
+        text += "skip_signature=True reads what is public)"
+    return text
 
 
 def _shown(byte_range):

@@ -41,8 +41,16 @@ class ObstoreClient(Client):
         """Return the client of a URL: ``s3://bucket``, ``https://host/path``.
 
         `options` are the keywords of `obstore.store.from_url`.
+
+        Raises
+        ------
+        ValueError
+            obstore does not know an option, or cannot make a store of them.
+        UnsupportedError
+            It is not installed.
         """
         try:
+            from obstore.exceptions import BaseError
             from obstore.store import HTTPStore, from_url
         except ImportError as exc:
             raise UnsupportedError(f"{url!r:.200} needs the package obstore, the extra \"remote\" of zcore",
@@ -51,12 +59,15 @@ class ObstoreClient(Client):
         if scheme == "http":
             # Who writes the scheme has asked for it.
             options = {**options, "client_options": {"allow_http": True, **(options.get("client_options") or {})}}
-        if scheme not in ("http", "https"):
-            return cls(from_url(url, **options), url)
-        url = url.rstrip("/")
-        if "?" in url or "#" in url:
+        is_plain = scheme in ("http", "https")
+        url = url.rstrip("/") if is_plain else url
+        if is_plain and ("?" in url or "#" in url):
             raise ValueError(f"{url!r:.200} has a query or a fragment, behind which nothing can be appended")
-        return cls(HTTPStore(url, **options), url)
+        try:
+            return cls(HTTPStore(url, **options) if is_plain else from_url(url, **options), url)
+        except BaseError as exc:
+            said = str(exc).partition("\n")[0]
+            raise ValueError(f"{url!r:.200}: {said:.400} (options are those of obstore.store.from_url)") from exc
 
     def get(self, name, byte_range):
         start, length = (0, None) if byte_range is None else byte_range

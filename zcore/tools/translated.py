@@ -11,6 +11,7 @@ import numpy as np
 
 from zcore.creation import specs_of
 from zcore.errors import UnsupportedError, warn
+from zcore.formats import zarr_v2
 from zcore.formats.json_documents import check_attributes
 from zcore.formats.zarr_v3_chain import parse_codec
 from zcore.model.metadata import has_varying_items
@@ -85,8 +86,13 @@ def described(source, format, wanted, name, losses):
                 if same_format:
                     metadata = metadata.replace(extra=source.metadata.extra)
                 else:
-                    losses.note("members of the document that the format does not define", name)
+                    # How a document of Zarr v2 spells what it says is nothing that gets lost.
+                    lost = sorted(set(source.metadata.extra).difference(zarr_v2.SPELLINGS))
+                    if lost:
+                        losses.note(f"members that the format does not define ({', '.join(lost)})", name)
             return metadata.replace(attributes=attributes)
+    if name and type(fault) in (ValueError, TypeError):
+        raise type(fault)(f"{name}: {fault}") from fault
     raise fault
 
 

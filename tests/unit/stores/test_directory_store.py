@@ -129,6 +129,19 @@ def test_base_that_is_a_file(tmp_path, below):
     assert pickle.loads(pickle.dumps(caught.value)).errno == errno.ENOTDIR
 
 
+@pytest.mark.parametrize("name, hint", [
+    ("a.zip", "zcore.ZipStore"), ("a.json", "zcore.ReferenceStore"), ("a.asdf", "zcore.asdf.open"),
+    ("a.npy", "zcore.copy"), ("a.NC", "zcore.references_from_hdf5"),
+])
+def test_base_that_is_a_file_of_another_kind(tmp_path, name, hint):
+    """Whoever opens it for writing, or at all, is told what does."""
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(NotADirectoryStoreError, match=f"expected a directory, found a file; .*{hint}"):
+        zcore.open(tmp_path / name, mode="r+")
+    with pytest.raises(NotADirectoryStoreError, match="found a file$"):
+        DirectoryStore(tmp_path / name / "below")
+
+
 def test_base_that_is_a_file_and_was_not_looked_at(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     store = DirectoryStore(tmp_path / "file", check_base=False)

@@ -443,7 +443,21 @@ def test_a_filesystem_of_fsspec_for_s3(bucket):
     values = new_array(store)
     np.testing.assert_array_equal(zcore.open(filesystem.get_mapper(f"{bucket[0]}/x"))[...], values)
     np.testing.assert_array_equal(zcore.open(RemoteStore(s3_url(bucket, "x"), **options))[5:9], values[5:9])
-    with pytest.raises(LockError, match="lock=None"):
+    with pytest.raises(LockError, match=rf"RemoteStore\(.s3://{bucket[0]}/x/.\): .* lock=None"):
         zcore.open(store, mode="r+")[3, 3] = 1
     store.erase_prefix("")
     assert list(store.list()) == []
+
+
+def test_options_that_obstore_does_not_know():
+    with pytest.raises(ValueError, match=r"^'s3://bucket': .*endpoin.* \(options are those of obstore"):
+        RemoteStore("s3://bucket/x", endpoin="https://example.org")
+
+
+def test_who_has_no_credentials_is_told_how_to_do_without():
+    class Asking(Client):
+        def get(self, name, byte_range):
+            raise OSError("Error performing PUT http://169.254.169.254/latest/api/token")
+
+    with pytest.raises(StoreError, match="api/token .*skip_signature=True reads what is public"):
+        RemoteStore(Asking()).get("a")

@@ -1,4 +1,5 @@
 """`zcore.copy`: every family to every other and back, what is passed on, what is lost, what stands in the way."""
+import json
 import os
 import warnings
 
@@ -50,6 +51,7 @@ def original(tmp_path_factory):
 @pytest.mark.parametrize("there", FAMILIES)
 @pytest.mark.parametrize("first", FAMILIES)
 def test_every_family_to_every_other_and_back(first, there, original, tmp_path):
+    """V2-ATT-02: names of dimensions among them."""
     bare = ("attributes", "names of dimensions")
     (tmp_path / "1").mkdir()
     (tmp_path / "2").mkdir()
@@ -113,6 +115,7 @@ def no_decode(monkeypatch):
     ("zmeta", 2), ("zmeta", 3), (2, 3), (3, 2), (2, "zmeta"), (3, "zmeta"), (3, 3), (2, 2),
     ("zmeta", "zmeta")], ids=str)
 def test_objects_are_passed_on_as_they_are(first, there, no_decode, tmp_path):
+    """ZM-CNV-01, ZM-CNV-02."""
     checksum = {"checksum": False} if first == 3 and there == "zmeta" else {}
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10), zarr_format=first, **checksum)
     undo = no_decode()
@@ -321,6 +324,16 @@ def test_what_is_lost_is_told(tmp_path):
     assert dict(copied(tmp_path / "e.h5", tmp_path / "f", "data").attrs) == {"one": 1, "y": 1}
 
 
+@pytest.mark.parametrize("member, lost", [({}, ()), ({"dimension_separator": "."}, ()),
+                                          ({"mine": 1}, ("does not define (mine): the root",))])
+def test_members_that_zarr_v2_spells_and_does_not_define(tmp_path, member, lost):
+    """zarr-python writes a "dimension_separator" into every document: no copy loses anything with it."""
+    zcore.create_array(tmp_path / "a", data=VALUES, zarr_format=2)
+    document = tmp_path / "a/.zarray"
+    document.write_text(json.dumps(json.loads(document.read_text()) | member))
+    assert copied(tmp_path / "a", tmp_path / "b", lost=lost, zarr_format=3, shards="1 MB").shards == VALUES.shape
+
+
 def test_files_of_hdf5_by_others(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
@@ -415,6 +428,10 @@ def test_what_a_format_cannot_express(original, tmp_path):
     with pytest.raises(ValueError, match="zarr_format"):
         zcore.copy(original, tmp_path / "b.npy", zarr_format=2)
     assert os.listdir(tmp_path) == ["t"]
+    group = zcore.create_group(tmp_path / "g")
+    group.create_array("sub/line", data=np.arange(3))
+    with pytest.raises(ValueError, match="^sub/line: shards: expected at most 1"):
+        zcore.copy(group, tmp_path / "b", shards=(2, 2))
 
 
 def test_a_failure_takes_back_what_is_in_other_stores(original, monkeypatch):
