@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks``: ``run``, ``list``, ``report``, ``codecs`` and ``kernels``."""
+"""The command ``python -m benchmarks``: ``run``, ``list``, ``report``, ``codecs``, ``asdf`` and ``kernels``."""
 import argparse
 import json
 import subprocess
@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import adapters, codecs, data, kernels, machine, report, runner, workloads
+from benchmarks import adapters, asdf_files, codecs, data, kernels, machine, report, runner, workloads
 
 _RESULTS = Path(__file__).with_name("results")
 
@@ -65,6 +65,9 @@ def _parser():
     others.add_argument("--threads", type=int, default=2)
     others.add_argument("--repeats", type=int, default=9)
     others.add_argument("--quick", action="store_true")
+    files = commands.add_parser("asdf", help="read and write ASDF files beside the asdf package")
+    files.add_argument("--repeats", type=int, default=7)
+    files.add_argument("--quick", action="store_true")
     alone = commands.add_parser("kernels", help="time the kernel's leaf functions against memcpy")
     alone.add_argument("--quick", action="store_true")
     return parser
@@ -148,6 +151,10 @@ def main(argv=None):
         timings = codecs.measure(arguments.names, arguments.repeats, arguments.threads, arguments.quick)
         print(codecs.render(timings), end="")
         return int(any(timing.failed for timing in timings if timing.library == "zcore"))
+    if arguments.command == "asdf":
+        measured = asdf_files.measure(arguments.repeats, arguments.quick)
+        print(asdf_files.render(measured), end="")
+        return int(any(timing.failed for timing in measured[0]))
     print(kernels.render(kernels.measure(quick=arguments.quick)), end="")
     return 0
 

@@ -73,7 +73,7 @@ def _status_nbytes(member):
     raise OSError(f"/proc/self/status has no {member}")
 
 
-def _peak_of(call):
+def peak_of(call):
     """Return the peak memory of a call, and its result: Linux resets the high-water mark, elsewhere it only grows."""
     if sys.platform == "linux":
         Path("/proc/self/clear_refs").write_text("5", "ascii")  # 5: peak resident size := present one
@@ -95,10 +95,10 @@ def _answer(name, threads, path, view, source=None):
     adapter.activate()
     if source is None:
         handle = adapter.open(path, view)
-        peak, result = _peak_of(lambda: adapter.read(handle))
+        peak, result = peak_of(lambda: adapter.read(handle))
         return {"peak_nbytes": peak, "digest": digest(result)}
     handle, values = adapter.open_to_write(path, view), np.load(source)
-    return {"peak_nbytes": _peak_of(lambda: adapter.write(handle, values))[0]}
+    return {"peak_nbytes": peak_of(lambda: adapter.write(handle, values))[0]}
 
 
 def _answer_of_set(name, threads, path, spelling):
@@ -106,7 +106,7 @@ def _answer_of_set(name, threads, path, spelling):
 
     adapter = adapters.load(name, int(threads))
     adapter.activate()
-    peak, handle = _peak_of(lambda: adapter.open_set(path, spelling))
+    peak, handle = peak_of(lambda: adapter.open_set(path, spelling))
     return {"peak_nbytes": peak, "n_references": adapter.length_of_set(handle)}
 
 

@@ -57,3 +57,34 @@ def sharded():
         return Array(Binding(store_of(place), "", zarr_v3, options_of(**options)))
 
     return SimpleNamespace(create=create, open=open)
+
+
+@pytest.fixture(scope="session")
+def asdf_bytes():
+    """ASDF files made byte by byte: `block`, `file`, and `TREE`."""
+    import struct
+
+    tree = b"%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- !core/asdf-1.1.0\na: 1\n...\n"
+
+    def block(stored=b"", *, compression=b"", header_size=48, flags=0, allocated=None, used=None, data_size=None,
+              checksum=bytes(16)):
+        used = len(stored) if used is None else used
+        allocated = len(stored) if allocated is None else allocated
+        head = struct.pack(">4sHI4sQQQ16s", b"\xd3BLK", header_size, flags, compression, allocated, used,
+                           used if data_size is None else data_size, checksum)
+        return head + bytes(max(0, header_size - 48)) + stored
+
+    def file(*blocks, tree=tree, pad=b"", index=None, comments=b"#ASDF_STANDARD 1.6.0\n", tail=b""):
+        """`index` is True for the right one, or a list of offsets; blocks as `block` makes them, or any bytes."""
+        data = b"#ASDF 1.0.0\n" + comments + tree + pad
+        offsets = []
+        for part in blocks:
+            if part[:4] == b"\xd3BLK":
+                offsets.append(len(data))
+            data += part
+        if index is not None:
+            listed = offsets if index is True else index
+            data += b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n" + b"".join([b"- %d\n" % i for i in listed]) + b"...\n"
+        return data + tail
+
+    return SimpleNamespace(block=block, file=file, TREE=tree)

@@ -23,8 +23,8 @@ _MODULE_OF = {
     "Group": "zcore.groups",
     **dict.fromkeys(("__version__", "get_include", "show_config"), "zcore.config"),
     **dict.fromkeys((
-        "ArrayMismatchError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError", "InvalidKeyError",
-        "KeyConflictError", "LockError", "MetadataError", "NodeExistsError", "NodeNotFoundError",
+        "ArrayMismatchError", "AsdfFormatError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError",
+        "InvalidKeyError", "KeyConflictError", "LockError", "MetadataError", "NodeExistsError", "NodeNotFoundError",
         "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError", "ReferenceFormatError",
         "ReferenceTargetError", "SelectionError", "StoreError", "TruncatedError", "UnknownCodecError",
         "UnsupportedError", "ZcoreError",
@@ -34,15 +34,18 @@ _MODULE_OF = {
     **dict.fromkeys(("consolidate_metadata", "create_hierarchy", "group", "open_consolidated", "tree"),
                     "zcore.hierarchy"),
     **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
+    "copy": "zcore.tools.copy",
+    "verify": "zcore.tools.verify",
     "references": "zcore.tools.references",
     "references_from_hdf5": "zcore.tools.hdf5",
+    "AsdfStore": "zcore.stores.asdf_file",
     "DirectoryStore": "zcore.stores.directory",
     "MemoryStore": "zcore.stores.memory",
     "ReferenceStore": "zcore.stores.reference",
     "RemoteStore": "zcore.stores.remote",
     "ZipStore": "zcore.stores.zip",
 }
-_MODULES = ("blosc", "codecs", "config", "storage")
+_MODULES = ("asdf", "blosc", "codecs", "config", "storage")
 
 __all__ = sorted([*_MODULE_OF, *_MODULES])
 

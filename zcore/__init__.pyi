@@ -1,4 +1,5 @@
 """The public names for type checkers, as `_MODULE_OF` has them."""
+from zcore import asdf as asdf
 from zcore import blosc as blosc
 from zcore import codecs as codecs
 from zcore import config as config
@@ -13,6 +14,7 @@ from zcore.config import __version__ as __version__
 from zcore.config import get_include as get_include
 from zcore.config import show_config as show_config
 from zcore.errors import ArrayMismatchError as ArrayMismatchError
+from zcore.errors import AsdfFormatError as AsdfFormatError
 from zcore.errors import ChecksumError as ChecksumError
 from zcore.errors import ChunkError as ChunkError
 from zcore.errors import ChunkMemoryError as ChunkMemoryError
@@ -54,10 +56,13 @@ from zcore.saved import load as load
 from zcore.saved import save as save
 from zcore.saved import save_array as save_array
 from zcore.saved import save_group as save_group
+from zcore.stores.asdf_file import AsdfStore as AsdfStore
 from zcore.stores.directory import DirectoryStore as DirectoryStore
 from zcore.stores.memory import MemoryStore as MemoryStore
 from zcore.stores.reference import ReferenceStore as ReferenceStore
 from zcore.stores.remote import RemoteStore as RemoteStore
 from zcore.stores.zip import ZipStore as ZipStore
+from zcore.tools.copy import copy as copy
 from zcore.tools.hdf5 import references_from_hdf5 as references_from_hdf5
 from zcore.tools.references import references as references
+from zcore.tools.verify import verify as verify

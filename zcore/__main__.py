@@ -1,25 +1,20 @@
 """The command ``zcore VERB …``, also ``python -m zcore VERB …``.
 
-A verb is a module of `zcore.cli` and one line in `VERBS`. The module's name is the verb, its docstring the help;
-``configure(parser)`` adds the arguments, and ``run(arguments)`` does the work and returns the exit code. Whatever it
-raises becomes one sentence on the standard error and exit code 1, a note of the exception its beginning; ``--debug``
-shows where it came from instead.
+Whatever a verb (`zcore.cli.parser`) raises becomes one sentence on the standard error and exit code 1, or what the verb
+has instead, a note of the exception its beginning; ``--debug`` shows where it came from instead. A warning becomes one
+sentence, too.
 """
-import argparse
 import contextlib
 import os
 import sys
+import warnings
 
-from zcore.cli import demo
-from zcore.config import __version__
-
-VERBS = (
-    demo,
-)
+from zcore.cli.parser import parser_of, verb_of
+from zcore.letters import printable
 
 
 def main(argv=None):
-    """Run the command line and return its exit code: 0, 1 for a failure, 130 for Ctrl-C.
+    """Run the command line and return its exit code: 0, 1 for a failure, 130 for Ctrl-C; `diff` has codes of its own.
 
     Parameters
     ----------
@@ -32,17 +27,22 @@ def main(argv=None):
         With code 2 for a wrong usage, 0 for ``--help`` and ``--version``.
     """
     _make_streams_usable()
-    command, debug = "zcore", False
+    command, debug, failure = "zcore", False, 1
     try:
         try:
-            arguments = _parser().parse_args(argv)
-            command, debug = f"zcore {arguments.verb}", arguments.debug
-            return arguments.run(arguments)
+            argv = sys.argv[1:] if argv is None else list(argv)
+            arguments = parser_of(verb_of(argv)).parse_args(argv)
+            command, debug, failure = f"zcore {arguments.verb}", arguments.debug, arguments.failure
+            with warnings.catch_warnings():
+                if not sys.warnoptions:
+                    warnings.simplefilter("always", UserWarning)
+                    warnings.showwarning = lambda message, *_: _complain(f"{command}: warning: {_on_one_line(message)}")
+                return arguments.run(arguments)
         finally:
             _flush(sys.stdout)
     except BrokenPipeError:
         # Whoever read our output has left, and need not be told.
-        return 1
+        return failure
     except KeyboardInterrupt:
         _complain(f"{command}: interrupted")
         return 130
@@ -50,22 +50,7 @@ def main(argv=None):
         if debug:
             raise
         _complain(f"{command}: {_sentence(error)}")
-        return 1
-
-
-def _parser():
-    parser = argparse.ArgumentParser(prog="zcore", description="Chunked N-dimensional arrays, from the command line.")
-    parser.add_argument("--version", action="version", version=f"zcore {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for module in VERBS:
-        name = module.__name__.rpartition(".")[2]
-        summary, _, rest = module.__doc__.partition("\n")
-        verb = verbs.add_parser(name, help=summary[0].lower() + summary[1:].rstrip("."), description=summary,
-                                epilog=rest.strip())
-        module.configure(verb)
-        verb.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        verb.set_defaults(run=module.run)
-    return parser
+        return failure
 
 
 def _make_streams_usable():
@@ -95,7 +80,7 @@ def _flush(stream):
 def _complain(text):
     with contextlib.suppress(OSError):
         try:
-            print(text, file=sys.stderr)
+            print(printable(text), file=sys.stderr)
         finally:
             _flush(sys.stderr)
 
@@ -107,7 +92,11 @@ def _sentence(error):
         # The system's words, without its number.
         message = error.strerror[:1].lower() + error.strerror[1:]
         return where + (message if error.filename is None else f"{message}: {error.filename!r}")
-    return where + (" ".join(str(error).split()) or type(error).__name__)
+    return where + (_on_one_line(error) or type(error).__name__)
+
+
+def _on_one_line(message):
+    return " ".join(str(message).split())
 
 
 if __name__ == "__main__":

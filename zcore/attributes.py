@@ -51,6 +51,29 @@ class Attributes(MutableMapping):
         new = dict(*args, **kwargs)
         self._change(lambda attributes: attributes.update(new))
 
+    def change(self, new, gone=()):
+        """Set attributes and remove others in one write.
+
+        Parameters
+        ----------
+        new : mapping
+            Names and values of those to set.
+        gone : iterable of str
+            Names of those to remove.
+
+        Raises
+        ------
+        KeyError
+            One of `gone` is not there; nothing is changed then.
+        """
+        new, gone = dict(new), list(gone)
+
+        def change(attributes):
+            for name in gone:
+                del attributes[name]
+            attributes.update(new)
+        self._change(change)
+
     def put(self, attributes):
         """Replace all attributes by those of a mapping in one write."""
         new = dict(attributes)

@@ -50,7 +50,7 @@ def consolidate(binding, attributes_of):
         drop(store, path)
         below = _read_below(binding, attributes_of)
         with binding.exclusive() as exclusive:
-            metadata = _complete(binding, attributes_of)
+            metadata = complete(binding, attributes_of)
             if format.consolidated_document is None:
                 exclusive.replace_metadata(exclusive.metadata.replace(consolidated=below))
             else:
@@ -86,7 +86,7 @@ def _read_below(binding, attributes_of):
         if node is None:
             continue     # of another format
         try:
-            below[child[len(binding.prefix):]] = _complete(node, attributes_of)
+            below[child[len(binding.prefix):]] = complete(node, attributes_of)
         except NodeNotFoundError:
             continue     # deleted since it was found
         if isinstance(node, GroupBinding):
@@ -94,8 +94,8 @@ def _read_below(binding, attributes_of):
     return {name: below[name] for name in sorted(below, key=lambda name: (name.count("/"), name))}
 
 
-def _complete(binding, attributes_of):
-    """Return the metadata of a node with its attributes."""
+def complete(binding, attributes_of):
+    """Return the metadata of a node with its attributes, wherever its format keeps them."""
     if binding.format.attributes_document is None:
         return binding.metadata
     return binding.metadata.replace(attributes=attributes_of(binding))
@@ -103,16 +103,35 @@ def _complete(binding, attributes_of):
 
 def copy_of(binding):
     """Return the copy that a group has, a mapping of paths relative to it to metadata, or None."""
+    copy = copied(binding)
+    return None if copy is None else copy.consolidated
+
+
+def copied(binding):
+    """Return the metadata of a group with the copy that it has, as the document of the copy has both; None without."""
     format = binding.format
     if format.consolidated_document is None:
-        return binding.metadata.consolidated
+        return None if binding.metadata.consolidated is None else binding.metadata
     raw = binding.store.get(binding.prefix + format.consolidated_document)
     if raw is None:
         return None
     with noted() as notes:
-        copy = format.parse_consolidated(raw, binding.path).consolidated
+        copy = format.parse_consolidated(raw, binding.path)
     warn_of(binding.describe(), notes)
     return copy
+
+
+def is_same(a, b):
+    """Whether two metadata of a node, with their attributes, say the same; copies that they hold do not count."""
+    if isinstance(a, GroupMetadata) and isinstance(b, GroupMetadata):
+        a, b = a.replace(consolidated=None), b.replace(consolidated=None)
+    # As text, since NaN in attributes does not equal itself.
+    return a == b or repr(a) == repr(b)
+
+
+def drop_copy(store, path):
+    """Drop the copy that the group at `path` has, and no other."""
+    _drop_at(store, path, is_above=True)
 
 
 @contextlib.contextmanager

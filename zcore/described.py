@@ -259,6 +259,12 @@ class DescribedArray(Handle):
         shards = "" if self._binding.chain.shards is None else f", shards {objects}"
         return f" {self.shape} {type_name(self.dtype)}, chunks {chunks}{shards}"
 
+    def _repr_html_(self):
+        """Return the array for a notebook: a table, its attributes, and its chunks drawn; lists nothing."""
+        from zcore.html import array_html
+
+        return array_html(self)
+
     def _shown_shapes(self):
         """Return the shapes of chunks and of stored objects, for people."""
         view = self._binding.view

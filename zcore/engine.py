@@ -6,6 +6,7 @@ files and the chain has a C form, in Python otherwise. Both runs take the same t
 """
 import os
 from _thread import allocate_lock  # of threading, without its import time
+from functools import partial
 from itertools import count, islice
 
 import numpy as np
@@ -87,10 +88,11 @@ class Binding(NodeBinding):
         metadata = view.metadata
         self._check_same_kind(metadata, out, field)
         native = self._is_native(view, field)
-        extents = None if native else self._extents(view, field)
-        native = native or extents is not None
+        layout = None if native else self._layout(view, field)
+        extents = None if native or layout is not None else self._extents(view, field)
+        native = native or layout is not None or extents is not None
         n_threads = min(options.threads or config.threads, MAX_THREADS)
-        make_plan = _shard_plans()[0] if native and view.chain.shards is not None else ReadPlan
+        make_plan = layout or (_shard_plans()[0] if native and view.chain.shards is not None else ReadPlan)
         plan = make_plan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts,
             program=view.chain.program if native else None, fill=metadata.fill_bytes,
@@ -98,7 +100,7 @@ class Binding(NodeBinding):
             extents=extents, swap=view.chain.swap, order=view.chain.order, n_threads=n_threads,
             lenient=not options.strict, missing_raises=options.missing == "raise",
             edges=metadata.edges, groups=box.groups, part=None if field is None else (field.offset, field.nbytes))
-        chunks = options.chunks if native and extents is None else None
+        chunks = options.chunks if native and extents is layout is None else None
         if chunks is not None:
             plan.keep(chunks, form_of(view, options.strict))
 
@@ -132,6 +134,18 @@ class Binding(NodeBinding):
         except ValueError:
             self.elements = None
         self._elements_of = view.ticket, chunks
+
+    def _layout(self, view, field):
+        """Return what makes a plan that reads elements where they lie as they are; None where they do not."""
+        if config.force_python or (field is not None and view.chain.swap):
+            return None
+        found = self.store.layout(self.path)
+        if found is None:
+            return None
+        from zcore.kernel.layout_read import LayoutReadPlan
+
+        return partial(LayoutReadPlan, source=found.source, offset=found.offset, strides=found.strides,
+                       name=self.prefix + (".".join("0" * len(found.strides)) or "0"))
 
     def _extents(self, view, field):
         """Return the `Extents` of objects that are parts of other files; None where they are not, or Python has to."""

@@ -7,6 +7,7 @@ from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, Zc
 from zcore.formats import format_of
 from zcore.handles import Handle
 from zcore.info import Info
+from zcore.letters import printable
 from zcore.model.metadata import ArrayMetadata
 from zcore.options import Options, as_bool
 from zcore.stores.keys import prefix_of
@@ -136,13 +137,30 @@ class Group(Handle):
         >>> [path for path, node in g.members(None)]
         ['a', 'a/b']
         """
+        for path, node in self.walk(max_depth):
+            if isinstance(node, ZcoreError):
+                warn(f"{node}; it is left out of the members")
+            else:
+                yield path, node
+
+    def walk(self, max_depth=None):
+        """Iterate over (path relative to the group, node) as `members` does, but all levels deep, and leave none out.
+
+        Instead of a member that cannot be opened it gives the `ZcoreError` that says why.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> g = zcore.group()
+        >>> a = g.create_array("a/b", shape=3, dtype="i4")
+        >>> g.store.set("a/b/zarr.json", b"{")
+        >>> [(path, type(node).__name__) for path, node in g.walk()]
+        [('a', 'Group'), ('a/b', 'MetadataError')]
+        """
         way = [("", self._children())]
         while way:
             prefix, children = way[-1]
             for name, node in children:
-                if isinstance(node, ZcoreError):
-                    warn(f"{node}; it is left out of the members")
-                    continue
                 yield prefix + name, node
                 if isinstance(node, Group) and (max_depth is None or len(way) <= max_depth):
                     way.append((f"{prefix}{name}/", node._children()))
@@ -223,7 +241,7 @@ class Group(Handle):
         max_depth : int, optional
             0 shows the members right below; by default all are shown.
         """
-        return "\n".join([self.name, *_branches(self, max_depth)])
+        return "\n".join([printable(self.name), *_branches(self, max_depth)])
 
     # changes
 
@@ -376,6 +394,12 @@ class Group(Handle):
 
     # Python's protocols, and IPython's
 
+    def _repr_html_(self):
+        """Return the hierarchy for a notebook: a tree that opens, no more of it than a person looks at."""
+        from zcore.html import group_html
+
+        return group_html(self)
+
     def _ipython_key_completions_(self):
         """Return the names of the members, which a prompt offers behind ``group["``."""
         return list(self)
@@ -395,7 +419,7 @@ def _counted(n, noun):
 
 
 def _branches(group, max_depth):
-    """Yield a line for each node below, in the order of `Group.members`."""
+    """Yield a line for each node below, in the order of `Group.members`; names do nothing to a terminal."""
     way = [("", list(group._children())[::-1])]
     while way:
         indent, children = way[-1]
@@ -403,7 +427,7 @@ def _branches(group, max_depth):
             way.pop()
             continue
         name, node = children.pop()
-        text = name
+        text = printable(name)
         if isinstance(node, ZcoreError):
             text += f" ({type(node).__name__})"
         elif type(node.metadata) is ArrayMetadata:

@@ -1,6 +1,7 @@
 """What `info` returns: a node described for people, in lines at a prompt, and row by row for programs."""
 from collections.abc import Mapping
 
+from zcore.letters import printable
 from zcore.model.value import text_of
 
 
@@ -33,7 +34,7 @@ class Info(Mapping):
         return len(self._rows)
 
     def __repr__(self):
-        return "\n".join(f"{name:14}: {text_of(value, str)}" for name, value in self._rows.items())
+        return "\n".join(f"{name:14}: {printable(text_of(value, str))}" for name, value in self._rows.items())
 
 
 def type_name(dtype):

@@ -65,7 +65,7 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     view_of(format, name, document, None, path, options, 0)
     attributes_document = format.render_attributes(attributes) if attributes else None
     while True:
-        _create_ancestors(store, path, format)
+        create_ancestors(store, path, format)
         with hold_place(store, path, name, options) as is_here:
             is_free = store.is_empty(prefix)
             standing = ()
@@ -155,7 +155,7 @@ def move(store, source, destination, options):
         raise NodeNotFoundError(f"no node stands at {store.describe(source)}", path=source)
     if destination == source or destination.startswith(prefix_of(source)):
         raise NodeExistsError(f"{store.describe(destination)} lies below {store.describe(source)}", path=destination)
-    _create_ancestors(store, destination, found[0].format)
+    create_ancestors(store, destination, found[0].format)
     if nodes.standing(store, destination):
         raise NodeExistsError(f"a node stands at {store.describe(destination)} already", path=destination)
     with contextlib.ExitStack() as held:
@@ -210,7 +210,7 @@ def _clear(store, prefix, format, metadata):
         store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
 
 
-def _create_ancestors(store, path, format):
+def create_ancestors(store, path, format):
     """Create the groups on the way to `path` that are missing, from the root down."""
     if format.group_document is None:
         return

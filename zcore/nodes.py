@@ -88,6 +88,10 @@ def store_of(place, read_only, fsync, check_base=True):
             if read_only and place.partition("?")[0].rstrip("/").endswith((".json", ".parq", ".parquet")):
                 return _reference_store(place)
             return _remote_store(place, read_only, fsync)
+        if read_only and _is_asdf(place):
+            from zcore.stores.asdf_file import AsdfStore
+
+            return AsdfStore(place)
         if ":" in place:
             # It is either a URI's or part of a name: the URI rules decide.
             return DirectoryStore.from_uri(place, read_only=read_only, fsync=fsync, check_base=check_base)
@@ -114,6 +118,19 @@ def _remote_store(place, read_only, fsync):
     if fsync:
         raise ValueError(f"{place!r:.200} is no directory, whose files could be made to reach the disk")
     return RemoteStore(place, read_only=read_only)
+
+
+def _is_asdf(path):
+    """Whether a path is that of an ASDF file: by its name, or by what it begins with."""
+    if not os.path.isfile(path):
+        return False
+    if path.endswith(".asdf"):
+        return True
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read(6) == b"#ASDF "
+    except OSError:
+        return False
 
 
 def _reference_store(source):
@@ -232,7 +249,14 @@ def find(store, path, zarr_format, options):
 def _warn_of_others(store, path, document, others):
     """Warn when documents of other nodes lie beside the one that counts."""
     name = _NAMES[document]
-    for other in store.existing(prefix_of(path), others):
+    try:
+        existing = store.existing(prefix_of(path), others)
+    except StoreError:
+        # S3 answers so of what is missing to who may not list: for advice alone nobody is kept from the node.
+        if not store.n_requests:
+            raise
+        return
+    for other in existing:
         is_what = f"what {document} says" if _NAMES[other] == name else f"of format {name!r}"
         warn(f"{store.describe(path)} holds {document} and {other}: the node is {is_what}, the other document is "
              "ignored")

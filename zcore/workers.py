@@ -3,28 +3,34 @@
 The thread that wants a plan done always works on it itself; threads of the pool only help. So a busy pool, a nested
 read or a plan made while the interpreter shuts down costs speed, never progress. Threads start with the first plan
 that can use them, not at import, and a forked child starts without any.
+
+What a thread waits for somewhere else, an answer to a request, it does `aside`: a plan that has been stopped does not
+wait for it.
 """
 import os
 from _queue import SimpleQueue
-from _thread import RLock, allocate_lock
+from _thread import RLock, _local, allocate_lock, get_ident
+
+_thread = _local()   # `job`: that which this thread helps with
 
 # Reentrant: a signal handler may read while the main thread is starting threads for another read.
 _lock = RLock()
 _jobs = SimpleQueue()
 _n_threads = 0
+_idle = []           # where threads wait that make a call for the main thread
 
 
 class _Job:
     """One piece of work and who is in it."""
 
-    __slots__ = ("work", "cancel", "lock", "n_inside", "closed", "left", "exception")
+    __slots__ = ("work", "cancel", "lock", "n_inside", "n_aside", "closed", "abandoned", "left", "exception")
 
     def __init__(self, work, cancel):
         self.work = work
         self.cancel = cancel
         self.lock = allocate_lock()
-        self.n_inside = 0
-        self.closed = False
+        self.n_inside = self.n_aside = 0
+        self.closed = self.abandoned = False
         self.left = allocate_lock()
         self.left.acquire()
         self.exception = None
@@ -35,30 +41,64 @@ class _Job:
             if self.closed:
                 return
             self.n_inside += 1
+        _thread.job = self
         try:
             self.work(False)
+        except _AbandonedError:
+            return
         except BaseException as exception:
-            self.exception = exception
+            with self.lock:
+                self.exception = exception
+                self.abandoned = True
             self.cancel()
+        finally:
+            _thread.job = None
+        self._count(-1, 0)
+
+    def _count(self, inside, aside):
+        """Note who comes and goes; whoever waits for the last one is told."""
         with self.lock:
-            self.n_inside -= 1
-            if self.closed and self.n_inside == 0:
+            self.n_inside += inside
+            self.n_aside += aside
+            if self.closed and not self._is_waited_for() and self.left.locked():
                 self.left.release()
 
-    def close(self):
-        """Let nobody else in and wait for those inside: they write into the caller's memory."""
+    def _is_waited_for(self):
+        return self.n_inside > 0 or self.n_aside > 0 and not self.abandoned
+
+    def step_aside(self):
+        """Leave, to come back; until then nothing of the caller's is touched."""
+        self._count(-1, 1)
+
+    def step_back(self):
+        """Come back; raises _AbandonedError if there is nothing to come back to."""
+        with self.lock:
+            is_abandoned = self.abandoned
+            if not is_abandoned:
+                self.n_aside -= 1
+                self.n_inside += 1
+        if is_abandoned:
+            raise _AbandonedError
+
+    def close(self, abandon):
+        """Let nobody else in and wait for those inside: they write into the caller's memory.
+
+        With `abandon` not for those who are aside, nor if a signal handler raises meanwhile.
+        """
         interrupted = None
         while True:
             try:
                 with self.lock:
                     self.closed = True
-                    waiting = self.n_inside > 0
+                    self.abandoned = self.abandoned or abandon
+                    waiting = self._is_waited_for()
                 if waiting:
                     self.left.acquire()
                 break
             except BaseException as exception:
                 # A signal handler raised. The work stops at its next task, and only then may we leave.
                 interrupted = exception
+                abandon = True
                 self.cancel()
         if interrupted is not None:
             try:
@@ -89,21 +129,98 @@ def run(work, n_threads, cancel):
         work(True)
         return
     job = _Job(work, cancel)
+    failed = True
+    outer, _thread.job = getattr(_thread, "job", None), None
     try:
         for _ in range(_start(n_threads - 1)):
             _jobs.put(job)
         work(True)
+        failed = False
     except BaseException:
         cancel()
         raise
     finally:
-        job.close()
+        _thread.job = outer
+        job.close(failed)
     if job.exception is not None:
         try:
             raise job.exception
         finally:
             # Its traceback leads here: without the reference back it goes as soon as it was dealt with.
             job.exception = None
+
+
+class _AbandonedError(BaseException):
+    """The job that a thread comes back to is over; not an Exception, so that nobody on its way takes it for a fault."""
+
+
+def aside(function, *args):
+    """Return ``function(*args)``, which waits for something elsewhere and touches nothing of the caller of a plan.
+
+    A plan that is stopped does not wait for it. In the main thread signal handlers get their turn at once: the call is
+    made by another thread, and left to itself if one raises.
+    """
+    job = getattr(_thread, "job", None)
+    if job is None:
+        import threading
+
+        return _apart(function, args) if get_ident() == threading.main_thread().ident else function(*args)
+    job.step_aside()
+    _thread.job = None
+    try:
+        return function(*args)
+    finally:
+        _thread.job = job
+        job.step_back()
+
+
+class _Call:
+    """A call that another thread makes."""
+
+    __slots__ = ("function", "args", "done", "value", "exception")
+
+    def __init__(self, function, args):
+        self.function = function
+        self.args = args
+        self.done = allocate_lock()
+        self.done.acquire()
+        self.value = self.exception = None
+
+    def make(self):
+        try:
+            self.value = self.function(*self.args)
+        except BaseException as exception:
+            self.exception = exception
+        self.done.release()
+
+
+def _apart(function, args):
+    import threading
+
+    call = _Call(function, args)
+    try:
+        inbox = _idle.pop()
+    except IndexError:
+        inbox = SimpleQueue()
+        try:
+            threading.Thread(target=_answer, args=(inbox,), name="zcore", daemon=True).start()
+        except RuntimeError:
+            # No more threads, or the interpreter is shutting down.
+            return function(*args)
+    inbox.put(call)
+    call.done.acquire()
+    if call.exception is not None:
+        try:
+            raise call.exception
+        finally:
+            del call
+    return call.value
+
+
+def _answer(inbox):
+    while True:
+        inbox.get().make()
+        _idle.append(inbox)
 
 
 def _start(n_helpers):
@@ -131,7 +248,8 @@ def _serve(jobs):
 
 
 def _after_fork_in_child():
-    global _lock, _jobs, _n_threads
+    global _lock, _jobs, _n_threads, _idle
+    _idle = []
     _lock = RLock()
     _jobs = SimpleQueue()
     _n_threads = 0

@@ -51,8 +51,11 @@ class Adapter(Base):
         return tensorstore.open(self._spec(path, view), read=True, context=self.context).result()
 
     def open_remote(self, place):
+        # There is no other way to tell it.
+        os.environ["AWS_ACCESS_KEY_ID"] = place.options["access_key_id"]
+        os.environ["AWS_SECRET_ACCESS_KEY"] = place.options["secret_access_key"]
         kvstore = {"driver": "s3", "bucket": BUCKET, "path": place.path + "/", "endpoint": place.endpoint,
-                   "aws_region": "us-east-1", "aws_credentials": {"type": "anonymous"}}
+                   "aws_region": place.options["region"], "aws_credentials": {"type": "environment"}}
         return tensorstore.open({"driver": "zarr3", "kvstore": kvstore}, read=True, context=self.context).result()
 
     def open_keeping(self, path, view):

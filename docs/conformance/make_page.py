@@ -26,7 +26,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 PAGE = FOLDER.parent / "conformance.md"
 TESTS = FOLDER.parents[1] / "tests"
-LISTS = ("zarr_v3", "zarr_v2", "zarr_v3_draft", "zmeta", "blosc_chunks", "filesystem_store", "references")
+LISTS = ("zarr_v3", "zarr_v2", "zarr_v3_draft", "zmeta", "blosc_chunks", "filesystem_store", "references", "asdf")
 
 INTRODUCTION = """\
 # Conformance, rule by rule
@@ -42,7 +42,7 @@ is made by `docs/conformance/make_page.py`, from the lists of rules beside it an
 Family = namedtuple("Family", ("title", "source", "sections"))
 Item = namedtuple("Item", ("name", "rule", "untested", "note"))
 
-_NAME = r"(?:V1|V2|V3|D3|ZM|BL|FS|RF)(?:-[A-Z0-9]+)?-\d+"
+_NAME = r"(?:V1|V2|V3|D3|ZM|BL|FS|RF|AS)(?:-[A-Z0-9]+)?-\d+"
 _RUN = re.compile(rf"(?<![\w-])({_NAME})(?: to ({_NAME}))?(?![\w-])")
 # "V3-DOC-01, -02" or "V3-DOC-01 to 03": a search for an item would not find it.
 _SHORTHAND = re.compile(rf"(?<![\w-]){_NAME}(?:,| and| to) -?\d+\b")

@@ -16,6 +16,7 @@ pytest.importorskip("blosc")
 from benchmarks import __main__ as command
 from benchmarks import (
     adapters,
+    asdf_files,
     codecs,
     data,
     encodings,
@@ -538,3 +539,12 @@ def test_a_wrong_answer_of_a_codec_has_no_time(monkeypatch):
     monkeypatch.setattr(codecs, "_same", lambda found, expected: False)
     timings = codecs.measure(["packbits"], quick=True)
     assert timings and all(timing.failed and not timing.read for timing in timings)
+
+
+def test_asdf_files_are_read_and_written():
+    pytest.importorskip("asdf")
+    measured = asdf_files.measure(quick=True)
+    for timing in measured[0]:
+        # What the peer lacks it may say.
+        assert "zcore" not in timing.failed and len(timing.seconds["zcore"]) == 1
+    assert "| 100 x 100 window, raw |" in asdf_files.render(measured)

@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -226,3 +227,115 @@ threading.Thread(target=run).start()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [f"thread {64 * 4096}", f"atexit {2 * 64 * 4096}", "finalizer 3"]
+
+
+# What is waited for aside
+
+def test_a_stopped_plan_does_not_wait_for_who_is_aside():
+    """Nor does anybody who comes back go on with it."""
+    gone, answer, came_back = threading.Event(), threading.Event(), []
+
+    def work(main):
+        if main:
+            assert gone.wait(20)
+            raise ValueError("stop")
+        try:
+            workers.aside(lambda: (gone.set(), answer.wait(20)))
+            came_back.append("to go on")
+        finally:
+            came_back.append("at last")
+
+    with pytest.raises(ValueError, match="stop"):
+        workers.run(work, 2, lambda: None)
+    assert came_back == []
+    answer.set()
+    while not came_back:
+        time.sleep(0.001)
+    assert came_back == ["at last"]
+
+
+def test_a_fault_of_a_helper_is_not_held_up_by_who_is_aside():
+    gone, answer, entered = threading.Event(), threading.Event(), threading.Event()
+    roles = iter(["wait", "fail"])
+
+    def work(main):
+        if main:
+            assert entered.wait(20)
+        elif next(roles) == "wait":
+            workers.aside(lambda: (gone.set(), answer.wait(20)))
+        else:
+            entered.set()
+            assert gone.wait(20)
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        workers.run(work, 3, lambda: None)
+    assert not answer.is_set()
+    answer.set()
+
+
+def test_what_is_aside_belongs_to_a_plan_that_goes_on():
+    gone, done = threading.Event(), []
+
+    def work(main):
+        if main:
+            assert gone.wait(20)
+        else:
+            done.append(workers.aside(lambda: (gone.set(), time.sleep(0.05), "value")[-1]))
+
+    workers.run(work, 2, lambda: None)
+    assert done == ["value"]
+
+
+def test_aside_gives_and_raises_what_the_call_does():
+    assert workers.aside(divmod, 7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        workers.aside(divmod, 7, 0)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(workers.aside(threading.get_ident)))
+    thread.start()
+    thread.join()
+    assert found == [thread.ident]
+
+
+def test_plans_within_what_is_aside():
+    totals = []
+
+    def outer(main):
+        def many():
+            tasks = Tasks(50)
+            workers.run(tasks, 3, tasks.cancel)
+            return len(tasks.done)
+
+        totals.append(workers.aside(many))
+
+    workers.run(outer, 3, lambda: None)
+    assert totals == [50] * len(totals)
+
+
+INTERRUPTED = """
+    import os, signal, threading, time
+    from zcore import workers
+
+    answer = threading.Event()
+
+    def wait():
+        os.kill(os.getpid(), signal.SIGINT)
+        answer.wait(20)
+
+    for call in (lambda: workers.aside(wait),
+                 lambda: workers.run(lambda main: workers.aside(wait), 3, lambda: None)):
+        try:
+            call()
+        except KeyboardInterrupt:
+            assert not answer.is_set()
+        else:
+            raise SystemExit("not interrupted")
+    answer.set()
+"""
+
+
+def test_the_main_thread_is_interrupted_while_it_waits():
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(INTERRUPTED)], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 0, done.stderr

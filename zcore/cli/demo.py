@@ -3,12 +3,19 @@
 Without PATH the data are the digital elevation model that matplotlib ships. What is written lies below one folder
 afterwards, to be looked at; nothing there is replaced that an earlier run did not make. A format that cannot hold the
 data says why, and the others go on.
+
+Examples:
+  zcore demo
+  zcore demo my-data.npy --chunks 100,100 --out results
 """
 import os
 import sys
 
 import zcore
+from zcore.cli import machine
+from zcore.cli.levels import obstacle
 from zcore.cli.output import Output
+from zcore.cli.page import page
 from zcore.cli.printed import duration, lengths, megabytes_per_second, plural, table
 from zcore.cli.round_trip import N_REPEATS, RoundTrip, is_repeated
 from zcore.cli.source import KINDS, load
@@ -25,6 +32,7 @@ FORMATS = (
 )
 HEADER = ("format", "files", "bytes", "ratio", "write", "MB/s", "read", "MB/s", "read back")
 PICTURE = "zcore-demo.png"
+PAGE = "zcore-demo.html"
 FEW_CHUNKS = 8                 # that the automatic chunks of small data come to, at least
 
 
@@ -38,7 +46,9 @@ def configure(parser):
                              f"1 MiB, less where that would make fewer than {FEW_CHUNKS} chunks")
     parser.add_argument("--out", default="zcore-demo", metavar="DIR", help="folder for what is written "
                                                                          "(default: %(default)s)")
-    parser.add_argument("--no-picture", action="store_true", help=f"do not draw {PICTURE}")
+    parser.add_argument("--no-picture", action="store_true", help=f"do not draw {PICTURE}; {PAGE} is "
+                        "without the relief then")
+    machine.add_option(parser)
 
 
 def run(arguments):
@@ -57,17 +67,31 @@ def run(arguments):
     stem = os.path.splitext(source.name)[0]
     names = [stem + ending for name, ending, _ in FORMATS if name in drafts]
     pictures = [] if arguments.no_picture else [PICTURE]
-    output = Output(arguments.out, [*names, *pictures], stale=[PICTURE])
+    output = Output(arguments.out, [*names, *pictures, PAGE], stale=[PICTURE, PAGE])
 
-    _print_source(source, next(iter(drafts.values())))
+    if not arguments.json:
+        _print_source(source, next(iter(drafts.values())))
     trips = [_trip(output.path(stem + ending), data, name, chunks=chunks, **keywords)
              for name, ending, keywords in FORMATS if name in drafts]
-    _print_trips(trips, refusals, source.name)
+    if not arguments.json:
+        _print_trips(trips, refusals, source.name)
+    drawn = png = None
     if not arguments.no_picture:
-        reason = picture.obstacle(data)
+        reason = obstacle(data.dtype, data.shape)
         if reason is None:
-            output.write(PICTURE, picture.draw(trips[-1].array, source))
-        print(f"picture : {output.path(PICTURE)}" if reason is None else f"no picture: {reason}")
+            drawn = output.path(PICTURE)
+            png = picture.draw(trips[-1].array, source)
+            output.write(PICTURE, png)
+        if not arguments.json:
+            print(f"no picture: {reason}" if drawn is None else f"picture : {drawn}")
+    draft = next(iter(drafts.values()))
+    output.write(PAGE, page(source, _described(data, draft), HEADER, _rows(trips, refusals), trips, png).encode())
+    if arguments.json:
+        machine.show({"name": source.name, "shape": data.shape, "dtype": data.dtype, "nbytes": data.nbytes,
+                      "formats": [_facts(trip) for trip in trips], "refused": refusals, "picture": drawn,
+                      "page": output.path(PAGE)})
+    else:
+        print(f"page    : {output.path(PAGE)}")
     return 1 if any(trip.differences for trip in trips) else 0
 
 
@@ -128,15 +152,24 @@ def _print_source(source, draft):
     """Print what the data are and how an array divides them."""
     data = source.data
     print(f"zcore {zcore.__version__}: {source.title}{f' ({source.note})' if source.note else ''}\n"
-          f"{lengths(data.shape)} {data.dtype}, {data.nbytes:,} bytes, in {plural(draft.nchunks, 'chunk')} of "
-          f"{lengths(draft.chunks)}\n")
+          f"{_described(data, draft)}\n")
+
+
+def _described(data, draft):
+    return (f"{lengths(data.shape)} {data.dtype}, {data.nbytes:,} bytes, in {plural(draft.nchunks, 'chunk')} of "
+            f"{lengths(draft.chunks)}")
+
+
+def _rows(trips, refusals):
+    """Return the rows of the table, in the order of the formats."""
+    rows = {trip.label: _row(trip) for trip in trips} | {
+        label: (label, f"not written: {why}") for label, why in refusals.items()}
+    return [rows[label] for label, _, _ in FORMATS]
 
 
 def _print_trips(trips, refusals, name):
     """Print what came of the data of a file in each format."""
-    rows = {trip.label: _row(trip) for trip in trips} | {
-        label: (label, f"not written: {why}") for label, why in refusals.items()}
-    print(table(HEADER, [rows[label] for label, _, _ in FORMATS]))
+    print(table(HEADER, _rows(trips, refusals)))
     print(f"\nfiles in the system's cache, {plural(zcore.config.threads, 'thread')}"
           f"{f', best of {N_REPEATS}' if is_repeated(trips[0].nbytes) else ''}")
     for i, trip in enumerate(trips):
@@ -146,6 +179,14 @@ def _print_trips(trips, refusals, name):
             first, *others = trip.differences
             more = f" and {plural(len(others), 'other place')}" if others else ""
             print(f"zcore demo: {trip.label}: {trip.path} differs from {name} at [{first}]{more}", file=sys.stderr)
+
+
+def _facts(trip):
+    """Return what came of the data in one format, for programs."""
+    n_files, n_bytes = files_and_bytes(trip.path)
+    return {"format": trip.label, "path": trip.path, "chunks": trip.array.chunks, "files": n_files, "bytes": n_bytes,
+            "ratio": trip.nbytes / n_bytes, "write_seconds": trip.write_seconds, "read_seconds": trip.read_seconds,
+            "parts": trip.n_windows, "differences": trip.differences}
 
 
 def _row(trip):

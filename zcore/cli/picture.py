@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 
+from zcore.cli.levels import numbers_of
 from zcore.cli.printed import lengths, plural
 from zcore.cli.source import missing_extra
 
@@ -27,22 +28,9 @@ MAX_MARKED_POINTS = 200        # of a line, each of which is marked
 MAX_GRID_LINES = 100           # in one direction: more would hide the data
 MAX_NAMED_CHUNKS = 100
 MIN_SHADED = 16                # rows and columns: fewer are fields, not slopes
-MAX_EXACT = 2**53              # up to here every integer is a floating point number
-MAX_VALUE = 1e300              # up to here differences of values are finite
 MAX_TITLE = 80                 # characters
 NAME_SIZES = (10, 8, 6)        # of the chunk coordinates, in points
 INK = "#1b1b1b"
-
-
-def obstacle(data):
-    """Return why there can be no picture of data, or None."""
-    if data.ndim == 0:
-        return "the array has no dimensions"
-    if data.size == 0:
-        return "the array has no elements"
-    if data.dtype.kind not in "biufc":
-        return f"elements of type {data.dtype} are not numbers"
-    return None
 
 
 def draw(array, source):
@@ -51,7 +39,7 @@ def draw(array, source):
     Parameters
     ----------
     array : zcore.Array
-        With no `obstacle`.
+        In whose way is no `zcore.cli.levels.obstacle`.
     source : Source
         What the data are called.
     """
@@ -60,7 +48,7 @@ def draw(array, source):
     axes = figure.add_subplot()
     axes.tick_params(labelsize=10)
     where = _draw_line(axes, array, source) if array.ndim < 2 else _draw_plane(axes, array, source)
-    axes.set_title(f"{_text(source.title)}\n", fontsize=14, color=INK, fontweight="bold", parse_math=False)
+    axes.set_title(f"{shown_text(source.title)}\n", fontsize=14, color=INK, fontweight="bold", parse_math=False)
     described = (f"{lengths(array.shape, '×')} {array.dtype}{where} in {plural(array.nchunks, 'chunk')} of "
                  f"{lengths(array.chunks, '×')}, read back by zcore")
     axes.text(0.5, 1.012, described, transform=axes.transAxes, ha="center", va="bottom", fontsize=11, color=INK)
@@ -75,17 +63,17 @@ def draw(array, source):
 def _draw_line(axes, array, source):
     (length,), (chunk,) = array.shape, array.chunks
     step = -(-length // MAX_POINTS)
-    values, quantity = _numbers(array[::step], source.quantity)
+    values, quantity = numbers_of(array[::step], source.quantity)
     if array.dtype.kind in "biu":
-        axes.yaxis.set_major_locator(_integers())
+        axes.yaxis.set_major_locator(integer_ticks())
     axes.plot(np.arange(0, length, step), values, color="#2a6f97", linewidth=1,
               marker="o" if length <= MAX_MARKED_POINTS else None, markersize=3)
-    borders = _borders(length, chunk)
+    borders = borders_of(length, chunk)
     for border in borders:
         axes.axvline(border - 0.5, color="0.6", linewidth=0.8)
-    axes.set_xlabel(f"element{_legend(borders and 'grey: chunk borders')}", fontsize=11)
-    axes.set_ylabel(_text(quantity), fontsize=11, parse_math=False)
-    axes.xaxis.set_major_locator(_integers())
+    axes.set_xlabel(f"element{legend_of(borders and 'grey: chunk borders')}", fontsize=11)
+    axes.set_ylabel(shown_text(quantity), fontsize=11, parse_math=False)
+    axes.xaxis.set_major_locator(integer_ticks())
     return ""
 
 
@@ -104,18 +92,18 @@ def _draw_plane(axes, array, source):
         axes.imshow(found, extent=extent, aspect=aspect)
     else:
         is_complete = _draw_values(axes, found[..., 0] if found.ndim == 3 else found, extent, aspect, source)
-    row_borders, column_borders = map(_borders, shape, chunk_shape)
+    row_borders, column_borders = map(borders_of, shape, chunk_shape)
     # Dark below light is seen on anything.
     outline = [patheffects.withStroke(linewidth=2, foreground=INK, alpha=0.35)]
     for border in row_borders:
         axes.axhline(border - 0.5, color="white", linewidth=1.1, alpha=0.9, path_effects=outline)
     for border in column_borders:
         axes.axvline(border - 0.5, color="white", linewidth=1.1, alpha=0.9, path_effects=outline)
-    axes.set_xlabel("column" + _legend((row_borders or column_borders) and "white lines: chunk borders",
+    axes.set_xlabel("column" + legend_of((row_borders or column_borders) and "white lines: chunk borders",
                                        not is_complete and "black: not finite"), fontsize=11)
     axes.set_ylabel("row", fontsize=11)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(_integers())
+        axis.set_major_locator(integer_ticks())
     _name_chunks(axes, array, first)
     return f", plane {', '.join(map(str, lead))}" if lead else ""
 
@@ -124,7 +112,7 @@ def _draw_values(axes, values, extent, aspect, source):
     """Draw a plane of numbers with a bar of their colours; returns whether all of them are finite."""
     is_slope = values.dtype.kind not in "b" and not source.is_image and min(values.shape) >= MIN_SHADED
     is_integer = values.dtype.kind in "biu"
-    values, quantity = _numbers(values, source.quantity)
+    values, quantity = numbers_of(values, source.quantity)
     finite = values[np.isfinite(values)]
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
     # A constant has the colour in the middle of the bar, and its value there.
@@ -139,31 +127,13 @@ def _draw_values(axes, values, extent, aspect, source):
     if finite.size:
         place = make_axes_locatable(axes).append_axes("right", size=0.22, pad=0.12)
         bar = axes.figure.colorbar(ScalarMappable(norm, cmap), cax=place)
-        bar.set_label(_text(quantity), fontsize=11, parse_math=False)
+        bar.set_label(shown_text(quantity), fontsize=11, parse_math=False)
         bar.ax.tick_params(labelsize=10)
         if margin:
             bar.set_ticks([low])
         elif is_integer:
-            bar.locator = _integers()
+            bar.locator = integer_ticks()
     return finite.size == values.size
-
-
-def _numbers(values, quantity):
-    """Return values as floating point numbers that can be told apart, and what they are called.
-
-    What is not finite is NaN. Of complex numbers it is the magnitude, of integers that are too large the difference
-    from the least one.
-    """
-    if values.dtype.kind == "c":
-        with np.errstate(over="ignore", invalid="ignore"):
-            values, quantity = np.abs(values.astype(np.complex128)), f"magnitude of {quantity}"
-    elif values.dtype.kind in "iu":
-        low = int(values.min())
-        if max(abs(low), int(values.max())) > MAX_EXACT:
-            # Modulo 2**64, where differences are right whatever the sign.
-            values, quantity = values.astype(np.uint64) - np.uint64(low % 2**64), f"{quantity} above {low}"
-    values = values.astype(np.float64)
-    return np.where(np.isfinite(values), np.clip(values, -MAX_VALUE, MAX_VALUE), np.nan), quantity
 
 
 def _colours(source):
@@ -198,24 +168,24 @@ def _name_chunks(axes, array, first):
                       color="white", fontsize=size, ha="center", va="center", path_effects=outline)
 
 
-def _borders(length, chunk):
+def borders_of(length, chunk):
     """Return the first elements of the chunks, but for the very first; none when there are too many to be seen."""
     n_chunks = -(-length // chunk)
     return range(chunk, length, chunk) if n_chunks <= MAX_GRID_LINES else ()
 
 
-def _integers():
+def integer_ticks():
     """Return what places ticks at integers, and be it a single one."""
     return MaxNLocator(integer=True, min_n_ticks=1)
 
 
-def _legend(*parts):
+def legend_of(*parts):
     """Return the parts that there are, in parentheses."""
     parts = [part for part in parts if part]
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _text(text):
+def shown_text(text):
     """Return a name as a picture can show it: printable, on one line, and not too long."""
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= MAX_TITLE else text[:MAX_TITLE - 1] + "…"

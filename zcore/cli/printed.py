@@ -1,8 +1,14 @@
 """What people read: tables, quantities, and how far a long piece of work is."""
 import sys
 import textwrap
+import time
+
+from zcore.cli.colours import has_colours, is_terminal
+from zcore.letters import printable
 
 MAX_WIDTH = 120                # characters of a line
+BAR_LENGTH = 24
+SECONDS_PER_LINE = 10          # of progress, where no bar can be shown
 
 
 def table(header, rows):
@@ -33,9 +39,11 @@ def _line(row, widths):
 def duration(seconds):
     """Return a duration with its unit.
 
-    >>> duration(1.5), duration(0.0123)
-    ('1.50 s', '12.30 ms')
+    >>> duration(1.5), duration(0.0123), duration(0.0000123)
+    ('1.50 s', '12.30 ms', '12.3 µs')
     """
+    if seconds < 1e-4:
+        return f"{seconds * 1e6:.1f} µs"
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2f} ms"
 
 
@@ -46,6 +54,21 @@ def megabytes_per_second(nbytes, seconds):
     '1,500'
     """
     return f"{nbytes / max(seconds, 1e-9) / 1e6:,.0f}"
+
+
+def nbytes_text(nbytes):
+    """Return a number of bytes in a unit that leaves three digits or so.
+
+    >>> nbytes_text(1), nbytes_text(999), nbytes_text(277_264), nbytes_text(5_000_000_000)
+    ('1 byte', '999 bytes', '277 kB', '5.00 GB')
+    """
+    if nbytes < 1000:
+        return plural(nbytes, "byte")
+    units = iter(("kB", "MB", "GB", "TB", "PB", "EB"))
+    nbytes, unit = nbytes / 1000, next(units)
+    while nbytes >= 999.5 and unit != "EB":
+        nbytes, unit = nbytes / 1000, next(units)
+    return f"{nbytes:.{0 if nbytes >= 99.95 else 1 if nbytes >= 9.995 else 2}f} {unit}"
 
 
 def plural(n, word):
@@ -69,7 +92,7 @@ def lengths(shape, sign="x"):
 
 
 class Progress:
-    """How far a piece of work is: a line that a terminal shows while it lasts. Elsewhere nothing is shown.
+    """How far a piece of work is: a bar on a terminal while it lasts, elsewhere a line now and then.
 
     Parameters
     ----------
@@ -79,23 +102,43 @@ class Progress:
         Number of steps.
     """
 
-    def __init__(self, label, total):
-        self._label = label
+    def __init__(self, label, total=0):
+        self._label = printable(label)
         self._total = total
         self._done = 0
-        self._shown = ""
+        self._length = self._percent = 0
+        self._said = time.monotonic()
 
     def __enter__(self):
         return self
 
     def advance(self):
         """Say that one more step is done."""
-        self._done += 1
-        if self._done < self._total and sys.stderr.isatty():
-            self._shown = f"{self._label} {100 * self._done // self._total} %"
-            print(f"\r{self._shown}", end="", file=sys.stderr, flush=True)
+        self.to(self._done + 1, self._total)
+
+    def to(self, done, total):
+        """Say that so many steps are done of so many; what `zcore.copy` and `zcore.verify` take for ``progress=``."""
+        self._done, self._total = done, total
+        if not 0 < done < total:
+            return
+        percent = 100 * done // total
+        if is_terminal(sys.stderr):
+            shown = f"{self._label} {percent} % "
+            if percent != self._percent:
+                self._length, self._percent = len(shown) + BAR_LENGTH, percent
+                print(f"\r{shown}{_bar(percent, sys.stderr)}", end="", file=sys.stderr, flush=True)
+        elif time.monotonic() - self._said > SECONDS_PER_LINE:
+            self._said = time.monotonic()
+            print(f"{self._label} {percent} %", file=sys.stderr, flush=True)
 
     def __exit__(self, *exc_info):
         # After an error, too: its sentence needs a line of its own.
-        if self._shown:
-            print(f"\r{' ' * len(self._shown)}\r", end="", file=sys.stderr, flush=True)
+        if self._length:
+            print(f"\r{' ' * self._length}\r", end="", file=sys.stderr, flush=True)
+
+
+def _bar(percent, stream):
+    full, empty = "█░" if (stream.encoding or "").lower().startswith("utf") else "#-"
+    n = BAR_LENGTH * percent // 100
+    bar = full * n + empty * (BAR_LENGTH - n)
+    return f"\x1b[32m{bar}\x1b[0m" if has_colours(stream) else bar

@@ -1,13 +1,12 @@
 """Data written to an array and read back, whole and in part: how long it takes, and where they differ, to the bit."""
-import math
 import time
 
 import numpy as np
 
 import zcore
 from zcore.cli.printed import Progress
+from zcore.cli.slabs import SLAB_NBYTES, slabs_of
 
-SLAB_NBYTES = 2**26            # more than this is written and read in several calls
 SHORT_NBYTES = 2**26           # up to this a measurement is repeated
 N_REPEATS = 3
 
@@ -64,7 +63,7 @@ def is_repeated(nbytes):
 
 def _write(array, data, label):
     def write(slab):
-        values = np.ascontiguousarray(data[slab])
+        values = np.asarray(data[slab], order="C")
         start = time.perf_counter()
         array[slab] = values
         return time.perf_counter() - start
@@ -89,7 +88,7 @@ def _read(array, data, label):
 
 def _best_time(move, data, chunk_shape, label):
     """Return the seconds of all slabs together, each as ``move(slab)`` measured it."""
-    slabs = list(slabs_of(data.shape, chunk_shape, data.itemsize))
+    slabs = list(slabs_of(data.shape, chunk_shape, data.itemsize, SLAB_NBYTES))
     times = []
     for _ in range(N_REPEATS if is_repeated(data.nbytes) else 1):
         times.append(0.0)
@@ -98,17 +97,6 @@ def _best_time(move, data, chunk_shape, label):
                 times[-1] += move(slab)
                 progress.advance()
     return min(times)
-
-
-def slabs_of(shape, chunk_shape, itemsize):
-    """Yield selections that make up an array: whole rows of chunks, of about `SLAB_NBYTES`."""
-    if not shape:
-        yield ...
-        return
-    chunk_row_nbytes = chunk_shape[0] * math.prod(shape[1:]) * itemsize
-    n_rows = max(1, SLAB_NBYTES // max(1, chunk_row_nbytes)) * chunk_shape[0]
-    for start in range(0, shape[0], n_rows):
-        yield slice(start, min(start + n_rows, shape[0]))
 
 
 def is_equal(found, expected):

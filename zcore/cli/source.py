@@ -78,10 +78,10 @@ def load(path=None, array=None):
         return _from_image(path, name)
 
 
-def missing_extra(what, package):
+def missing_extra(what, package, extra="demo"):
     """Return the error that says how to get a package that `what` needs and that is not installed."""
-    return ModuleNotFoundError(f"{what} needs {package}, which is not installed; zcore's extra \"demo\" brings it, and "
-                               f"so does: python -m pip install {package}", name=package)
+    return ModuleNotFoundError(f"{what} needs {package}, which is not installed; zcore's extra \"{extra}\" brings it, "
+                               f"and so does: python -m pip install {package}", name=package)
 
 
 def _check_file(path):

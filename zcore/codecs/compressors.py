@@ -4,7 +4,7 @@
 codec "gzip"), and those that numcodecs gave to Zarr v2: `numcodecs.zlib`, `numcodecs.lz4`, and the first three under
 their older parameters. What an object needs to be decoded stands in itself; the configuration is for writing.
 """
-from zcore.codecs import deflate
+from zcore import deflate
 from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer
 from zcore.codecs.snappy import decompress_snappy
 from zcore.errors import CodecError

@@ -50,6 +50,8 @@ cdef enum Code:
     SHARD_END = 72             # a chunk ends behind the data                 expected limit, found its end
     SHARD_START = 73           # a chunk starts in the index                  expected the index's end, found its start
     SHARD_CUT = 74             # ended while it was read                      expected the end of the read, found
+    # elements that lie in a file as they are (layout_read.pyx)
+    FILE_CUT = 75              # it ended while it was read                   expected the end of the read, found
     # the machine
     NO_MEMORY = 30             # malloc failed                                expected bytes
     IO_OPEN = 31               # open failed                                  errno in sys_errno

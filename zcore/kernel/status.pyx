@@ -48,6 +48,7 @@ _SENTENCES = {
     SHARD_END: (errors.ShardIndexError, "index entry ends at byte {f}, expected at most {e}"),
     SHARD_START: (errors.ShardIndexError, "index entry starts at byte {f}, inside the index, which ends at byte {e}"),
     SHARD_CUT: (errors.TruncatedError, "shard ended at byte {f} while it was read, expected {e}"),
+    FILE_CUT: (errors.TruncatedError, "the file ended at byte {f} while it was read, expected {e}"),
     NO_MEMORY: (errors.ChunkMemoryError, "no memory for {e} bytes"),
 }
 _LARGEST_F4 = (2 - 2**-23) * 2.0**127

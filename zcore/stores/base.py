@@ -11,6 +11,7 @@ A new store defines `get` and `list_dir`, and is read-only. It may be written wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from operator import index
 
@@ -23,6 +24,10 @@ ByteRange = tuple[int | None, int | None]
 Listing = tuple[list[str], list[str]]
 Parts = list[bytes | None]
 Identity = tuple[int, int, int, int, int]
+
+# Where the elements of an array lie as they are: a descriptor, which whoever has this closes, or bytes at hand; the
+# offset of the first one in there, and the strides, in bytes.
+FileLayout = namedtuple("FileLayout", ("source", "offset", "strides"))
 
 
 class Store(ABC):
@@ -124,6 +129,10 @@ class Store(ABC):
     def label(self) -> str:
         """What a person calls the store, on few characters: the name of a directory, else that of the class."""
         return type(self).__name__
+
+    def layout(self, path: str) -> FileLayout | None:
+        """Return where the elements of the array at `path` lie as they are; None where chunks are decoded."""
+        return None
 
     def describe(self, path: str) -> str:
         """Return where the node at `path` is, for messages."""

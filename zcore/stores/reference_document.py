@@ -6,13 +6,17 @@ columns, and what it generates is counted before it is made.
 """
 import json
 
-from zcore.errors import ReferenceFormatError, UnsupportedError, warn
+from zcore.errors import CodecError, ReferenceFormatError, warn
+from zcore.kernel.program import Program
 from zcore.kernel.reference_json import members_of, read_references
 from zcore.kernel.references import ReferenceTable
 from zcore.strict_json import STRICT, WITH_CONSTANTS
 
 MAX_NBYTES = 1 << 31
 MAX_RENDERED = 1 << 30     # characters of all URLs with templates, each of them once
+MIN_DECOMPRESSED = 1 << 20
+MAX_DECOMPRESSED = 1 << 29  # of what is compressed: a few bytes may stand for as many as these
+STEPS = {"gzip": ("gzip", 1), "zstd": ("zstd", 0, False)}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -34,12 +38,15 @@ def read_document(raw, *, target=None, template_overrides=None, max_generated=No
     ReferenceFormatError
         It is no reference set.
     UnsupportedError
-        It needs a package that is not installed, or is compressed.
+        It needs a package that is not installed.
+
+    Notes
+    -----
+    References checklist, RF-DOC-01: a document may be compressed, which its first bytes tell.
     """
     for magic, name in _MAGIC.items():
         if raw.startswith(magic):
-            raise UnsupportedError(f"a reference set that is compressed by {name}; decompress it first",
-                                   feature="compressed reference sets")
+            raw = _decompressed(raw, name)
     if len(raw) > MAX_NBYTES:
         raise ReferenceFormatError(f"the reference set has {len(raw)} bytes, at most {MAX_NBYTES} are read")
     members, n_members = members_of(raw)
@@ -60,6 +67,22 @@ def read_document(raw, *, target=None, template_overrides=None, max_generated=No
     if target is not None:
         table.set_targets([target if url is None else url for url in table.targets])
     return table
+
+
+def _decompressed(raw, name):
+    """Return the content of a compressed document, which tells its size late or not at all: more and more is tried."""
+    program, limit = Program((STEPS[name],)), MIN_DECOMPRESSED
+    while True:
+        limit = min(limit, MAX_DECOMPRESSED)
+        try:
+            return bytes(program.decode_new(raw, limit, True, (name,)))
+        except CodecError as error:
+            if error.expected != limit or error.found is None or error.found <= limit:
+                raise ReferenceFormatError(f"a reference set that is compressed by {name}: {error.message}") from error
+            if limit == MAX_DECOMPRESSED:
+                raise ReferenceFormatError(f"expected a reference set of {limit} bytes at the most, found more in one "
+                                           f"that is compressed by {name}") from error
+        limit = max(4 * limit, 8 * len(raw))
 
 
 def _compact(text):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 from threading import Lock
 
+from zcore import workers
 from zcore.errors import ReferenceTargetError, StoreError, UnsupportedError
 from zcore.stores.forks import renew_in_children
 from zcore.stores.remote import N_REQUESTS, RemoteStore, message_of
@@ -80,7 +81,7 @@ class RemoteTargets:
             what += f", bytes {part[0]} to {'its end' if part[1] is None else part[0] + part[1]}"
         try:
             client, name = self._client_of(url)
-            found = getattr(client, method)(name, *args)
+            found = workers.aside(getattr(client, method), name, *args)
         except UnsupportedError as exc:
             raise UnsupportedError(f"key {key!r}: {exc.message}", feature=exc.feature) from exc
         except RefusedError as exc:

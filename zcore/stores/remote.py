@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 from itertools import count
 from operator import index
@@ -107,6 +108,10 @@ class RemoteStore(Store):
 
     def _ask(self, what, key, function, *args, byte_range=None):
         """Return what a client's method returns; all that goes wrong is a `StoreError` with URL and range."""
+        return workers.aside(partial(self._change, what, key, function, *args, byte_range=byte_range))
+
+    def _change(self, what, key, function, *args, byte_range=None):
+        """The same of a method that changes something: it is waited for, whatever happens meanwhile."""
         with self._free:
             try:
                 return function(*args)
@@ -124,7 +129,11 @@ class RemoteStore(Store):
         return self._ask("read", key, self._client.get, self._prefix + key, byte_range, byte_range=byte_range)
 
     def _all(self, work, items):
-        """Return ``work(item)`` of each item, by several threads."""
+        """Return ``work(item)`` of each item, by several threads, where that is a question."""
+        return workers.aside(self._do_all, work, items)
+
+    def _do_all(self, work, items):
+        """The same of what is to be waited for."""
         items = list(items)
         done = [None] * len(items)
         left = iter(range(len(items)))
@@ -305,7 +314,7 @@ class RemoteStore(Store):
     def _put(self, key, value, condition=None):
         """Return the tag of the object that was written; raises ConditionError."""
         view = flat_view(value)
-        return self._ask("write", key, self._client.put, self._prefix + check_key(key), view, condition)
+        return self._change("write", key, self._client.put, self._prefix + check_key(key), view, condition)
 
     def _check_swaps(self):
         """Raise LockError unless the service was seen to heed conditions: some take them, and replace all the same."""
@@ -317,18 +326,18 @@ class RemoteStore(Store):
         name = self._prefix + TEMPORARY + os.urandom(8).hex()
         put = self._client.put
         try:
-            tag = self._ask("write", name, put, name, b"1", ABSENT)
+            tag = self._change("write", name, put, name, b"1", ABSENT)
             heeded = tag is not None
             for condition in (ABSENT, tag):
                 # The tag that it had before: the second one is not to be replaced either.
-                self._ask("write", name, put, name, b"22")
+                self._change("write", name, put, name, b"22")
                 try:
-                    self._ask("write", name, put, name, b"333", condition)
+                    self._change("write", name, put, name, b"333", condition)
                     heeded = False
                 except ConditionError:
                     pass
         finally:
-            self._ask("delete", name, self._client.delete, [name])
+            self._change("delete", name, self._client.delete, [name])
         if not heeded:
             raise LockError(f"{self.url} does not heed the conditions of writes, without which a writer of a part of "
                             "an object may undo what another one does; lock=None writes nonetheless")
@@ -343,7 +352,7 @@ class RemoteStore(Store):
 
     def erase(self, key: str) -> None:
         self._check_writable("erase", key)
-        self._ask("delete", key, self._client.delete, [self._prefix + check_key(key)])
+        self._change("delete", key, self._client.delete, [self._prefix + check_key(key)])
 
     def erase_values(self, keys) -> None:
         self._check_writable("erase_values")
@@ -355,7 +364,7 @@ class RemoteStore(Store):
 
     def _delete(self, names):
         parts = [names[i:i + MAX_DELETED] for i in range(0, len(names), MAX_DELETED)]
-        self._all(lambda part: self._ask("delete", part[0], self._client.delete, part), parts)
+        self._do_all(lambda part: self._change("delete", part[0], self._client.delete, part), parts)
 
 
 def is_key(name: str) -> bool:

@@ -10,6 +10,7 @@ import re
 import socket
 import time
 from collections import namedtuple
+from functools import cache
 from ipaddress import ip_address, ip_network
 from threading import Lock
 from urllib.parse import quote, urljoin, urlsplit
@@ -21,6 +22,8 @@ from zcore.stores.remote_clients import Answer, Client, Standing, has_controls
 
 MAX_REDIRECTS = 5
 TIMEOUT = 30.0             # seconds without a byte
+SLACK = 60.0               # seconds after which
+MIN_RATE = 1 << 13         # so many bytes a second have to have come, or a server might take as long as it likes
 RETRIES = 3
 PAUSE = 0.2                # seconds before the first of them; each one after waits twice as long
 MAX_IDLE = 32              # connections that are kept, of all servers
@@ -198,9 +201,15 @@ class _Connection(http.client.HTTPConnection):
             raise error or OSError("the name has no address")
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._is_secret:
-            import ssl
+            self.sock = _secrets().wrap_socket(self.sock, server_hostname=self.host)
 
-            self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
+
+@cache
+def _secrets():
+    """Return what checks certificates, which takes long to make."""
+    import ssl
+
+    return ssl.create_default_context()
 
 
 class _PassingError(Exception):
@@ -307,14 +316,19 @@ def _body(response, n_skipped, n_bytes):
 
 def _rest(response, n_skipped, n_bytes):
     """Return bytes of the body, fewer if it ends."""
-    while n_skipped > 0 and (part := response.read(min(PART, n_skipped))):
-        n_skipped -= len(part)
-    parts = []
-    n = 0
-    while (n_bytes is None or n < n_bytes) and (
-            part := response.read(PART if n_bytes is None else min(PART, n_bytes - n))):
-        parts.append(part)
+    n, parts = 0, []
+    stop = None if n_bytes is None else n_skipped + n_bytes
+    latest = time.monotonic() + SLACK
+    # Not `read`, which returns when it has them all, however late each of them comes.
+    while (stop is None or n < stop) and (part := response.read1(PART if stop is None else min(PART, stop - n))):
+        if n + len(part) > n_skipped:
+            parts.append(part[max(0, n_skipped - n):])
         n += len(part)
+        if time.monotonic() > latest + n / MIN_RATE:
+            raise StoreError(f"{n} bytes came in more than {SLACK:.0f} seconds, slower than {MIN_RATE} bytes a second")
+    if response.length == 0:
+        # It ends there, and the connection may serve for another one.
+        response.read()
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

@@ -78,6 +78,30 @@ def remove_temporary(directory: str, before: float) -> int:
     return n_removed
 
 
+def unlisted(directory: str):
+    """Iterate over what lies below `directory` and is no key: (path, whether it is a temporary file or directory).
+
+    Besides these: links that lead nowhere, what is neither a file nor a directory, names that are not text.
+    """
+    pending = [directory]
+    while pending:
+        for entry in sorted(_entries(pending.pop()), key=lambda entry: entry.name):
+            if is_temporary(entry.name):
+                yield entry.path, True
+            elif not _is_text(entry.name) or not (entry.is_file() or entry.is_dir()):
+                yield entry.path, False
+            elif entry.is_dir(follow_symlinks=False):
+                pending.append(entry.path)
+
+
+def _is_text(name):
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _is_older(entry, before):
     try:
         return entry.stat(follow_symlinks=False).st_mtime < before

@@ -3,6 +3,7 @@ import numpy as np
 
 from zcore.errors import warn
 
+PHONY = "phony_dim_"     # what the names of dimensions begin with that have none
 # Of the HDF5 libraries for dimension scales and NetCDF-4, for themselves.
 _HIDDEN = frozenset((
     "CLASS", "NAME", "DIMENSION_LABELS", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates",
@@ -21,7 +22,7 @@ def attributes_of(h5py, node):
         try:
             found[name] = _as_json(h5py, node.attrs[name])
         except (TypeError, ValueError, OSError, KeyError) as exc:
-            warn(f"attribute {name!r} of {node.name!r} is left out of the set: {exc}")
+            warn(f"attribute {name!r} of {node.name!r} is left out: {exc}")
     return found
 
 
@@ -76,6 +77,6 @@ def dimension_names(h5py, dataset):
         elif h5py.h5ds.is_scale(dataset.id) and dataset.ndim == 1:
             name = dataset.name.rpartition("/")[2]
         else:
-            name = dimension.label or f"phony_dim_{d}"
+            name = dimension.label or f"{PHONY}{d}"
         names.append(name)
     return names

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+import zcore
 from zcore.__main__ import main
 
 
@@ -53,3 +54,28 @@ def shell(environment):
                               capture_output=True, env=environment)
 
     return shell
+
+
+@pytest.fixture
+def run(capsys):
+    """Return a function that runs a command line in this process, and returns its exit code, output and complaints."""
+    def run(*arguments):
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def weather():
+    """Make the hierarchy `weather.zarr`: a group with a group, in which is an array of shards, and an array of chunks.
+
+    Of the chunks the last row alone is stored.
+    """
+    top = zcore.create_group("weather.zarr", attributes={"title": "weather", "years": [2016, 2017]})
+    t2m = top.create_array("2016/t2m", shape=(6, 4, 5), chunks=(2, 4, 5), shards=(4, 4, 5), dtype="<f4",
+                           dimension_names=("time", "lat", "lon"), attributes={"units": "K"})
+    t2m[:4] = np.arange(80, dtype="f4").reshape(4, 4, 5) / 10
+    height = top.create_array("height", shape=(30, 20), chunks=(10, 10), dtype="<i2", fill_value=-1)
+    height[20:] = np.arange(200).reshape(10, 20)
+    return "weather.zarr"

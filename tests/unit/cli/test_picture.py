@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from zcore.__main__ import main
-from zcore.cli import demo, picture
+from zcore.cli import demo, levels, picture
 from zcore.cli.source import Source
 
 
@@ -110,7 +110,7 @@ def test_integers_beyond_floating_point_are_told_apart(drawn):
     plane, bar = figure.axes
     assert len(np.unique(plane.images[0].get_array().reshape(4, 3), axis=0)) == 4
     assert bar.get_ylabel() == f"value above {least}" and bar.get_ylim() == (0, 19)
-    values, quantity = picture._numbers(np.array([-2**63, -2**63 + 3]), "height")
+    values, quantity = levels.numbers_of(np.array([-2**63, -2**63 + 3]), "height")
     assert (values.tolist(), quantity) == ([0, 3], f"height above {-2**63}")
 
 
@@ -238,10 +238,10 @@ def test_grey_images_are_grey(drawn, shape):
     (np.array(3.0), "the array has no dimensions"),
 ], ids=["text", "dates", "structured", "padded", "empty", "empty line", "0d"])
 def test_what_cannot_be_drawn_is_checked_all_the_same(save, tmp_path, capsys, data, reason):
-    assert picture.obstacle(data).endswith(reason)
+    assert levels.obstacle(data.dtype, data.shape).endswith(reason)
     assert main(["demo", save("data.npy", data)]) == 0
     printed = capsys.readouterr().out
-    assert f"no picture: {picture.obstacle(data)}\n" in printed and "equal, whole" in printed
+    assert f"no picture: {levels.obstacle(data.dtype, data.shape)}\n" in printed and "equal, whole" in printed
     assert not (tmp_path / "zcore-demo" / demo.PICTURE).exists()
 
 

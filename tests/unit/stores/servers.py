@@ -58,11 +58,15 @@ class Site:
     ranges : bool
         Whether it heeds ranges.
     faults : dict of str to list
-        What the next requests of a path meet: a status, ``"short"``, ``"hang"``, ``("redirect", url)``, or None.
+        What the next requests of a path meet: a status, ``"short"``, ``"hang"``, ``"drip"``,
+        ``("redirect", url)``, or None.
+    missing : int
+        The status of what is not there.
     tags : bool
         Whether it sends ETags.
     requests : list of (method, path, range)
     headers : list of (path, dict)
+        With the port that the client has.
     n_most : int
         Requests that were under way at a time; each of them for `delay` seconds at least.
     """
@@ -77,6 +81,7 @@ class Site:
         self.over = threading.Event()
         self.n_now = self.n_most = 0
         self.delay = 0
+        self.missing = 404
 
     def data(self, method="GET"):
         """Return the (path, range) of all requests so far."""
@@ -111,7 +116,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         part = self.headers.get("Range")
         with site.lock:
             site.requests.append((self.command, path, part))
-            site.headers.append((path, dict(self.headers)))
+            site.headers.append((path, {**self.headers, "port": self.client_address[1]}))
             faults = site.faults.get(path)
             fault = faults.pop(0) if faults else None
         if fault == "hang":
@@ -124,7 +129,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self._send(302, headers={"Location": fault[1]})
         data = site.files.get(path)
         if data is None:
-            return self._send(404)
+            return self._send(site.missing)
         status, headers = 200, {"Last-Modified": formatdate(0, usegmt=True)}
         if site.tags:
             headers["ETag"] = f'"{hash(data) & 0xffffffff:x}"'
@@ -136,25 +141,36 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 return self._send(416, headers={"Content-Range": f"bytes */{len(data)}"})
             status, headers["Content-Range"] = 206, f"bytes {start}-{stop - 1}/{len(data)}"
             data = data[start:stop]
-        self._send(status, data, headers, short=fault == "short")
+        self._send(status, data, headers, short=fault == "short", drip=fault == "drip")
 
-    def _send(self, status, data=b"", headers=None, short=False):
+    def _send(self, status, data=b"", headers=None, short=False, drip=False):
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(data[:len(data) // 2] if short else data)
+            if not drip:
+                self.wfile.write(data[:len(data) // 2] if short else data)
+            for i in range(len(data) if drip else 0):
+                self.wfile.write(data[i:i + 1])
+                self.wfile.flush()
+                time.sleep(0.01)
         if short:
             self.close_connection = True
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """Say nothing of clients that have gone."""
 
 
 @contextlib.contextmanager
 def http_server():
     """Give the URL of an HTTP server of this process, with a final ``/``, and its `Site`."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), _Handler)
     server.site = Site()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

@@ -103,7 +103,7 @@ def test_bytes_that_are_no_text(folder):
     with pytest.raises(ReferenceFormatError, match="byte 7.*UTF-8"):
         ReferenceStore(folder / "refs.json")
     (folder / "refs.json").write_bytes(b"\x28\xb5\x2f\xfd....")
-    with pytest.raises(UnsupportedError, match="zstd"):
+    with pytest.raises(ReferenceFormatError, match="zstd"):
         ReferenceStore(folder / "refs.json")
     with pytest.raises(zcore.StoreError, match="nothing"):
         ReferenceStore(folder / "nothing.json")

@@ -512,3 +512,38 @@ def test_a_million_references_open_at_once(folder):
     assert store._table.nbytes < 10**5
     assert array[10**5 + 3] == 3 and store._table.nbytes < 3 * 10**6
     assert (array[...] == np.arange(n) % 10**5 % 200).all() and store._table.nbytes < 21 * 10**6
+
+
+def test_remote_targets(folder, site):
+    """RF-URL-01, RF-URL-09: neighbours are asked for together, as soon as the files say where they are."""
+    site.files["dir/data.bin"] = bytes(range(200))
+    refs = write_set(folder / "refs.parq", {"x/.zarray": {**ARRAY, "shape": [100]}}, 4)
+    for file in range(3):
+        write_file(refs, f"x/refs.{file}.parq", path=[site.url + "dir/data.bin"] * 4,
+                   offset=[40 * file + 10 * i for i in range(4)], size=[10] * 4)
+    store = ReferenceStore(refs)
+    array = zcore.open(store, path="x")
+    assert store.n_requests == 0 and array[:].tolist() == list(range(100)) and store.n_requests > 0
+    assert site.data() == [("dir/data.bin", "bytes=0-99")]
+    with pytest.raises(ReferenceTargetError, match="not allowed"):
+        zcore.open(ReferenceStore(refs, allowed=["s3://other/"]), path="x")[:]
+
+
+def test_a_set_that_a_server_has(folder, site):
+    """RF-DOC-04, RF-URL-02, RF-URL-08: it is read by the names of its files, and points to neither files nor this
+    machine."""
+    refs = write_set(folder / "refs.parq", {".zgroup": GROUP, "x/.zarray": ARRAY}, 2)
+    write_file(refs, "x/refs.0.parq", path=["../data.bin", f"{folder}/data.bin"], offset=[20, 20], size=[10, 10])
+    write_file(refs, "x/refs.1.parq", path=["data.bin", None], offset=[30, 0], size=[10, 0])
+    for path in refs.rglob("*"):
+        if path.is_file():
+            site.files["dir/refs.parq/" + path.relative_to(refs).as_posix()] = path.read_bytes()
+    site.files["dir/data.bin"] = site.files["data.bin"] = bytes(range(100))
+    url = site.url + "dir/refs.parq"
+    array = zcore.open(ReferenceStore(url, allowed=[site.url]), path="x")
+    assert array[:10].tolist() == list(range(20, 30)) and array[20:30].tolist() == list(range(30, 40))
+    assert (array[30:] == 7).all()
+    with pytest.raises(ReferenceTargetError, match="not allowed|a file here"):
+        array[10:20]
+    with pytest.raises(ReferenceTargetError, match="would permit"):
+        zcore.open(url, path="x")[20:30]

@@ -125,6 +125,22 @@ def test_a_target_that_does_not_answer_in_time(made):
         store.get("x/1")
 
 
+def test_a_server_that_takes_its_time(made, monkeypatch):
+    monkeypatch.setattr("zcore.stores.remote_http.SLACK", 0.1)
+    monkeypatch.setattr("zcore.stores.remote_http.MIN_RATE", 10_000)
+    made.faults["dir/data.bin"] = ["drip"]
+    with pytest.raises(ReferenceTargetError, match="slower than 10000 bytes"):
+        ReferenceStore(refs_to(made, made.url + "dir/data.bin")).get("x/1")
+
+
+def test_one_connection_serves_for_many_requests(made):
+    store = ReferenceStore(refs_to(made, made.url + "dir/data.bin"))
+    for _ in range(3):
+        assert store.get("x/1") + store.get("x/2", (3, 5)) == made.values[10:20].tobytes() + made.values[
+            20:30].tobytes()[3:8]
+    assert len({headers["port"] for _, headers in made.headers}) == 1
+
+
 # Documents that came from a service
 
 def test_remote_document_with_relative_urls(made):
@@ -321,3 +337,21 @@ def test_a_saved_set_means_the_same_targets(made, tmp_path):
     store = ReferenceStore(publish(made), allowed=made.here)
     store.save(tmp_path / "here.json")
     assert ReferenceStore(str(tmp_path / "here.json")).get("x/4") == store.get("x/4")
+
+
+@pytest.mark.parametrize("compressor", ["gzip", "zstd"])
+def test_compressed_documents(made, tmp_path, monkeypatch, compressor):
+    """RF-DOC-01"""
+    codec = {"gzip": zcore.codecs.GzipCodec(), "zstd": zcore.codecs.ZstdCodec()}[compressor]
+    text = json.dumps({**refs_to(made, "data.bin"), "long": "x" * 3_000_000}).encode()
+    made.files["dir/refs.json"] = bytes(codec.encode(text))
+    store = ReferenceStore(made.url + "dir/refs.json", allowed=made.here)
+    assert store.get("x/4") == made.values[40:50].tobytes() and store.getsize("long") == 3_000_000
+    (tmp_path / "refs.json").write_bytes(made.files["dir/refs.json"])
+    assert zcore.open(str(tmp_path / "refs.json")).attrs.asdict() == {}
+    monkeypatch.setattr("zcore.stores.reference_document.MAX_DECOMPRESSED", 2_000_000)
+    with pytest.raises(ReferenceFormatError, match="2000000 bytes at the most"):
+        ReferenceStore(str(tmp_path / "refs.json"))
+    (tmp_path / "refs.json").write_bytes(made.files["dir/refs.json"][:-9])
+    with pytest.raises(ReferenceFormatError, match=compressor):
+        ReferenceStore(str(tmp_path / "refs.json"))

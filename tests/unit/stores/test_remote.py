@@ -131,6 +131,8 @@ class TestS3(RemoteConformance):
     """The same against a server; what is checked of keys alone is left to the other clients."""
 
     test_unusual_keys = test_what_is_not_a_key_is_refused_everywhere = None
+    # Hundreds of requests.
+    test_writers_and_pruning_erasers_do_not_fail = None
 
     @pytest.fixture(autouse=True)
     def service(self, bucket):
@@ -412,3 +414,36 @@ def test_a_write_looks_at_the_document_when_it_is_done(n_chunks):
     if n_chunks > 20:
         with pytest.raises(zcore.SelectionError):
             array[:n_chunks] = 2
+
+
+def test_reference_sets_in_s3(bucket):
+    """A set and its targets in a bucket; the endpoint is the caller's word."""
+    store = RemoteStore(s3_url(bucket), **bucket[1])
+    values = np.arange(40, dtype="<i4")
+    store.set("dir/a b.bin", values.tobytes())
+    array = {"zarr_format": 2, "shape": [40], "chunks": [10], "dtype": "<i4", "compressor": None, "filters": None,
+             "fill_value": 0, "order": "C"}
+    refs = {".zarray": array, **{f"{i}": [url, 40 * i, 40] for i, url in enumerate(
+        ["a b.bin", "./a b.bin", s3_url(bucket, "dir/a b.bin"), "../dir/a b.bin"])}}
+    store.set("dir/refs.json", json.dumps(refs).encode())
+    services = {"s3://": bucket[1]}
+    found = zcore.open(zcore.ReferenceStore(s3_url(bucket, "dir/refs.json"), services=services))
+    np.testing.assert_array_equal(found[...], values)
+    store.erase("dir/a b.bin")
+    with pytest.raises(zcore.ReferenceTargetError, match="it is missing"):
+        found[0]
+
+
+def test_a_filesystem_of_fsspec_for_s3(bucket):
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    options = bucket[1]
+    filesystem = fsspec.filesystem("s3", key="key", secret="secret", endpoint_url=options["endpoint"],
+                                   client_kwargs={"region_name": "us-east-1"}, skip_instance_cache=True)
+    store = RemoteStore(filesystem, path=f"{bucket[0]}/x")
+    values = new_array(store)
+    np.testing.assert_array_equal(zcore.open(filesystem.get_mapper(f"{bucket[0]}/x"))[...], values)
+    np.testing.assert_array_equal(zcore.open(RemoteStore(s3_url(bucket, "x"), **options))[5:9], values[5:9])
+    with pytest.raises(LockError, match="lock=None"):
+        zcore.open(store, mode="r+")[3, 3] = 1
+    store.erase_prefix("")
+    assert list(store.list()) == []

@@ -112,6 +112,18 @@ def test_a_value_that_is_missing_is_the_fill_value(example):
     np.testing.assert_array_equal(zcore.open(example.url + "data/a")[...], example.values)
 
 
+def test_who_may_not_know_what_is_missing(example):
+    """A service that answers 403 of what is missing: nodes are opened, and no chunk is taken for one of fill values."""
+    example.missing = 403
+    array = zcore.open(RemoteStore(example.url, **ONCE), path="data/a")
+    np.testing.assert_array_equal(array[...], example.values)
+    del example.files["data/a/c/1/1"]
+    with pytest.raises(StoreError, match="data/a/c/1/1.*403"):
+        array[...]
+    with pytest.raises(StoreError, match="403"):
+        zcore.open(RemoteStore(example.url, **ONCE), path="data/b")
+
+
 def test_requests_are_under_way_together_whatever_the_threads(example):
     example.values = np.zeros((64, 64), "i1")
     store = zcore.MemoryStore()

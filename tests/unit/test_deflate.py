@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import views
-from zcore.codecs import GzipCodec, deflate
+from zcore import deflate, views
+from zcore.codecs import GzipCodec
 from zcore.codecs.base import StepCodec
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.compressors import NumcodecsZlib
@@ -19,7 +19,7 @@ CONTENT = bytes(range(200)) * 20 + np.random.default_rng(0).bytes(1000)
 MEMBER = gzip.compress(CONTENT, mtime=0)
 STREAM = zlib.compress(CONTENT)
 
-installed = pytest.mark.skipif(deflate._reader() is None or deflate._writer() is None,
+installed = pytest.mark.skipif(deflate.reader() is None or deflate.writer() is None,
                                reason="isal and zlib-ng are not installed")
 
 
@@ -128,7 +128,7 @@ def test_a_chain_runs_in_python_from_a_size_on(monkeypatch):
 
 
 def test_without_the_libraries_everything_runs_in_the_kernel(monkeypatch):
-    for name in ("_reader", "_writer"):
+    for name in ("reader", "writer"):
         with monkeypatch.context() as patch:
             patch.setattr(deflate, name, lambda: None)
             assert chain_of(500, CodecSpec("gzip", {"level": 5})).is_native

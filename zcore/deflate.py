@@ -18,7 +18,8 @@ _RESERVED_FLAG = 0x20  # RFC 1952, 2.3.1.2: a header with this flag or a higher 
 
 
 @functools.cache
-def _reader():
+def reader():
+    """Return isal's module with the interface of `zlib`, or None."""
     try:
         from isal import isal_zlib
     except ImportError:
@@ -27,7 +28,8 @@ def _reader():
 
 
 @functools.cache
-def _writer():
+def writer():
+    """Return zlib-ng's module with the interface of `zlib`, or None."""
     try:
         from zlib_ng import zlib_ng
     except ImportError:
@@ -37,7 +39,7 @@ def _writer():
 
 def is_faster(n_bytes):
     """Return whether content of `n_bytes` bytes is decoded, and encoded, faster here than in the kernel."""
-    return n_bytes is not None and n_bytes >= MIN_NBYTES and _reader() is not None and _writer() is not None
+    return n_bytes is not None and n_bytes >= MIN_NBYTES and reader() is not None and writer() is not None
 
 
 def inflate(data, n_bytes, at_most, wbits):
@@ -45,7 +47,7 @@ def inflate(data, n_bytes, at_most, wbits):
 
     No more than `n_bytes` bytes and one are ever decoded; fewer are only right with `at_most`.
     """
-    isal = _reader()
+    isal = reader()
     parts, n_left, rest = [], n_bytes, memoryview(data)
     while rest:
         if len(parts) == MAX_MEMBERS or (wbits == GZIP_WBITS and len(rest) > 3 and rest[3] >= _RESERVED_FLAG):
@@ -66,4 +68,4 @@ def inflate(data, n_bytes, at_most, wbits):
 
 def deflate(data, level, wbits):
     """Return `data` as one member."""
-    return _writer().compress(data, level, wbits)
+    return writer().compress(data, level, wbits)

@@ -1,0 +1,91 @@
+"""Copies that are killed at random moments, again and again, until they have come to an end: judged after each kill.
+
+A child is forked and copies; the parent kills it within about the time that a whole copy takes. The destination is
+absent then, or whole: what was there before or what is to be there. Whoever copies the next time goes on.
+"""
+import os
+import random
+import shutil
+import signal
+import time
+
+import numpy as np
+
+import zcore
+
+VALUES = np.random.default_rng(8).integers(0, 1000, (150, 130)).astype("i4")
+VALUES[40:60, 20:70] = 0     # some objects are absent
+SETTINGS = {
+    "objects": {"zarr_format": 2},
+    "slabs": {"chunks": (7, 130)},
+    "passes": {"chunks": (150, 2), "memory": 12000},
+    "hierarchy": {"chunks": (50, 9)},
+    "overwrite": {"chunks": (10, 130), "overwrite": True},
+}
+
+
+def make_sources(path):
+    zcore.create_array(path + "/array", data=VALUES, chunks=(10, 13), attributes={"x": 1})
+    zcore.create_array(path + "/rows", data=VALUES, chunks=(1, 130), attributes={"x": 1})
+    group = zcore.create_group(path + "/hierarchy", attributes={"x": 1})
+    for name in ("a", "b/c", "b/d"):
+        group.create_array(name, data=VALUES, chunks=(10, 13), attributes={"x": 1})
+    zcore.consolidate_metadata(path + "/hierarchy")
+
+
+def source_of(path, kind):
+    return f"{path}/{ {'hierarchy': 'hierarchy', 'passes': 'rows'}.get(kind, 'array')}"
+
+
+def is_whole(place, kind):
+    """Whether the destination is what it is to be; it may also be what it was before it is overwritten."""
+    node = zcore.open(place)
+    if kind == "overwrite" and node.shape == (1,):
+        return False
+    assert node.attrs["x"] == 1, kind
+    if kind == "hierarchy":
+        assert sorted(zcore.open_consolidated(place)._copy) == ["a", "b", "b/c", "b/d"]
+        arrays = [node[name] for name in ("a", "b/c", "b/d")]
+    else:
+        arrays = [node]
+    assert all(np.array_equal(array[...], VALUES) for array in arrays), kind
+    report = zcore.verify(place)
+    assert report.ok, report
+    return True
+
+
+def rounds(path, kinds, n_kills, seed):
+    """Return how many kills have hit a copy of each kind, and how many copies came to an end."""
+    rng = random.Random(seed)
+    make_sources(path)
+    hits = dict.fromkeys(kinds, 0)
+    n_ended = 0
+    while sum(hits.values()) < n_kills:
+        kind = kinds[n_ended % len(kinds)]
+        place = f"{path}/new"
+        start = time.perf_counter()
+        zcore.copy(source_of(path, kind), place, **SETTINGS[kind])
+        duration = time.perf_counter() - start
+        shutil.rmtree(place)
+        if kind == "overwrite":
+            zcore.create_array(place, data=np.zeros(1))
+        while True:
+            pid = os.fork()
+            if pid == 0:
+                zcore.copy(source_of(path, kind), place, **SETTINGS[kind])
+                os._exit(0)
+            time.sleep(rng.uniform(0, 1.2 * duration))
+            os.kill(pid, signal.SIGKILL)
+            _, status = os.waitpid(pid, 0)
+            if os.path.exists(place) and is_whole(place, kind):
+                break
+            assert os.WIFSIGNALED(status), f"{kind}: the copy ended without a destination"
+            hits[kind] += 1
+            if kind == "overwrite" and not os.path.exists(place):
+                continue     # in the moment between what was and what is to be
+        n_ended += 1
+        left = [name for name in os.listdir(path) if name not in ("array", "rows", "hierarchy", "new")]
+        # What a kill right after the end leaves behind is taken away by the next one.
+        assert all(name == ".__zc_tmp.copy.new" for name in left), left
+        shutil.rmtree(place)
+    return {**hits, "ended": n_ended}

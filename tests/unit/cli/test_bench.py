@@ -1,0 +1,125 @@
+"""`zcore bench`: what is measured, that nothing is left, and what is advised of given numbers. No time is tested."""
+import json
+import os
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.cli import measured
+from zcore.cli.measured import Sample, advice_of
+
+
+@pytest.fixture
+def array():
+    """Return an array of which the first rows of chunks are absent."""
+    made = zcore.create_array("a.zarr", shape=(100, 60), chunks=(10, 20), dtype="<f4")
+    made[40:] = np.random.default_rng(0).random((60, 60))
+    return made
+
+
+@pytest.mark.parametrize(("nbytes", "region", "n_objects"), [
+    (1, (slice(40, 50), slice(0, 20)), 1),
+    (2400, (slice(40, 50), slice(0, 60)), 3),
+    (10**6, (slice(0, 100), slice(0, 60)), 18),
+])
+def test_a_sample_is_of_whole_objects_that_are_stored(array, nbytes, region, n_objects):
+    sample = Sample(array, nbytes)
+    assert (sample.region, sample.n_objects) == (region, n_objects)
+    np.testing.assert_array_equal(sample.values, array[region])
+    assert sample.nbytes_stored == sum(os.path.getsize(f"a.zarr/{key}") for key in sample.keys)
+
+
+@pytest.mark.parametrize("keywords", [
+    {}, {"zarr_format": 2}, {"zarr_format": "zmeta"}, {"shards": (40, 60)}, {"order": "F"},
+    {"chunks": [[30, 70], 20]}, {"compressors": None},
+], ids=["v3", "v2", "zmeta", "shards", "F", "rectilinear", "stored"])
+def test_every_form_is_written_and_read(run, keywords):
+    data = np.arange(6000, dtype="<i4").reshape(100, 60)
+    zcore.create_array("b.zarr", data=data, **{"chunks": (10, 20), **keywords})
+    before = sorted(os.listdir("."))
+    code, out, err = run("bench", "b.zarr", "--json", "--threads", "1,3", "--sample", "1 MB")
+    assert (code, err) == (0, "") and sorted(os.listdir(".")) == before
+    found = json.loads(out)
+    assert [row["threads"] for row in found["read"]] == [1, 3]
+    assert found["forms"][0]["name"] == "as it is" and len(found["forms"]) >= 4
+    if "chunks" not in keywords:
+        assert found["forms"][0]["objects"] == found["objects"]
+        assert abs(found["forms"][0]["nbytes_stored"] - found["nbytes_stored"]) <= 16 * found["objects"]
+
+
+def test_for_people(run, array):
+    code, out, err = run("bench", "a.zarr", "--threads", "1")
+    assert (code, err) == (0, "") and out.startswith("sample: 24.0 kB in 18 objects of ")
+    assert "\nread, 1 thread " in out and "\nas it is " in out and "\n- " in out
+
+
+def test_reading_alone(run, array):
+    before = sorted(os.listdir("."))
+    assert json.loads(run("bench", "a.zarr", "--no-write", "--json")[1])["forms"] == []
+    assert sorted(os.listdir(".")) == before
+
+
+def test_an_archive_is_measured_elsewhere(run, array):
+    assert run("cp", "a.zarr", "a.zip")[0] == 0
+    code, _, err = run("bench", "a.zip")
+    assert code == 1 and "--folder" in err
+    os.mkdir("scratch")
+    assert len(json.loads(run("bench", "a.zip", "--folder", "scratch", "--json")[1])["forms"]) >= 4
+    assert os.listdir("scratch") == []
+
+
+def test_nothing_is_left_when_it_is_stopped(run, array, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measured, "_measured", interrupted)
+    assert run("bench", "a.zarr")[0] == 130
+    assert os.listdir(".") == ["a.zarr"]
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["--sample", "much"], "--sample: expected a size"), (["--threads", "0"], "--threads: expected"),
+    (["--threads", "a"], "--threads: expected"), (["--folder", "none"], "no such file"),
+])
+def test_what_cannot_be_measured(run, array, arguments, words):
+    code, out, err = run("bench", "a.zarr", *arguments)
+    assert (code, out) == (1, "") and words in err
+
+
+@pytest.mark.parametrize("keywords", [{"dtype": "f4"}, {"dtype": str, "data": np.array(["a"])}])
+def test_arrays_of_which_there_is_no_sample(run, keywords):
+    zcore.create_array("b.zarr", **({"shape": 3} if "data" not in keywords else {}), **keywords)
+    assert run("bench", "b.zarr")[0] == 1
+
+
+def form(name, stored, write, read, option="--option"):
+    """Return what a form came to."""
+    return {"name": name, "nbytes_stored": stored, "objects": 1, "write_seconds": write, "read_seconds": read,
+            "chunk_seconds": 1, "option": option}
+
+
+@pytest.mark.parametrize(("other", "advice"), [
+    (form("b", 100, 1, 0.5), ["b: the sample is read 2.0 times as fast, at 1.00 of the bytes: zcore convert --option"]),
+    (form("b", 110, 0.5, 0.5),
+     ["b: the sample is read 2.0 times as fast and is written 2.0 times as fast, at 1.10 of the bytes: zcore convert "
+      "--option"]),
+    (form("b", 120, 0.1, 0.1), []),
+    (form("b", 100, 2, 0.5), []),
+    (form("b", 100, 0.9, 0.9), []),
+    (form("b", 50, 1, 1.1), ["b: the sample has 0.50 of the bytes, about as fast: zcore convert --option"]),
+])
+def test_advice_of_numbers(other, advice):
+    array = zcore.create_array(zcore.MemoryStore(), data=np.ones((300, 300)), chunks=(100, 100))
+    assert list(advice_of(Sample(array, 10**6), [form("a", 100, 1, 1), other], {1: 2, 2: 1})) == advice
+
+
+def test_advice_of_chunks_and_threads(monkeypatch):
+    small = zcore.create_array(zcore.MemoryStore(), data=np.ones((300, 300)), chunks=(10, 10))
+    monkeypatch.setattr(measured, "MANY_OBJECTS", 100)
+    advice = list(advice_of(Sample(small, 1000), [], {1: 1, 2: 2}))
+    assert [sentence.split(":")[0] for sentence in advice] == [
+        "chunks of 800 bytes are small", "900 objects are many to list, copy and delete",
+        "one thread reads this sample faster than 2"]
+    monkeypatch.setattr(measured, "LARGE_CHUNK", 1000)
+    assert "are large" in next(advice_of(Sample(zcore.array(np.ones((100, 100))), 1000), [], {1: 1}))

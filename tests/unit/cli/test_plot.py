@@ -1,0 +1,191 @@
+"""`zcore plot`: which values are shown, between which levels, in the terminal and in files."""
+import json
+import re
+import struct
+import sys
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.cli import blocks, figure
+from zcore.cli.levels import levels_of, plane_of
+
+ARRAY = np.arange(7 * 30 * 40, dtype="<f4").reshape(7, 30, 40)
+
+
+@pytest.fixture
+def array():
+    """Return an array of three dimensions."""
+    return zcore.create_array("a.zarr", data=ARRAY, chunks=(1, 10, 20), dimension_names=("t", "y", None))
+
+
+@pytest.mark.parametrize(("selection", "rooms", "expected"), [
+    (None, (99, 99), ARRAY[3]),
+    (None, (10, 99), ARRAY[3, ::3]),
+    (None, (99, 7), ARRAY[3, :, ::6]),
+    ((0,), (99, 99), ARRAY[0]),
+    ((slice(None), -1, slice(5, 9)), (99, 99), ARRAY[:, -1, 5:9]),
+    ((0, slice(None, None, -1), slice(1, 30, 3)), (10, 4), ARRAY[0, ::-1, 1:30:3][::3, ::3]),
+    ((0, 1), (5, 10), ARRAY[0, 1:2, ::4]),
+])
+def test_what_is_shown(array, selection, rooms, expected):
+    values, _, quantity = plane_of(array, selection, *rooms)
+    np.testing.assert_array_equal(values, expected)
+    assert quantity == "value" and values.dtype == "f8"
+
+
+@pytest.mark.parametrize(("shape_of_a_dot", "expected"), [(1, (8, 10)), (2, (4, 10)), (None, (30, 10))])
+def test_pictures_are_not_distorted(array, shape_of_a_dot, expected):
+    assert plane_of(array, None, 30, 10, shape_of_a_dot)[0].shape == expected
+
+
+def test_only_what_is_shown_is_read(array, monkeypatch):
+    sizes = []
+    read = type(array).__getitem__
+    monkeypatch.setattr(type(array), "__getitem__",
+                        lambda self, at: sizes.append(read(self, at).size) or read(self, at))
+    plane_of(array, None, 5, 5)
+    assert sizes == [25]
+
+
+@pytest.mark.parametrize(("keywords", "selection", "words"), [
+    ({"shape": (3, 3, 3)}, ":", "one dimension or two"),
+    ({"shape": (3, 3, 3)}, "0, 0, 0", "one dimension or two"),
+    ({"shape": (3, 3)}, "[0, 1]", "one dimension or two"),
+    ({"shape": ()}, None, "one dimension or two"),
+    ({"shape": (3, 0)}, None, "no elements"),
+    ({"shape": (3, 3), "dtype": "U3"}, None, "are not numbers"),
+    ({"shape": (3, 3)}, "5", "out of bounds"),
+])
+def test_what_cannot_be_shown(run, keywords, selection, words):
+    zcore.create_array("b.zarr", **{"dtype": "f4", **keywords})
+    code, out, err = run("plot", "b.zarr", *([] if selection is None else [selection]))
+    assert (code, out) == (1, "") and words in err
+
+
+@pytest.mark.parametrize(("values", "expected"), [
+    (np.arange(101.0), (1, 99)),
+    (np.r_[np.zeros(500), 7], (0, 7)),
+    (np.r_[np.linspace(0, 1, 1000), 1e30, -1e30], (np.percentile(np.r_[np.linspace(0, 1, 1000), 1e30, -1e30], 1),
+                                                   np.percentile(np.r_[np.linspace(0, 1, 1000), 1e30, -1e30], 99))),
+    (np.array([np.nan, 5.0]), (5, 5)),
+    (np.array([np.nan]), (0, 0)),
+])
+def test_levels(values, expected):
+    assert levels_of(values) == pytest.approx(expected)
+
+
+# in the terminal
+
+
+def test_signs():
+    values = np.array([[0, 0.5, 1, np.nan], [-9, 9, 0.05, 0.95]])
+    assert blocks.drawn(values, 0, 1, in_colours=False) == [" +@?", " @ @"]
+    assert blocks.drawn(np.full((1, 3), 4.0), 4, 4, in_colours=False) == ["+++"]
+    assert blocks.scale(-1, 2.5, in_colours=False) == f"-1 {blocks.SIGNS} 2.5"
+
+
+def test_two_rows_are_a_line_of_coloured_half_blocks():
+    line, = blocks.drawn(np.array([[0, 0, 1.0], [1, 1, np.nan]]), 0, 1, in_colours=True)
+    assert line == "\x1b[38;2;68;1;84;48;2;253;231;37m▀▀\x1b[38;2;253;231;37;48;2;0;0;0m▀\x1b[0m"
+    assert len(blocks.drawn(np.zeros((5, 3)), 0, 1, in_colours=True)) == 3
+    assert len(blocks.drawn(np.zeros((1, 3)), 0, 1, in_colours=True)) == 1
+
+
+def test_the_command_without_colours(run, array, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("LINES", "10")
+    code, out, err = run("plot", "a.zarr")
+    lines = out.splitlines()
+    assert (code, err) == (0, "") and {len(line) for line in lines[:-1]} == {14} and len(lines) == 6
+    assert lines[-1].startswith("3602.07 ") and lines[0][0] == " " and lines[-2][-1] == "@"
+
+
+def test_the_command_in_colours(run, array, monkeypatch):
+    from zcore.cli import plot
+
+    monkeypatch.setattr(plot, "has_colours", lambda stream: stream is sys.stdout)
+    code, out, _ = run("plot", "a.zarr", "--levels", "0,9000")
+    assert code == 0 and out.count(blocks.UPPER_HALF) > 100 and out.splitlines()[-1].startswith("0 ")
+
+
+def test_chunks_in_the_terminal(run, array):
+    assert run("plot", "a.zarr", "--chunks")[1] == run("info", "a.zarr", "--chunks")[1].partition("\n\n")[2]
+
+
+# files
+
+
+def size_of(name):
+    """Return width and height of a PNG file."""
+    with open(name, "rb") as file:
+        return struct.unpack(">II", file.read(24)[16:])
+
+
+def test_files(run, array):
+    code, out, err = run("plot", "a.zarr", "0, ::2, 5:35", "--out", "p.png", "--json")
+    assert (code, err) == (0, "") and size_of("p.png")[0] > 500
+    assert json.loads(out)["selection"] == [0, [0, 30, 2], [5, 35, 1]] and len(json.loads(out)["levels"]) == 2
+    assert run("plot", "a.zarr", "0, 0", "--out", "l.svg") == (0, "", "")
+    with open("l.svg") as file:
+        assert "<svg" in file.read()
+    assert run("plot", "a.zarr", "--chunks", "--out", "c.png") == (0, "", "")
+    assert run("plot", "a.zarr", "--out", "p.nonsense")[0] == 1
+    assert run("plot", "a.zarr", "--out", "none/p.png")[0] == 1
+
+
+def test_a_figure_has_levels_borders_and_names(array):
+    values, box, quantity = plane_of(array, (0, slice(2, 25), slice(None)), 99, 99)
+    drawn = figure.plane(array, values, box, 100, 900, quantity, "a\x1b$x$")
+    plane, bar = drawn.axes
+    (image,) = plane.images
+    assert image.get_clim() == (100, 900) and image.get_extent() == [-0.5, 39.5, 24.5, 1.5]
+    assert (plane.get_xlabel(), plane.get_ylabel()) == ("dimension 2", "y")
+    borders = sorted({float(line.get_xdata()[0]) for line in plane.lines if line.get_xdata()[0] == line.get_xdata()[1]})
+    assert borders == [19.5] and [line.get_ydata()[0] for line in plane.lines if line.get_ydata()[0] > 1] == [9.5, 19.5]
+    assert plane.get_title() == "a?$x$ [0, :, :]" and bar.get_ylabel() == "value"
+
+
+@pytest.mark.parametrize("keywords", [
+    {"shape": (40, 60), "chunks": (10, 20)}, {"shape": (9, 40, 60), "chunks": (1, 10, 20)}, {"shape": 50, "chunks": 5},
+    {"shape": (9, 4), "chunks": [[2, 3, 4], 4]}, {"shape": (40, 60), "chunks": (5, 5), "shards": (20, 60)},
+], ids=["plane", "planes", "line", "rectilinear", "shards"])
+def test_a_grid_has_the_size_and_ratio_of_each_object(keywords):
+    from zcore.cli.facts import stored_sizes
+
+    array = zcore.create_array(zcore.MemoryStore(), dtype="<i4", **keywords)
+    array[..., -1:] = 7
+    sizes = stored_sizes(array)
+    drawn = figure.chunk_grid(array, sizes, "a")
+    cells = drawn.axes[0].images[0].get_array()
+    lead = min(coords[:-2] for coords in sizes)
+    expected = {(0, 0, *coords)[-2:]: nbytes for coords, nbytes in sizes.items() if coords[:-2] == lead}
+    assert {place: cells[place] for place in zip(*np.nonzero(~np.ma.getmaskarray(np.ma.masked_invalid(cells))),
+                                                 strict=True)} == expected
+    texts = [text.get_text() for text in drawn.axes[0].texts]
+    assert len(texts) == len(expected) and all(re.fullmatch(r"[\d.]+ (bytes|kB)\n\d+\.\d\d", text) for text in texts)
+
+
+def test_grids_that_are_too_large(run):
+    zcore.create_array("b.zarr", shape=(10**6, 10**6), chunks=(1, 1), dtype="u1")
+    code, _, err = run("plot", "b.zarr", "--chunks", "--out", "c.png")
+    assert code == 1 and "cannot be drawn" in err
+
+
+@pytest.mark.parametrize("arguments", [["--chunks", "0"], ["--levels", "3,1"], ["--levels", "a"]])
+def test_what_does_not_go_together(run, array, arguments):
+    arguments = ["0", "--chunks"] if arguments == ["--chunks", "0"] else arguments
+    code, out, err = run("plot", "a.zarr", *arguments)
+    assert (code, out) == (1, "") and len(err.splitlines()) == 1
+
+
+def test_without_matplotlib_the_terminal_is_left(shell, array):
+    with open("matplotlib.py", "w") as file:
+        file.write("raise ModuleNotFoundError('No module named matplotlib', name='matplotlib')")
+    done = shell("export PYTHONPATH=.:$PYTHONPATH; zcore plot a.zarr >terminal; zcore plot a.zarr --out p.png")
+    assert done.returncode == 1 and done.stderr == (
+        "zcore plot: a picture in a file (without --out it is drawn in the terminal) needs matplotlib, which is not "
+        "installed; zcore's extra \"plot\" brings it, and so does: python -m pip install matplotlib\n")
+    with open("terminal") as file:
+        assert "@" in file.read()

@@ -1,0 +1,202 @@
+"""`zcore verify`, `cp`, `convert`, `rechunk` and `refs`: the verbs about whole stores."""
+import json
+import os
+
+import numpy as np
+import pytest
+
+import zcore
+
+
+@pytest.fixture
+def equal(run):
+    """Return a function that asks `zcore diff` whether two places hold the same."""
+    return lambda *places: run("diff", *places) == (0, "", "")
+
+
+# cp, convert, rechunk
+
+
+@pytest.mark.parametrize("destination", ["b.zarr", "b.zip"])
+def test_a_hierarchy_is_copied(run, weather, equal, destination):
+    assert run("cp", weather, destination) == (0, "", "")
+    assert equal(weather, destination)
+
+
+def test_into_a_group_and_out_of_an_archive(run, weather, equal):
+    assert run("cp", weather, "b.zip")[0] == 0
+    assert run("cp", "b.zip/2016", "weather.zarr/more/2016") == (0, "", "")
+    assert equal("weather.zarr/2016", "weather.zarr/more/2016")
+    assert sorted(zcore.open(weather)) == ["2016", "height", "more"]
+
+
+def test_a_copy_does_not_replace_unless_asked(run, weather):
+    zcore.save_array("b.zarr", np.arange(3))
+    code, out, err = run("cp", weather, "b.zarr")
+    assert (code, out) == (1, "") and "stands at" in err and zcore.open("b.zarr").shape == (3,)
+    assert run("cp", weather, "b.zarr", "--overwrite")[0] == 0
+    assert "height" in zcore.open("b.zarr")
+
+
+def test_a_selection(run, weather):
+    assert run("cp", "weather.zarr/height", "b.zarr", "--selection", "18:22, ::4") == (0, "", "")
+    np.testing.assert_array_equal(zcore.open("b.zarr")[...], zcore.open("weather.zarr/height")[18:22, ::4])
+    assert run("cp", "weather.zarr/height", "c.zarr", "--selection", "os")[0] == 1
+
+
+@pytest.mark.parametrize(("arguments", "check"), [
+    (["--zarr-format", "2"], lambda a: a.zarr_format == 2),
+    (["--zarr-format", "zmeta"], lambda a: a.zarr_format == "zmeta"),
+    (["--compressor", "zstd:3"], lambda a: "ZstdCodec(level=3" in repr(a.compressors)),
+    (["--compressor", "none"], lambda a: "Blosc" not in repr(a.compressors)),
+    (["--order", "F"], lambda a: a.order == "F"),
+    (["--chunks", "30,5"], lambda a: a.chunks == (30, 5)),
+    (["--shards", "30,20", "--chunks", "10,10"], lambda a: (a.shards, a.chunks) == ((30, 20), (10, 10))),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_conversions(run, weather, arguments, check):
+    code, out, err = run("convert", "weather.zarr/height", "b.zarr", *arguments)
+    assert (code, out, err) == (0, "", "")
+    array = zcore.open("b.zarr")
+    assert check(array), array.info
+    np.testing.assert_array_equal(array[...], zcore.open("weather.zarr/height")[...])
+
+
+def test_files_of_numpy(run, weather):
+    assert run("convert", "weather.zarr/height", "h.npy", "--dtype", "f8") == (0, "", "")
+    assert np.load("h.npy").dtype == "f8"
+    assert run("convert", "h.npy", "b.zarr")[0] == 0
+    np.testing.assert_array_equal(zcore.open("b.zarr")[...], zcore.open("weather.zarr/height")[...])
+
+
+def test_what_is_lost_is_told(run, weather):
+    code, _, err = run("convert", "weather.zarr/2016/t2m", "t2m.npy")
+    assert code == 0 and all(line.startswith("zcore convert: warning: ") for line in err.splitlines())
+    assert "names of dimensions" in err and "attributes" in err
+
+
+def test_other_chunks(run, weather, equal):
+    rows = json.loads(run("rechunk", "weather.zarr/2016/t2m", "b.zarr", "--chunks", "6,1,1", "--shards", "none",
+                          "--memory", "1 MB", "--json")[1])
+    assert (rows["chunks"], rows["shards"]) == ([6, 1, 1], None) and equal("weather.zarr/2016/t2m", "b.zarr")
+    assert run("rechunk", "weather.zarr/height", "c.zarr") == (
+        1, "", "zcore rechunk: --chunks or --shards says what the new ones are\n")
+
+
+@pytest.mark.parametrize("arguments", [
+    ["cp", "none.zarr", "b.zarr"], ["cp", "weather.zarr", "b.zarr", "--memory", "much"],
+    ["convert", "weather.zarr/height", "b.zarr", "--dtype", "nonsense"],
+    ["rechunk", "weather.zarr/height", "b.zarr", "--chunks", "a"], ["convert", "weather.zarr/height", "none/b.npy"],
+])
+def test_what_cannot_be_copied(run, weather, arguments):
+    code, out, err = run(*arguments)
+    assert (code, out) == (1, "") and len(err.splitlines()) == 1 and not os.path.exists("b.zarr")
+
+
+# verify
+
+
+def test_a_sound_store(run, weather):
+    code, out, err = run("verify", weather)
+    assert (code, err) == (0, "") and out.startswith("weather.zarr: ok; 2 groups, 2 arrays, 3 objects, ")
+
+
+def test_problems_are_lines_and_the_exit_code(run, weather):
+    with open("weather.zarr/height/c/2/0", "r+b") as file:
+        file.truncate(20)
+    with open("weather.zarr/height/c/9", "w"):
+        pass
+    code, out, _ = run("verify", weather)
+    *problems, verdict = out.splitlines()
+    assert code == 1 and len(problems) == 2 and "2 problems (" in verdict
+    assert any("height/c/2/0" in line for line in problems)
+    report = json.loads(run("verify", "--json", weather)[1])
+    assert report["ok"] is False and len(report["problems"]) == 2
+
+
+def test_left_overs_are_removed_when_asked(run, weather):
+    left = "weather.zarr/height/c/2/.__zc_tmp.abcdefgh"
+    with open(left, "w"):
+        pass
+    os.utime(left, (0, 0))
+    assert run("verify", weather)[0] == 1 and os.path.exists(left)
+    code, out, _ = run("verify", "--repair", weather)
+    assert code == 0 and "1 removed" in out and not os.path.exists(left)
+    assert run("verify", weather)[0] == 0
+
+
+def test_of_an_archive(run, weather):
+    assert run("cp", weather, "b.zip")[0] == 0
+    assert run("verify", "b.zip")[0] == 0
+    code, _, err = run("verify", "none.zip")
+    assert code == 1 and len(err.splitlines()) == 1
+
+
+# refs
+
+
+@pytest.fixture
+def references():
+    """Make a reference set of an array whose chunks lie in a file, and return the name of the set."""
+    store = zcore.MemoryStore()
+    zcore.create_array(store, data=np.arange(12, dtype="<i4"), chunks=4, zarr_format=2, compressors=None)
+    with open("data.bin", "wb") as file:
+        file.write(b"head" + np.arange(12, dtype="<i4").tobytes())
+    with open("refs.json", "w") as file:
+        json.dump({"version": 1, "templates": {"u": "data.bin"}, "refs": {
+            ".zarray": store.get(".zarray").decode(), **{str(i): ["{{u}}", 4 + 16 * i, 16] for i in range(3)}}}, file)
+    return "refs.json"
+
+
+def test_a_set_that_is_sound(run, references):
+    assert run("refs", "check", references) == (0, "refs.json: 4 references to 1 file, ok\n", "")
+    assert run("cat", references, "3:5") == (0, "3\n4\n", "")
+
+
+def test_a_set_that_points_beyond_its_file(run, references):
+    os.truncate("data.bin", 40)
+    code, out, _ = run("refs", "check", references)
+    lines = out.splitlines()
+    assert code == 1 and lines[0].startswith("2: ") and lines[1:] == ["refs.json: 4 references to 1 file, 1 problem"]
+    os.remove("data.bin")
+    found = json.loads(run("refs", "check", "--json", references)[1])
+    assert [problem["key"] for problem in found["problems"]] == ["0", "1", "2"] and found["targets"] == ["data.bin"]
+
+
+def test_a_set_is_expanded(run, references):
+    expanded = json.loads(run("refs", "expand", references)[1])
+    assert expanded["version"] == 1 and expanded["refs"]["1"] == ["data.bin", 20, 16]
+    assert run("refs", "expand", references, "--out", "plain.json") == (0, "", "")
+    assert zcore.ReferenceStore("plain.json").to_v0() == expanded["refs"]
+
+
+def test_what_a_set_may_point_to(run, references, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    os.rename("data.bin", elsewhere / "data.bin")
+    with open(references) as file:
+        text = file.read().replace('"data.bin"', json.dumps(str(elsewhere / "data.bin")))
+    with open(references, "w") as file:
+        file.write(text)
+    assert run("refs", "check", references)[0] == 1
+    assert run("refs", "check", references, "--allow", str(elsewhere))[0] == 0
+
+
+def test_a_set_is_made(run, weather, equal):
+    for source, name in ((weather, "a.json"), ("weather.zarr/2016", "b.json")):
+        assert run("refs", "make", source, "--out", name) == (0, "", "")
+        assert run("refs", "check", name)[0] == 0 and equal(source, name)
+    assert run("refs", "make", weather)[0] == 1
+
+
+def test_a_set_is_made_of_an_hdf5_file(run):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("a.h5", "w") as file:
+        file.create_dataset("x", data=np.arange(12).reshape(3, 4), chunks=(2, 2), compression="gzip")
+    found = json.loads(run("refs", "make", "a.h5", "--out", "a.json", "--json")[1])
+    assert found["set"] == "a.json" and found["references"] >= 6
+    np.testing.assert_array_equal(zcore.open("a.json")["x"][...], np.arange(12).reshape(3, 4))
+
+
+def test_what_is_no_set(run, save):
+    for name in (save("a.npy", np.arange(3)), "none.json"):
+        code, out, err = run("refs", "check", name)
+        assert (code, out) == (1, "") and len(err.splitlines()) == 1

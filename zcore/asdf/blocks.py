@@ -1,0 +1,331 @@
+"""The blocks of an open ASDF file, and what is read of them.
+
+A block is bytes; which array they are, the tree says. Nothing is read before it is asked for, and of an uncompressed
+block no more than that.
+"""
+import mmap
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from zcore.asdf import checksums, compression, scan
+from zcore.buffers import flat_view
+from zcore.errors import AsdfFormatError, ChecksumError, OutOfMemoryError, TruncatedError, noted, warn_of
+
+
+class Block:
+    """One block; `BlockList` makes it.
+
+    Attributes
+    ----------
+    number : int
+        In the order of the file, from 0.
+    header : BlockHeader
+        As it stands in the file.
+    """
+
+    __slots__ = ("_source", "_verifies", "header", "number")
+
+    def __init__(self, source, number, header, verifies):
+        self._source = source
+        self._verifies = verifies
+        self.number = number
+        self.header = header
+
+    def __repr__(self):
+        kind = "streamed" if self.is_streamed else self.compression or "raw"
+        return f"<Block {self.number} at byte {self.offset}: {kind}, {self.data_size} bytes>"
+
+    @property
+    def offset(self):
+        """Where the block begins in the file."""
+        return self.header.offset
+
+    @property
+    def data_offset(self):
+        """Where its content begins in the file."""
+        return self.header.data_offset
+
+    @property
+    def allocated(self):
+        """Bytes that the file has room for."""
+        return self.header.allocated
+
+    @property
+    def used(self):
+        """Bytes that are stored."""
+        return self.header.used
+
+    @property
+    def data_size(self):
+        """Bytes that they decode to."""
+        return self.header.data_size
+
+    @property
+    def compression(self):
+        """Name of the compression, None without one."""
+        return self.header.compression.decode("latin-1") or None
+
+    @property
+    def checksum(self):
+        """The MD5 in the header, 16 bytes, None without one."""
+        return None if self.header.checksum == checksums.NO_CHECKSUM else self.header.checksum
+
+    @property
+    def is_compressed(self):
+        """Whether what is stored has to be decoded."""
+        return bool(self.header.compression)
+
+    @property
+    def is_streamed(self):
+        """Whether the block reaches to the end of the file."""
+        return self.header.is_streamed
+
+    @property
+    def path(self):
+        """The path of the file."""
+        return self._source.path
+
+    def is_of(self, source):
+        """Return whether the block lies in a file that is open as `source`."""
+        return self._source is source
+
+    @property
+    def verifies(self):
+        """Whether the checksum is compared by default: the file was opened so, and what is stored can be decoded."""
+        return self._verifies and (not self.is_compressed or self.compression in compression.KNOWN)
+
+    def extent(self):
+        """Return (path, offset, length) of the data in the file, or None when they are compressed."""
+        return None if self.is_compressed else (self.path, self.data_offset, self.used)
+
+    def descriptor(self):
+        """Return a new descriptor of the file, which the caller closes."""
+        return os.dup(self._source.fd)
+
+    def read(self, out=None, *, verify=None):
+        """Return the decoded data, a writable `memoryview` of memory that nobody else has.
+
+        Parameters
+        ----------
+        out : writable bytes-like, optional
+            Where they go, C-contiguous and of `data_size` bytes; then it is what is returned.
+        verify : bool, optional
+            Compare the checksum, if there is one. By default as the file was opened.
+
+        Raises
+        ------
+        ChecksumError
+            Neither the stored nor the decoded bytes have it.
+        AsdfFormatError
+            The stored bytes are damaged, or decode to another size.
+        UnsupportedError
+            The compression is unknown.
+        """
+        self._check_decodes()
+        if out is None:
+            view = self._new_memory()
+            out = view
+        else:
+            view = flat_view(out, "out", writable=True)
+            if len(view) != self.data_size:
+                raise ValueError(f"out has {len(view)} bytes, block {self.number} decodes to {self.data_size}")
+        if self.is_compressed:
+            try:
+                compression.decode(self.compression, self._source, self.data_offset, self.used, view)
+            except AsdfFormatError as exc:
+                raise self._placed(exc) from exc.__cause__
+        else:
+            self._source.read_into(self.data_offset, view)
+        if self._verifies if verify is None else verify:
+            self._verify(view)
+        return out
+
+    def _new_memory(self):
+        try:
+            # NumPy asks for large pages, and writes nothing.
+            return memoryview(np.empty(self.data_size, "u1"))
+        except (MemoryError, ValueError) as exc:
+            raise OutOfMemoryError(f"no memory for the {self.data_size} bytes of block {self.number}", place=self.path,
+                                   nbytes=self.data_size) from exc
+
+    def _check_decodes(self):
+        if not self.is_compressed:
+            return
+        compression.check_name(self.compression)
+        try:
+            compression.check_size(self.compression, self.used, self.data_size)
+        except AsdfFormatError as exc:
+            raise self._placed(exc) from None
+
+    def _placed(self, exc):
+        """Return an error that names the block and the file."""
+        offset = self.offset if exc.offset is None else exc.offset
+        return AsdfFormatError(f"block {self.number} at byte {self.offset}: {exc.message}", place=self.path,
+                               path=self.path, member=exc.member, offset=offset, block=self.number)
+
+    def read_range(self, offset, length):
+        """Return `length` bytes of the data from `offset` on, a writable `memoryview`.
+
+        Of an uncompressed block only these are read. A checksum is compared, as by `read`, where that is the whole
+        block: it is of nothing less.
+
+        Raises
+        ------
+        AsdfFormatError
+            They do not lie in the data.
+        """
+        if offset < 0 or length < 0 or offset + length > self.data_size:
+            raise AsdfFormatError(f"block {self.number} at byte {self.offset}: bytes {offset} to {offset + length} of "
+                                  f"{self.data_size}", place=self.path, path=self.path, offset=self.offset,
+                                  block=self.number)
+        if self.is_compressed or length == self.data_size:
+            return self.read()[offset:offset + length]
+        view = memoryview(np.empty(length, "u1"))
+        self._source.read_into(self.data_offset + offset, view)
+        return view
+
+    def memmap(self):
+        """Return the data as an array of bytes that is mapped from the file, and cannot be written to.
+
+        Raises
+        ------
+        ValueError
+            The block is compressed.
+
+        Notes
+        -----
+        Nothing is read here, and no checksum compared: `verify` does that. A file that somebody shortens while it
+        is mapped ends the process that looks there; `read` and `read_range` have no such danger.
+        """
+        if self.is_compressed:
+            raise ValueError(f"block {self.number} of {self.path} is compressed by {self.compression} and cannot be "
+                             "mapped")
+        if self.used == 0:
+            return np.empty(0, "u1")
+        skipped = self.data_offset % mmap.ALLOCATIONGRANULARITY
+        try:
+            mapped = mmap.mmap(self._source.fd, skipped + self.used, access=mmap.ACCESS_READ,
+                               offset=self.data_offset - skipped)
+        except ValueError as exc:
+            raise TruncatedError(f"{self.path} ends before block {self.number} does", key=self.path,
+                                 offset=self.data_offset) from exc
+        return np.frombuffer(mapped, "u1", self.used, skipped)
+
+    def stored_pieces(self, piece_nbytes=checksums.PIECE_NBYTES):
+        """Iterate over the bytes as they are stored."""
+        return self._source.pieces(self.data_offset, self.used, piece_nbytes)
+
+    def verify(self):
+        """Compare the checksum; returns whether there is one.
+
+        Raises : ChecksumError, if it is of other bytes.
+        """
+        if self.checksum is None:
+            return False
+        digest = checksums.digest_of(self.stored_pieces())
+        if digest is not None and digest != self.checksum and self.is_compressed:
+            self.read(verify=True)
+        elif digest is not None and digest != self.checksum:
+            self._fail_checksum(digest)
+        return digest is not None
+
+    def _verify(self, decoded):
+        """Compare the checksum with that of the decoded, and of the stored bytes.
+
+        Notes : ASDF file layout, "Block header", checksum: see `checksums` for why both.
+        """
+        if self.checksum is None:
+            return
+        digest = checksums.digest_of(self.stored_pieces() if self.is_compressed else [decoded])
+        if digest is None or digest == self.checksum:
+            return
+        if not self.is_compressed or checksums.digest_of([decoded]) != self.checksum:
+            self._fail_checksum(digest)
+
+    def _fail_checksum(self, digest):
+        found = ("neither the stored nor the decoded bytes have it" if self.is_compressed else
+                 f"the bytes have {digest.hex()}")
+        raise ChecksumError(f"block {self.number} at byte {self.offset}: the MD5 is {self.checksum.hex()}, {found}",
+                            place=self.path, key=self.path, offset=self.offset, expected=self.checksum.hex(),
+                            found=digest.hex(), direction="decode")
+
+
+class BlockList(Sequence):
+    """The blocks of a file, in its order; a negative number counts from the end.
+
+    They are looked for when the first one is asked for. Where the walk along the file ends with a fault, the blocks
+    before it can be had by their numbers; whatever has to know how many there are raises it.
+    """
+
+    def __init__(self, source, front, verifies=True):
+        self._source = source
+        self._front = front
+        self._verifies = verifies
+        self._found = None
+        self._blocks = {}
+
+    @property
+    def path(self):
+        """The path of the file."""
+        return self._source.path
+
+    @property
+    def found(self):
+        """What `scan.find_blocks` returned."""
+        if self._found is None:
+            with noted() as notes:
+                self._found = scan.find_blocks(self._source, self._front)
+            warn_of(self.path, notes)
+        return self._found
+
+    def forget(self, front):
+        """Look for the blocks anew: the file has changed."""
+        self._front, self._found, self._blocks = front, None, {}
+
+    @property
+    def fault(self):
+        """The AsdfFormatError that the walk ended with, or None."""
+        fault = self.found.fault
+        if fault is None or fault.path is not None:
+            return fault
+        fault.path = fault.place = self.path
+        fault.message = f"block {fault.block}: {fault.message}"
+        return fault
+
+    def __len__(self):
+        if self.fault is not None:
+            raise self.fault.with_traceback(None)
+        return len(self.found.offsets)
+
+    def __getitem__(self, number):
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        n_blocks = len(self.found.offsets)
+        if number < 0:
+            number += len(self)
+        if not 0 <= number < n_blocks:
+            # An IndexError, too: it ends an iteration, unless a fault did before.
+            raise self.fault or _NoBlock(f"there is no block {number}, the file has {n_blocks}", place=self.path,
+                                         path=self.path, block=number)
+        block = self._blocks.get(number)
+        if block is None:
+            block = self._blocks[number] = Block(self._source, number, self._header(number), self._verifies)
+        return block
+
+    def _header(self, number):
+        """Return the header of a block; whoever has written to the file meanwhile may have left something else."""
+        try:
+            return scan.read_block_header(self._source, self.found.offsets[number])
+        except AsdfFormatError as exc:
+            exc.place = exc.path = self.path
+            exc.block = number
+            raise
+
+    def __repr__(self):
+        return f"<{len(self.found.offsets)} blocks of {self.path}{', then a fault' if self.fault else ''}>"
+
+
+class _NoBlock(AsdfFormatError, IndexError):
+    """A block number that the file does not have."""

@@ -1,0 +1,40 @@
+"""The MD5 in a block header.
+
+ASDF file layout, "Block header": "an optional MD5 checksum of the used data in the block", zeros for none. What that is
+of for a compressed block was read in two ways: the stored bytes, as the text has it, are hashed here and by asdf from
+5.3 on; the decoded ones by asdf before that, and in the standard's own reference files. Either is accepted.
+"""
+import hashlib
+
+from zcore.errors import warn
+
+NO_CHECKSUM = bytes(16)
+PIECE_NBYTES = 1 << 18
+
+
+def new_md5():
+    """Return a hash object, or None where the system forbids MD5."""
+    try:
+        return hashlib.md5(usedforsecurity=False)
+    except ValueError as exc:
+        warn(f"checksums of blocks are neither verified nor written: {exc}")
+        return None
+
+
+def digest_of(pieces):
+    """Return the MD5 of the bytes of an iterable, 16 bytes, or None where the system forbids it.
+
+    >>> digest_of([b"ab", b"c"]).hex()
+    '900150983cd24fb0d6963f7d28e17f72'
+    """
+    md5 = new_md5()
+    if md5 is None:
+        return None
+    for piece in pieces:
+        md5.update(piece)
+    return md5.digest()
+
+
+def stored_digest(digest):
+    """Return the field of a header for a digest: an MD5 that is zero by chance would mean that there is none."""
+    return NO_CHECKSUM if digest is None else digest

@@ -1,0 +1,240 @@
+"""Compressed blocks: what the four characters in a header stand for.
+
+========  ======================================================  ================
+name      content                                                 source
+========  ======================================================  ================
+``zlib``  one stream of RFC 1950                                  ASDF file layout
+``bzp2``  one or more bzip2 streams                               ASDF file layout
+``lz4``   records: the length n of what follows, 4 bytes,         asdf
+          big-endian; n bytes: the decoded length, 4 bytes,
+          little-endian, and an LZ4 block
+``zstd``  Zstandard frames                                        asdf-compression
+``blsc``  one Blosc 1 chunk                                       asdf-compression
+========  ======================================================  ================
+
+The first three are written. Names are case-sensitive, padded by zeros. A stream is decoded piece by piece straight into
+memory of the size that the header says, and no further; that size is compared first with the most that the stored bytes
+can decode to. zlib is read by isal and written by zlib-ng where these are installed (the extra `gzip`).
+"""
+import bz2
+import struct
+import zlib
+from _thread import allocate_lock
+
+from zcore import config, deflate, workers
+from zcore.errors import AsdfFormatError, ChunkError, UnsupportedError, warn
+from zcore.kernel.program import Program
+
+WRITTEN = ("zlib", "bzp2", "lz4")
+_IN_NBYTES = 1 << 17
+_OUT_NBYTES = 1 << 18
+_RECORD_NBYTES = 1 << 22              # of an lz4 record, decoded: what asdf writes
+_RECORD = struct.Struct(">I")
+# The most that a stored byte decodes to: deflate's two bits for 258 bytes; a run of bzip2, before that its run lengths;
+# the length bytes of LZ4; a run of a zstd block. What is written may have a little more, for a short stream.
+_MAX_RATIO = {
+    "zlib": 1032, "bzp2": 1 << 21, "lz4": 256, "zstd": 1 << 16, "blsc": 1 << 16,
+}
+KNOWN = tuple(_MAX_RATIO)
+
+
+def check_name(name):
+    """Raise UnsupportedError unless blocks of this compression can be decoded."""
+    if name not in _MAX_RATIO:
+        raise UnsupportedError(f"compression {name!r} is unknown, zcore reads {', '.join(_MAX_RATIO)}",
+                               feature=f"compression {name}")
+
+
+def check_size(name, used, data_size):
+    """Raise AsdfFormatError when `used` stored bytes cannot decode to `data_size`."""
+    if data_size > used * _MAX_RATIO[name]:
+        raise AsdfFormatError(f"{used} bytes of {name} cannot decode to {data_size}", member="data_size")
+
+
+def decode(name, source, offset, used, out):
+    """Decode the `used` bytes at `offset` of a source into `out`, a flat view of as many bytes as there must be.
+
+    Raises : AsdfFormatError, if they are damaged or decode to another size.
+    """
+    if used or len(out):
+        _DECODERS[name](source, offset, used, out)
+
+
+def _fault(name, why, offset):
+    return AsdfFormatError(f"{name}: {why}", offset=offset, member="content")
+
+
+class _Filled:
+    """Memory that is filled from its beginning on, and no further than its end."""
+
+    def __init__(self, name, out):
+        self.name = name
+        self.out = out
+        self.n_bytes = 0
+
+    @property
+    def limit(self):
+        """How much the next part may have: a byte more than there is room for tells of a longer stream."""
+        return min(_OUT_NBYTES, len(self.out) - self.n_bytes + 1)
+
+    def take(self, part, offset):
+        n = self.n_bytes + len(part)
+        if n > len(self.out):
+            raise _fault(self.name, f"decodes to more than {len(self.out)} bytes", offset)
+        self.out[self.n_bytes:n] = part
+        self.n_bytes = n
+
+    def check_full(self, offset):
+        if self.n_bytes < len(self.out):
+            raise _fault(self.name, f"decodes to {self.n_bytes} bytes, expected {len(self.out)}", offset)
+
+
+def _decode_zlib(source, offset, used, out):
+    library = deflate.reader() or zlib
+    stream, filled, end = library.decompressobj(), _Filled("zlib", out), offset + used
+    for piece in source.pieces(offset, used, _IN_NBYTES):
+        if stream.eof:
+            warn(f"{end - offset} bytes from byte {offset} on lie behind the end of a zlib stream")
+            break
+        while True:
+            limit = filled.limit
+            try:
+                part = stream.decompress(piece, limit)
+            except library.error as exc:
+                raise _fault("zlib", f"the stream is damaged: {exc}", offset) from exc
+            filled.take(part, offset)
+            piece = stream.unconsumed_tail
+            if stream.eof or len(part) < limit:
+                break
+        offset += min(_IN_NBYTES, end - offset)
+        if stream.eof and stream.unused_data:
+            warn(f"{len(stream.unused_data) + end - offset} bytes lie behind the end of a zlib stream")
+            break
+    if not stream.eof:
+        raise _fault("zlib", f"the stream has no end, {filled.n_bytes} of {len(out)} bytes are decoded", end)
+    filled.check_full(end)
+
+
+def _decode_bzip2(source, offset, used, out):
+    stream, filled, end = bz2.BZ2Decompressor(), _Filled("bzp2", out), offset + used
+    data = b""
+    pieces = source.pieces(offset, used, _IN_NBYTES)
+    while True:
+        if stream.eof:
+            data = stream.unused_data or next(pieces, b"")
+            if len(data) < 3:
+                data += next(pieces, b"")
+            if not data.startswith(b"BZh"):
+                break
+            stream = bz2.BZ2Decompressor()
+        elif stream.needs_input and not data:
+            data = next(pieces, b"")
+            if not data:
+                raise _fault("bzp2", f"the stream has no end, {filled.n_bytes} of {len(out)} bytes are decoded", end)
+        try:
+            part = stream.decompress(data, filled.limit)
+        except (OSError, ValueError) as exc:
+            raise _fault("bzp2", f"the stream is damaged: {exc}", offset) from exc
+        data = b""
+        filled.take(part, offset)
+    if data:
+        warn(f"{len(data)} bytes or more lie behind the end of a bzip2 stream")
+    filled.check_full(end)
+
+
+def _decode_lz4(source, offset, used, out):
+    """Decode records, several at a time."""
+    program = Program((("lz4", 1),))
+    records, lock, stopped = _records(source, offset, used, len(out)), allocate_lock(), []
+
+    def work(_):
+        while not stopped:
+            with lock:
+                place, n_bytes, start, stop = next(records, (None,) * 4)
+            if place is None:
+                return
+            try:
+                program.decode_bytes(source.read(place, n_bytes), out[start:stop], ("lz4",))
+            except ChunkError as exc:
+                raise _fault("lz4", exc.message, place) from exc
+
+    workers.run(work, config.threads if len(out) > _RECORD_NBYTES else 1, lambda: stopped.append(True))
+
+
+def _records(source, offset, used, data_size):
+    """Iterate over (offset, length, start and end of what it decodes to) of the records."""
+    end, start = offset + used, 0
+    while offset < end:
+        header = source.read(offset, min(8, end - offset))
+        n_bytes = int.from_bytes(header[:4], "big")
+        if len(header) < 8 or n_bytes < 4 or n_bytes > end - offset - 4:
+            raise _fault("lz4", f"a record of {n_bytes} bytes at byte {offset}, the content ends at {end}", offset)
+        stop = start + int.from_bytes(header[4:], "little")
+        if stop > data_size:
+            raise _fault("lz4", f"decodes to more than {data_size} bytes", offset)
+        yield offset + 4, n_bytes, start, stop
+        offset, start = offset + 4 + n_bytes, stop
+    if start != data_size:
+        raise _fault("lz4", f"decodes to {start} bytes, expected {data_size}", end)
+
+
+def _by_kernel(name, step):
+    program = Program((step,))
+
+    def decode(source, offset, used, out):
+        try:
+            program.decode_bytes(source.read(offset, used), out, (name,))
+        except ChunkError as exc:
+            raise _fault(name, exc.message, offset) from exc
+
+    return decode
+
+
+_DECODERS = {
+    "zlib": _decode_zlib, "bzp2": _decode_bzip2, "lz4": _decode_lz4, "zstd": _by_kernel("zstd", ("zstd", 0, False)),
+    "blsc": _by_kernel("blsc", ("blosc", "lz4", 5, 1, 1, 0)),
+}
+
+
+def encode(name, content):
+    """Iterate over the bytes that stand for `content`, a flat view of bytes.
+
+    Raises : ValueError, if the compression is none that is written.
+    """
+    if name not in WRITTEN:
+        raise ValueError(f"compression is {name!r}, expected one of {', '.join(WRITTEN)}, or None")
+    return _ENCODERS[name](content)
+
+
+def _encode_stream(stream, content):
+    for start in range(0, len(content), _OUT_NBYTES):
+        yield stream.compress(content[start:start + _OUT_NBYTES])
+    yield stream.flush()
+
+
+def _encode_lz4(content):
+    """Iterate over records; as many are made at a time as there are threads."""
+    program, n_threads = Program((("lz4", 1),)), config.threads
+    for first in range(0, len(content), n_threads * _RECORD_NBYTES):
+        starts = range(first, min(len(content), first + n_threads * _RECORD_NBYTES), _RECORD_NBYTES)
+        encoded, left = dict.fromkeys(starts), list(starts)
+
+        def work(_, encoded=encoded, left=left):
+            while left:
+                try:
+                    start = left.pop()
+                except IndexError:
+                    return
+                encoded[start] = program.encode_bytes(content[start:start + _RECORD_NBYTES], ("lz4",))
+
+        workers.run(work, len(starts), left.clear)
+        for record in encoded.values():
+            yield _RECORD.pack(len(record))
+            yield record
+
+
+_ENCODERS = {
+    "zlib": lambda content: _encode_stream((deflate.writer() or zlib).compressobj(), content),
+    "bzp2": lambda content: _encode_stream(bz2.BZ2Compressor(), content),
+    "lz4": _encode_lz4,
+}

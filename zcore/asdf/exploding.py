@@ -1,0 +1,105 @@
+"""One file and its blocks, as one or as many files.
+
+ASDF file layout, "Exploded form": a file of header and tree alone, which is YAML as it stands, and a file with one
+block for each block; arrays name the file of their block by a relative URI.
+"""
+import os
+
+from zcore.asdf import updating
+from zcore.asdf.file import open
+from zcore.asdf.writing import Form, NewBlocks, front_of, replacing, write_file
+from zcore.errors import UnsupportedError
+
+
+def explode(path, target=None, *, compression=None, checksum=True):
+    """Write a file in exploded form beside it; returns the paths that were written, that of the tree first.
+
+    Parameters
+    ----------
+    path : str or path-like
+    target : str or path-like, optional
+        Of the file with the tree; `path` with ``_exploded`` behind its stem by default. Those of the blocks have four
+        digits behind the stem of that one, and lie in its directory.
+    compression, checksum
+        As for `write`.
+
+    Raises
+    ------
+    UnsupportedError
+        The file has a block that no array refers to: it would be lost.
+    """
+    from urllib.parse import quote
+
+    from zcore.asdf.dump import dump
+
+    target = _target(path, target, "_exploded")
+    stem, ending = os.path.splitext(target)
+    names = []
+    with open(path) as file:
+        if len(updating.referenced(file)) < len(file.blocks):
+            raise UnsupportedError(f"{file.path} has blocks that no array refers to, and an exploded file has none",
+                                   feature="exploded blocks of what is no array")
+
+        def add_block(content):
+            blocks = NewBlocks(compression)
+            blocks.add(content)
+            names.append(f"{stem}{len(names):04}{ending}")
+            with replacing(names[-1]) as fd:
+                write_file(fd, front_of([], b""), blocks, Form(checksum))
+            return quote(os.path.basename(names[-1]))
+
+        text = dump(file.tree, add_block)
+        # Last: what it names is there.
+        with replacing(target) as fd:
+            write_file(fd, front_of(updating.comments_of(file), text), NewBlocks(), Form())
+    return [target, *names]
+
+
+def implode(path, target=None, *, compression=None, checksum=True, index=True, pad=0, block_align=1):
+    """Write a file in exploded form as one file; returns its path.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Of the file with the tree.
+    target : str or path-like, optional
+        `path` with ``_all`` behind its stem by default.
+    compression, checksum, index, pad, block_align
+        As for `write`.
+    """
+    from zcore.asdf.dump import dump
+
+    target = _target(path, target, "_all")
+    blocks = NewBlocks(compression)
+    with open(path) as file:
+        if len(updating.referenced(file)) < len(file.blocks):
+            for block in file.blocks:
+                blocks.add(block)
+        text = dump(file.tree, blocks.add, embed=True)
+        with replacing(target) as fd:
+            write_file(fd, front_of(updating.comments_of(file), text), blocks, Form(checksum, index, pad, block_align))
+    return target
+
+
+def defragment(path, *, compression=None, checksum=True, index=True, pad=0, block_align=1, fsync=False):
+    """Write a file anew without space that is not used; its tree stays as it is, byte by byte, and so do its numbers.
+
+    Parameters
+    ----------
+    path : str or path-like
+    compression, checksum, index, pad, block_align, fsync
+        As for `write`.
+    """
+    blocks = NewBlocks(compression)
+    with open(path) as file:
+        for block in file.blocks:
+            blocks.add(block, streamed=block.is_streamed)
+        with replacing(file.path, fsync) as fd:
+            write_file(fd, front_of(file.comments, file.tree_text), blocks, Form(checksum, index, pad, block_align))
+
+
+def _target(path, target, ending):
+    if target is not None:
+        return os.path.abspath(os.fspath(target))
+    stem, suffix = os.path.splitext(os.path.abspath(os.fspath(path)))
+    return f"{stem}{ending}{suffix or '.asdf'}"

@@ -1,0 +1,251 @@
+"""An ASDF file that is open."""
+import os
+
+from zcore.asdf import layout, scan, updating
+from zcore.asdf.blocks import BlockList
+from zcore.asdf.source import FileSource
+from zcore.asdf.writing import Form
+from zcore.errors import AsdfFormatError, ReadOnlyError, UnsupportedError, noted, warn_of
+
+
+def open(path, mode="r", *, verify=True, allowed=None):
+    """Return the `AsdfFile` at `path`.
+
+    Parameters
+    ----------
+    path : str or path-like
+    mode : {"r", "rw"}
+        Whether the file is changed.
+    verify : bool
+        Compare the checksum of a block whenever all of it is read. MD5 takes several times as long as reading does.
+    allowed : sequence of str, optional
+        Directories besides that of the file where files may lie that the tree names, see `ReferenceStore`; an empty
+        list allows none.
+
+    Raises
+    ------
+    NodeNotFoundError
+        There is no file.
+    AsdfFormatError
+        Its header, comments, or the bounds of its tree break a rule.
+    UnsupportedError
+        Its version is another one.
+    """
+    if mode not in ("r", "rw"):
+        raise ValueError(f"mode is {mode!r}, expected 'r' or 'rw'")
+    return AsdfFile(os.path.abspath(os.fspath(path)), is_writable=mode == "rw", verify=verify, allowed=allowed)
+
+
+class AsdfFile:
+    """An open file; `open` makes it. Tree and blocks are read when they are first asked for.
+
+    Attributes
+    ----------
+    path : str
+    header : str
+        Version of the file format.
+    comments : list of str
+        The lines between header and tree.
+    blocks : BlockList
+
+    Examples
+    --------
+    >>> import tempfile, zcore
+    >>> block = zcore.asdf.layout.render_block_header(48, 0, b"", 2, 2, 2, bytes(16)) + b"ab"
+    >>> with tempfile.NamedTemporaryFile() as made:
+    ...     _ = made.write(b"#ASDF 1.0.0\\n" + block)
+    ...     made.flush()
+    ...     with zcore.asdf.open(made.name) as file:
+    ...         file.header, file.tree, file.blocks[0].data_size, bytes(file.blocks[0].read())
+    ('1.0.0', {}, 2, b'ab')
+    """
+
+    def __init__(self, path, *, is_writable=False, verify=True, allowed=None):
+        self.path = path
+        self._verifies = verify
+        self._allowed = allowed
+        self._source = FileSource(path, is_writable)
+        try:
+            self._front = self._read_front()
+        except BaseException:
+            self._source.close()
+            raise
+        self.blocks = BlockList(self._source, self._front, verify)
+        self._tree = self._origin = None
+
+    def _read_front(self):
+        try:
+            with noted() as notes:
+                front = scan.read_front(self._source)
+        except (AsdfFormatError, UnsupportedError) as exc:
+            exc.path = exc.place = self.path
+            raise
+        warn_of(self.path, notes)
+        return front
+
+    def reread(self, reopen=False):
+        """Look at the file anew, which was changed, or replaced by another one.
+
+        What was read from the old one stays, and can still be read from it.
+        """
+        if reopen:
+            self._source = FileSource(self.path, self.is_writable)
+            self.blocks = BlockList(self._source, self._front, self._verifies)
+        self._source.refresh()
+        self._front = self._read_front()
+        self.blocks.forget(self._front)
+        self._tree = self._origin = None
+
+    @property
+    def source(self):
+        """The open file, a `FileSource`."""
+        return self._source
+
+    @property
+    def front(self):
+        """Where tree and blocks begin, a `Front`."""
+        return self._front
+
+    @property
+    def header(self):
+        """The version of the file format."""
+        return self._front.version
+
+    @property
+    def comments(self):
+        """The lines between header and tree, a list of str."""
+        return list(self._front.comments)
+
+    @property
+    def standard(self):
+        """The version of the standard that the comments name; without one it is 1.0.0."""
+        return layout.standard_of(self._front.comments)
+
+    @property
+    def is_writable(self):
+        """Whether the file was opened for changes."""
+        return self._source.is_writable
+
+    @property
+    def tree_text(self):
+        """The text of the tree, bytes from ``%YAML`` to the end of the line ``...``; none without a tree."""
+        return self._source.read(self._front.tree_start, self._front.tree_end - self._front.tree_start)
+
+    @property
+    def origin(self):
+        """What the values of the tree know of this file, an `Origin`."""
+        if self._origin is None:
+            # Brings PyYAML, if there is a tree.
+            from zcore.asdf.origin import Origin
+            from zcore.asdf.tree import load
+
+            text = self.tree_text
+            origin = Origin(self.blocks, len(text), self.path, self._allowed)
+            if text:
+                try:
+                    with noted() as notes:
+                        load(text, origin=origin)
+                except (AsdfFormatError, UnsupportedError) as exc:
+                    exc.locate(self.path)
+                    raise
+                warn_of(self.path, notes)
+            else:
+                origin.root = {}
+            self._origin = origin
+        return self._origin
+
+    @property
+    def tree(self):
+        """The tree: dicts, lists, scalars and arrays; an empty dict without one. See `zcore.asdf.tree`."""
+        if self._tree is None:
+            self._tree = self.origin.root
+        return self._tree
+
+    @tree.setter
+    def tree(self, value):
+        self._tree = value
+
+    def check_writable(self):
+        """Raise ReadOnlyError unless the file was opened for changes."""
+        if not self.is_writable:
+            raise ReadOnlyError(f"{self.path} was opened for reading; open it with mode='rw'", key=self.path)
+
+    def update(self, *, in_place=False, compression=None, checksum=True, index=True, pad=0, block_align=1, embed=False,
+               fsync=False):
+        """Write the tree, as it is now, and its arrays to the file.
+
+        Parameters
+        ----------
+        in_place : bool
+            Write into the space that the file has allocated, where tree and new arrays fit there; see
+            `zcore.asdf.updating.update_in_place`. A kill may leave a file that is neither the old nor the new one.
+        compression, checksum, index, pad, block_align, embed, fsync
+            As for `write`; in place there are no index, no room and no alignment to choose.
+
+        Returns
+        -------
+        bool
+            Whether that was done in place. Else there is a new file, which took the place of the old one in one step.
+
+        Raises
+        ------
+        ReadOnlyError
+            The file was not opened with mode ``"rw"``.
+        """
+        self.check_writable()
+        if in_place and updating.update_in_place(self, compression, checksum, embed):
+            return True
+        updating.rewrite(self, compression, Form(checksum, index, pad, block_align), embed, fsync)
+        return False
+
+    def append_block(self, content, *, compression=None, checksum=True):
+        """Add a block behind the last one; returns its number.
+
+        Nothing in the tree refers to it yet. A kill at any moment leaves a file whose old blocks and tree are read.
+
+        Parameters
+        ----------
+        content : bytes-like
+        compression : {"zlib", "bzp2", "lz4"}, optional
+        checksum : bool
+            Whether the block has an MD5.
+
+        Raises
+        ------
+        ReadOnlyError
+            The file was not opened with mode ``"rw"``.
+        ValueError
+            Its last block is streamed, which none can follow.
+        """
+        self.check_writable()
+        return updating.append_block(self, content, compression, checksum)
+
+    def verify(self):
+        """Compare the checksums of all blocks.
+
+        Returns
+        -------
+        int
+            How many have one.
+
+        Raises
+        ------
+        ChecksumError
+            Of the first block whose bytes have another one.
+        AsdfFormatError
+            The walk along the blocks ends with a fault.
+        """
+        return sum([block.verify() for block in self.blocks])
+
+    def close(self):
+        """Close the file; what was read stays, and what is mapped."""
+        self._source.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __repr__(self):
+        return f"<AsdfFile {self.path!r}, mode {'rw' if self.is_writable else 'r'}>"

@@ -1,0 +1,265 @@
+"""Where the tree and the blocks of an ASDF file lie.
+
+The blocks are found by the block index when it passes every check, and by skipping along when it does not: from the
+end of one block's allocated space to the next block. Both give the same list, because an index is believed only where
+each of its entries is the block that skipping along would have met (ASDF file layout, "Implementation recommendations",
+asks for the first and the last entry alone; one in between may lie as well). What the index spares is the search
+for blocks where there is space between them.
+
+A source has `size`, `read(offset, n_bytes)` and `skip_hole(offset)`, as `FileSource`.
+"""
+from array import array
+from collections import namedtuple
+
+from zcore.asdf import layout
+from zcore.errors import AsdfFormatError, warn
+
+# Header and comments are looked for in this much of the file's beginning, and most trees end there.
+_START_NBYTES = 1 << 16
+_SMALL_NBYTES = 1 << 12
+_PIECE_NBYTES = 1 << 20
+# The index is looked for in this much of the file's end: room for a million blocks.
+_MAX_INDEX_NBYTES = 1 << 24
+
+# What stands before the blocks. `tree_start` is the end of the comments, `tree_end` the same where there is no tree.
+Front = namedtuple("Front", ("version", "comments", "tree_start", "tree_end"))
+# `fault` is the error that the walk ended with, None when it came to the end; `end` is where the last block ends, and
+# `is_indexed` whether the index was believed.
+Found = namedtuple("Found", ("offsets", "fault", "end", "is_indexed"))
+
+
+def read_front(source):
+    """Return the `Front` of a file.
+
+    Raises
+    ------
+    AsdfFormatError
+        Header, comments or tree break a rule.
+    UnsupportedError
+        The version of the file format is another one.
+    """
+    data = source.read(0, _START_NBYTES)
+    version, start = layout.parse_header(data)
+    comments, end = layout.parse_comments(data, start)
+    if len(data) - end < layout.MAX_LINE_NBYTES and len(data) < source.size:
+        data = source.read(0, _START_NBYTES + layout.MAX_COMMENTS_NBYTES)
+        comments, end = layout.parse_comments(data, start)
+    start = end
+    if start == source.size or data.startswith(layout.BLOCK_MAGIC, start):
+        return Front(version, comments, start, start)
+    if len(data) - start < layout.MAX_LINE_NBYTES and len(data) < source.size:
+        raise AsdfFormatError(f"{start} bytes of comments, expected at most {layout.MAX_COMMENTS_NBYTES}",
+                              offset=start, member="comments")
+    layout.check_tree_start(data, start)
+    return Front(version, comments, start, _tree_end(source, data, start))
+
+
+def _tree_end(source, data, start):
+    """Return the offset behind the tree; `data` are the first bytes of the file."""
+    offset, look_from = 0, start
+    while True:
+        end = layout.find_tree_end(data, look_from, offset + len(data) == source.size)
+        # A tree that was cut off in front of the blocks: their bytes may hold the same line.
+        block = data.find(layout.BLOCK_MAGIC, look_from, None if end is None else end)
+        if block >= 0:
+            raise AsdfFormatError(f"the tree has no end before the block at byte {offset + block}", offset=start,
+                                  member="tree")
+        if end is not None:
+            return offset + end
+        if offset + len(data) >= source.size:
+            raise AsdfFormatError(f"the tree has no end, the file ends at byte {source.size}", offset=start,
+                                  member="tree")
+        # The line may begin in what was read.
+        offset, look_from = offset + len(data) - 6, 0
+        data = source.read(offset, _PIECE_NBYTES)
+
+
+def find_blocks(source, front):
+    """Return the blocks of a file, a `Found`."""
+    try:
+        first = _first_block(source, front)
+    except AsdfFormatError as exc:
+        exc.block = 0
+        return Found(array("q"), exc, front.tree_end, False)
+    if first is None:
+        return Found(array("q"), None, front.tree_end, False)
+    return by_index(source, first) or by_skipping(source, first)
+
+
+def _first_block(source, front):
+    """Return the offset of the first block, or None without one.
+
+    Notes : ASDF file layout, "Blocks": behind a tree the first magic counts; without one it follows at once.
+    """
+    if front.tree_start == front.tree_end:
+        return front.tree_end if front.tree_end < source.size else None
+    first = find_magic(source, front.tree_end)
+    space = source.read(front.tree_end, _SMALL_NBYTES)
+    begin = front.tree_end + len(space) - len(space.lstrip(b" \0\r\n"))
+    if begin != first:
+        _check_no_header(source, begin)
+    return first
+
+
+def find_magic(source, offset):
+    """Return the offset of the first magic of a block from `offset` on, or None."""
+    n_bytes = _SMALL_NBYTES
+    while offset < source.size:
+        offset = source.skip_hole(offset)
+        data = source.read(offset, n_bytes)
+        n_bytes = min(16 * n_bytes, _PIECE_NBYTES)
+        found = data.find(layout.BLOCK_MAGIC)
+        if found >= 0:
+            return offset + found
+        if len(data) < len(layout.BLOCK_MAGIC):
+            return None
+        offset += len(data) - len(layout.BLOCK_MAGIC) + 1
+    return None
+
+
+def read_block_header(source, offset):
+    """Return the `BlockHeader` at `offset`; raises AsdfFormatError."""
+    return layout.parse_block_header(source.read(offset, layout.BLOCK_HEADER_NBYTES), offset, source.size)
+
+
+def by_index(source, first):
+    """Return the blocks that the index lists, or None when there is none or it is not to be believed.
+
+    Parameters
+    ----------
+    source : FileSource
+    first : int
+        Offset of the first block.
+    """
+    place = find_index(source)
+    if place is None or place < first:
+        return None
+    data = source.read(place, source.size - place)
+    offsets = layout.parse_block_index(data)
+    if offsets is None or offsets[0] != first or offsets[-1] + layout.BLOCK_HEADER_NBYTES > place:
+        return None
+    try:
+        for offset, following in zip(offsets, [*offsets[1:], place], strict=True):
+            header = read_block_header(source, offset)
+            if header.end != following or header.is_streamed:
+                return None
+    except AsdfFormatError:
+        return None
+    return Found(array("q", offsets), None, place, True)
+
+
+def find_index(source):
+    """Return the offset of the last ``#ASDF BLOCK INDEX`` near the end of the file, or None."""
+    n_bytes = _SMALL_NBYTES
+    while True:
+        start = max(0, source.size - n_bytes)
+        found = source.read(start, n_bytes).rfind(layout.INDEX_MAGIC)
+        if found >= 0:
+            return start + found
+        if start == 0 or n_bytes >= _MAX_INDEX_NBYTES or not _may_be_index(source, start):
+            return None
+        n_bytes = min(16 * n_bytes, _MAX_INDEX_NBYTES)
+
+
+def _may_be_index(source, start):
+    """Return whether the bytes from `start` on may be the end of an index that begins before."""
+    return not source.read(start, 64).strip(b"0123456789 \t\r\n,-[].\0")
+
+
+def by_skipping(source, first):
+    """Return the blocks from the offset `first` on that are met by skipping from each to the next one.
+
+    Notes
+    -----
+    ASDF file layout, "Block index". A fault ends the walk and is kept: blocks before it can be read. Space between
+    blocks, which the text of 1.1.1 allows, is searched for the next valid header. But where a size of the block before
+    it is what is wrong, blocks would be left out of the list, and all that follow have other numbers: a
+    block that contradicts its neighbour so is a fault.
+    """
+    offsets, offset, end = array("q"), first, first
+    try:
+        while offset is not None:
+            header = read_block_header(source, offset)
+            following = _following(source, header)
+            offsets.append(offset)
+            offset, end = following, min(header.end, source.size)
+            if following != end:
+                _check_no_header(source, end)
+    except AsdfFormatError as exc:
+        exc.block = len(offsets)
+        return Found(offsets, exc, offset, False)
+    return Found(offsets, None, end, False)
+
+
+def _following(source, header):
+    """Return the offset of the block behind one, or None behind the last; raises AsdfFormatError."""
+    if header.is_streamed:
+        _check_streamed(source, header)
+        return None
+    end = header.end
+    start = source.read(end, len(layout.INDEX_MAGIC))
+    if start.startswith(layout.BLOCK_MAGIC):
+        return end
+    if end == source.size or start == layout.INDEX_MAGIC:
+        return None
+    following = _next_valid(source, end)
+    # Where this block would end if it had a header of the common size, and no space to spare.
+    earlier = _next_valid(source, header.offset + layout.BLOCK_HEADER_NBYTES + header.used, end)
+    if earlier is not None:
+        raise AsdfFormatError(f"the block at byte {header.offset} ends at byte {end} by its sizes, and another one "
+                              f"begins at {earlier}", offset=header.offset, member="allocated_size")
+    if end > source.size:
+        warn(f"the block at byte {header.offset} has space allocated up to byte {end}, the file ends at {source.size}")
+    if following is not None:
+        warn(f"between the blocks at bytes {header.offset} and {following} lie {following - end} bytes that belong to "
+             "neither")
+    return following
+
+
+def _check_no_header(source, offset):
+    """Raise AsdfFormatError when only the magic is missing at `offset` for a block that ends where another part begins.
+
+    One flipped bit would take the block from the list. But where zeros are, a block was going to be appended when that
+    was stopped (see `updating`).
+    """
+    data = source.read(offset, layout.BLOCK_HEADER_NBYTES)
+    n_magic = len(layout.BLOCK_MAGIC)
+    if layout.BLOCK_MAGIC.startswith(data[:n_magic].rstrip(b"\0")):
+        return
+    data = layout.BLOCK_MAGIC + data[n_magic:]
+    try:
+        end = layout.parse_block_header(data, offset, source.size).end
+    except AsdfFormatError:
+        return
+    if end == source.size or source.read(end, 16).startswith((layout.BLOCK_MAGIC, layout.INDEX_MAGIC[:16])):
+        raise AsdfFormatError(f"at byte {offset} stands the header of a block without its magic", offset=offset,
+                              member="magic")
+
+
+def _next_valid(source, offset, limit=None):
+    """Return the offset of the next valid block header that begins before `limit`, or None."""
+    limit = source.size if limit is None else min(limit, source.size)
+    while offset < limit:
+        offset = find_magic(source, offset)
+        if offset is None or offset >= limit:
+            return None
+        try:
+            read_block_header(source, offset)
+        except AsdfFormatError:
+            offset += 1
+        else:
+            return offset
+    return None
+
+
+def _check_streamed(source, header):
+    """Raise AsdfFormatError when a block that is streamed also has sizes, and something stands where it would end.
+
+    Notes : ASDF file layout, "Flags": the sizes are ignored, and writers have zeros there. One flipped bit would make
+    all following blocks its content.
+    """
+    data = source.read(header.offset, layout.BLOCK_HEADER_NBYTES)
+    end = header.data_offset + int.from_bytes(data[14:22], "big")
+    if end > header.data_offset and source.read(end, 16).startswith((layout.BLOCK_MAGIC, layout.INDEX_MAGIC[:16])):
+        raise AsdfFormatError(f"the block at byte {header.offset} is streamed, and by its sizes it ends at byte {end}, "
+                              "where another part begins", offset=header.offset, member="flags")

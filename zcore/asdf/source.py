@@ -1,0 +1,153 @@
+"""The file that an ASDF file is: opened once, read by position, never beyond what it has."""
+import errno
+import os
+import stat
+import sys
+from itertools import count
+
+from zcore import config, workers
+from zcore.errors import NodeNotFoundError, StoreError, TruncatedError
+
+_PIECE_NBYTES = 1 << 22               # that one thread reads at a time
+_PARALLEL_NBYTES = 1 << 23            # from which on a second thread pays
+_OPEN = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+
+class FileSource:
+    """A file that is read, and with `writable` written to, by position.
+
+    Parameters
+    ----------
+    path : str
+    writable : bool
+
+    Raises
+    ------
+    NodeNotFoundError
+        There is no file.
+    StoreError
+        It cannot be opened, or is a directory, a pipe or the like.
+    """
+
+    def __init__(self, path, writable=False):
+        self.path = path
+        self.is_writable = writable
+        try:
+            self._fd = os.open(path, _OPEN | (os.O_RDWR if writable else os.O_RDONLY))
+        except FileNotFoundError as exc:
+            raise NodeNotFoundError(f"there is no file {path}", path=path, format="asdf") from exc
+        except OSError as exc:
+            raise self.fault("open", exc) from exc
+        try:
+            status = os.fstat(self._fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise StoreError(f"{path} is no regular file", key=path, errno=errno.ESPIPE)
+        except BaseException:
+            self.close()
+            raise
+        self.size = status.st_size
+
+    @property
+    def fd(self):
+        """The descriptor; StoreError once it is closed."""
+        if self._fd is None:
+            raise StoreError(f"{self.path} is closed", key=self.path, errno=errno.EBADF)
+        return self._fd
+
+    def fault(self, operation, exc):
+        """Return the error for an OSError."""
+        return StoreError(f"cannot {operation} {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno)
+
+    def refresh(self):
+        """Take notice of the size that the file has now."""
+        self.size = os.fstat(self.fd).st_size
+
+    def close(self):
+        """Close the file; what was read stays."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+    def __del__(self):
+        if getattr(self, "_fd", None) is not None:
+            self.close()
+
+    def read(self, offset, n_bytes):
+        """Return the bytes from `offset` on, fewer than `n_bytes` where the file ends."""
+        n_bytes = min(n_bytes, self.size - offset)
+        data = self._read_once(offset, n_bytes) if n_bytes > 0 else b""
+        if len(data) == n_bytes or not data:
+            return data
+        # More than the system reads at once, or a file that was cut off meanwhile.
+        parts = [data]
+        while parts[-1] and n_bytes > len(parts[-1]):
+            offset, n_bytes = offset + len(parts[-1]), n_bytes - len(parts[-1])
+            parts.append(self._read_once(offset, n_bytes))
+        return b"".join(parts)
+
+    def _read_once(self, offset, n_bytes):
+        try:
+            return os.pread(self.fd, n_bytes, offset)
+        except OSError as exc:
+            raise self.fault("read", exc) from exc
+
+    def skip_hole(self, offset):
+        """Return the offset of what is stored next from `offset` on: a sparse file may be larger than any disk.
+
+        All bytes before it are zeros.
+        """
+        if not sys.platform.startswith("linux"):
+            # Others tell less, or of what has reached the disk only.
+            return offset
+        try:
+            return os.lseek(self.fd, offset, os.SEEK_DATA)
+        except OSError as exc:
+            # Nothing more is stored; or the file system does not tell.
+            return self.size if exc.errno == errno.ENXIO else offset
+
+    def read_into(self, offset, view):
+        """Fill a flat view of bytes by those from `offset` on; large ones by several threads.
+
+        Raises : TruncatedError, if the file ends before.
+        """
+        n_bytes = len(view)
+        if n_bytes < _PARALLEL_NBYTES or config.threads == 1:
+            self._fill(offset, view)
+            return
+        # A piece has its first touch of new memory and its copy in one thread, so that both are shared.
+        numbers, stopped = count(), []
+
+        def work(_):
+            while not stopped:
+                start = next(numbers) * _PIECE_NBYTES
+                if start >= n_bytes:
+                    return
+                self._fill(offset + start, view[start:start + _PIECE_NBYTES])
+
+        workers.run(work, min(config.threads, -(-n_bytes // _PIECE_NBYTES)), lambda: stopped.append(True))
+
+    def _fill(self, offset, view):
+        fd = self.fd
+        while len(view):
+            try:
+                n = os.preadv(fd, [view], offset)
+            except OSError as exc:
+                raise self.fault("read", exc) from exc
+            if n == 0:
+                raise TruncatedError(f"{self.path} ended at byte {offset} while it was read", key=self.path,
+                                     offset=offset, expected=offset + len(view), found=offset)
+            offset, view = offset + n, view[n:]
+
+    def pieces(self, offset, n_bytes, piece_nbytes):
+        """Iterate over the bytes from `offset` on, `piece_nbytes` at a time.
+
+        Raises : TruncatedError, if the file ends before.
+        """
+        end = offset + n_bytes
+        while offset < end:
+            piece = self.read(offset, min(piece_nbytes, end - offset))
+            if not piece:
+                raise TruncatedError(f"{self.path} ended at byte {offset} while it was read", key=self.path,
+                                     offset=offset, expected=end, found=offset)
+            yield piece
+            offset += len(piece)

@@ -1,0 +1,129 @@
+"""Rows appended to a streamed block, the last one of a file, which has as many as there are.
+
+ASDF file layout, "Flags": a streamed block reaches to the end of the file, so that appending rows is appending bytes. A
+kill leaves what was there, the rows that came whole, and perhaps a part of one, which readers leave out, and which the
+next writer removes.
+"""
+import os
+
+import numpy as np
+
+from zcore.asdf import layout
+from zcore.asdf.file import open
+from zcore.asdf.writing import Form, NewBlocks, front_of, replacing, write_at, write_file
+from zcore.errors import AsdfFormatError
+
+
+def stream(path, tree=None):
+    """Return a `RowWriter` for the streamed array of a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+    tree : dict, optional
+        Of a new file, with a `Stream` in it; one that is there is replaced. Without a tree, rows are appended to the
+        file at `path`.
+
+    Raises
+    ------
+    AsdfFormatError
+        The file has no streamed array.
+    ValueError
+        The tree has none.
+
+    Examples
+    --------
+    >>> import tempfile, zcore
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with zcore.asdf.stream(f"{folder}/a.asdf", {"rows": zcore.asdf.Stream((3,), "<i2")}) as rows:
+    ...         rows.append([[1, 2, 3], [4, 5, 6]])
+    ...     with zcore.asdf.stream(f"{folder}/a.asdf") as rows:
+    ...         rows.append([7, 8, 9])
+    ...     with zcore.asdf.open(f"{folder}/a.asdf") as file:
+    ...         file.tree["rows"].read().tolist()
+    [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    """
+    if tree is not None:
+        from zcore.asdf.dump import dump
+
+        blocks = NewBlocks()
+        text = dump(tree, blocks.add)
+        if blocks.streamed is None:
+            raise ValueError("the tree has no Stream to append rows to")
+        with replacing(os.path.abspath(os.fspath(path))) as fd:
+            write_file(fd, front_of([f"#ASDF_STANDARD {layout.STANDARD_VERSION}"], text), blocks, Form())
+    file = open(path, "rw")
+    try:
+        return RowWriter(file)
+    except BaseException:
+        file.close()
+        raise
+
+
+class RowWriter:
+    """Appends rows to the streamed array of an open `AsdfFile`; one at a time may do so.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of a row.
+    dtype : dtype
+    n_rows : int
+        That the file has.
+    """
+
+    def __init__(self, file):
+        self._file = file
+        nodes = [node for node in file.origin.arrays if node.is_streamed]
+        if not nodes or not len(file.blocks) or not file.blocks[-1].is_streamed:
+            raise AsdfFormatError(f"{file.path} has no streamed array", path=file.path, place=file.path)
+        node, block = nodes[-1], file.blocks[-1]
+        self.dtype, self.shape = node.dtype, tuple(node.shape[1:])
+        self._row_nbytes = self.dtype.itemsize * int(np.prod(self.shape, dtype=object))
+        strides = np.empty((2, *self.shape), self.dtype).strides
+        if node.block is not block or not self._row_nbytes or node.offset or tuple(node.strides) != strides:
+            raise AsdfFormatError(f"{file.path}: its streamed array is not the rows of its last block, in C order",
+                                  path=file.path, block=block.number)
+        self.n_rows = block.used // self._row_nbytes
+        self._end = block.data_offset + self.n_rows * self._row_nbytes
+        if self._end < file.source.size:
+            # A part of a row, left by a kill.
+            os.ftruncate(file.source.fd, self._end)
+
+    def append(self, rows):
+        """Append one row or several, cast to the type of the array as NumPy's `same_kind` allows.
+
+        Raises
+        ------
+        ValueError
+            They have another shape.
+        TypeError
+            They cannot be cast.
+        """
+        rows = np.asarray(rows)
+        if rows.shape == self.shape:
+            rows = rows[np.newaxis]
+        if rows.shape[1:] != self.shape or rows.ndim == 0:
+            raise ValueError(f"rows have the shape {self.shape}, found {rows.shape}")
+        rows = np.ascontiguousarray(rows.astype(self.dtype, casting="same_kind", copy=False))
+        if not len(rows):
+            return
+        try:
+            self._end = write_at(self._file.source.fd, rows.reshape(-1).view("u1"), self._end)
+        except OSError as exc:
+            raise self._file.source.fault("write", exc) from exc
+        self.n_rows += len(rows)
+
+    def flush(self):
+        """Bring what was appended to the disk."""
+        os.fsync(self._file.source.fd)
+
+    def close(self):
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

@@ -1,0 +1,192 @@
+"""An ASDF file changed: written anew, or in the space that it has.
+
+`rewrite` makes another file that takes the place of the old one in one step. `update_in_place` writes over what the
+tree needs no more, with the disk brought up to date between content, block header and tree; it is not safe from kills,
+as old and new content share their place. `append_block` is: it changes nothing that the old tree refers to.
+"""
+import contextlib
+import os
+
+from zcore.asdf import checksums, compression, layout
+from zcore.asdf.blocks import Block
+from zcore.asdf.writing import NewBlocks, front_of, replacing, write_at, write_blanks, write_file
+from zcore.buffers import flat_view
+from zcore.errors import ZcoreError
+
+
+def comments_of(file):
+    """Return the comments that a file has when it is written again: its own, and the standard that is written."""
+    others = [comment for comment in file.comments if not comment.startswith("#ASDF_STANDARD")]
+    return [f"#ASDF_STANDARD {layout.STANDARD_VERSION}", *others]
+
+
+def rewrite(file, compression, form, embed, fsync):
+    """Write a new file in place of an `AsdfFile`; parameters as for `write`.
+
+    Blocks that no array of the tree refers to may be what other nodes refer to by their numbers. Where there is one,
+    all blocks stay, with their numbers, and new ones follow.
+    """
+    blocks = NewBlocks(compression)
+    if len(referenced(file)) < len(file.blocks):
+        for block in file.blocks:
+            blocks.add(block)
+    text = _text_of(file, blocks.add, embed)
+    with replacing(file.path, fsync) as fd:
+        write_file(fd, front_of(comments_of(file), text), blocks, form)
+    file.reread(reopen=True)
+
+
+def _text_of(file, add_block, embed):
+    if not file.tree and not file.tree_text:
+        return b""
+    from zcore.asdf.dump import dump
+
+    return dump(file.tree, add_block, embed=embed)
+
+
+def referenced(file):
+    """Return the numbers of the blocks that the arrays of the tree referred to when it was read."""
+    origin, n_blocks = file.origin, len(file.blocks)
+    sources = [None if node.is_list else node.members.get("source") for node in origin.arrays]
+    return {source % n_blocks for source in sources if isinstance(source, int) and -n_blocks <= source < n_blocks}
+
+
+def update_in_place(file, compression, checksum, embed):
+    """Write the tree of an `AsdfFile`, and the arrays that are new in it, into the space that there is.
+
+    An array that is new takes the block of one that is no more in the tree, if it fits there, and else a new block
+    behind the last one. No block that stays is touched, and no offset changes.
+
+    Returns
+    -------
+    bool
+        False, and nothing was written, when the tree does not fit before the first block, or no block can follow the
+        last one.
+    """
+    found = NewBlocks(compression)
+    _text_of(file, found.add, embed)
+    if found.streamed is not None or not len(file.blocks):
+        return False
+    replaced, appended, numbers = _places(file, found.contents)
+    if appended and file.blocks[-1].is_streamed:
+        return False
+    # The same tree once more, now that each block has its number.
+    again = NewBlocks(compression)
+    text = _text_of(file, lambda content: numbers[again.add(content)], embed)
+    front, room = front_of(comments_of(file), text), file.blocks[0].offset
+    if len(front) > room or not text:
+        return False
+    with _writing(file) as fd:
+        for block, name, stored, data_size in replaced:
+            write_at(fd, stored, block.data_offset)
+            os.fsync(fd)
+            header = _header(block.header.header_size, name, block.allocated, stored, data_size, checksum)
+            # What a longer header has behind its fields stays.
+            write_at(fd, header[:layout.BLOCK_HEADER_NBYTES], block.offset)
+            os.fsync(fd)
+        for name, stored, data_size in appended:
+            _append(file, name, stored, data_size, checksum)
+        write_blanks(fd, write_at(fd, front, 0), room)
+        os.fsync(fd)
+    file.reread()
+    return True
+
+
+@contextlib.contextmanager
+def _writing(file):
+    """Return a context manager that gives the descriptor; a fault of the system is a StoreError."""
+    try:
+        yield file.source.fd
+    except ZcoreError:
+        raise
+    except OSError as exc:
+        raise file.source.fault("write", exc) from exc
+
+
+def _header(header_size, name, allocated, stored, data_size, checksum):
+    digest = checksums.digest_of([stored]) if checksum else None
+    return layout.render_block_header(header_size, 0, name, allocated, len(stored), data_size,
+                                      checksums.stored_digest(digest))
+
+
+def _places(file, contents):
+    """Return where contents of blocks go.
+
+    Returns
+    -------
+    tuple
+        (Block, compression, stored bytes, size of the data) of those that take the place of another one; the last three
+        of these for blocks that follow the last one; and the number of each content's block.
+    """
+    kept = [content.number if isinstance(content, Block) and content.is_of(file.source) else None
+            for content, _ in contents]
+    free = sorted(referenced(file).difference(kept))
+    replaced, appended, numbers = [], [], []
+    for (content, name), number in zip(contents, kept, strict=True):
+        if number is None:
+            stored = _stored(content, name)
+            number = next((i for i in free if len(stored[1]) <= file.blocks[i].allocated
+                           and not file.blocks[i].is_streamed), None)
+            if number is None:
+                number = len(file.blocks) + len(appended)
+                appended.append(stored)
+            else:
+                free.remove(number)
+                replaced.append((file.blocks[number], *stored))
+        numbers.append(number)
+    return replaced, appended, numbers
+
+
+def _stored(content, name):
+    """Return (compression as bytes, bytes to be stored, size of the data)."""
+    if isinstance(content, Block):
+        if name in (None, content.compression) and content.is_compressed:
+            return content.header.compression, b"".join(content.stored_pieces()), content.data_size
+        content = content.read()
+    stored = content if name is None else b"".join(compression.encode(name, content))
+    return (name or "").encode(), stored, len(content)
+
+
+def append_block(file, content, name, checksum):
+    """Add a block behind the last one of an `AsdfFile`; returns its number. See `AsdfFile.append_block`."""
+    number, content = len(file.blocks), flat_view(content, "a block")
+    if number and file.blocks[-1].is_streamed:
+        raise ValueError(f"the last block of {file.path} is streamed, no other can follow")
+    _append(file, *_stored(content, name), checksum)
+    file.reread()
+    return number
+
+
+def _append(file, name, stored, data_size, checksum):
+    """Write a block and the index behind the last block.
+
+    Notes
+    -----
+    ASDF file layout, "Block index": without one blocks are found by skipping along, so it can go first. At every step
+    what lies behind the old blocks is nothing, zeros, or a block that nothing refers to: its header stands before its
+    content comes, which could otherwise be taken for blocks, and the magic is the last of the header.
+    """
+    found, n_magic = file.blocks.found, len(layout.BLOCK_MAGIC)
+    header = _header(48, name, len(stored), stored, data_size, checksum)
+    with _writing(file) as fd:
+        if len(found.offsets):
+            offset = file.blocks[-1].header.end
+            os.ftruncate(fd, min(offset, file.source.size))
+        else:
+            offset = file.source.size
+            if file.tree_text and not file.tree_text.endswith(b"\n"):
+                # The end of the file stood for it.
+                offset = write_at(fd, b"\n", offset)
+        end = offset + len(header) + len(stored)
+        os.ftruncate(fd, end)
+        os.fsync(fd)
+        write_at(fd, header[n_magic:], offset + n_magic)
+        os.fsync(fd)
+        write_at(fd, header[:n_magic], offset)
+        write_at(fd, stored, offset + len(header))
+        os.fsync(fd)
+        if found.is_indexed or not len(found.offsets):
+            write_at(fd, layout.render_block_index([*found.offsets, offset]), end)
+            os.fsync(fd)
+    file.source.refresh()
+    file.blocks.forget(file.front)

@@ -1,0 +1,326 @@
+"""An ASDF file written: header, comments, tree, blocks, index.
+
+A new file is written under a temporary name in its directory, and takes the place of the old one in one step: a kill at
+any moment leaves the old file or the new one.
+"""
+import contextlib
+import os
+import stat
+
+import numpy as np
+
+from zcore import workers
+from zcore.asdf import checksums, compression, layout
+from zcore.asdf.blocks import Block
+from zcore.buffers import flat_view
+from zcore.errors import StoreError, ZcoreError
+from zcore.kernel.fileio import TEMP_PREFIX
+
+_COPY_NBYTES = 1 << 20
+_PARALLEL_NBYTES = 1 << 22            # from which on memory is hashed while it is written
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+class NewBlocks:
+    """What becomes blocks: collected while a tree is written down, numbered in the order in which it comes.
+
+    Parameters
+    ----------
+    compression : str, optional
+        Of all blocks that do not name one.
+    """
+
+    def __init__(self, compression=None):
+        self._compression = compression
+        self._numbers = {}
+        self.contents = []            # (Block of a file, or flat view of bytes; compression)
+        self.streamed = None          # what a streamed block begins with
+
+    def add(self, content, *, compression=None, streamed=False):
+        """Return the number of the block that holds `content`; the same content has one block.
+
+        Parameters
+        ----------
+        content : bytes-like or Block
+            C-contiguous. A block of a file is copied as it is stored, where no compression is asked for.
+        compression : str, optional
+            ``"zlib"``, ``"bzp2"`` or ``"lz4"``.
+        streamed : bool
+            The block is the last one and has no end: its number is -1, and there is one.
+        """
+        name = compression or self._compression
+        if isinstance(content, Block):
+            key = content.path, content.offset
+        else:
+            content = flat_view(content, "a block")
+            key = np.frombuffer(content, "u1").__array_interface__["data"][0] if len(content) else None, len(content)
+        if streamed:
+            if self.streamed is not None:
+                raise ValueError("a file has one streamed block, its last")
+            self.streamed = content
+            return -1
+        if key[0] is None or key not in self._numbers:
+            self._numbers[key] = len(self.contents)
+            self.contents.append((content, name))
+        return self._numbers[key]
+
+
+@contextlib.contextmanager
+def replacing(path, fsync=False):
+    """Return a context manager that gives the descriptor of a new file, which takes the place of `path` at the end.
+
+    A file that is replaced leaves its mode to the new one; a link is followed. When the block raises, `path` stays as
+    it was.
+
+    Raises : StoreError, if the file cannot be made or written.
+    """
+    path = os.path.realpath(path)
+    temporary = os.path.join(os.path.dirname(path), TEMP_PREFIX + os.urandom(8).hex())
+    try:
+        try:
+            fd = os.open(temporary, _CREATE, 0o666)
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    os.fchmod(fd, stat.S_IMODE(os.stat(path).st_mode))
+                yield fd
+                if fsync:
+                    os.fsync(fd)
+            finally:
+                # A network file system reports a full disk as late as this.
+                os.close(fd)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        if fsync:
+            directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+    except ZcoreError:
+        raise
+    except OSError as exc:
+        raise StoreError(f"cannot write {path}: {exc.strerror or exc}", key=path, errno=exc.errno) from exc
+
+
+def write_at(fd, data, offset):
+    """Write all of a bytes-like; returns the offset behind it."""
+    view = memoryview(data)
+    while len(view):
+        n = os.pwrite(fd, view, offset)
+        offset, view = offset + n, view[n:]
+    return offset
+
+
+def write_blanks(fd, offset, end):
+    """Fill the space up to `end` as the text recommends; returns `end`."""
+    while offset < end:
+        offset = write_at(fd, b" " * min(end - offset, _COPY_NBYTES), offset)
+    return end
+
+
+def has_tree(front):
+    """Return whether what stands before the blocks ends with a tree."""
+    return front.endswith((b"...\n", b"...\r\n"))
+
+
+def front_of(comments, text):
+    """Return what stands before the blocks.
+
+    Notes : ASDF file layout, "Blocks": without a tree the first block follows the header at once.
+    """
+    header = b"#ASDF %s\n" % layout.FORMAT_VERSION.encode()
+    if not text:
+        return header
+    # The end of the file may have stood for the last newline.
+    end = b"" if text.endswith(b"\n") else b"\n"
+    return header + b"".join([comment.encode() + b"\n" for comment in comments]) + text + end
+
+
+class Form:
+    """How blocks are laid out.
+
+    Parameters
+    ----------
+    checksum : bool
+        Whether blocks have an MD5, of the bytes that are stored.
+    index : bool
+        Whether a block index stands at the end.
+    pad : int
+        Bytes of room behind the tree and in each block.
+    block_align : int
+        Each block begins at a multiple of it.
+
+    Raises
+    ------
+    ValueError
+        A number is out of its range.
+    """
+
+    def __init__(self, checksum=True, index=True, pad=0, block_align=1):
+        for name, value, least in (("pad", pad, 0), ("block_align", block_align, 1)):
+            if type(value) is not int or not least <= value < 2**31:
+                raise ValueError(f"{name} is {value!r}, expected an integer from {least} to 2**31 - 1")
+        self.checksum = bool(checksum)
+        self.index = bool(index)
+        self.pad = pad
+        self.block_align = block_align
+
+    def aligned(self, offset):
+        """Return the next offset at which a block may begin."""
+        return -(-(offset + self.pad) // self.block_align) * self.block_align
+
+
+def write_file(fd, front, blocks, form):
+    """Write a whole file.
+
+    Parameters
+    ----------
+    fd : int
+        Of an empty file.
+    front : bytes
+        As `front_of` makes it.
+    blocks : NewBlocks
+    form : Form
+    """
+    offset = write_at(fd, front, 0)
+    if blocks.contents or blocks.streamed is not None:
+        # Nobody looks for space behind a header without a tree.
+        offset = write_blanks(fd, offset, form.aligned(offset) if has_tree(front) else offset)
+    offsets = []
+    for content, name in blocks.contents:
+        offsets.append(offset)
+        offset = write_block(fd, offset, content, name, form)
+    if blocks.streamed is not None:
+        header = layout.render_block_header(48, layout.STREAMED, b"", 0, 0, 0, checksums.NO_CHECKSUM)
+        offset = write_at(fd, header, offset)
+        content = blocks.streamed
+        for piece in content.stored_pieces() if isinstance(content, Block) else [content]:
+            offset = write_at(fd, piece, offset)
+    elif offsets and form.index:
+        write_at(fd, layout.render_block_index(offsets), offset)
+    elif offsets:
+        # The last block may end with room that nothing was written to.
+        os.ftruncate(fd, offset)
+
+
+def write_block(fd, offset, content, name, form):
+    """Write one block; returns where the next one begins.
+
+    Parameters
+    ----------
+    fd : int
+    offset : int
+    content : Block or memoryview
+    name : str or None
+        Compression. A block of a file that has it already, or any for None, is copied as it is stored.
+    form : Form
+    """
+    begin = offset + layout.BLOCK_HEADER_NBYTES
+    if isinstance(content, Block):
+        if name in (None, content.compression):
+            return _copy_block(fd, offset, content, form)
+        content = content.read()
+    if name is None:
+        digest = _write_raw(fd, begin, content, form)
+        used = len(content)
+    else:
+        md5, end = checksums.new_md5() if form.checksum else None, begin
+        for piece in compression.encode(name, content):
+            if md5 is not None:
+                md5.update(piece)
+            end = write_at(fd, piece, end)
+        used, digest = end - begin, md5 and md5.digest()
+    return _write_header(fd, offset, (name or "").encode(), used, len(content), checksums.stored_digest(digest), form)
+
+
+def _write_header(fd, offset, name, used, data_size, checksum, form):
+    begin = offset + layout.BLOCK_HEADER_NBYTES
+    following = form.aligned(begin + used)
+    write_at(fd, layout.render_block_header(48, 0, name, following - begin, used, data_size, checksum), offset)
+    return following
+
+
+def _write_raw(fd, offset, content, form):
+    """Write memory; returns its digest, or None."""
+    if not form.checksum:
+        write_at(fd, content, offset)
+        return None
+    digests = []
+    left = [lambda: digests.append(checksums.digest_of([content])), lambda: write_at(fd, content, offset)]
+
+    def work(_):
+        while left:
+            try:
+                task = left.pop()
+            except IndexError:
+                return
+            task()
+
+    workers.run(work, 2 if len(content) >= _PARALLEL_NBYTES else 1, left.clear)
+    return digests[0]
+
+
+def _copy_block(fd, offset, block, form):
+    """Write a block as it is stored elsewhere; damage is found here, and not given a new checksum."""
+    if block.verifies:
+        block.verify()
+    end = offset + layout.BLOCK_HEADER_NBYTES
+    md5 = checksums.new_md5() if form.checksum else None
+    for piece in block.stored_pieces(_COPY_NBYTES):
+        if md5 is not None:
+            md5.update(piece)
+        end = write_at(fd, piece, end)
+    used = end - offset - layout.BLOCK_HEADER_NBYTES
+    digest = checksums.stored_digest(md5 and md5.digest())
+    if form.checksum and block.checksum is not None and not block.verifies:
+        digest = block.checksum
+    return _write_header(fd, offset, block.header.compression, used, block.data_size, digest, form)
+
+
+def write(path, tree, *, compression=None, checksum=True, index=True, pad=0, block_align=1, embed=False, fsync=False):
+    """Write a tree and its arrays to a new file, in place of one that is there.
+
+    Parameters
+    ----------
+    path : str or path-like
+    tree : dict
+        Of dicts, lists, scalars and arrays, or what was read: see `zcore.asdf.dump`. Arrays that share memory share a
+        block. None: a file without a tree.
+    compression : {"zlib", "bzp2", "lz4"}, optional
+        Of all blocks. Without it arrays are stored as they are, and blocks of files stay as they are stored there.
+    checksum, index, pad, block_align
+        See `Form`.
+    embed : bool
+        Arrays that lie in other files come into this one; else they stay there.
+    fsync : bool
+        The file has reached the disk when the call returns.
+
+    Raises
+    ------
+    TypeError, ValueError, UnsupportedError
+        The tree holds something that a file cannot.
+    StoreError
+        The file cannot be written; what was there is as it was.
+
+    Notes
+    -----
+    ASDF file layout; a kill leaves the old file or the new one.
+    """
+    path, form = os.path.abspath(os.fspath(path)), Form(checksum, index, pad, block_align)
+    blocks = NewBlocks(_checked(compression))
+    text = b""
+    if tree is not None:
+        from zcore.asdf.dump import dump
+
+        text = dump(tree, blocks.add, embed=embed)
+    with replacing(path, fsync) as fd:
+        write_file(fd, front_of([f"#ASDF_STANDARD {layout.STANDARD_VERSION}"], text), blocks, form)
+
+
+def _checked(name):
+    if name is not None and name not in compression.WRITTEN:
+        raise ValueError(f"compression is {name!r}, expected one of {', '.join(compression.WRITTEN)}, or None")
+    return name

@@ -1,0 +1,25 @@
+"""PyYAML, which is needed for trees alone, and imported when there is one."""
+from zcore.errors import UnsupportedError
+
+
+def import_yaml():
+    """Return the package `yaml`.
+
+    Raises : UnsupportedError, if it is not installed; it names the extra.
+    """
+    try:
+        import yaml
+    except ImportError as exc:
+        raise UnsupportedError('the trees of ASDF files take PyYAML: pip install "zcore[asdf]"',
+                               feature="the trees of ASDF files") from exc
+    return yaml
+
+
+def parser_of(yaml, text):
+    """Return what gives the events of a text: libyaml's parser where PyYAML was built with it."""
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+
+
+def emitter_of(yaml):
+    """Return the class that makes text of events, libyaml's as well."""
+    return getattr(yaml, "CSafeDumper", yaml.SafeDumper)

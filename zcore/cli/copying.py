@@ -1,0 +1,74 @@
+"""What `cp`, `convert` and `rechunk` share: one engine, `zcore.copy`, and the options that it takes."""
+from zcore.cli import machine, place
+
+SOURCE = "array or group: a directory, a zip archive or reference set and what lies in it, or a .npy, .npz or HDF5 file"
+DESTINATION = "where to: a directory that is new, or in a group, or a new .zip, .npy, .npz or HDF5 file"
+# Files that hold arrays and are no stores.
+ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".nc")
+
+
+def add_places(parser):
+    """Add the two places, and what every copy can be told."""
+    parser.add_argument("source", metavar="SOURCE", help=SOURCE)
+    parser.add_argument("destination", metavar="DESTINATION", help=DESTINATION)
+    parser.add_argument("--overwrite", action="store_true", help="replace what stands at the destination")
+    parser.add_argument("--memory", default="1 GB", metavar="SIZE", help="how much is held at once (default: "
+                                                                         "%(default)s)")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads that work (default: one for each CPU)")
+    machine.add_option(parser)
+
+
+def add_chunks(parser):
+    """Add the options of chunks and shards."""
+    parser.add_argument("--chunks", metavar="LENGTHS", help="elements of a chunk per dimension, a size such as '4 MB', "
+                                                            "or auto (default: as they are)")
+    parser.add_argument("--shards", metavar="LENGTHS", help="the same of shards, or none, which cuts them up (default: "
+                                                            "as they are)")
+
+
+def add_form(parser):
+    """Add the options of the form of elements and of the format."""
+    parser.add_argument("--zarr-format", choices=("3", "2", "zmeta"), help="Zarr v3, Zarr v2, or __zmeta__ of 2016 "
+                                                                           "(default: as it is)")
+    parser.add_argument("--compressor", metavar="CODEC", help="none, auto, zstd:LEVEL, blosc:CNAME:LEVEL, … as for "
+                                                              "zcore create (default: as it is)")
+    parser.add_argument("--dtype", metavar="TYPE", help="of the elements, which are cast to it")
+    parser.add_argument("--order", choices=("C", "F"), help="of the elements in a chunk")
+
+
+def copied(arguments, **keywords):
+    """Copy by the arguments of a verb, show what was made, and return the exit code."""
+    import zcore
+    from zcore.cli import facts
+    from zcore.cli.create import compressor_of, grid_of
+    from zcore.cli.printed import Progress
+
+    options = vars(arguments)
+    for name in ("chunks", "shards"):
+        if (text := options.get(name)) is not None:
+            keywords[name] = False if (name, text) == ("shards", "none") else grid_of(text, f"--{name}")
+    if options.get("compressor") is not None:
+        # For `zcore.copy` None stands for the compressors of the source.
+        compressor = compressor_of(arguments.compressor)
+        keywords["compressors"] = () if compressor is None else compressor
+    if (name := options.get("zarr_format")) is not None:
+        keywords["zarr_format"] = name if name == "zmeta" else int(name)
+    for name in ("dtype", "order"):
+        if options.get(name) is not None:
+            keywords[name] = options[name]
+    source, path = _located(arguments.source)
+    destination, destination_path = _located(arguments.destination)
+    with Progress(f"copying to {arguments.destination}") as progress:
+        made = zcore.copy(source, destination, path=path, destination_path=destination_path,
+                          overwrite=arguments.overwrite, memory=arguments.memory, threads=arguments.threads,
+                          progress=progress.to, **keywords)
+    if arguments.json:
+        machine.show(facts.full(made) if made is not None else {"path": arguments.destination})
+    return 0
+
+
+def _located(text):
+    """Return a place as `zcore.copy` takes it, and the path there: a file of another family is itself the place."""
+    if text.endswith(ENDINGS):
+        return text, ""
+    return place.located(text)

@@ -1,0 +1,35 @@
+"""What programs read: one JSON document, on the standard output."""
+import json
+import math
+import sys
+
+
+def add_option(parser):
+    """Add ``--json`` to the arguments of a verb."""
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def show(value):
+    """Print a value as JSON."""
+    json.dump(plain(value), sys.stdout, indent=2, allow_nan=False)
+    print()
+
+
+def plain(value):
+    """Return a value as JSON can have it: what is not finite is text, as in Zarr v3's documents, and so is what else.
+
+    >>> import numpy as np
+    >>> plain({"shape": (2, np.int64(3)), "fill": np.float32("nan")})
+    {'shape': [2, 3], 'fill': 'NaN'}
+    """
+    if hasattr(value, "dtype"):
+        value = value.tolist() if value.dtype.kind in "biufcU" else str(value)
+    if isinstance(value, dict):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, complex):
+        return [plain(value.real), plain(value.imag)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,342 @@
+"""An ASDF file as a store: a hierarchy of Zarr v2 that nobody has written.
+
+Documents are made of the tree when they are asked for. An array is one chunk, whose value are its elements; as long as
+they are not compressed the compiled code reads those that are selected straight from the file, wherever the offset and
+the strides of the array put them.
+"""
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+
+import numpy as np
+
+from zcore.asdf.file import AsdfFile
+from zcore.asdf.ndarray import NDArrayNode, c_strides
+from zcore.errors import AsdfFormatError, StoreError
+from zcore.kernel.references import ReferenceTable
+from zcore.model.dtypes import to_descr
+from zcore.stores.asdf_nodes import ChunkedNode, TreeGroup, attributes_of, plain_of, root_of
+from zcore.stores.base import ByteRange, FileLayout, Identity, Listing, Store, resolve_range
+from zcore.stores.keys import check_key, check_prefix
+from zcore.stores.reference import References
+
+_GROUP = b'{"zarr_format": 2}'
+
+_is_chunk_name = re.compile(r"0(?:\.0)*").fullmatch
+
+
+class AsdfStore(Store):
+    """The arrays of an ASDF file, for reading.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    allowed : sequence of str, optional
+        See `zcore.asdf.open`.
+    verify : bool
+        Compare the checksum of a compressed block whenever it is decoded. What is not compressed is read in parts, and
+        `zcore.asdf.AsdfFile.verify` is there for it.
+
+    Raises
+    ------
+    AsdfFormatError, UnsupportedError
+        The file, or its tree, breaks a rule, or needs what zcore does not have.
+    StoreError
+        It cannot be read.
+
+    Notes
+    -----
+    What is read is the file that was opened, whatever has its name later.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy, zcore
+    >>> path = os.path.join(tempfile.mkdtemp(), "x.asdf")
+    >>> zcore.asdf.write(path, {"image": numpy.ones((4, 4)), "of": {"name": "M 31"}})
+    >>> store = AsdfStore(path)
+    >>> store.list_dir(""), store.get(".zattrs")[-22:]
+    (([('.zattrs', '.zgroup'], ['image/']), b'"of": {"name": "M 31"}}')
+    """
+
+    def __init__(self, path: str | os.PathLike, *, allowed: list[str] | None = None, verify: bool = True):
+        self.path = os.path.abspath(os.fspath(path))
+        self._options = {"allowed": allowed, "verify": verify}
+        self._file = AsdfFile(self.path, allowed=allowed, verify=verify)
+        try:
+            self._root = root_of(self._file.tree)
+        except BaseException:
+            self._file.close()
+            raise
+        self._maps = {}
+        self._references = None
+
+    def __repr__(self):
+        return f"AsdfStore({self.path!r})"
+
+    def __reduce__(self):
+        return _reopened, (self.path, self._options)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; no thread may be using the store."""
+        self._file.close()
+
+    @property
+    def file(self) -> AsdfFile:
+        """The file, with its tree and its blocks."""
+        return self._file
+
+    @property
+    def label(self) -> str:
+        """The name of the file."""
+        return os.path.basename(self.path)
+
+    # Reading
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+        """See `Store.get`.
+
+        Raises
+        ------
+        AsdfFormatError
+            What the tree says of an array is wrong.
+        ChecksumError
+            The block has another one.
+        """
+        node, name = self._find(check_key(key))
+        if name not in _documents_of(node):
+            return self._chunk(node, name, byte_range) if self._has_chunk(node, name) else None
+        value = self._document(node, name)
+        start, stop = resolve_range(byte_range, len(value))
+        return value[start:stop]
+
+    def get_with_identity(
+        self, key: str, byte_range: ByteRange | None = None
+    ) -> tuple[bytes, Identity | None] | None:
+        identity = self._identity()
+        value = self.get(key, byte_range)
+        return None if value is None else (value, identity)
+
+    def identity(self, key: str) -> Identity | None:
+        return self._identity() if self.exists(key) else None
+
+    def get_first(self, prefix, names, limit):
+        # Whether there is a document is known without what it says, which may be wrong.
+        identity = self._identity()
+        for i, name in enumerate(names):
+            if self.exists(prefix + name):
+                return i, self.get(prefix + name, (0, limit)) if limit else b"", identity
+        return None
+
+    def exists(self, key: str) -> bool:
+        node, name = self._find(check_key(key))
+        return name in _documents_of(node) or self._has_chunk(node, name)
+
+    def getsize(self, key: str) -> int | None:
+        node, name = self._find(check_key(key))
+        if name in _documents_of(node):
+            return len(self._document(node, name))
+        if not self._has_chunk(node, name):
+            return None
+        return self._block_of(node, name).data_size if isinstance(node, ChunkedNode) else node.nbytes
+
+    def list_dir(self, prefix: str) -> Listing:
+        # What is behind the path of an array begins the names of its chunks.
+        node, start = self._find(check_prefix(prefix))
+        if node is None or isinstance(node, TreeGroup) and start:
+            return [], []
+        if isinstance(node, TreeGroup):
+            names = [*_documents_of(node), *[f"{name}/" for name in node.members]]
+        else:
+            chunks = [_chunk_name(node)] if isinstance(node, NDArrayNode) else self._map_of(node)[0]
+            names = [name[len(start):] for name in (*_documents_of(node), *chunks) if name.startswith(start)]
+        keys = [prefix + name for name in names if "/" not in name]
+        return sorted(keys), sorted({f"{prefix}{name.partition('/')[0]}/" for name in names if "/" in name})
+
+    # Where the bytes are
+
+    def layout(self, path: str) -> FileLayout | None:
+        """See `Store.layout`. Of a compressed block, and of elements in the tree, the source are the decoded bytes."""
+        node = self._node(path)
+        if not isinstance(node, NDArrayNode) or node.nbytes == 0:
+            return None
+        if node.source is None:
+            elements = np.ascontiguousarray(node.elements())
+            return FileLayout(elements.reshape(-1).view(np.uint8), 0, c_strides(node.shape, elements.itemsize))
+        node.reach()
+        block = node.block
+        if block.is_compressed:
+            return FileLayout(block.read(), node.offset, node.strides)
+        return FileLayout(block.descriptor(), block.data_offset + node.offset, node.strides)
+
+    def references_of(self, prefix: str) -> References | None:
+        """Return the table for the compiled code, of arrays that are chunks in blocks; None where there are none."""
+        if self._references is None:
+            table = ReferenceTable()
+            for path, node in self._nodes():
+                if isinstance(node, ChunkedNode):
+                    prefix = f"{path}/" if path else ""
+                    for name in self._map_of(node)[0]:
+                        block = self._block_of(node, name)
+                        if not block.is_compressed:
+                            table.put(f"{prefix}{name}".encode(), self.path, block.data_offset, block.used)
+            self._references = References(table, self._open_target) if len(table) else False
+        return self._references or None
+
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        node, name = self._find(check_key(key))
+        if not self._has_chunk(node, name):
+            return None
+        if isinstance(node, ChunkedNode):
+            return self._block_of(node, name).extent()
+        if node.source is None or node.nbytes == 0 or _order_of(node) is None or node.block.is_compressed:
+            return None
+        start, stop = node.reach()
+        path, offset, _ = node.block.extent()
+        return path, offset + start, stop - start
+
+    def _open_target(self, target):
+        return os.dup(self._file.source.fd)
+
+    def _identity(self):
+        try:
+            status = os.fstat(self._file.source.fd)
+        except OSError as exc:
+            raise StoreError(f"cannot read {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno) from exc
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+    # Nodes
+
+    def _node(self, path):
+        node = self._root
+        for name in path.split("/") if path else ():
+            if not isinstance(node, TreeGroup) or name not in node.members:
+                return None
+            node = node.members[name]
+        return node
+
+    def _find(self, key):
+        """Return the node that a key belongs to, or None, and what of the key is behind its path."""
+        node, rest = self._root, key
+        while isinstance(node, TreeGroup) and "/" in rest:
+            name, _, rest = rest.partition("/")
+            if name not in node.members:
+                return None, rest
+            node = node.members[name]
+        return node, rest
+
+    def _nodes(self):
+        """Iterate over (path, node) of all arrays."""
+        pending = [("", self._root)]
+        while pending:
+            path, node = pending.pop()
+            if not isinstance(node, TreeGroup):
+                yield path, node
+                continue
+            pending += [(f"{path}/{name}".lstrip("/"), node.members[name]) for name in reversed(node.members)]
+
+    @staticmethod
+    def _document(node, name):
+        if name == ".zgroup":
+            return _GROUP
+        if name == ".zattrs":
+            return json.dumps(attributes_of(node)).encode()
+        if isinstance(node, ChunkedNode):
+            return json.dumps(plain_of(node.document)).encode()
+        return json.dumps({
+            "zarr_format": 2, "shape": node.shape, "chunks": [max(1, n) for n in node.shape],
+            "dtype": to_descr(node.dtype), "compressor": None, "fill_value": None, "order": _order_of(node) or "C",
+            "filters": None}).encode()
+
+    def _has_chunk(self, node, name):
+        if isinstance(node, ChunkedNode):
+            return name in self._map_of(node)[0]
+        # Asked for first: nothing that is wrong with an array matters to whoever looks for another key.
+        return isinstance(node, NDArrayNode) and _is_chunk_name(name) is not None and name == _chunk_name(node)
+
+    def _chunk(self, node, name, byte_range):
+        if isinstance(node, ChunkedNode):
+            block = self._block_of(node, name)
+            start, stop = resolve_range(byte_range, block.data_size)
+            whole = stop - start == block.data_size
+            return bytes(block.read() if whole else block.read_range(start, stop - start))
+        start, stop = resolve_range(byte_range, node.nbytes)
+        order = _order_of(node)
+        is_part = node.source is not None and order is not None and stop - start < node.nbytes
+        if is_part and not node.block.is_compressed:
+            return bytes(node.block.read_range(node.reach()[0] + start, stop - start))
+        return node.elements().tobytes(order or "C")[start:stop]
+
+    # Arrays in chunks
+
+    def _map_of(self, node):
+        """Return (dict of chunk names to positions, block numbers in C order) of a chunked node."""
+        found = self._maps.get(id(node))
+        if found is None:
+            found = self._maps[id(node)] = _read_map(node, self._file)
+        return found
+
+    def _block_of(self, node, name):
+        names, numbers = self._map_of(node)
+        return self._file.blocks[int(numbers[names[name]])]
+
+
+def _read_map(node, file):
+    """Return names and block numbers of the chunks that are there.
+
+    Raises
+    ------
+    AsdfFormatError
+        The document is none, or the map is no int32 for each chunk, or names a block that is not there.
+    """
+    document = node.document
+    shape = document.get("shape") if isinstance(document, dict) else None
+    chunks = document.get("chunks") if isinstance(document, dict) else None
+    if not (isinstance(shape, list) and isinstance(chunks, list) and len(shape) == len(chunks)
+            and all(type(n) is int and n >= 0 for n in shape) and all(type(n) is int and n > 0 for n in chunks)):
+        raise AsdfFormatError("expected shape and chunks in .zarray", member=".zarray")
+    grid = [-(-n // chunk) for n, chunk in zip(shape, chunks, strict=True)]
+    block = file.origin.block_of(node.map) if type(node.map) is int else None
+    if block is None or block.data_size != 4 * math.prod(grid):
+        raise AsdfFormatError(f"chunk_block_map: expected the number of a block with {math.prod(grid)} int32",
+                              member="chunk_block_map")
+    numbers = np.frombuffer(block.read(), "<i4")
+    if numbers.size and (numbers.min() < -1 or numbers.max() >= len(file.blocks)):
+        raise AsdfFormatError("chunk_block_map: a block that is not there", member="chunk_block_map")
+    separator = document.get("dimension_separator", ".")
+    separator = separator if separator in (".", "/") else "."
+    names = {}
+    for position in np.flatnonzero(numbers >= 0).tolist():
+        coords = np.unravel_index(position, grid) if grid else ()
+        names[separator.join([str(int(i)) for i in coords]) or "0"] = position
+    return names, numbers
+
+
+def _documents_of(node):
+    if node is None:
+        return ()
+    return (".zattrs", ".zgroup") if isinstance(node, TreeGroup) else (".zarray", ".zattrs")
+
+
+def _chunk_name(node):
+    return ".".join(["0"] * node.ndim) or "0"
+
+
+def _order_of(node):
+    """Return C or F where the elements lie one behind the other in this order, else None."""
+    if node.source is None or node.strides == c_strides(node.shape, node.dtype.itemsize):
+        return "C"
+    columns = c_strides(node.shape[::-1], node.dtype.itemsize)[::-1]
+    return "F" if node.strides == columns else None
+
+
+def _reopened(path, options):
+    return AsdfStore(path, **options)

@@ -1,0 +1,255 @@
+"""Where a copy goes: what is made there is nobody's to see before it is whole.
+
+====================  ================================================================================================
+a directory           built under a hidden name beside its own, see `zcore.tools.building`; gone on with after a kill
+any other store       documents come last, see `zcore.tools.last`; taken back when something fails
+a file                written under a hidden name beside its own
+====================  ================================================================================================
+
+A sink makes groups and arrays. What it returns for an array is written to by slabs, or its objects are passed on.
+"""
+import contextlib
+import os
+
+from zcore import consolidated, lifecycle, nodes
+from zcore.binding import GroupBinding
+from zcore.engine import Binding
+from zcore.errors import NodeExistsError, ReadOnlyError, StoreError, UnsupportedError, ZcoreError
+from zcore.formats import format_of
+from zcore.lifecycle import read_attributes
+from zcore.options import Options
+from zcore.stores import listing
+from zcore.stores.directory import DirectoryStore
+from zcore.stores.keys import TEMPORARY, prefix_of
+from zcore.tools.building import Building
+from zcore.tools.last import DocumentsLast
+from zcore.tools.moved import StoredTarget
+from zcore.tools.translated import described, kept_attributes
+
+FILES = (".npy", ".npz", ".h5", ".hdf5", ".nc")
+
+
+class Unmarked:
+    """The work of a copy of which nothing is kept when it fails: there is nothing to go on from."""
+
+    done = frozenset()
+    between = None
+    is_begun = False
+
+    def mark(self, work):
+        """Note nothing."""
+
+    def drop_between(self):
+        """Remove nothing: what is needed meanwhile goes by itself."""
+
+
+class StoreSink:
+    """Nodes made in a store, below a path.
+
+    Parameters
+    ----------
+    store : Store
+    path : str
+    zarr_format : {3, 2, "zmeta"} or None
+        Of all nodes; by default of each that of its source, or 3.
+    work : object
+        What is done, see `zcore.tools.moved.Slabs`, and ``is_begun``, whether some of it may be.
+    losses : Losses
+    threads : int or None
+    """
+
+    def __init__(self, store, path, zarr_format, work, losses, threads):
+        self._store = store
+        self._path = path
+        self._zarr_format = zarr_format
+        self._work = work
+        self._losses = losses
+        self._options = Options(lock=False, threads=threads, cache=0)
+        self._consolidated = []
+
+    def _format_of(self, source):
+        return format_of(self._zarr_format or source.zarr_format or 3)
+
+    def group(self, name, source):
+        """Make a group; in a format that has none, note what is lost."""
+        format = self._format_of(source)
+        attributes, _ = kept_attributes(source, format, name, self._losses)
+        if format.group_document is None:
+            self._losses.note(f"groups and their attributes ({', '.join(attributes) or 'none'})", name)
+            return
+        made = self._made(name, format, format.new_group(attributes), GroupBinding)
+        if source.is_consolidated:
+            self._consolidated.append(made)
+
+    def array(self, name, source, wanted):
+        """Make an array, and return it as what is written to."""
+        format = self._format_of(source)
+        metadata = described(source, format, wanted, name, self._losses)
+        return StoredTarget(self._made(name, format, metadata, Binding))
+
+    def _made(self, name, format, metadata, kind):
+        """Return the binding of a node: a new one, or that which was made before the copy was interrupted."""
+        path = "/".join(part for part in (self._path, name) if part)
+        attributes = None
+        if format.attributes_document is not None:
+            attributes, metadata = metadata.attributes, metadata.replace(attributes=None)
+        if self._work.is_begun and self._store.exists(prefix_of(path) + kind.name_of_document(format)):
+            found = kind(self._store, path, format, self._options)
+            # A group may have got its copy of the metadata below by now.
+            if found.view.raw == kind.render(format, metadata) or (
+                    kind is GroupBinding and consolidated.is_same(found.metadata, metadata)):
+                return found
+            # It is replaced, with what was marked as done in it and below.
+            self._work.forget()
+        nodes.check_new_names(path, format)
+        return lifecycle.create(self._store, path, format, metadata, attributes, self._options, overwrite=True)
+
+    def end(self, name):
+        """Finish the array that was made last: nothing is left to do."""
+
+    def close(self):
+        """Finish all: groups that had a copy of the metadata below get one."""
+        for binding in reversed(self._consolidated):
+            consolidated.consolidate(binding, read_attributes)
+
+
+@contextlib.contextmanager
+def sink_of(destination, path, order, overwrite, root_format, zarr_format, losses, threads):
+    """Return a context manager that gives a sink and its work; what was made is there when it ends without an error.
+
+    Parameters
+    ----------
+    destination : str, os.PathLike or Store
+    path : str
+        Of the node in it.
+    order : dict
+        What is copied and how, as JSON has it.
+    overwrite : bool
+    root_format : {3, 2, "zmeta"}
+        Of the node at `path`, and of the groups above it that are missing.
+    zarr_format, losses, threads
+        See `StoreSink`.
+
+    Raises
+    ------
+    NodeExistsError
+        Something stands there, and `overwrite` is false.
+    """
+    if isinstance(destination, (str, os.PathLike)):
+        place = os.fspath(destination)
+        is_local = isinstance(place, str) and "://" not in place and not os.path.isdir(place)
+        if is_local and place.lower().endswith((*FILES, ".zip")):
+            with _file(place, path, overwrite, zarr_format, losses, threads) as sink:
+                yield sink, Unmarked()
+            return
+    store = nodes.store_of(destination, False, False)
+    path = nodes.path_of(path)
+    if store.read_only:
+        raise ReadOnlyError(f"{store!r} is read-only: nothing can be copied to it")
+    nodes.check_new_names(path, format_of(root_format))
+    _check_free(store, path, overwrite)
+    if store.native_path is None:
+        with _other(store, path, zarr_format, losses, threads) as sink:
+            yield sink, Unmarked()
+    else:
+        with _directory(store, path, order, overwrite, root_format, zarr_format, losses, threads) as made:
+            yield made
+
+
+def _check_free(store, path, overwrite):
+    """Raise NodeExistsError unless there is nothing at a path, or a node that is to be overwritten."""
+    if nodes.standing(store, path):
+        if not overwrite:
+            raise NodeExistsError(f"a node stands at {store.describe(path)} already", path=path)
+        nodes.check_replaceable(store, path)
+    else:
+        nodes.check_free(store, path)
+
+
+@contextlib.contextmanager
+def _directory(store, path, order, overwrite, root_format, zarr_format, losses, threads):
+    place = os.path.join(store.native_path, *path.split("/")) if path else store.native_path
+    if os.path.islink(place):
+        place = os.path.realpath(place)
+    is_node = bool(nodes.standing(store, path))
+    if not is_node and os.path.lexists(place) and not (os.path.isdir(place) and listing.is_empty(place)):
+        raise NodeExistsError(f"{place} is there and holds no node: it is not replaced", path=path)
+    if path:
+        lifecycle.create_ancestors(store, path, format_of(root_format))
+    building = Building(place, order, store.fsync)
+    try:
+        sink = StoreSink(DirectoryStore(building.node, fsync=store.fsync), "", zarr_format, building, losses, threads)
+        yield sink, building
+        sink.close()
+        os.makedirs(building.node, exist_ok=True)     # of groups in a format without any, and nothing in them
+        with consolidated.dropped(store, path):
+            building.finish(is_node)
+    except (ValueError, TypeError, NotImplementedError) as exc:
+        if not isinstance(exc, ZcoreError) or isinstance(exc, UnsupportedError):
+            building.discard()     # what the destination cannot express it can express no better the next time
+        raise
+    finally:
+        building.leave()
+
+
+@contextlib.contextmanager
+def _other(store, path, zarr_format, losses, threads):
+    lifecycle.delete(store, path, Options())
+    last = DocumentsLast(store)
+    sink = StoreSink(last, path, zarr_format, Unmarked(), losses, threads)
+    try:
+        yield sink
+        sink.close()
+        with consolidated.dropped(store, path):
+            last.finish()
+    except BaseException:
+        last.discard()
+        raise
+
+
+@contextlib.contextmanager
+def _file(place, path, overwrite, zarr_format, losses, threads):
+    """Make a file under a hidden name, and give it its own in the end."""
+    place = os.path.abspath(place)
+    if os.path.lexists(place) and not overwrite:
+        raise NodeExistsError(f"{place} is there already", path=path)
+    if place.lower().endswith(".zip"):
+        from zcore.stores.zip import ZipStore
+
+        with ZipStore(place, mode="w" if overwrite else "x") as store:
+            sink = StoreSink(store, nodes.path_of(path), zarr_format, Unmarked(), losses, threads)
+            yield sink
+            sink.close()
+        return
+    if zarr_format is not None:
+        raise ValueError(f"zarr_format={zarr_format!r} was asked for, {os.path.basename(place)} has no format of Zarr")
+    make = _file_sink(place)
+    temporary = os.path.join(os.path.dirname(place), f"{TEMPORARY}{os.urandom(8).hex()}{os.path.splitext(place)[1]}")
+    try:
+        try:
+            sink = make(temporary, path, losses)
+            yield sink
+            sink.close()
+            if overwrite:
+                os.replace(temporary, place)
+            else:
+                os.link(temporary, place)
+        except FileExistsError as exc:
+            raise NodeExistsError(f"{place} is there already", path=path) from exc
+        except OSError as exc:
+            if isinstance(exc, StoreError):
+                raise
+            raise StoreError(f"cannot write {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+def _file_sink(place):
+    if place.lower().endswith(".npy"):
+        from zcore.tools.numpy_files import NpySink as sink
+    elif place.lower().endswith(".npz"):
+        from zcore.tools.numpy_files import NpzSink as sink
+    else:
+        from zcore.tools.hdf5_files import Hdf5Sink as sink
+    return sink

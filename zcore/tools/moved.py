@@ -1,0 +1,246 @@
+"""Elements and objects brought from an array to another one: passed on as they are, or read, cast and written by slabs.
+
+What is done is marked when it is on its place, so that nobody does it again who goes on later.
+"""
+import contextlib
+import os
+import shutil
+import tempfile
+from _thread import allocate_lock
+
+import numpy as np
+
+from zcore import config, creation, workers
+from zcore.engine import MAX_THREADS, Binding
+from zcore.errors import OutOfMemoryError
+from zcore.formats import format_of
+from zcore.kernel.selection import Box
+from zcore.model.metadata import has_varying_items
+from zcore.options import Options
+from zcore.stores.directory import DirectoryStore
+from zcore.stores.keys import TEMPORARY
+from zcore.tools.rechunk import passes, slabs
+
+# An object of more decoded bytes is copied by the system, from file to file.
+_LARGE = 1 << 20
+_WAITING_NBYTES = 1 << 26     # of decoded chunks whose objects are under way from or to a service
+_VARYING_NBYTES = 64    # what an item of varying length is taken for
+
+
+class Progress:
+    """How much of a copy is done; tells it to a callable, if there is one.
+
+    Parameters
+    ----------
+    tell : callable or None
+    total : int
+        Bytes of elements.
+    """
+
+    def __init__(self, tell, total):
+        self._tell = tell
+        self._total = total
+        self._done = 0.0
+        self._lock = allocate_lock()
+
+    def advance(self, n_bytes):
+        """Note that so much more is done."""
+        if self._tell is not None:
+            with self._lock:
+                self._done = min(self._done + n_bytes, self._total)
+                done = round(self._done)
+            self._tell(done, self._total)
+
+
+def pass_objects(source, target, is_begun, progress):
+    """Copy the objects of an array that has the same ones under other names.
+
+    Parameters
+    ----------
+    source, target : Binding
+    is_begun : bool
+        Some may be there already; objects come into being whole.
+    progress : Progress
+    """
+    metadata = source.metadata
+    grid, keys, prefix = metadata.grid_shape, target.metadata.chunk_keys, target.prefix
+    inside = [(key, coords) for key, coords in source.stored_chunks()
+              if all([i < n for i, n in zip(coords, grid, strict=True)])]
+    if not inside:
+        progress.advance(metadata.nbytes)
+        return
+    share = metadata.nbytes / len(inside)
+    inside.reverse()
+    files = source.store.native_path, target.store.native_path
+    by_system = None not in files and metadata.chunk_nbytes > _LARGE
+
+    def work(main):
+        while inside:
+            try:
+                key, coords = inside.pop()
+            except IndexError:
+                return       # another thread was faster
+            new = prefix + keys.encode(coords)
+            if not (is_begun and target.store.exists(new)):
+                if by_system:
+                    _copy_file(os.path.join(files[0], key), os.path.join(files[1], new))
+                elif (value := source.store.get(key)) is not None:
+                    target.store.set(new, value)
+            progress.advance(share)
+
+    n_requests = max(source.store.n_requests, target.store.n_requests)
+    n_threads = max(target.options.threads or config.threads, min(n_requests, _WAITING_NBYTES // metadata.chunk_nbytes))
+    workers.run(work, min(n_threads, MAX_THREADS, len(inside)), inside.clear)
+
+
+def _copy_file(source, target):
+    """Copy a file, so that the new one is whole when it has its name."""
+    directory = os.path.dirname(target)
+    os.makedirs(directory, exist_ok=True)
+    temporary = os.path.join(directory, TEMPORARY + os.urandom(12).hex())
+    try:
+        try:
+            shutil.copyfile(source, temporary)
+        except FileNotFoundError:
+            return      # deleted since it was listed: it reads as the fill value
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+class Slabs:
+    """The work of bringing elements from one array to another, a slab at a time.
+
+    Parameters
+    ----------
+    source : object
+        `shape`, `dtype`, `object_shape`, and ``read(starts, out)``.
+    target : object
+        The same, with ``write(starts, values)``.
+    memory : int
+        Bytes for all that is held.
+    threads : int or None
+    work : object
+        ``done``, a set, and ``mark(text)``, for what need not be done again; ``between``, a directory or None, and
+        ``drop_between()``.
+    name : str
+        Of the array, for that text.
+    progress : Progress
+    """
+
+    def __init__(self, source, target, memory, threads, work, name, progress):
+        self.source = source
+        self.target = target
+        self.threads = threads
+        self.work = work
+        self.name = name
+        self.progress = progress
+        self._memory = {}
+        itemsize = max(_itemsize(source.dtype), 1)
+        per_element = itemsize + (0 if source.dtype == target.dtype else _itemsize(target.dtype))
+        n_threads = min(threads or config.threads, MAX_THREADS)
+        # Besides a slab each thread holds an object, encoded and decoded.
+        per_thread = 2 * max(_nbytes(source.object_shape, itemsize),
+                             _nbytes(target.object_shape, _itemsize(target.dtype)))
+        room = max(memory // 4, memory - n_threads * per_thread - (1 << 22))
+        self.passes = passes(source.shape, source.object_shape, target.object_shape, per_element, room)
+
+    def run(self):
+        """Do what is not done."""
+        if self._is_done("all"):
+            self.progress.advance(self.target.nbytes)
+            return
+        if self.passes.between is None:
+            self._pass("write", self.source, self.target, self.passes.write, 1.0)
+        else:
+            with contextlib.ExitStack() as stack:
+                folder = self.work.between or stack.enter_context(
+                    tempfile.TemporaryDirectory(prefix="zcore-copy-"))
+                between = self._between(folder)
+                self._pass("read", self.source, between, self.passes.read, 0.5)
+                self._pass("write", between, self.target, self.passes.write, 0.5)
+        self._mark("all")
+        if self.passes.between is not None:
+            self.work.drop_between()
+        self._memory.clear()
+
+    def _between(self, folder):
+        """Return an array for the way, uncompressed: a new one, or that which a killed process made."""
+        options = Options(lock=False, threads=self.threads, cache=0)
+        store = DirectoryStore(folder)
+        if self._is_done("between"):
+            return StoredTarget(Binding(store, "", format_of(3), options))
+        made = creation.create_array(store, "", options, shape=self.source.shape, dtype=self.source.dtype,
+                                     overwrite=True, chunks=self.passes.between, compressors=None, checksum=False)
+        self._mark("between")
+        return StoredTarget(made)
+
+    def _pass(self, stage, source, target, slab, weight):
+        for i, (starts, counts) in enumerate(slabs(source.shape, slab)):
+            if not self._is_done(stage, i):
+                values = self._elements(counts, source.dtype)
+                source.read(starts, values)
+                if target.dtype != source.dtype:
+                    values = self._cast(values, target.dtype)
+                target.write(starts, values)
+                self._mark(stage, i)
+            self.progress.advance(_nbytes(counts, self.target.dtype.itemsize) * weight)
+
+    def _cast(self, values, dtype):
+        cast = self._elements(values.shape, dtype)
+        with np.errstate(all="ignore"):
+            np.copyto(cast, values, casting="unsafe")
+        return cast
+
+    def _elements(self, shape, dtype):
+        """Return memory for elements: the same one again, as long as it is large enough."""
+        n = int(np.prod(shape, dtype=object))
+        memory = self._memory.get(dtype)
+        if memory is None or memory.size < n:
+            memory = None
+            self._memory.pop(dtype, None)
+            try:
+                memory = self._memory[dtype] = np.empty(n, dtype)
+            except (MemoryError, ValueError) as exc:
+                raise OutOfMemoryError(f"no memory for {n * dtype.itemsize} bytes of elements",
+                                       nbytes=n * dtype.itemsize) from exc
+        return memory[:n].reshape(shape)
+
+    def _is_done(self, *what):
+        return self._text(what) in self.work.done
+
+    def _mark(self, *what):
+        self.work.mark(self._text(what))
+
+    def _text(self, what):
+        return ascii((self.name, *what))
+
+
+class StoredTarget:
+    """An array in a store, to be written to; its binding takes no locks, as nobody else knows of it."""
+
+    def __init__(self, binding):
+        self.binding = binding
+        metadata = binding.metadata
+        self.shape = metadata.shape
+        self.dtype = metadata.dtype
+        self.nbytes = metadata.nbytes
+        self.object_shape = metadata.chunk_shape
+
+    def read(self, starts, out):
+        self.binding.read(Box(starts, (1,) * len(starts), out.shape), out)
+
+    def write(self, starts, values):
+        self.binding.write(Box(starts, (1,) * len(starts), values.shape), values)
+
+
+def _itemsize(dtype):
+    return _VARYING_NBYTES if has_varying_items(dtype) else dtype.itemsize
+
+
+def _nbytes(shape, itemsize):
+    for n in shape:
+        itemsize *= n
+    return itemsize

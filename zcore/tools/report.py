@@ -1,0 +1,100 @@
+"""What `zcore.verify` found in a store: problems by name, and how much was looked at."""
+from collections import Counter, namedtuple
+
+from zcore.model.value import text_of
+
+# What can be wrong, from the worst to what takes up room only.
+KINDS = ("wrong document", "damaged", "truncated", "unreadable", "stale copy", "foreign", "left-over")
+MAX_SHOWN = 20
+
+
+class Problem(namedtuple("Problem", ("kind", "key", "path", "what"))):
+    """One thing that is wrong in a store.
+
+    Attributes
+    ----------
+    kind : str
+        "wrong document"
+            It breaks a rule of its format.
+        "damaged"
+            An object's bytes contradict its checksum, its codecs or the metadata.
+        "truncated"
+            An object ends before the bytes it promises.
+        "unreadable"
+            A document or an object could not be read, or needs what zcore does not have.
+        "stale copy"
+            Consolidated metadata say something else than the documents below.
+        "foreign"
+            It belongs to no node.
+        "left-over"
+            A temporary file of a writer that was killed, or an object outside the array's grid.
+    key : str
+        Of the object, the document or the file, relative to the store; of a directory with a final ``/``.
+    path : str
+        Of the node that it belongs to, or lies in.
+    what : str
+        What was expected and found, one sentence.
+    """
+
+    __slots__ = ()
+
+
+class Report:
+    """What `zcore.verify` found.
+
+    Attributes
+    ----------
+    place : str
+        What was verified, for people.
+    problems : list of Problem
+    n_groups, n_arrays : int
+        Nodes whose documents were read.
+    n_objects : int
+        Objects that were read and decoded.
+    n_bytes : int
+        Of their elements.
+    n_removed : int
+        Problems that were repaired: what they name is gone.
+    ok : bool
+        There is no problem, but for those that were repaired.
+    """
+
+    _COUNTS = ("n_groups", "n_arrays", "n_objects", "n_bytes", "n_removed")
+    __slots__ = ("place", "problems", *_COUNTS)
+
+    def __init__(self, place):
+        self.place = place
+        self.problems = []
+        for name in self._COUNTS:
+            setattr(self, name, 0)
+
+    @property
+    def ok(self):
+        return len(self.problems) == self.n_removed
+
+    @property
+    def by_kind(self):
+        """Number of problems of each kind that there is, a dict."""
+        found = Counter(problem.kind for problem in self.problems)
+        return {kind: found[kind] for kind in KINDS if found[kind]}
+
+    def add(self, kind, key, path, what):
+        """Note a problem, and return it."""
+        self.problems.append(Problem(kind, key, path, str(what)))
+        return self.problems[-1]
+
+    def as_dict(self):
+        """Return the report as what JSON has."""
+        return {"place": self.place, "ok": self.ok, **{name: getattr(self, name) for name in self._COUNTS},
+                "by_kind": self.by_kind, "problems": [problem._asdict() for problem in self.problems]}
+
+    def __repr__(self):
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.by_kind.items())
+        lines = [f"<zcore verify {self.place}: {'ok' if self.ok else kinds}; {self.n_groups} groups, {self.n_arrays} "
+                 f"arrays, {self.n_objects} objects, {self.n_bytes} bytes decoded"
+                 f"{f', {self.n_removed} removed' if self.n_removed else ''}>"]
+        lines += [f"{problem.kind}: {text_of(problem.key, repr)}: {problem.what}"
+                  for problem in self.problems[:MAX_SHOWN]]
+        if len(self.problems) > MAX_SHOWN:
+            lines.append(f"… and {len(self.problems) - MAX_SHOWN} more")
+        return "\n".join(lines)
