@@ -49,7 +49,7 @@ def create_array(store, path, options, *, shape=None, dtype=None, data=None, chu
     overwrite = as_bool(overwrite, "overwrite")
     nodes.check_replaceable(store, path)
     if "compressors" in settings and format.name != 2:  # Zarr v2 also has its own way to name them, and numcodecs'
-        settings["compressors"] = _specs_of(settings["compressors"])
+        settings["compressors"] = specs_of(settings["compressors"])
     if format.attributes_document is None:
         settings["attributes"], attributes = attributes, None
     metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
@@ -138,7 +138,7 @@ def _check_can_compress(codecs):
                 f"{', '.join(filter(blosc.can_compress, blosc.COMPRESSORS))}", feature=cname)
 
 
-def _specs_of(compressors):
+def specs_of(compressors):
     """Return the codecs that a caller named as a tuple of `CodecSpec`; no name stands for none that zcore has."""
     specs = []
     if not isinstance(compressors, (list, tuple)):

@@ -139,7 +139,8 @@ class Binding(NodeBinding):
         """Return what makes a plan that reads elements where they lie as they are; None where they do not."""
         if config.force_python or (field is not None and view.chain.swap):
             return None
-        found = self.store.layout(self.path)
+        # Decoded bytes that are wanted again are kept as chunks are.
+        found = self.store.layout(self.path, self.options.chunks is None)
         if found is None:
             return None
         from zcore.kernel.layout_read import LayoutReadPlan

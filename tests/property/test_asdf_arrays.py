@@ -39,7 +39,7 @@ class LaidOut(MemoryStore):
         document = zarr_v2.new_array(array.shape, array.dtype, tuple(max(1, n) for n in array.shape), 0, None)
         self.set(".zarray", zarr_v2.render_array(document))
 
-    def layout(self, path):
+    def layout(self, path, decoded):
         source = self._base if self._path is None else os.open(self._path, os.O_RDONLY)
         return FileLayout(source, *self._place)
 

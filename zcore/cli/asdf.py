@@ -9,7 +9,9 @@ Examples:
   zcore asdf extract image.asdf /roman/data data.npy
   zcore asdf extract image.asdf 0 block.bin
 """
+from zcore.cli import machine
 from zcore.cli.printed import plural, table
+from zcore.letters import printable
 
 HEADER = ("block", "offset", "allocated", "used", "decoded", "md5", "compression")
 
@@ -31,6 +33,7 @@ def configure(parser):
         if name in ("extract", "explode", "implode"):
             action.add_argument("target", metavar="TARGET", nargs=None if name == "extract" else "?",
                                 help="the file that is written")
+        machine.add_option(action)
         action.set_defaults(act=act)
 
 
@@ -44,15 +47,23 @@ def _info(arguments):
 
     with asdf.open(arguments.path) as file:
         n_blocks = len(file.blocks.found.offsets)
+        if arguments.json:
+            if file.blocks.fault is not None:
+                raise file.blocks.fault
+            machine.show({
+                "version": str(file.header), "standard": str(file.standard), "comments": list(map(str, file.comments)),
+                "tree_nbytes": len(file.tree_text), "blocks": n_blocks, "indexed": file.blocks.found.is_indexed,
+                "arrays": [name for name, _ in _arrays_of(file.tree)]})
+            return
         print(f"header   : ASDF {file.header}, standard {file.standard}")
         for comment in file.comments:
-            print(f"comment  : {comment}")
+            print(f"comment  : {printable(comment)}")
         print(f"tree     : {plural(len(file.tree_text), 'byte')}")
         print(f"blocks   : {n_blocks}{', found by the index' if file.blocks.found.is_indexed else ''}")
         if file.blocks.fault is not None:
             raise file.blocks.fault
         for name, array in _arrays_of(file.tree):
-            print(f"array    : {name} {array!r}")
+            print(f"array    : {printable(name)} {printable(repr(array))}")
 
 
 def _arrays_of(tree):
@@ -83,7 +94,9 @@ def _blocks(arguments):
         rows = [[str(number) for number in (block.number, block.offset, block.allocated, block.used, block.data_size)]
                 + ["yes" if block.checksum else "no", "streamed" if block.is_streamed else block.compression or "none"]
                 for block in map(file.blocks.__getitem__, range(len(file.blocks.found.offsets)))]
-        if rows:
+        if arguments.json:
+            machine.show([dict(zip(HEADER, row, strict=True)) for row in rows])
+        elif rows:
             print(table(HEADER, rows))
         if file.blocks.fault is not None:
             raise file.blocks.fault
@@ -93,7 +106,7 @@ def _verify(arguments):
     from zcore import asdf
     from zcore.errors import ZcoreError
 
-    n_faults = n_checked = 0
+    faults, n_checked = [], 0
     with asdf.open(arguments.path) as file:
         blocks = file.blocks
         for number in range(len(blocks.found.offsets)):
@@ -102,14 +115,19 @@ def _verify(arguments):
                 if blocks[number].checksum is None:
                     blocks[number].read()
             except ZcoreError as exc:
-                print(exc)
-                n_faults += 1
+                faults.append(str(exc))
         if blocks.fault is not None:
-            print(blocks.fault)
-            n_faults += 1
-    verdict = "ok" if not n_faults else plural(n_faults, "fault")
-    print(f"{arguments.path}: {verdict}; {plural(len(blocks.found.offsets), 'block')}, {n_checked} with a checksum")
-    return 1 if n_faults else 0
+            faults.append(str(blocks.fault))
+    n_blocks = len(blocks.found.offsets)
+    if arguments.json:
+        machine.show({"path": arguments.path, "ok": not faults, "blocks": n_blocks, "checked": n_checked,
+                      "faults": faults})
+        return 1 if faults else 0
+    for fault in faults:
+        print(printable(fault))
+    verdict = "ok" if not faults else plural(len(faults), "fault")
+    print(f"{printable(arguments.path)}: {verdict}; {plural(n_blocks, 'block')}, {n_checked} with a checksum")
+    return 1 if faults else 0
 
 
 def _extract(arguments):
@@ -131,15 +149,24 @@ def _extract(arguments):
             # To the file, and not its name, which would get an ending.
             with open(arguments.target, "wb") as target:
                 np.save(target, np.ma.filled(array), allow_pickle=False)
+    if arguments.json:
+        machine.show({"written": [arguments.target]})
 
 
 def _explode(arguments):
     from zcore import asdf
 
-    print("\n".join(asdf.explode(arguments.path, arguments.target)))
+    _print_written(arguments, asdf.explode(arguments.path, arguments.target))
 
 
 def _implode(arguments):
     from zcore import asdf
 
-    print(asdf.implode(arguments.path, arguments.target))
+    _print_written(arguments, [asdf.implode(arguments.path, arguments.target)])
+
+
+def _print_written(arguments, paths):
+    if arguments.json:
+        machine.show({"written": list(paths)})
+    else:
+        print("\n".join(map(printable, paths)))

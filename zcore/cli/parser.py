@@ -56,9 +56,20 @@ def parser_of(*called):
         verb = verbs.add_parser(name, help=summary, description=sentence, epilog=rest.strip("\n"),
                                 formatter_class=Formatter)
         module.configure(verb)
-        verb.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        verb.set_defaults(run=module.run, failure=getattr(module, "FAILURE", 1))
+        for one in _with_actions(verb):
+            # Only where it is given: what an action leaves out does not undo what its verb was told.
+            one.add_argument("--debug", action="store_true", default=argparse.SUPPRESS,
+                             help="show the traceback of an error")
+        verb.set_defaults(debug=False, run=module.run, failure=getattr(module, "FAILURE", 1))
     return parser
+
+
+def _with_actions(parser):
+    """Yield a parser, and those of the actions that it has."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action.choices, dict):
+            yield from action.choices.values()
 
 
 def _module_of(verb):

@@ -7,7 +7,6 @@ the strides of the array put them.
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 
@@ -15,9 +14,10 @@ import numpy as np
 
 from zcore.asdf.file import AsdfFile
 from zcore.asdf.ndarray import NDArrayNode, c_strides
-from zcore.errors import AsdfFormatError, StoreError
+from zcore.errors import StoreError, ZcoreError
 from zcore.kernel.references import ReferenceTable
 from zcore.model.dtypes import to_descr
+from zcore.stores.asdf_chunks import read_map
 from zcore.stores.asdf_nodes import ChunkedNode, TreeGroup, attributes_of, plain_of, root_of
 from zcore.stores.base import ByteRange, FileLayout, Identity, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
@@ -57,8 +57,8 @@ class AsdfStore(Store):
     >>> path = os.path.join(tempfile.mkdtemp(), "x.asdf")
     >>> zcore.asdf.write(path, {"image": numpy.ones((4, 4)), "of": {"name": "M 31"}})
     >>> store = AsdfStore(path)
-    >>> store.list_dir(""), store.get(".zattrs")[-22:]
-    (([('.zattrs', '.zgroup'], ['image/']), b'"of": {"name": "M 31"}}')
+    >>> store.list_dir(""), store.get("image/0.0", (0, 8)), json.loads(store.get(".zattrs"))["of"]
+    ((['.zattrs', '.zgroup'], ['image/']), b'\\x00\\x00\\x00\\x00\\x00\\x00\\xf0?', {'name': 'M 31'})
     """
 
     def __init__(self, path: str | os.PathLike, *, allowed: list[str] | None = None, verify: bool = True):
@@ -71,7 +71,7 @@ class AsdfStore(Store):
             self._file.close()
             raise
         self._maps = {}
-        self._references = None
+        self._references = self._first_numbers = None
 
     def __repr__(self):
         return f"AsdfStore({self.path!r})"
@@ -121,19 +121,36 @@ class AsdfStore(Store):
     def get_with_identity(
         self, key: str, byte_range: ByteRange | None = None
     ) -> tuple[bytes, Identity | None] | None:
-        identity = self._identity()
+        identity = self.identity(key)
         value = self.get(key, byte_range)
         return None if value is None else (value, identity)
 
     def identity(self, key: str) -> Identity | None:
-        return self._identity() if self.exists(key) else None
+        """Return the identity of `key`: that of the file that was opened, with the size of the value, 0 for a document.
+
+        Values of one size are told apart by their numbers, which are taken from the time of the last change. None for
+        elements that lie in another file.
+        """
+        node, name = self._find(check_key(key))
+        size = number = 0
+        if name not in _documents_of(node):
+            size = self.getsize(key)
+            if size is None or isinstance(node, NDArrayNode) and isinstance(node.source, str):
+                return None
+            number = self._numbers()[key[:-len(name)]]
+            if isinstance(node, ChunkedNode):
+                number += self._map_of(node)[0][name]
+        try:
+            status = os.fstat(self._file.source.fd)
+        except OSError as exc:
+            raise StoreError(f"cannot read {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno) from exc
+        return status.st_dev, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns - number
 
     def get_first(self, prefix, names, limit):
         # Whether there is a document is known without what it says, which may be wrong.
-        identity = self._identity()
         for i, name in enumerate(names):
             if self.exists(prefix + name):
-                return i, self.get(prefix + name, (0, limit)) if limit else b"", identity
+                return (i, *self.get_with_identity(prefix + name, (0, limit))) if limit else (i, b"", None)
         return None
 
     def exists(self, key: str) -> bool:
@@ -163,10 +180,12 @@ class AsdfStore(Store):
 
     # Where the bytes are
 
-    def layout(self, path: str) -> FileLayout | None:
-        """See `Store.layout`. Of a compressed block, and of elements in the tree, the source are the decoded bytes."""
+    def layout(self, path: str, decoded: bool) -> FileLayout | None:
+        """See `Store.layout`. Compressed blocks, and elements in the tree, have to be decoded."""
         node = self._node(path)
         if not isinstance(node, NDArrayNode) or node.nbytes == 0:
+            return None
+        if not decoded and (node.source is None or node.block.is_compressed):
             return None
         if node.source is None:
             elements = np.ascontiguousarray(node.elements())
@@ -206,12 +225,15 @@ class AsdfStore(Store):
     def _open_target(self, target):
         return os.dup(self._file.source.fd)
 
-    def _identity(self):
-        try:
-            status = os.fstat(self._file.source.fd)
-        except OSError as exc:
-            raise StoreError(f"cannot read {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno) from exc
-        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    def _numbers(self):
+        """Return for the prefix of each array the number of its first chunk."""
+        if self._first_numbers is None:
+            numbers, number = {}, 1
+            for path, node in self._nodes():
+                numbers[f"{path}/" if path else ""] = number
+                number += self._n_chunks(node)
+            self._first_numbers = numbers
+        return self._first_numbers
 
     # Nodes
 
@@ -256,6 +278,13 @@ class AsdfStore(Store):
             "dtype": to_descr(node.dtype), "compressor": None, "fill_value": None, "order": _order_of(node) or "C",
             "filters": None}).encode()
 
+    def _n_chunks(self, node):
+        """Return how many chunks an array has at the most; one where its map is damaged, which then has none."""
+        try:
+            return len(self._map_of(node)[1]) if isinstance(node, ChunkedNode) else 1
+        except ZcoreError:
+            return 1
+
     def _has_chunk(self, node, name):
         if isinstance(node, ChunkedNode):
             return name in self._map_of(node)[0]
@@ -281,43 +310,12 @@ class AsdfStore(Store):
         """Return (dict of chunk names to positions, block numbers in C order) of a chunked node."""
         found = self._maps.get(id(node))
         if found is None:
-            found = self._maps[id(node)] = _read_map(node, self._file)
+            found = self._maps[id(node)] = read_map(node, self._file)
         return found
 
     def _block_of(self, node, name):
         names, numbers = self._map_of(node)
         return self._file.blocks[int(numbers[names[name]])]
-
-
-def _read_map(node, file):
-    """Return names and block numbers of the chunks that are there.
-
-    Raises
-    ------
-    AsdfFormatError
-        The document is none, or the map is no int32 for each chunk, or names a block that is not there.
-    """
-    document = node.document
-    shape = document.get("shape") if isinstance(document, dict) else None
-    chunks = document.get("chunks") if isinstance(document, dict) else None
-    if not (isinstance(shape, list) and isinstance(chunks, list) and len(shape) == len(chunks)
-            and all(type(n) is int and n >= 0 for n in shape) and all(type(n) is int and n > 0 for n in chunks)):
-        raise AsdfFormatError("expected shape and chunks in .zarray", member=".zarray")
-    grid = [-(-n // chunk) for n, chunk in zip(shape, chunks, strict=True)]
-    block = file.origin.block_of(node.map) if type(node.map) is int else None
-    if block is None or block.data_size != 4 * math.prod(grid):
-        raise AsdfFormatError(f"chunk_block_map: expected the number of a block with {math.prod(grid)} int32",
-                              member="chunk_block_map")
-    numbers = np.frombuffer(block.read(), "<i4")
-    if numbers.size and (numbers.min() < -1 or numbers.max() >= len(file.blocks)):
-        raise AsdfFormatError("chunk_block_map: a block that is not there", member="chunk_block_map")
-    separator = document.get("dimension_separator", ".")
-    separator = separator if separator in (".", "/") else "."
-    names = {}
-    for position in np.flatnonzero(numbers >= 0).tolist():
-        coords = np.unravel_index(position, grid) if grid else ()
-        names[separator.join([str(int(i)) for i in coords]) or "0"] = position
-    return names, numbers
 
 
 def _documents_of(node):

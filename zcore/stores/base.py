@@ -130,8 +130,11 @@ class Store(ABC):
         """What a person calls the store, on few characters: the name of a directory, else that of the class."""
         return type(self).__name__
 
-    def layout(self, path: str) -> FileLayout | None:
-        """Return where the elements of the array at `path` lie as they are; None where chunks are decoded."""
+    def layout(self, path: str, decoded: bool) -> FileLayout | None:
+        """Return where the elements of the array at `path` lie as they are; None where chunks are decoded.
+
+        Bytes that the store has to decode for it are given only with `decoded`.
+        """
         return None
 
     def describe(self, path: str) -> str:

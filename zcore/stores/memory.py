@@ -6,16 +6,15 @@ that depth costs no more than the length of a key.
 """
 from __future__ import annotations
 
-import os
 from _thread import RLock  # of threading, without its import time
 from collections.abc import Mapping, Sequence
 from itertools import count
-from weakref import WeakSet
 
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError
 from zcore.options import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range
+from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import check_key, check_prefix
 
 
@@ -46,11 +45,14 @@ class MemoryStore(Store):
         self._below = {"": {}}  # prefix -> {name: whether it is that of a prefix}; but for the root none is empty
         self._generation = 0
         self._number = next(_numbers)
-        self._lock = RLock()
-        _stores.add(self)
+        self._renew_locks()
+        renew_in_children(self)
         for key, value in (items or {}).items():
             self._put(key, value, exclusive=False)
         self.read_only = as_bool(read_only, "read_only")
+
+    def _renew_locks(self):
+        self._lock = RLock()
 
     def __repr__(self):
         return f"<MemoryStore at {id(self):#x}{', read-only' if self.read_only else ''}>"
@@ -217,14 +219,3 @@ def _part(value, byte_range):
 
 # Of stores: what is kept by the identity of a value outlives its store, whose place in memory another one may take.
 _numbers = count()
-# A lock that another thread held at a fork would stay locked in the child.
-_stores = WeakSet()
-
-
-def _renew_locks():
-    for store in _stores:
-        store._lock = RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)

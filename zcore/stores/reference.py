@@ -17,6 +17,7 @@ from zcore.errors import MetadataError, ReferenceFormatError, StoreError
 from zcore.kernel.references import ReferenceTable
 from zcore.options import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range
+from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.reference_document import MAX_NBYTES, read_document
 from zcore.stores.reference_targets import Targets
@@ -79,7 +80,8 @@ class ReferenceStore(Store):
         self._read_only = as_bool(read_only, "read_only")
         if isinstance(allowed, str):
             raise TypeError(f"allowed={allowed!r}: expected a list of str")
-        self._lock = RLock()
+        self._renew_locks()
+        renew_in_children(self)
         self.path = None if isinstance(source, Mapping) else _place_of(source)
         in_parquet = self.path is not None and names_parquet(os.fspath(source))
         if in_parquet and (target, template_overrides, max_generated) != (None, None, None):
@@ -104,6 +106,9 @@ class ReferenceStore(Store):
         options = {"base": self._targets.base, "allowed": self._targets.allowed, "services": services, "target": target,
                    "template_overrides": template_overrides, "max_generated": max_generated}
         self._options = {name: value for name, value in options.items() if value is not None}
+
+    def _renew_locks(self):
+        self._lock = RLock()
 
     @classmethod
     def of(cls, references: Mapping[str, object], *, base: str | None = None,

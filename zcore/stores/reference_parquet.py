@@ -15,6 +15,7 @@ import numpy as np
 from zcore.errors import ReferenceFormatError, UnsupportedError, ZcoreError, warn
 from zcore.kernel.reference_records import RecordTable
 from zcore.kernel.references import ReferenceTable
+from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import check_key
 from zcore.stores.reference_records import read_records
 from zcore.strict_json import WITH_CONSTANTS
@@ -58,7 +59,8 @@ class ParquetTable:
 
     def __init__(self, store):
         self._store = store
-        self._lock = RLock()
+        self._renew_locks()
+        renew_in_children(self)
         self._documents = ReferenceTable()
         self._arrays = {}          # prefix: RecordTable; of those that were asked for
         self._kept = {}            # (prefix, number of a file): Records or None, those used last at the end
@@ -72,6 +74,9 @@ class ParquetTable:
         except ZcoreError as error:
             error.locate(METADATA)
             raise
+
+    def _renew_locks(self):
+        self._lock = RLock()
 
     def _read_metadata(self, raw):
         if len(raw) > MAX_METADATA_NBYTES:

@@ -78,10 +78,12 @@ def _columns(pyarrow, raw, key, record_size):
     present = [name for name in COLUMNS if name in names]
     if len(set(names)) < len(names):
         raise _wrong(key, "two columns have one name")
+    n_bytes = 0
     for group in range(metadata.num_row_groups):
         # Not those of its columns: pyarrow ends the process when it is asked for the metadata of a damaged one.
-        n_bytes = metadata.row_group(group).total_byte_size
-        if not 0 <= n_bytes <= MAX_DECODED_NBYTES:
+        of_group = metadata.row_group(group).total_byte_size
+        n_bytes += of_group
+        if of_group < 0 or n_bytes > MAX_DECODED_NBYTES:
             raise _wrong(key, f"expected columns of {MAX_DECODED_NBYTES} bytes at the most, found {n_bytes}")
     if not present:
         raise _wrong(key, f"expected columns {', '.join(COLUMNS)}, found {', '.join(names)!r:.200}")

@@ -12,6 +12,7 @@ from threading import Lock
 
 from zcore import workers
 from zcore.errors import ReferenceTargetError, StoreError, UnsupportedError
+from zcore.stores.forks import renew_in_children
 from zcore.stores.remote import N_REQUESTS, RemoteStore, message_of
 from zcore.stores.remote_clients import client_of, is_client, split_url
 from zcore.stores.remote_http import HttpClient, Permit, RefusedError
@@ -49,8 +50,12 @@ class RemoteTargets:
             if isinstance(service, dict) and beginning.lower().startswith("http") and service.keys() - _OPTIONS_OF_HTTP:
                 raise TypeError(f"services: options for {beginning!r:.100} are headers, timeout and retries")
         self._clients = {}
-        self._lock = Lock()
+        self._renew_locks()
+        renew_in_children(self)
         self.n_requests = N_REQUESTS
+
+    def _renew_locks(self):
+        self._lock = Lock()
 
     def get(self, url, start, length, key=None):
         """Return bytes of a target, `length` from `start` on, fewer where it ends; all with a `length` of None.

@@ -11,13 +11,16 @@ import stat
 from zcore.errors import OutOfMemoryError, ReferenceTargetError, UnsupportedError
 from zcore.kernel.reopen import open_again
 from zcore.stores.base import resolve_range
+from zcore.stores.remote_clients import has_controls
 
 MAX_PLACES = 1 << 14  # of targets that were found, which are kept
 MAX_PATH = 4096  # bytes, as in Linux; to follow a long one takes time that grows faster than it
 
 _scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE).match
+_SIGNS = {"2e": ".", "2f": "/", "5c": "\\", "3b": ";", "3f": "?", "23": "#"}
+_quoted_sign = re.compile(f"%(?:25)*+({'|'.join(_SIGNS)})", re.IGNORECASE).sub
 _address = re.compile(r"\[[0-9A-Fa-f:.]*\]")
-_parts = re.compile(r"[/\\]").split
+_parts = re.compile(r"[/\\?#;]").split
 # Links anywhere in a path are refused where the system can do it (macOS); else the last part alone.
 _NO_LINKS = getattr(os, "O_NOFOLLOW_ANY", os.O_NOFOLLOW)
 
@@ -263,8 +266,7 @@ class Targets:
         """Whether `allowed` names a remote URL; None where it is not given."""
         if self.allowed is None:
             return None
-        return (any([_is_below(url, root) for root in self.allowed if _is_remote(root)])
-                and ".." not in _parts(_unquoted(url)))
+        return any([_is_below(url, root) for root in self.allowed if _is_remote(root)]) and not _may_lead_out(url)
 
     def _check_remote(self, key, url):
         if self.allowed is None:
@@ -272,8 +274,9 @@ class Targets:
         if not any([_is_below(url, root) for root in self.allowed if _is_remote(root)]):
             root = url.rpartition("/")[0] + "/"
             raise self._error(key, url, f"it is not allowed; allowed={[root]!r} would permit it")
-        if ".." in _parts(_unquoted(url)):
-            raise self._error(key, url, "it has a part '..', which may lead out of what is allowed")
+        if _may_lead_out(url):
+            raise self._error(key, url, "it has a part '..', or control characters, which may lead out of what is "
+                                        "allowed")
 
     def _error(self, key, url, what, errno=None, part=None):
         return ReferenceTargetError(f"the target of {key!r} is {url!r:.300}: {what}", key=key, url=url, errno=errno,
@@ -330,8 +333,7 @@ def _opened_path(fd, path):
         return path
 
 
-def _unquoted(text):
-    """Return a part of a URL with the percent-encoding of what paths are made of undone."""
-    for quoted, sign in (("%2e", "."), ("%2f", "/"), ("%5c", "\\")):
-        text = re.sub(quoted, lambda _, sign=sign: sign, text, flags=re.IGNORECASE)
-    return text
+def _may_lead_out(url):
+    """Return whether a server may take a URL for one above what it begins with."""
+    # Who reads "\t" in it may leave that out, and find ".." then; who decodes it twice finds it in "%252e".
+    return has_controls(url) or ".." in _parts(_quoted_sign(lambda found: _SIGNS[found[1].lower()], url))

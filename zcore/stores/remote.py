@@ -14,7 +14,6 @@ from hashlib import blake2b
 from itertools import count
 from operator import index
 from threading import BoundedSemaphore, Lock
-from weakref import WeakSet
 
 from zcore import workers
 from zcore.buffers import flat_view
@@ -22,6 +21,7 @@ from zcore.errors import LockError, StoreError
 from zcore.kernel.holds import ObjectLocks, locks_of
 from zcore.options import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Parts, Store, resolve_range
+from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix
 from zcore.stores.remote_clients import ABSENT, ConditionError, client_of
 
@@ -86,7 +86,7 @@ class RemoteStore(Store):
         self._tags = OrderedDict()
         self._swaps_are_sure = False
         self._renew_locks()
-        _stores.add(self)
+        renew_in_children(self)
 
     def _renew_locks(self):
         self._lock = Lock()
@@ -403,13 +403,3 @@ def _reopened(source, options):
 
 _WORD = 2**60 - 1
 _numbers = count()
-# A lock that another thread held at a fork would stay locked in the child.
-_stores = WeakSet()
-
-
-def _renew_locks():
-    for store in _stores:
-        store._renew_locks()
-
-
-os.register_at_fork(after_in_child=_renew_locks)

@@ -21,6 +21,7 @@ SCHEMES = frozenset(("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "
 # Those whose first part is a bucket, and the rest a name that is taken as it is.
 _OF_BUCKETS = frozenset(("s3", "s3a", "gs", "az"))
 
+_controls = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
 _scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://").match
 
 
@@ -91,6 +92,11 @@ def is_remote(url: str) -> bool:
     """
     found = _scheme_of(url)
     return found is not None and found[1].lower() in SCHEMES
+
+
+def has_controls(url: str) -> bool:
+    """Return whether there are control characters in a URL, with which each reader of URLs does something else."""
+    return _controls(url) is not None
 
 
 def split_url(url: str) -> tuple[str, str]:

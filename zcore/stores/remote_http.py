@@ -6,7 +6,6 @@ its name were looked at, at one of these very addresses, and a redirect is anoth
 from __future__ import annotations
 
 import http.client
-import os
 import re
 import socket
 import time
@@ -15,10 +14,11 @@ from functools import cache
 from ipaddress import ip_address, ip_network
 from threading import Lock
 from urllib.parse import quote, urljoin, urlsplit
-from weakref import WeakSet, finalize
+from weakref import finalize
 
 from zcore.errors import StoreError
-from zcore.stores.remote_clients import Answer, Client, Standing
+from zcore.stores.forks import renew_in_children
+from zcore.stores.remote_clients import Answer, Client, Standing, has_controls
 
 MAX_REDIRECTS = 5
 TIMEOUT = 30.0             # seconds without a byte
@@ -26,7 +26,7 @@ SLACK = 60.0               # seconds after which
 MIN_RATE = 1 << 13         # so many bytes a second have to have come, or a server might take as long as it likes
 RETRIES = 3
 PAUSE = 0.2                # seconds before the first of them; each one after waits twice as long
-MAX_IDLE = 32              # connections that are kept for each server
+MAX_IDLE = 32              # connections that are kept, of all servers
 PART = 1 << 20             # bytes that are read at a time
 
 _PASSING = frozenset((429, 500, 502, 503, 504))
@@ -65,10 +65,11 @@ class HttpClient(Client):
         self._judge = judge
         self._timeout = timeout
         self._retries = retries
-        self._forget()
-        _clients.add(self)
+        self._renew_locks()
+        renew_in_children(self)
 
-    def _forget(self):
+    def _renew_locks(self):
+        # Connections of the parent are not the child's to speak on, either.
         self._lock = Lock()
         self._idle = {}
         # Not by __del__: who judges knows the client, too, and of such a circle sockets might be the first to go.
@@ -150,7 +151,10 @@ class HttpClient(Client):
             with self._lock:
                 idle = self._idle.get((place, permit.anywhere))
                 if idle:
-                    return idle.pop(), False
+                    connection = idle.pop()
+                    if not idle:
+                        del self._idle[place, permit.anywhere]
+                    return connection, False
         scheme, host, port = place
         addresses = [item[4][0] for item in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
         if not permit.anywhere:
@@ -165,10 +169,14 @@ class HttpClient(Client):
             connection.close()
             return
         with self._lock:
-            idle = self._idle.setdefault((place, permit.anywhere), [])
-            if len(idle) < MAX_IDLE:
-                idle.append(connection)
+            self._idle.setdefault((place, permit.anywhere), []).append(connection)
+            if sum(map(len, self._idle.values())) <= MAX_IDLE:
                 return
+            # A document may name thousands of servers: those that were met last are met again.
+            longest = next(iter(self._idle))
+            connection = self._idle[longest].pop(0)
+            if not self._idle[longest]:
+                del self._idle[longest]
         connection.close()
 
 
@@ -239,6 +247,9 @@ def _close(idle):
 
 def _split(url):
     """Return (scheme, host, port) and what is asked for there."""
+    if has_controls(url):
+        # urlsplit leaves some of them out: it would be another URL than the one that was judged.
+        raise RefusedError(f"{url!r:.200} has control characters", url=url)
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     if scheme not in ("http", "https") or not parts.hostname:
@@ -319,13 +330,3 @@ def _rest(response, n_skipped, n_bytes):
 
 
 _TRANSLATED = ip_network("64:ff9b::/96")  # RFC 6052
-_clients = WeakSet()
-
-
-def _after_fork_in_child():
-    """Connections of the parent are not the child's to speak on."""
-    for client in _clients:
-        client._forget()
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)

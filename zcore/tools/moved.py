@@ -64,22 +64,24 @@ def pass_objects(source, target, is_begun, progress):
     """
     metadata = source.metadata
     grid, keys, prefix = metadata.grid_shape, target.metadata.chunk_keys, target.prefix
-    inside = [(key, coords) for key, coords in source.stored_chunks()
-              if all([i < n for i, n in zip(coords, grid, strict=True)])]
-    if not inside:
-        progress.advance(metadata.nbytes)
-        return
-    share = metadata.nbytes / len(inside)
-    inside.reverse()
+    objects = source.stored_chunks()
+    lock = allocate_lock()
+    n_advanced = 0
+    cancelled = []
     files = source.store.native_path, target.store.native_path
     by_system = None not in files and metadata.chunk_nbytes > _LARGE
 
     def work(main):
-        while inside:
-            try:
-                key, coords = inside.pop()
-            except IndexError:
-                return       # another thread was faster
+        nonlocal n_advanced
+        while True:
+            with lock:
+                key, coords = next(objects, (None, None))
+                if key is None or cancelled:
+                    return
+                share = min(metadata.chunk_nbytes, metadata.nbytes - n_advanced)
+                n_advanced += share
+            if any([i >= n for i, n in zip(coords, grid, strict=True)]):
+                continue
             new = prefix + keys.encode(coords)
             if not (is_begun and target.store.exists(new)):
                 if by_system:
@@ -90,7 +92,8 @@ def pass_objects(source, target, is_begun, progress):
 
     n_requests = max(source.store.n_requests, target.store.n_requests)
     n_threads = max(target.options.threads or config.threads, min(n_requests, _WAITING_NBYTES // metadata.chunk_nbytes))
-    workers.run(work, min(n_threads, MAX_THREADS, len(inside)), inside.clear)
+    workers.run(work, min(n_threads, MAX_THREADS, metadata.n_chunks), lambda: cancelled.append(True))
+    progress.advance(metadata.nbytes - n_advanced)
 
 
 def _copy_file(source, target):

@@ -9,6 +9,7 @@ from collections import namedtuple
 
 import numpy as np
 
+from zcore.creation import specs_of
 from zcore.errors import UnsupportedError, warn
 from zcore.formats import zarr_v2
 from zcore.formats.json_documents import check_attributes
@@ -163,8 +164,11 @@ def _chains(source, format, wanted):
     common = {"chunks": chunks} if shards is None else {"chunks": chunks, "shards": shards}
     if order != "C":
         common["order"] = order
-    if wanted.compressors is not None:
-        common["compressors"] = wanted.compressors
+    if isinstance(wanted.compressors, str) and wanted.compressors == "auto":
+        parts["compressors"] = ()
+    elif wanted.compressors is not None:
+        # Zarr v2 has its own way to name them.
+        common["compressors"] = wanted.compressors if format.name == 2 else specs_of(wanted.compressors)
         parts["compressors"] = ()
     elif parts["compressors"] and format.name == "zmeta":
         parts["compressors"] = [codec for codec in parts["compressors"] if codec.name == "blosc"][:1]

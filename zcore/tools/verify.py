@@ -24,6 +24,7 @@ from zcore.errors import (
     noted,
 )
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS
+from zcore.handles import Handle
 from zcore.lifecycle import read_attributes
 from zcore.model.metadata import ArrayMetadata
 from zcore.options import Options
@@ -53,8 +54,8 @@ def verify(store, *, path="", repair=False, threads=None, progress=None):
 
     Parameters
     ----------
-    store : str, os.PathLike or Store
-        A directory, a zip file, a reference set, a ``file:`` URI, or a store.
+    store : str, os.PathLike, Store, Array or Group
+        A directory, a zip file, a reference set, a URL, a store, or a node of one.
     path : str, optional
         Of the node with which to begin; by default the root.
     repair : bool, str or sequence of str
@@ -81,6 +82,9 @@ def verify(store, *, path="", repair=False, threads=None, progress=None):
         `repair` names a kind that cannot be repaired.
     """
     kinds = _kinds_of(repair)
+    if isinstance(store, Handle):
+        path = "/".join(part for part in (store.path, nodes.path_of(path)) if part)
+        store = store.store
     is_file = not isinstance(store, Store) and isinstance(store, (str, os.PathLike)) and os.path.isfile(store)
     store = nodes.store_of(store, not kinds or is_file, False)
     path = nodes.path_of(path)

@@ -15,6 +15,7 @@ pytest.importorskip("yaml")
 
 import zcore  # noqa: E402
 from zcore import config  # noqa: E402
+from zcore.asdf.blocks import Block  # noqa: E402
 from zcore.asdf.dump import Inline  # noqa: E402
 from zcore.asdf.tagged import IntegerNode, TaggedMapping  # noqa: E402
 from zcore.errors import (  # noqa: E402
@@ -26,6 +27,7 @@ from zcore.errors import (  # noqa: E402
     TruncatedError,
     UnsupportedError,
 )
+from zcore.kernel.chunk_cache import ChunkCache  # noqa: E402
 from zcore.stores import asdf_nodes  # noqa: E402
 from zcore.stores.asdf_file import AsdfStore  # noqa: E402
 
@@ -250,6 +252,45 @@ def test_checksums_of_compressed_blocks(path):
         zcore.open(path)["a"][...]
     with AsdfStore(path, verify=False) as store:
         assert np.array_equal(zcore.open(store)["a"][...], BASE)
+
+
+def test_decoded_blocks_are_kept_where_there_is_a_cache(path, monkeypatch):
+    monkeypatch.setattr("zcore.views.TRUSTED_AGE_NS", -1)
+    zcore.asdf.write(path, {"a": BASE}, compression="zlib")
+    decoded = []
+    read = Block.read
+    monkeypatch.setattr(Block, "read", lambda self, *args, **options: decoded.append(1) or read(self, *args, **options))
+    for cache, n_decoded in ((None, 3), ("1 MB", 1)):
+        array = zcore.open(path, cache=cache)["a"]
+        if cache is not None:
+            array._binding.options._chunks = ChunkCache(1 << 20, 0)
+        decoded.clear()
+        for i in range(3):
+            assert np.array_equal(array[i], BASE[i])
+        assert len(decoded) == n_decoded
+
+
+def test_no_array_is_taken_for_another_one(path, tmp_path, monkeypatch):
+    """All values of a file have its identity, and what is kept is found by identities."""
+    monkeypatch.setattr("zcore.views.TRUSTED_AGE_NS", -1)
+    monkeypatch.setattr(config, "force_python", True)
+    zcore.asdf.write(tmp_path / "other.asdf", {"a": BASE})
+    tree = {f"a{i}": (BASE + i).astype(">f8") for i in range(3)}
+    zcore.asdf.write(path, {**tree, "v": BASE[::-1]}, compression="zlib")
+    group = zcore.open(path, cache="1 MB")
+    group._binding.options._chunks = ChunkCache(1 << 20, 0)
+    for _ in range(2):
+        assert [group[f"a{i}"][0, 0] for i in range(3)] == [0, 1, 2] and group["v"][0, 0] == BASE[-1, 0]
+    values = np.arange(8, dtype="<i2")
+    group = zcore.open(chunked(path, [1, 2, 3, 4], *[values[i:i + 2].tobytes() for i in (0, 2, 4, 6)], shape=(8,),
+                               chunks=(2,)), cache="1 MB")
+    group._binding.options._chunks = ChunkCache(1 << 20, 0)
+    for _ in range(2):
+        assert group["z"][...].tolist() == list(range(8))
+    store = group.store
+    assert len({store.identity(f"z/{i}") for i in range(4)} | {store.identity("z/.zarray")}) == 5
+    raw_file(path, "a: !core/ndarray-1.0.0 {source: other.asdf, datatype: float64, byteorder: big, shape: [6, 8]}")
+    assert AsdfStore(path).identity("a/0.0") is None
 
 
 def test_arrays_of_other_files(path, tmp_path):

@@ -467,6 +467,17 @@ def test_sizes_that_a_footer_declares(folder, monkeypatch):
         ReferenceStore(refs).get("x/4")
 
 
+def test_sizes_of_all_row_groups_count(folder, monkeypatch):
+    """RF-PQ-01: they are decoded one after the other, and then all of them are there."""
+    refs = small_set(folder, 5, raw=[b""])
+    parquet.write_table(pyarrow.table({"raw": [bytes([i]) * 10**5 for i in range(5)]}), refs / "x/refs.0.parq",
+                        row_group_size=1, compression="zstd")
+    assert ReferenceStore(refs).get("x/4") == b"\x04" * 10**5
+    monkeypatch.setattr("zcore.stores.reference_records.MAX_DECODED_NBYTES", 4 * 10**5)
+    with pytest.raises(ReferenceFormatError, match="expected columns of 400000 bytes at the most"):
+        ReferenceStore(refs).get("x/4")
+
+
 def test_without_pyarrow(folder, monkeypatch):
     """RF-PQ-09: the extra that brings it is named."""
     refs = small_set(folder, raw=[b"a"])

@@ -258,6 +258,30 @@ def test_headers_go_where_they_were_given_for(made):
         ("dir/data.bin", "Bearer x"), ("elsewhere", None)]
 
 
+@pytest.mark.parametrize("sign", ["\t", "\n", "\r", "\0", "\x1f", "\x7f"])
+def test_control_characters_in_a_url(made, sign):
+    """RF-URL-08: readers of URLs leave some of them out, and have another URL than the one that was judged."""
+    url = made.url + f"dir/{sign}data.bin"
+    made.requests.clear()
+    with pytest.raises(ReferenceTargetError, match="control characters"):
+        ReferenceStore({"x": [url, 0, 4]}).get("x")
+    assert made.requests == []
+
+
+def test_connections_to_many_servers(made, monkeypatch):
+    """A document may name thousands of them: each would keep a descriptor."""
+    resolve = socket.getaddrinfo
+    monkeypatch.setattr("socket.getaddrinfo", lambda host, *args, **more: resolve("127.0.0.1", *args, **more))
+    monkeypatch.setattr("zcore.stores.remote_http.MAX_IDLE", 3)
+    urls = [made.url.replace("127.0.0.1", f"host{i}.example") for i in (0, 1, 2, 3, 4, 5, 5, 4, 0)]
+    store = ReferenceStore({f"x{i}": [url + "dir/data.bin", 0, 4] for i, url in enumerate(urls)})
+    for key in store.list():
+        assert store.get(key) == b"head"
+    (client,) = store.targets.remote._clients.values()
+    kept = [place[1] for (place, _), connections in client._idle.items() for _ in connections]
+    assert kept == ["host5.example", "host4.example", "host0.example"]
+
+
 def test_services_are_checked():
     for services, error in (({"s3": {}}, ValueError), ({3: {}}, ValueError), ({"s3://": 5}, TypeError),
                             ({"http://": {"endpoint": "x"}}, TypeError)):

@@ -111,6 +111,9 @@ def test_allowed_directories_end_where_their_names_do(place, slash):
     ("s3://bucket/a/", "s3://bucket/a/%2e.%2Fb", False), ("https://host/a", "https://host/a/..\\b", False),
     ("https://host/a", "https://host/a/..%5cb", False), ("https://host", "https://host.evil/a", False),
     ("https://host", "https://host@evil/a", False), ("https://host", "https://host:81/a", False),
+    ("https://host/a", "https://host/a/.\t./b", False), ("https://host/a", "https://host/a/%2\ne./b", False),
+    ("https://host/a", "https://host/a/..?b", False), ("https://host/a", "https://host/a/..#b", False),
+    ("https://host/a", "https://host/a/..;b", False), ("https://host/a", "https://host/a/%25252e.%252fb", False),
     ("https://host", "http://host/a", False), ("https://host/a", "https://host/a/b..c", True),
     ("/", "s3://bucket/a", False), ("s3://bucket", "zip://a::s3://bucket/a", False)])
 def test_allowed_urls_end_where_their_names_do(tmp_path, root, url, is_allowed):

@@ -158,6 +158,13 @@ def test_a_forked_child_is_told(example):
     assert done.returncode == 0, done.stderr
 
 
+def test_without_obstore_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    for url in ("https://h/x", "s3://bucket/x"):
+        with pytest.raises(zcore.UnsupportedError, match='extra "remote"'):
+            zcore.open(url)
+
+
 @pytest.mark.parametrize(("url", "error"), [("https://h/x?token=1", ValueError), ("https://h/x#y", ValueError),
                                             ("ftp://h/x", zcore.UnsupportedError)])
 def test_urls_that_are_refused(url, error):

@@ -179,6 +179,14 @@ def test_other_chunks_codecs_and_types(wanted, memory, sharded, tmp_path):
         assert new.shards == wanted.get("shards", (9, 19) if keeps_shards else None)
 
 
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+def test_compressors_of_each_format(zarr_format, original):
+    for compressors in ("auto", zcore.codecs.BloscCodec(cname="zstd", clevel=1)):
+        new = zcore.copy(original, zcore.MemoryStore(), zarr_format=zarr_format, compressors=compressors)
+        assert np.array_equal(new[...], VALUES)
+        assert new.compressors[0].spec().configuration["cname"] == ("lz4" if compressors == "auto" else "zstd")
+
+
 def test_shards_are_cut_up_on_request_and_in_formats_without(tmp_path):
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(5, 5), shards=(20, 20))
     for wanted in ({"shards": False}, {"zarr_format": 2}, {"zarr_format": "zmeta"}):

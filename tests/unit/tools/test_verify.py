@@ -319,6 +319,7 @@ def test_a_part_of_a_hierarchy(tmp_path):
     for array in (a, b):
         change(an_object(array)[1], lambda raw: raw.clear())
     assert found(tmp_path / "h", path="y") == {("truncated", "y/b/c/0/0")}
+    assert found(group["y"]) == found(group, path="y/b") == {("truncated", "y/b/c/0/0")}
 
 
 def test_repair_is_told_what(tmp_path):
