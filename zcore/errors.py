@@ -126,6 +126,12 @@ class UnsupportedError(ZcoreError, NotImplementedError):
     fields = ("feature",)
 
 
+def not_installed(needing, package, extra, feature):
+    """Return the error of a call that needs an optional package: `needing` is who does, and the verb."""
+    return UnsupportedError(f"{needing} {package}, which is not installed; zcore's extra \"{extra}\" brings it",
+                            feature=feature)
+
+
 class UnknownCodecError(UnsupportedError):
     """A codec chain names a `codec` that nothing installed provides."""
 

@@ -108,6 +108,15 @@ def test_a_document_that_zcore_saves(folder, tmp_path):
     assert theirs == {key: store.get(key) for key in store.list()}
 
 
+def test_a_set_without_a_place(tmp_path, monkeypatch):
+    """RF-GEN-11: fsspec reads absolute URLs wherever the process is."""
+    (tmp_path / "t.bin").write_bytes(b"0123456789")
+    store = ReferenceStore({"a": ["t.bin", 2, 3]}, base=str(tmp_path))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert values_of(peer(store.to_v0(absolute=True))) == {"a": b"234"} == {"a": store.get("a")}
+
+
 # Deviations
 
 def test_generated_references_are_there(folder):

@@ -1,5 +1,5 @@
 """PyYAML, which is needed for trees alone, and imported when there is one."""
-from zcore.errors import UnsupportedError
+from zcore.errors import not_installed
 
 
 def import_yaml():
@@ -10,8 +10,7 @@ def import_yaml():
     try:
         import yaml
     except ImportError as exc:
-        raise UnsupportedError('the trees of ASDF files take PyYAML: pip install "zcore[asdf]"',
-                               feature="the trees of ASDF files") from exc
+        raise not_installed("the trees of ASDF files need", "PyYAML", "asdf", "the trees of ASDF files") from exc
     return yaml
 
 

@@ -7,7 +7,7 @@ holds more than it may is refused only when it is decoded. Codecs that run code 
 import numpy as np
 
 from zcore.codecs.base import Codec, check_size
-from zcore.errors import CodecError, UnknownCodecError, UnsupportedError
+from zcore.errors import CodecError, UnknownCodecError, UnsupportedError, not_installed
 
 # Decoding runs what the data say.
 REFUSED = frozenset(("pickle", "cloudpickle", "dill", "joblib"))
@@ -41,8 +41,7 @@ def fallback_codec(name, configuration):
     try:
         from numcodecs import get_codec, registry
     except ImportError as exc:
-        raise UnsupportedError(f"the codec {id!r} needs the package numcodecs; install zcore[numcodecs]",
-                               feature="numcodecs") from exc
+        raise not_installed(f"the codec {id!r} needs", "numcodecs", "numcodecs", "numcodecs") from exc
     if id not in registry.codec_registry and id not in registry.entries:
         raise UnknownCodecError(f"no codec is named {name!r}, and numcodecs has none named {id!r}", feature="codec",
                                 codec=name)

@@ -5,7 +5,7 @@ which fewer than 8 bits may mean something, or the bytes of its components.
 """
 import numpy as np
 
-from zcore.errors import UnsupportedError
+from zcore.errors import UnsupportedError, not_installed
 
 # Name in documents (zarr-extensions, "data-types") -> name in ml_dtypes.
 _NAMES = {
@@ -51,9 +51,7 @@ def foreign_dtype(name, order="<"):
     try:
         import ml_dtypes
     except ImportError as exc:
-        raise UnsupportedError(
-            f"the data type {name!r} needs the package ml_dtypes, which is not installed", feature="ml_dtypes"
-        ) from exc
+        raise not_installed(f"the data type {name!r} needs", "ml_dtypes", "ml", "ml_dtypes") from exc
     scalar = getattr(ml_dtypes, _NAMES[name], None)
     if scalar is None:
         raise UnsupportedError(

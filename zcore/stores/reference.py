@@ -338,28 +338,47 @@ class ReferenceStore(Store):
 
     # As a document
 
-    def to_v0(self) -> dict:
+    def to_v0(self, *, absolute: bool = False) -> dict:
         """Return the set as version 0 has it: a dict of keys to str, ``[url]`` or ``[url, offset, length]``.
 
+        Parameters
+        ----------
+        absolute : bool
+            Make relative URLs absolute. fsspec takes them from the current directory of the process, not from `base`.
+
+        Notes
+        -----
         Data that are not ASCII are written as base64, which all readers take, though version 0 does not tell of it.
         """
+        absolute = as_bool(absolute, "absolute")
         with self._lock:
-            return {key.decode(): _written(value) for key, value in self._table.items()}
+            return {key.decode(): _written(self._seen_from(None, value) if absolute else value)
+                    for key, value in self._table.items()}
+
+    def _seen_from(self, directory, value):
+        """Return a reference by a URL that means the same target in another directory, or anywhere (None)."""
+        return value if isinstance(value, bytes) else (self._targets.seen_from(directory, value[0]), *value[1:])
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the set as a document of version 1, with all that it generated; the file is replaced as a whole.
 
         In another directory relative URLs are written such that they mean the same targets.
+
+        Raises
+        ------
+        ValueError
+            The name is that of a set in Parquet, which zcore reads and does not write.
         """
+        if os.fspath(path).endswith((".parq", ".parquet")):
+            raise ValueError(f"{os.fspath(path)!r} names a set in Parquet, and save writes JSON: to x.json")
         from zcore.stores.directory import DirectoryStore
 
         directory, name = os.path.split(os.path.abspath(os.fspath(path)))
         lines = []
         with self._lock:
             for key, value in self._table.items():
-                if not isinstance(value, bytes):
-                    value = self._targets.seen_from(directory, value[0]), *value[1:]
-                lines.append(json.dumps(key.decode()).encode() + b": " + json.dumps(_written(value)).encode())
+                value = _written(self._seen_from(directory, value))
+                lines.append(json.dumps(key.decode()).encode() + b": " + json.dumps(value).encode())
         DirectoryStore(directory).set(name, b'{"version": 1, "refs": {' + b",\n".join(lines) + b"}}")
 
 

@@ -6,7 +6,7 @@ arguments, the filter ``format``, and a tuple behind ``%`` that is formatted.
 """
 from __future__ import annotations
 
-from zcore.errors import ReferenceFormatError, UnsupportedError, ZcoreError
+from zcore.errors import ReferenceFormatError, UnsupportedError, ZcoreError, not_installed
 from zcore.stores.reference_sandbox import MAX_INTEGER, MAX_TEXT, MIN_INTEGER, as_text, sandbox, template_of
 
 MAX_TOKENS = 256    # of all expressions of a text; the parser takes a stack frame for each sign
@@ -264,5 +264,5 @@ def _environment(source, member):
     try:
         return sandbox()
     except ImportError as exc:
-        raise UnsupportedError(f"{member}: to evaluate {shown(source)} takes jinja2: "
-                               "pip install \"zcore[references]\"", feature="templates by jinja2") from exc
+        raise not_installed(f"{member}: to evaluate {shown(source)} needs", "jinja2", "references",
+                            "templates by jinja2") from exc

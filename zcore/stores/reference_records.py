@@ -5,7 +5,7 @@ is bounded by the sizes that its own footer declares, and these are compared wit
 """
 import numpy as np
 
-from zcore.errors import ReferenceFormatError, UnsupportedError
+from zcore.errors import ReferenceFormatError, not_installed
 from zcore.kernel.reference_records import Records
 
 MAX_FILE_NBYTES = 1 << 29
@@ -61,8 +61,8 @@ def _pyarrow():
     try:
         import pyarrow.parquet
     except ImportError as exc:
-        raise UnsupportedError("reference sets in Parquet need pyarrow, which is not installed; zcore's extra "
-                               "\"parquet\" brings it", feature="reference sets in Parquet") from exc
+        raise not_installed("reference sets in Parquet need", "pyarrow", "parquet",
+                            "reference sets in Parquet") from exc
     return pyarrow
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 
-from zcore.errors import StoreError, UnsupportedError
+from zcore.errors import StoreError, not_installed
 from zcore.stores.remote_client import ABSENT, Answer, Client, ConditionError, Standing
 
 MAX_OFFSET = 2**63 - 1     # of what is asked for
@@ -53,8 +53,7 @@ class ObstoreClient(Client):
             from obstore.exceptions import BaseError
             from obstore.store import HTTPStore, from_url
         except ImportError as exc:
-            raise UnsupportedError(f"{url!r:.200} needs the package obstore, the extra \"remote\" of zcore",
-                                   feature="remote stores") from exc
+            raise not_installed(f"{url!r:.200} needs", "obstore", "remote", "remote stores") from exc
         scheme = url.partition(":")[0].lower()
         if scheme == "http":
             # Who writes the scheme has asked for it.

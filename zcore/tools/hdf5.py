@@ -7,9 +7,10 @@ read from other files than the one that was given.
 import json
 import os
 
-from zcore.errors import StoreError, UnsupportedError, ZcoreError, warn
+from zcore.errors import StoreError, UnsupportedError, ZcoreError, not_installed, warn
 from zcore.formats import zarr_v2
 from zcore.stores.reference import ReferenceStore
+from zcore.stores.remote_clients import is_remote
 from zcore.tools.hdf5_attributes import attributes_of
 from zcore.tools.hdf5_dataset import references_of
 
@@ -55,9 +56,13 @@ def references_from_hdf5(path, *, inline_threshold=500, max_inlined=MAX_INLINED,
     try:
         import h5py
     except ImportError as exc:
-        raise UnsupportedError("reference sets of HDF5 files need h5py, which is not installed; zcore's extra \"hdf5\" "
-                               "brings it", feature="reference sets of HDF5 files") from exc
-    path = os.path.abspath(os.fspath(path))
+        raise not_installed("reference sets of HDF5 files need", "h5py", "hdf5",
+                            "reference sets of HDF5 files") from exc
+    path = os.fspath(path)
+    if is_remote(path):
+        raise UnsupportedError(f"{path!r:.200}: reference sets are made of HDF5 files that lie here",
+                               feature="reference sets of remote HDF5 files")
+    path = os.path.abspath(path)
     url = os.path.basename(path)
     try:
         with h5py.File(path, "r") as file:

@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 
-from zcore.errors import NodeNotFoundError, SelectionError, StoreError, UnsupportedError
+from zcore.errors import NodeNotFoundError, SelectionError, StoreError, UnsupportedError, not_installed
 from zcore.model.metadata import has_varying_items
 from zcore.tools.hdf5_attributes import PHONY, attributes_of, dimension_names
 from zcore.tools.numpy_files import slices_of
@@ -21,7 +21,7 @@ def _h5py():
     try:
         import h5py
     except ImportError as exc:
-        raise UnsupportedError("HDF5 files need h5py; pip install 'zcore[hdf5]'", feature="hdf5") from exc
+        raise not_installed("HDF5 files need", "h5py", "hdf5", "hdf5") from exc
     return h5py
 
 

@@ -368,3 +368,8 @@ def test_a_name_that_looks_like_a_url(tmp_path):
     with h5py.File(tmp_path / "file:a.h5", "w") as file:
         file["x"] = np.arange(1000)
     assert (check(tmp_path / "file:a.h5")["x"][:] == np.arange(1000)).all()
+
+
+def test_files_of_services_are_refused_by_name():
+    with pytest.raises(zcore.UnsupportedError, match="^'s3://bucket/x.nc': .* that lie here$"):
+        zcore.references_from_hdf5("s3://bucket/x.nc")
