@@ -43,7 +43,7 @@ _BY_DEFAULT = ("left-over",)
 # Of a file that is younger the writer may be alive.
 _YOUNG = 60.0
 # Temporary files of others: zarr-python, tensorstore, and programs that are built on the crate object_store.
-_TEMPORARY = re.compile(r".+(?:\.(?:[0-9a-f]{32}|[0-9a-z_]{8})\.partial|\.__lock|#[0-9]+)", re.ASCII)
+_TEMPORARY = re.compile(r"(.+)(?:\.(?:[0-9a-f]{32}|[0-9a-z_]{8})\.partial|\.__lock|#[0-9]+)", re.ASCII)
 _NODE_DOCUMENTS = frozenset(document for documents in NODE_DOCUMENTS.values() for document in documents)
 _MAX_TRIES = 5
 
@@ -188,7 +188,7 @@ class _Verification:
             return []      # keys follow from the document in an ASDF file
         for key in keys:
             if is_told and key[len(prefix):] not in known:
-                self._note_key(key, path)
+                self._note_key(key, path, known.__contains__)
         below = []
         for inner in prefixes:
             if self.store.leads_up(inner):
@@ -285,8 +285,10 @@ class _Verification:
     def _note_document(self, key, path, error):
         self.report.add("wrong document" if isinstance(error, MetadataError) else "unreadable", key, path, error)
 
-    def _note_key(self, key, path):
-        if _TEMPORARY.fullmatch(key.rpartition("/")[2]):
+    def _note_key(self, key, path, is_known):
+        """Note an object of no node; `is_known` tells of names relative to it which ones it may have."""
+        found = _TEMPORARY.fullmatch(key[len(prefix_of(path)):])
+        if found and is_known(found[1]):
             problem = self.report.add("left-over", key, path, "a temporary file of another program")
         else:
             problem = self.report.add("foreign", key, path, "it belongs to no node")
@@ -415,7 +417,8 @@ class _Verification:
                         self._note_outside(binding, key, coords)
                     break
             else:
-                self._note_key(key, path)
+                self._note_key(key, path, lambda name: name in known or any(
+                    keys.decode(name, len(grid)) is not None for _, keys, grid, _ in kinds))
         return [np.frombuffer(numbers, np.int64) if numbers else np.empty(0, np.int64) for numbers in found]
 
     def _note_outside(self, binding, key, coords):

@@ -130,9 +130,9 @@ def peaks(path, n, memory):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the system does not tell the peak of memory")
 def test_memory_is_bounded(tmp_path):
-    """32 MB with 8 MB allowed."""
-    before, after = peaks(tmp_path, 2048, 8_000_000)
-    assert after <= before + 12_000_000
+    """18 MB with 4 MB allowed."""
+    before, after = peaks(tmp_path, 1536, 4_000_000)
+    assert after <= before + 8_000_000
 
 
 @pytest.mark.slow

@@ -187,6 +187,8 @@ def test_objects_outside_the_grid_are_left_over(array):
 @pytest.mark.parametrize("name", [".__zc_tmp.0123", f"0.{'a' * 32}.partial", "0.x1_y2zz8.partial", "0.__lock", "0#1"])
 def test_temporary_files(array, name):
     _, file = an_object(array)
+    if not name.startswith("."):
+        name = os.path.basename(file) + name[1:]
     left = os.path.join(os.path.dirname(file), name)
     with open(left, "wb") as opened:
         opened.write(b"part")
@@ -205,13 +207,14 @@ def test_foreign_files(array):
     with open(os.path.join(base, "README"), "wb") as opened:
         opened.write(b"hello")
     _, file = an_object(array)
-    with open(file + "~", "wb") as opened:
-        opened.write(b"hello")
-    foreign = {("foreign", "README"), ("foreign", os.path.relpath(file, base) + "~")}
+    for name in (file + "~", os.path.join(base, "notes#1")):
+        with open(name, "wb") as opened:
+            opened.write(b"hello")
+    foreign = {("foreign", "README"), ("foreign", os.path.relpath(file, base) + "~"), ("foreign", "notes#1")}
     assert found(base) == foreign
     report = zcore.verify(base, repair=True)
     assert report.n_removed == 0 and os.path.exists(file + "~")
-    assert zcore.verify(base, repair=("foreign", "left-over")).n_removed == 2
+    assert zcore.verify(base, repair=("foreign", "left-over")).n_removed == 3
     assert zcore.verify(base).ok and np.array_equal(array[...], VALUES)
 
 
