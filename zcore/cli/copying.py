@@ -1,8 +1,9 @@
 """What `cp`, `convert` and `rechunk` share: one engine, `zcore.copy`, and the options that it takes."""
 from zcore.cli import machine, place
 
-SOURCE = "array or group: a directory, a zip archive or reference set and what lies in it, or a .npy, .npz or HDF5 file"
-DESTINATION = "where to: a directory that is new, or in a group, or a new .zip, .npy, .npz or HDF5 file"
+SOURCE = ("array or group: a directory, a zip archive, ASDF file or reference set and what lies in it, or a .npy, .npz "
+          "or HDF5 file")
+DESTINATION = "where to: a directory that is new, or in a group, or a new .zip, .npy, .npz, HDF5 or ASDF file"
 # Files that hold arrays and are no stores.
 ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".nc")
 

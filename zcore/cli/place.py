@@ -11,7 +11,8 @@ from zcore.formats import NODE_DOCUMENTS
 
 DOCUMENTS = frozenset(document for documents in NODE_DOCUMENTS.values() for document in documents)
 METAVAR = "PATH"
-HELP = "array or group: a directory, or a zip archive or reference set, and what lies in it, such as a.zip/2016/t2m"
+HELP = ("array or group: a directory, or a zip archive, ASDF file or reference set, and what lies in it, such as "
+        "a.zip/2016/t2m")
 
 
 def opened(text, mode="r", **keywords):
