@@ -350,9 +350,14 @@ class ReferenceStore(Store):
         """Write the set as a document of version 1, with all that it generated; the file is replaced as a whole.
 
         In another directory relative URLs are written such that they mean the same targets.
+
+        Raises : ValueError, if the name is one of a set in Parquet, which is read and not written.
         """
         from zcore.stores.directory import DirectoryStore
 
+        if os.fspath(path).endswith((".parq", ".parquet")):
+            raise ValueError(f"a set is written as JSON, and {os.fspath(path)!r} is a name of one in Parquet: name it "
+                             ".json")
         directory, name = os.path.split(os.path.abspath(os.fspath(path)))
         lines = []
         with self._lock:
