@@ -1,7 +1,7 @@
 """Copy an array or a group to another format, compressor, type or order.
 
-An ending of the destination names its family, as .zip, .npy, .npz or .h5 does. Where only the format changes the chunks
-are passed on as they are stored. What the destination cannot keep is told by a warning.
+An ending of the destination names its family, as .zip, .npy, .npz, .h5 or .asdf does. Where only the format changes the
+chunks are passed on as they are stored. What the destination cannot keep is told by a warning.
 
 Examples:
   zcore convert old.zmeta new.zarr --zarr-format 3

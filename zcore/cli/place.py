@@ -10,6 +10,7 @@ from zcore.errors import NodeNotFoundError
 from zcore.formats import NODE_DOCUMENTS
 
 DOCUMENTS = frozenset(document for documents in NODE_DOCUMENTS.values() for document in documents)
+RECORDS = ".zmetadata"         # the document of a reference set in Parquet
 METAVAR = "PATH"
 HELP = ("array or group: a directory, URL, zip archive, reference set or ASDF file, and what lies in it, such as "
         "a.zip/2016/t2m")
@@ -58,7 +59,23 @@ def located(text):
         text = os.path.dirname(text) or os.curdir
     if os.path.isfile(text):
         return text, ""
-    return _from_the_top(text)
+    return _in_a_set(text) or _from_the_top(text)
+
+
+def _in_a_set(text):
+    """Return the reference set in Parquet that a path goes into, and the rest of the path; None where there is none.
+
+    Its directories hold records, and no documents of nodes.
+    """
+    head, names = text.rstrip(os.sep), []
+    while head:
+        if os.path.isfile(os.path.join(head, RECORDS)) and not _is_node(head):
+            return head, "/".join(names)
+        head, name = os.path.split(head)
+        if not name:
+            break
+        names.insert(0, name)
+    return None
 
 
 def _from_the_top(directory):

@@ -17,6 +17,7 @@ from zcore.asdf.ndarray import NDArrayNode, c_strides
 from zcore.errors import StoreError, ZcoreError
 from zcore.kernel.references import ReferenceTable
 from zcore.model.dtypes import to_descr
+from zcore.stores.asdf_blocks import blocks_below
 from zcore.stores.asdf_chunks import read_map
 from zcore.stores.asdf_nodes import ChunkedNode, TreeGroup, attributes_of, plain_of, root_of
 from zcore.stores.base import ByteRange, FileLayout, Identity, Listing, Store, resolve_range
@@ -26,6 +27,7 @@ from zcore.stores.reference import References
 _GROUP = b'{"zarr_format": 2}'
 
 _is_chunk_name = re.compile(r"0(?:\.0)*").fullmatch
+_is_name_of_many = re.compile(r"[0-9]+(?:[./][0-9]+)*").fullmatch
 
 
 class AsdfStore(Store):
@@ -222,6 +224,20 @@ class AsdfStore(Store):
         path, offset, _ = node.block.extent()
         return path, offset + start, stop - start
 
+    def blocks(self, path: str):
+        return blocks_below(path, self._nodes(), self._file, self._map_of)
+
+    def is_in_blocks(self, path: str) -> bool:
+        node = self._node(path)
+        if isinstance(node, ChunkedNode):
+            self._map_of(node)
+        elif isinstance(node, NDArrayNode):
+            if node.source is None:
+                node.elements()
+            else:
+                node.reach()
+        return isinstance(node, NDArrayNode)
+
     def _open_target(self, target):
         return os.dup(self._file.source.fd)
 
@@ -287,7 +303,8 @@ class AsdfStore(Store):
 
     def _has_chunk(self, node, name):
         if isinstance(node, ChunkedNode):
-            return name in self._map_of(node)[0]
+            # The map may be damaged: documents that are not there are asked for, too.
+            return _is_name_of_many(name) is not None and name in self._map_of(node)[0]
         # Asked for first: nothing that is wrong with an array matters to whoever looks for another key.
         return isinstance(node, NDArrayNode) and _is_chunk_name(name) is not None and name == _chunk_name(node)
 

@@ -19,6 +19,7 @@ MAX_DEPTH = 100
 
 _ZARR_TAG = "asdf://asdf-format.org/zarr/tags/zarr-"
 _escaped = re.compile(r"[/\\%\x00-\x1f]").sub
+_unescaped = re.compile(r"%([0-9A-F]{2})").sub
 
 
 class TreeGroup:
@@ -63,9 +64,11 @@ def root_of(tree):
     while pending:
         container, group = pending.pop()
         for key, value in _items(container):
-            name = _name_of(key, group)
+            label = str(key).lower() if isinstance(key, bool) else str(key)
             value = _followed(value)
             node = _node_of(value)
+            # An attribute may have any name.
+            name = _free(label if node is None and id(value) not in leading else name_of(label), group)
             if node is None and id(value) in leading:
                 if id(value) in places:
                     group.attributes[name] = {"$ref": f"#/{places[id(value)].path}".rstrip("/")}
@@ -144,12 +147,23 @@ def _items(container):
     return container.items() if isinstance(container, dict) else enumerate(container)
 
 
-def _name_of(key, group):
-    """Return the name that a key has in a group: itself, but for signs that no node's name may have."""
-    text = str(key).lower() if isinstance(key, bool) else str(key)
-    name = _escaped(lambda found: f"%{ord(found[0]):02X}", text) or "%"
-    if name[0] == ".":
-        name = "%2E" + name[1:]
+def name_of(key):
+    """Return the name of the node that has a key: itself, but for signs that no node's name may have.
+
+    >>> name_of("a/b"), name_of(".z"), key_of("a%2Fb"), key_of("%2Ez")
+    ('a%2Fb', '%2Ez', 'a/b', '.z')
+    """
+    name = _escaped(lambda found: f"%{ord(found[0]):02X}", key) or "%"
+    return "%2E" + name[1:] if name[0] == "." else name
+
+
+def key_of(name):
+    """Return the key that has the name of a node, where there is one; see `name_of`."""
+    return "" if name == "%" else _unescaped(lambda found: chr(int(found[1], 16)), name)
+
+
+def _free(name, group):
+    """Return a name that nothing in a group has."""
     while name in group.members or name in group.attributes:
         name += "%"
     return name

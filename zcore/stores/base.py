@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import namedtuple
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 
 from zcore.buffers import flat_view
@@ -136,6 +136,21 @@ class Store(ABC):
         Bytes that the store has to decode for it are given only with `decoded`.
         """
         return None
+
+    def blocks(self, path: str) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
+        """Iterate over what the arrays at `path` and below it are parts of, where values are parts of something.
+
+        Of each that is its name, the path of an array in it, its size when it is decoded, in bytes, and what reads it
+        and raises what is wrong with it.
+        """
+        return iter(())
+
+    def is_in_blocks(self, path: str) -> bool:
+        """Return whether all elements of the array at `path` have been read when its `blocks` have.
+
+        Raises : ZcoreError, if the array does not lie in them as it should.
+        """
+        return False
 
     def describe(self, path: str) -> str:
         """Return where the node at `path` is, for messages."""

@@ -8,8 +8,10 @@ import tempfile
 
 import numpy as np
 
+from zcore.asdf.dump import dump
 from zcore.errors import UnsupportedError
 from zcore.model.metadata import has_varying_items
+from zcore.stores.asdf_nodes import key_of, name_of
 from zcore.stores.keys import TEMPORARY
 from zcore.tools.numpy_files import NumpyTarget, mapped, note_losses
 
@@ -22,21 +24,46 @@ class AsdfSink:
         self._name = name
         self._losses = losses
         self._tree = {}
+        self._groups = []
+        self._arrays = []
+        self._taken = set()    # keys of nodes, with those above them
         self._folder = tempfile.TemporaryDirectory(prefix=f"{TEMPORARY}copy.", dir=os.path.dirname(path))
         self._files = []
 
-    def _place(self, name):
-        """Return the mapping that holds a node, and the node's name in it; no name at the root."""
-        parts = [part for part in (*self._name.split("/"), *name.split("/")) if part]
-        place = self._tree
-        for part in parts[:-1]:
-            place = place.setdefault(part, {})
-        return place, parts[-1] if parts else None
+    def _put(self, name, value):
+        """Put a node into the tree."""
+        parts = [part for part in (*self._name.split("/"), *name.split("/")) if part] or ["data"]
+        keys = [key_of(part) if name_of(key_of(part)) == part else part for part in parts]
+        if name_of(keys[-1]) != parts[-1]:
+            self._losses.note("the name as it is, but escaped", name)
+        place, above = self._tree, ()
+        for key in keys[:-1]:
+            place = place.setdefault(key, {})
+            above = *above, key
+        if (*above, keys[-1]) in self._taken:
+            raise UnsupportedError(f"{name}: another member of the group has this name in an ASDF file",
+                                   feature="names that differ in escapes alone")
+        self._taken.add((*above, keys[-1]))
+        if keys[-1] in place:
+            self._losses.note(f"the attribute {keys[-1]!r:.60}, as a member of the group has its name",
+                              name.rpartition("/")[0])
+        place[keys[-1]] = value
 
     def group(self, name, source):
         """Make a mapping of a group; see `zcore.tools.destinations`."""
-        place, own = self._place(name)
-        (place if own is None else place.setdefault(own, {})).update(source.attributes)
+        attributes = {}
+        for label, value in source.attributes.items():
+            try:
+                dump({label: value}, None)
+            except (TypeError, ValueError):
+                self._losses.note(f"the attribute {label!r:.60}, which ASDF cannot express", name)
+            else:
+                attributes[label] = value
+        if name or self._name:
+            self._put(name, attributes)
+        else:
+            self._tree.update(attributes)
+        self._groups.append(name)
 
     def array(self, name, source, wanted):
         """Make a file for an array, and return it as what is written to."""
@@ -49,13 +76,16 @@ class AsdfSink:
 
     def end(self, name):
         """Put the array that was made last into the tree."""
-        place, own = self._place(name)
-        place["data" if own is None else own] = mapped(self._files[-1])
+        self._put(name, mapped(self._files[-1]))
+        self._arrays.append(name)
 
     def close(self):
         """Write the file."""
         from zcore import asdf
 
+        for name in self._groups:
+            if name and not any([array.startswith(f"{name}/") for array in self._arrays]):
+                self._losses.note("groups in which no array is", name)
         asdf.write(self._path, self._tree)
 
     def discard(self):

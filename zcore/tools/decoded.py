@@ -10,11 +10,13 @@ import numpy as np
 
 from zcore import config, workers
 from zcore.engine import MAX_THREADS, Binding
-from zcore.errors import ChunkError, ChunkMemoryError, OutOfMemoryError, StoreError, UnsupportedError
+from zcore.errors import AsdfFormatError, ChunkError, ChunkMemoryError, OutOfMemoryError, StoreError, UnsupportedError
 from zcore.kernel.selection import Box
 
 SLAB_NBYTES = 1 << 26   # of elements, in the scratch; one object may have more
 _FEW = 8                # a slab with fewer than one object for so many chunks is not read as a whole
+# Of an object; others are of the whole array.
+_FAILURES = (ChunkError, StoreError, UnsupportedError, OutOfMemoryError, AsdfFormatError)
 
 
 class Changed(Exception):
@@ -136,7 +138,7 @@ def _inside(box, shape):
 def _is_readable(decoded, box, scratch):
     try:
         _read(decoded, box, scratch)
-    except (ChunkError, StoreError, UnsupportedError, OutOfMemoryError):
+    except _FAILURES:
         return False
     return True
 
@@ -174,7 +176,7 @@ def _read_each(decoded, coords, failed):
                 _read(decoded, _box(metadata, one, one), scratch)
             except ChunkMemoryError:
                 raise
-            except (ChunkError, StoreError, UnsupportedError, OutOfMemoryError) as error:
+            except _FAILURES as error:
                 failed(one, error)
 
     n_threads = min(decoded.options.threads or config.threads, MAX_THREADS, len(coords),

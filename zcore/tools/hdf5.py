@@ -10,7 +10,7 @@ import os
 from zcore.errors import StoreError, UnsupportedError, ZcoreError, not_installed, warn
 from zcore.formats import zarr_v2
 from zcore.stores.reference import ReferenceStore
-from zcore.stores.remote_clients import is_remote
+from zcore.stores.remote_urls import is_remote
 from zcore.tools.hdf5_attributes import attributes_of
 from zcore.tools.hdf5_dataset import references_of
 

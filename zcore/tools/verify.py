@@ -14,6 +14,7 @@ from zcore import consolidated, nodes
 from zcore.binding import GroupBinding
 from zcore.engine import Binding
 from zcore.errors import (
+    AsdfFormatError,
     ChunkError,
     MetadataError,
     NodeNotFoundError,
@@ -21,6 +22,7 @@ from zcore.errors import (
     StoreError,
     TruncatedError,
     UnsupportedError,
+    ZcoreError,
     noted,
 )
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS
@@ -123,6 +125,13 @@ def _ends_before_its_content(binding, key):
     return len(start) < 16 or int.from_bytes(start[12:16], "little") + 4 > size
 
 
+def _kind_of(error):
+    """Return which kind of problem an error makes."""
+    if isinstance(error, TruncatedError):
+        return "truncated"
+    return "damaged" if isinstance(error, (ChunkError, AsdfFormatError)) else "unreadable"
+
+
 def _entries(path):
     """Return the paths of what is in a directory; of a file nothing."""
     return [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else []
@@ -136,6 +145,7 @@ class _Verification:
         self.options = options
         self.report = Report(store.describe(""))
         self._progress = progress
+        self._path = ""
         self._arrays = {}       # path -> bindings of what stands there; more than one where formats share a place
         self._copies = []       # (binding of a group, its copy, paths that were found)
         self._removals = []     # (problem, what removes it)
@@ -144,6 +154,7 @@ class _Verification:
 
     def walk(self, path):
         """Read the documents of all nodes, and note what belongs to none."""
+        self._path = path
         if not nodes.standing(self.store, path):
             nodes.check_free(self.store, path)
             if not self._has_nodes(prefix_of(path)):
@@ -165,11 +176,16 @@ class _Verification:
             self.report.n_arrays += 1
             self._arrays[path] = [binding for binding in bindings if isinstance(binding, Binding)]
             return []
-        self.report.n_groups += bool(standing)
+        self.report.n_groups += any([binding is not None for binding in bindings])
         prefix = prefix_of(path)
-        keys, prefixes = self.store.list_dir(prefix)
         known = self._documents(standing)
         is_told = None not in bindings    # else nobody knows what the damaged document would say of the rest
+        try:
+            keys, prefixes = self.store.list_dir(prefix)
+        except (MetadataError, UnsupportedError):
+            if is_told:
+                raise
+            return []      # keys follow from the document in an ASDF file
         for key in keys:
             if is_told and key[len(prefix):] not in known:
                 self._note_key(key, path, known.__contains__)
@@ -314,8 +330,17 @@ class _Verification:
 
     def read(self):
         """List the objects of all arrays, and read them."""
+        blocks = list(self.store.blocks(self._path))
         total = sum(binding.metadata.nbytes for bindings in self._arrays.values() for binding in bindings)
+        total += sum(nbytes for _, _, nbytes, _ in blocks)
         done = 0
+        for name, path, nbytes, check in blocks:
+            try:
+                check()
+            except ZcoreError as error:
+                self.report.add(_kind_of(error), name, path, error)
+            done += nbytes
+            self._tell(done, total)
         for path, bindings in self._arrays.items():
             report = self.report
             for _ in range(_MAX_TRIES):
@@ -344,6 +369,11 @@ class _Verification:
             self._progress(min(done, total), total)
 
     def _read_array(self, path, bindings, done, total):
+        try:
+            is_read = self.store.is_in_blocks(path)
+        except ZcoreError as error:
+            self.report.add(_kind_of(error), bindings[0].document, path, error)
+            return
         for binding, tasks in zip(bindings, self._list_objects(path, bindings), strict=True):
             metadata = binding.metadata
             before, seen = done, 0
@@ -356,7 +386,10 @@ class _Verification:
                 seen += n_bytes
                 self._tell(before + min(seen, nbytes), total)
 
-            read_objects(binding, tasks, failed, advance)
+            if is_read:
+                advance(metadata.nbytes)
+            else:
+                read_objects(binding, tasks, failed, advance)
             self.report.n_objects += len(tasks)
             self.report.n_bytes += len(tasks) * metadata.chunk_nbytes
             done += metadata.nbytes
@@ -402,10 +435,9 @@ class _Verification:
 
     def _note_object(self, binding, coords, error):
         key = binding.prefix + binding.metadata.chunk_keys.encode(coords)
-        kind = "unreadable"
-        if isinstance(error, ChunkError):
-            is_short = isinstance(error, TruncatedError) or _ends_before_its_content(binding, key)
-            kind = "truncated" if is_short else "damaged"
+        kind = _kind_of(error)
+        if isinstance(error, ChunkError) and kind == "damaged" and _ends_before_its_content(binding, key):
+            kind = "truncated"
         problem = self.report.add(kind, key, binding.path, error)
         if kind != "unreadable":
             self._removals.append((problem, lambda: self.store.erase(key)))

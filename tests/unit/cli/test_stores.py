@@ -220,3 +220,44 @@ def test_what_is_no_set(run, save):
     for name in (save("a.npy", np.arange(3)), "none.json"):
         code, out, err = run("refs", "check", name)
         assert (code, out) == (1, "") and len(err.splitlines()) == 1
+
+
+def test_a_path_goes_into_a_reference_set_in_parquet(run):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    zcore.create_group("v2.zarr", zarr_format=2).create_array("in/t", data=np.arange(12).reshape(3, 4), chunks=(2, 2))
+    os.mkdir("set.parq")
+    os.mkdir("set.parq/in")
+    os.mkdir("set.parq/in/t")
+    documents = zcore.DirectoryStore("v2.zarr")
+    metadata = {name: json.loads(documents.get(name)) for name in (".zgroup", "in/.zgroup", "in/t/.zarray")}
+    with open("set.parq/.zmetadata", "w", encoding="utf-8") as file:
+        json.dump({"metadata": metadata, "record_size": 10}, file)
+    paths = [os.path.abspath(f"v2.zarr/in/t/{key}") for key in ("0.0", "0.1", "1.0", "1.1")]
+    pq.write_table(pa.table({"path": paths, "offset": pa.array([0] * 4, pa.int64()), "size": pa.array(
+        [0] * 4, pa.int64()), "raw": pa.array([None] * 4, pa.binary())}), "set.parq/in/t/refs.0.parq")
+    assert run("tree", "set.parq") == (0, "set.parq\n└── in\n    └── t  3 x 4 int64\n", "")
+    assert run("ls", "set.parq/in") == (0, "t\n", "")
+    code, out, err = run("cat", "set.parq/in/t", "1", "--json")
+    assert (code, json.loads(out)) == (0, [4, 5, 6, 7]), err
+    assert run("cp", "set.parq/in", "copy.zarr")[0] == 0
+    assert np.array_equal(zcore.open("copy.zarr")["t"][...], np.arange(12).reshape(3, 4))
+    assert "none" in run("cat", "set.parq/none")[2]
+
+
+def test_a_set_of_a_name_of_parquet_is_not_written_as_json(run, weather):
+    code, out, err = run("refs", "make", weather, "--out", "set.parq")
+    assert code == 1 and "name it .json" in err and not os.path.exists("set.parq")
+
+
+def test_a_reference_set_of_an_asdf_file(run):
+    pytest.importorskip("yaml")
+    a = np.arange(12.0).reshape(3, 4)
+    for compression in (None, "zlib"):
+        zcore.asdf.write("a.asdf", {"x": {"y": a, "z": a[::2, 1], "n": 1}}, compression=compression)
+        assert run("refs", "make", "a.asdf", "--out", "a.json") == (0, "", "")
+        assert run("diff", "a.asdf", "a.json") == (0, "", "")
+        assert run("refs", "check", "a.json")[0] == 0 and run("verify", "a.json")[0] == 0
+        refs = zcore.ReferenceStore("a.json").to_v0()
+        # What lies in the file as it is, and in order, is pointed to.
+        assert isinstance(refs["x/y/0.0"], list) == (compression is None) and isinstance(refs["x/z/0"], str)

@@ -75,7 +75,7 @@ TYPES = ["?", "u1", ">i2", "<u8", "<f2", ">f8", "<c16", "<M8[s]", "<m8[D]", "S5"
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-@pytest.mark.parametrize("there", ["v3", "sharded", "v2", "zmeta", "zip", "npy", "npz", "hdf5"])
+@pytest.mark.parametrize("there", ["v3", "sharded", "v2", "zmeta", "zip", "npy", "npz", "hdf5", "asdf"])
 def test_every_type(dtype, there, tmp_path):
     dtype = np.dtype(dtype)
     values = np.frombuffer(RNG.integers(1, 2, 30 * dtype.itemsize).astype("u1").tobytes(), dtype).reshape(5, 6).copy()
@@ -83,7 +83,7 @@ def test_every_type(dtype, there, tmp_path):
         values[...] = "xyz"
     source = zcore.create_array(tmp_path / "source", data=values, chunks=(2, 3), fill_value=...)
     place, settings = place_of(there, tmp_path)
-    if there == "hdf5" and dtype.kind in "mMU":
+    if there == "hdf5" and dtype.kind in "mMU" or there == "asdf" and (dtype.kind in "mM" or dtype == "V4"):
         with pytest.raises(zcore.UnsupportedError):
             zcore.copy(source, place)
         assert os.listdir(tmp_path) == ["source"]
@@ -278,7 +278,7 @@ def test_hierarchies_in_files(hierarchy, tmp_path):
     assert sorted(np.load(tmp_path / "n.npz")) == ["a", "deep/b"]
     back = zcore.copy(tmp_path / "n.npz", tmp_path / "back2")
     assert sorted(path for path, _ in back.members(None)) == ["a", "deep", "deep/b"]
-    copied(hierarchy, tmp_path / "n.asdf", lost=("attributes (unit)",))
+    copied(hierarchy, tmp_path / "n.asdf", lost=("attributes (unit)", "groups in which no array is: deep/empty"))
     back = zcore.copy(tmp_path / "n.asdf", tmp_path / "back3", zarr_format=3)
     assert sorted(path for path, _ in back.members(None)) == ["a", "deep", "deep/b"]
     assert back.attrs["title"] == "t" and np.array_equal(back["a"][...], VALUES)
