@@ -172,3 +172,9 @@ def test_block_index_of_a_million_entries_is_read_in_one_pass():
     offsets = list(range(0, 10**8, 1000))
     assert layout.parse_block_index(layout.render_block_index(offsets)) == offsets
     assert layout.parse_block_index(layout.render_block_index(offsets)[:-3] + b"x") is None
+
+
+def test_space_in_what_is_no_block_index_is_read_in_one_pass():
+    """Many blanks between the last number and what is no bracket: work that grows with their square takes hours."""
+    for space in (b" ", b"\n"):
+        assert layout.parse_block_index(b"#ASDF BLOCK INDEX\n%YAML 1.1\n--- [1" + space * 2**22 + b"-\n...\n") is None

@@ -67,6 +67,14 @@ def test_nothing_is_read_before_it_is_asked_for():
     "{source: 0, datatype: int8, shape: [1], mask: x}", "{source: 0, datatype: [ascii, 2], shape: [1], mask: 3}",
     "{source: 0, datatype: int8, shape: [2], mask: !core/ndarray-1.0.0 [1, 0, 1]}",
     "&a {source: 0, datatype: int8, shape: [2], mask: *a}",
+    # Numbers that no machine integer holds, though they reach no byte; and those of too many digits to be shown.
+    f"{{source: 0, datatype: int8, shape: [1], strides: [{2**70}]}}",
+    f"{{source: 0, datatype: int8, shape: [1], strides: [-{2**63}]}}",
+    f"{{source: 0, datatype: int8, shape: [3], strides: [{'9' * 4300}]}}",
+    f"{{source: 0, datatype: int8, shape: [1], offset: {'9' * 4300}}}",
+    f"{{source: 0, datatype: float32, byteorder: little, shape: [1], mask: {10**400}}}",
+    "{source: 0, datatype: int8, shape: [1], mask: !core/ndarray-1.0.0 [a]}",
+    "{source: 0, datatype: int8, shape: [1], mask: !core/ndarray-1.0.0 {data: [[1]], shape: [1], datatype: [int8]}}",
 ])
 def test_members_that_break_a_rule(members):
     """AS-ND-02, AS-ND-03, AS-ND-06, AS-ND-11, AS-ND-12, AS-ND-16"""
@@ -363,3 +371,16 @@ def test_lists_of_an_array():
         again = array_of(lists_of(array), array.dtype, array.shape, 100)
         assert np.ma.allequal(again, array) if array.dtype.kind not in "SU" else again.tolist() == array.tolist()
         assert again.dtype == array.dtype and sys.getsizeof(again)
+
+
+def test_inline_data_take_no_more_memory_than_their_text_lets_expect():
+    """Each text of an array takes as much as the longest; an alias of a record stands for all of its values."""
+    with pytest.raises(AsdfFormatError, match="at most"):
+        array_of(["x" * 20000, *["b"] * 20000], None, None, 10**6)
+    record = [[0] * 100]
+    dtype = np.dtype([("a", "i1", (100,))])
+    assert array_of([record] * 10, dtype, (10,), 1000)["a"].shape == (10, 100)
+    with pytest.raises(AsdfFormatError, match="more elements"):
+        array_of([record] * 11, dtype, (11,), 1000)
+    with pytest.raises(AsdfFormatError, match="more elements"):
+        array_of([[record]] * 11, np.dtype([("b", dtype)]), (11,), 1000)

@@ -99,6 +99,10 @@ def test_merged_keys(parse):
         parse("a: {<<: [1]}")
 
 
+def test_a_key_that_merges_has_no_alias(parse):
+    assert parse("a: {&m <<: {x: 1}}\nb: *m\nc: [*m]") == {"a": {"x": 1}, "b": "<<", "c": ["<<"]}
+
+
 def test_merged_keys_do_not_multiply(parse, monkeypatch):
     monkeypatch.setattr(tree_module, "MAX_MERGED", 50)
     body = "a: &a {" + ", ".join(f"k{i}: 1" for i in range(20)) + "}\n"

@@ -1,4 +1,5 @@
 """ASDF files written, updated, streamed, exploded; and what a kill leaves of them."""
+import errno
 import hashlib
 import os
 import re
@@ -493,6 +494,21 @@ def test_a_part_of_a_row_is_removed(path):
         assert rows.n_rows == 1
         rows.append([4, 5, 6])
     check(path, 1, rows=np.array([[1, 2, 3], [4, 5, 6]], "<i2"))
+
+
+def test_rows_that_did_not_fit_leave_nothing(path, monkeypatch):
+    """AS-STR-05: what came of them on a full disk does not follow the rows that come later."""
+    def fill(fd, data, offset):
+        os.pwrite(fd, data[:13], offset)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with zcore.asdf.stream(path, {"rows": zcore.asdf.Stream((3,), "<i2")}) as rows:
+        with monkeypatch.context() as patch:
+            patch.setattr("zcore.asdf.streaming.write_at", fill)
+            with pytest.raises(StoreError, match="No space left"):
+                rows.append([[1, 2, 3]] * 4)
+        rows.append([4, 5, 6])
+    check(path, 1, rows=np.array([[4, 5, 6]], "<i2"))
 
 
 def test_a_kill_while_rows_are_appended(path, monkeypatch):

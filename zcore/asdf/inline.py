@@ -7,6 +7,7 @@ from zcore.asdf.tagged import TaggedScalar
 from zcore.errors import AsdfFormatError
 
 MAX_NDIM = 64  # of NumPy
+MAX_NBYTES = 1 << 30
 
 _KINDS = (bool, int, float, complex)
 _DTYPES = {bool: "?", int: "i8", float: "f8", complex: "c16"}
@@ -53,6 +54,8 @@ def array_of(data, dtype, shape, limit):
         found = _fitted(found, tuple(shape))
     missing = [item is None for item in items]
     has_missing = any(missing)
+    if is_record and len(items) * _n_values(dtype) > limit:
+        raise _too_many(limit)
     array = _converted(items, missing if has_missing else None, dtype)
     if has_missing:
         return np.ma.array(array.reshape(found), mask=np.reshape(missing, found))
@@ -72,7 +75,7 @@ def _flat(data, record, n_dims, limit):
             raise AsdfFormatError(f"inline data of more than {MAX_NDIM} dimensions", member="data")
         n *= max(1, length)
         if n > limit:
-            raise AsdfFormatError(f"inline data of more elements than the tree has bytes, {limit}", member="data")
+            raise _too_many(limit)
         for item in items:
             if not isinstance(item, list) or len(item) != length:
                 raise AsdfFormatError(f"inline data: expected rows of equal length, {length}", member="data")
@@ -81,6 +84,16 @@ def _flat(data, record, n_dims, limit):
         if not items:
             break
     return tuple(shape), items
+
+
+def _too_many(limit):
+    return AsdfFormatError(f"inline data of more elements than the tree has bytes, {limit}", member="data")
+
+
+def _n_values(dtype):
+    """Return how many values an element of a type has."""
+    n = math.prod(dtype.shape)
+    return n if dtype.base.names is None else n * sum([_n_values(dtype.base[name]) for name in dtype.base.names])
 
 
 def _is_record(item, dtype):
@@ -108,7 +121,11 @@ def _fitted(found, shape):
 def _converted(items, missing, dtype):
     if dtype is None:
         dtype = _deduced(items)
-    elif dtype.names is not None:
+    if len(items) * dtype.itemsize > MAX_NBYTES:
+        # Each text takes as much as the longest one.
+        raise AsdfFormatError(f"inline data of {len(items) * dtype.itemsize} bytes, expected at most {MAX_NBYTES}",
+                              member="data")
+    if dtype.names is not None:
         if missing is not None:
             raise AsdfFormatError("inline data: records cannot be null", member="data")
         return _records(items, dtype)
@@ -178,11 +195,8 @@ def _records(items, dtype):
     for i, name in enumerate(dtype.names):
         base, shape = dtype[name].base, dtype[name].shape
         column = [item[i] for item in items]
-        if shape:
-            # The values of a field with a shape are at most as many as its type says.
-            part = array_of(column, base, (len(items), *shape), len(items) * max(1, math.prod(shape)))
-        else:
-            part = array_of(column, base, (len(items),), len(items))
+        # The values of a field are as many as its type says, and have been counted.
+        part = array_of(column, base, (len(items), *shape), len(items) * max(1, _n_values(dtype[name])))
         if isinstance(part, np.ma.MaskedArray):
             raise AsdfFormatError("inline data: fields cannot be null", member="data")
         array[name] = part

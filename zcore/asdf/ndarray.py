@@ -150,7 +150,10 @@ class NDArrayNode:
         if mask is None:
             return array
         if isinstance(mask, NDArrayNode):
-            missing = np.ma.getdata(mask.read()) != 0
+            missing = np.ma.getdata(mask.read())
+            if missing.dtype.kind not in "biufc":
+                raise AsdfFormatError(f"ndarray: a mask of type {missing.dtype}", member="mask")
+            missing = missing != 0
             if missing.shape != array.shape:
                 try:
                     missing = np.broadcast_to(missing, array.shape)
@@ -162,7 +165,11 @@ class NDArrayNode:
         elif mask != mask:
             missing = array != array
         else:
-            missing = array == mask
+            try:
+                missing = array == mask
+            except OverflowError as exc:
+                raise AsdfFormatError(f"ndarray: the mask {mask!r:.100} for elements of type {array.dtype}",
+                                      member="mask") from exc
         return np.ma.array(array, mask=missing | np.ma.getmaskarray(array))
 
     def elements(self):
@@ -249,6 +256,9 @@ class NDArrayNode:
             raise AsdfFormatError(f"ndarray: a shape of more than 2**63 bytes, {list(shape)!r:.200}", member="shape")
         if strides is None:
             strides = c_strides(shape, dtype.itemsize)
+        if 0 not in shape and any([abs(n) > MAX_NBYTES for n in (offset, *strides)]):
+            # Of a single element, too, from which no stride leads away: NumPy has to take it.
+            raise AsdfFormatError("ndarray: an offset or a stride of more than 63 bits", member="strides")
         return dtype, shape, offset, tuple(strides)
 
     def _counted(self, shape, itemsize, offset, strides):

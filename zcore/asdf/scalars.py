@@ -78,7 +78,8 @@ def integer(text):
     digits = text.replace("_", "")
     sign = -1 if digits[:1] == "-" else 1
     digits = digits.lstrip("+-") if digits[:1] in ("+", "-") else digits
-    if len(digits) > MAX_DIGITS:
+    # Hexadecimal digits are 1.2 decimal ones each.
+    if len(digits) * (5 if digits[:2] == "0x" else 4) > MAX_DIGITS * 4:
         raise AsdfFormatError(f"an integer of {len(digits)} digits, at most {MAX_DIGITS} are read")
     try:
         if ":" in digits:

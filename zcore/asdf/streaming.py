@@ -4,6 +4,7 @@ ASDF file layout, "Flags": a streamed block reaches to the end of the file, so t
 kill leaves what was there, the rows that came whole, and perhaps a part of one, which readers leave out, and which the
 next writer removes.
 """
+import contextlib
 import os
 
 import numpy as np
@@ -114,6 +115,9 @@ class RowWriter:
         try:
             self._end = write_at(self._file.source.fd, rows.reshape(-1).view("u1"), self._end)
         except OSError as exc:
+            with contextlib.suppress(OSError):
+                # What came of them would lie behind the next rows.
+                os.ftruncate(self._file.source.fd, self._end)
             raise self._file.source.fault("write", exc) from exc
         self.n_rows += len(rows)
 

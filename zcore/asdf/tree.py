@@ -157,7 +157,8 @@ class _Maker:
                 if value is plain:
                     value = self._scalar(event, bool(stack) and stack[-1].is_mapping and not stack[-1].has_key)
                 if event.anchor is not None:
-                    self.anchors[event.anchor] = value
+                    # An alias of it is no key that merges.
+                    self.anchors[event.anchor] = event.value if value is _MERGE else value
             elif kind is mapping or kind is sequence:
                 if len(stack) >= MAX_DEPTH:
                     raise self._error(f"the tree has more than {MAX_DEPTH} levels", event)

@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 
+from zcore.asdf.inline import MAX_NDIM
+from zcore.asdf.ndarray import MAX_NBYTES
 from zcore.errors import AsdfFormatError
 
 
@@ -22,7 +24,8 @@ def read_map(node, file):
     shape = document.get("shape") if isinstance(document, dict) else None
     chunks = document.get("chunks") if isinstance(document, dict) else None
     if not (isinstance(shape, list) and isinstance(chunks, list) and len(shape) == len(chunks)
-            and all(type(n) is int and n >= 0 for n in shape) and all(type(n) is int and n > 0 for n in chunks)):
+            and len(shape) <= MAX_NDIM and all(type(n) is int and 0 <= n <= MAX_NBYTES for n in shape)
+            and all(type(n) is int and 0 < n <= MAX_NBYTES for n in chunks)):
         raise AsdfFormatError("expected shape and chunks in .zarray", member=".zarray")
     grid = [-(-n // chunk) for n, chunk in zip(shape, chunks, strict=True)]
     block = file.origin.block_of(node.map) if type(node.map) is int else None

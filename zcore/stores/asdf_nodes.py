@@ -10,12 +10,13 @@ from datetime import date
 
 from zcore.asdf.ndarray import NDArrayNode
 from zcore.asdf.origin import Reference
-from zcore.asdf.scalars import complex_text
+from zcore.asdf.scalars import MAX_DIGITS, complex_text
 from zcore.asdf.tagged import IntegerNode
 from zcore.errors import AsdfFormatError, ZcoreError
 
 MAX_VALUES = 1 << 20  # of the attributes of a node: what is shared may stand for more than the text has
 MAX_DEPTH = 100
+_MAX_BITS = MAX_DIGITS * 3  # fewer than as many decimal digits have
 
 _ZARR_TAG = "asdf://asdf-format.org/zarr/tags/zarr-"
 _escaped = re.compile(r"[/\\%\x00-\x1f]").sub
@@ -200,7 +201,9 @@ def _plain(value, left, depth):
     if left[0] < 0 or depth > MAX_DEPTH:
         raise AsdfFormatError(f"attributes of more than {MAX_VALUES} values or {MAX_DEPTH} levels")
     if isinstance(value, IntegerNode):
-        return int(value)
+        number = int(value)
+        # JSON has decimal digits, which Python makes and reads up to a bound only.
+        return number if number.bit_length() <= _MAX_BITS else hex(number)
     if isinstance(value, dict):
         return {str(name): _plain(member, left, depth + 1) for name, member in value.items()}
     if isinstance(value, list):

@@ -103,9 +103,9 @@ class Building:
         try:
             self._take()
             self._take_over(json.dumps(order if fsync else {**order, "boot": _boot()}, sort_keys=True))
-        except OSError as exc:
+        except BaseException as exc:
             self.leave()
-            if isinstance(exc, StoreError):
+            if isinstance(exc, StoreError) or not isinstance(exc, OSError):
                 raise
             raise StoreError(f"cannot build {place}: {exc.strerror}", key=place, errno=exc.errno) from exc
 
@@ -131,8 +131,9 @@ class Building:
         self._start = len(order.encode()) + 1
         with open(self._journal, "rb") as file:
             lines = file.read().split(b"\n")
-        # What follows the last line feed was not written to its end.
-        if len(lines) > 1 and lines[0] == order.encode():
+        # What follows the last line feed was not written to its end. Without a node the process was killed when it was
+        # done, and what the marks tell of has got its name.
+        if len(lines) > 1 and lines[0] == order.encode() and os.path.isdir(self.node):
             self.is_begun = True
             self.done = {line.decode() for line in lines[1:-1]}
             if lines[-1]:
@@ -140,15 +141,19 @@ class Building:
             for directory in (self.node, self.between):
                 tree.remove_temporary(directory, math.inf)     # of the process that was killed
             return
+        # The marks first, as whoever made them may go on when this one was killed.
+        os.ftruncate(self._fd, 0)
         for directory in (self.node, self.between):
             tree.remove_directory(directory)
-        os.ftruncate(self._fd, 0)
         os.write(self._fd, order.encode() + b"\n")
 
     def mark(self, work):
         """Note that a piece of work, text without line feeds, is done: what it has made is on its place."""
         self.done.add(work)
-        os.write(self._fd, work.encode() + b"\n")
+        try:
+            os.write(self._fd, work.encode() + b"\n")
+        except OSError as exc:
+            raise StoreError(f"cannot write {self._journal}: {exc.strerror}", key=self.place, errno=exc.errno) from exc
 
     def forget(self):
         """Take back all marks."""
@@ -188,6 +193,8 @@ class Building:
 
     def discard(self):
         """Remove what was built, or what is left of it."""
+        # First of all the marks: a kill in between leaves a part of what they tell of.
+        os.ftruncate(self._fd, 0)
         tree.remove_directory(self._container)
 
     def leave(self):

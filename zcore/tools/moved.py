@@ -12,7 +12,7 @@ import numpy as np
 
 from zcore import config, creation, workers
 from zcore.engine import MAX_THREADS, Binding
-from zcore.errors import OutOfMemoryError
+from zcore.errors import OutOfMemoryError, StoreError
 from zcore.formats import format_of
 from zcore.kernel.selection import Box
 from zcore.model.metadata import has_varying_items
@@ -99,17 +99,20 @@ def pass_objects(source, target, is_begun, progress):
 def _copy_file(source, target):
     """Copy a file, so that the new one is whole when it has its name."""
     directory = os.path.dirname(target)
-    os.makedirs(directory, exist_ok=True)
     temporary = os.path.join(directory, TEMPORARY + os.urandom(12).hex())
     try:
+        os.makedirs(directory, exist_ok=True)
         try:
             shutil.copyfile(source, temporary)
         except FileNotFoundError:
             return      # deleted since it was listed: it reads as the fill value
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as exc:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(exc, OSError):
+            raise StoreError(f"cannot copy {source} to {target}: {exc.strerror or exc}", key=target,
+                             errno=exc.errno) from exc
         raise
 
 

@@ -424,6 +424,15 @@ def test_what_json_does_not_have(path):
         group["z"]
 
 
+def test_integers_of_more_digits_than_python_writes(path):
+    """They are shown as hexadecimal text, as JSON has decimal digits."""
+    attributes = opened(path, {"x": np.zeros(1), "n": IntegerNode.of(2**20000), "m": IntegerNode.of(-2**100)}).attrs
+    assert attributes["n"] == hex(2**20000) and attributes["m"] == -2**100
+    with pytest.raises(AsdfFormatError, match="digits"):
+        zcore.open(raw_file(path, f"n: 0x{'f' * 4000}"))
+    assert zcore.open(raw_file(path, f"n: 0x{'f' * 3000}")).attrs["n"] == int("f" * 3000, 16)
+
+
 def test_threads_share_the_files_that_are_named(path, tmp_path):
     """AS-ND-05"""
     for i in range(40):

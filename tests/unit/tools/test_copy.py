@@ -1,4 +1,5 @@
 """`zcore.copy`: every family to every other and back, what is passed on, what is lost, what stands in the way."""
+import errno
 import json
 import os
 import warnings
@@ -484,6 +485,59 @@ def test_another_copy_begins_anew(tmp_path, monkeypatch):
     assert np.array_equal(new[...], source[...]) and new.attrs["changed"]
 
 
+def test_marks_tell_nothing_once_the_copy_has_its_name(tmp_path, monkeypatch):
+    """A kill while the rest is removed: the next copy, which replaces the first one, makes all of it anew."""
+    source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(1, 19))
+    with monkeypatch.context() as patch:
+        patch.setattr(Building, "discard", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            zcore.copy(source, tmp_path / "b", chunks=(23, 1))
+    assert np.array_equal(zcore.copy(source, tmp_path / "b", chunks=(23, 1), overwrite=True)[...], VALUES)
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("cut", ["another copy", "the end"])
+def test_what_is_removed_in_part_is_not_gone_on_with(cut, tmp_path, monkeypatch):
+    source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(1, 19))
+
+    def remove(directory):
+        for folder, _, names in os.walk(directory):
+            for name in set(names[:3]) - {"journal"}:
+                os.unlink(os.path.join(folder, name))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Building, "finish", lambda self, replace: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            zcore.copy(source, tmp_path / "b", chunks=(2, 2))
+    with monkeypatch.context() as patch:
+        patch.setattr("zcore.tools.building.tree.remove_directory", remove)
+        patch.setattr(Building, "finish", lambda self, replace: self.discard())
+        with pytest.raises(KeyboardInterrupt):
+            zcore.copy(source, tmp_path / "b", chunks=(2, 2) if cut == "the end" else (3, 3))
+    assert np.array_equal(zcore.copy(source, tmp_path / "b", chunks=(2, 2))[...], VALUES)
+
+
+def test_a_full_disk_is_an_error_of_the_store(tmp_path, monkeypatch):
+    source = zcore.create_array(tmp_path / "a", data=np.ones((2, 1 << 19), "f4"), chunks=(1, 1 << 19),
+                                compressors=None)
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.copyfile", fail)
+        with pytest.raises(zcore.StoreError, match="No space left"):
+            zcore.copy(source, tmp_path / "b")
+    building = Building(os.path.join(tmp_path, "c"), {})
+    with monkeypatch.context() as patch:
+        patch.setattr("os.write", fail)
+        with pytest.raises(zcore.StoreError, match="No space left"):
+            building.mark("x")
+    building.leave()
+    assert np.array_equal(zcore.copy(source, tmp_path / "b")[...], source[...])
+
+
 def test_two_at_a_time_do_not_build_the_same(original, tmp_path):
     building = Building(os.path.join(tmp_path, "b"), {})
     with pytest.raises(zcore.StoreError, match="another"):
@@ -498,6 +552,7 @@ def test_two_at_a_time_do_not_build_the_same(original, tmp_path):
 
 def test_a_line_that_was_not_written_to_its_end_counts_for_nothing(tmp_path):
     building = Building(os.path.join(tmp_path, "b"), {"x": 1})
+    os.mkdir(building.node)
     building.mark("one")
     os.write(building._fd, b"tw")
     building.leave()
