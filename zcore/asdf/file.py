@@ -29,11 +29,15 @@ def open(path, mode="r", *, verify=True, allowed=None):
     AsdfFormatError
         Its header, comments, or the bounds of its tree break a rule.
     UnsupportedError
-        Its version is another one.
+        Its version is another one; or it is remote.
     """
     if mode not in ("r", "rw"):
         raise ValueError(f"mode is {mode!r}, expected 'r' or 'rw'")
-    return AsdfFile(os.path.abspath(os.fspath(path)), is_writable=mode == "rw", verify=verify, allowed=allowed)
+    path = os.fspath(path)
+    if isinstance(path, str) and "://" in path and not os.path.lexists(path):
+        raise UnsupportedError(f"{path!r:.200} is remote, and only local ASDF files are read",
+                               feature="remote ASDF files")
+    return AsdfFile(os.path.abspath(path), is_writable=mode == "rw", verify=verify, allowed=allowed)
 
 
 class AsdfFile:

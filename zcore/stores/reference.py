@@ -370,7 +370,7 @@ class ReferenceStore(Store):
             The name is that of a set in Parquet, which zcore reads and does not write.
         """
         if os.fspath(path).endswith((".parq", ".parquet")):
-            raise ValueError(f"{os.fspath(path)!r} names a set in Parquet, and save writes JSON: to x.json")
+            raise ValueError(f"{os.fspath(path)!r} names a set in Parquet, and sets are written as JSON: name it .json")
         from zcore.stores.directory import DirectoryStore
 
         directory, name = os.path.split(os.path.abspath(os.fspath(path)))

@@ -46,6 +46,7 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
         How much is held at once, of elements and of what their codecs need besides.
     overwrite : bool
         Replace the node that stands at the destination, with all below it, and of a directory all that lies in it.
+        A file is replaced as a whole, and therefore not for the sake of one node in it.
     threads : int, optional
         By default `zcore.config.threads`.
     progress : callable, optional

@@ -213,6 +213,9 @@ def _file(place, path, overwrite, zarr_format, losses, threads):
     place = os.path.abspath(place)
     if os.path.lexists(place) and not overwrite:
         raise NodeExistsError(f"{place} is there already", path=path)
+    if path and os.path.lexists(place):
+        raise UnsupportedError(f"{place} is there, and a file is written as a whole: what lies in it beside "
+                               f"{path!r:.200} would be lost; copy to another file", feature="nodes replaced in a file")
     if place.lower().endswith(".zip"):
         from zcore.stores.zip import ZipStore
 

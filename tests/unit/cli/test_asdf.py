@@ -168,6 +168,7 @@ def test_a_compression_that_is_not_known_is_a_fault_without_a_checksum(run):
 
 @pytest.mark.parametrize("arguments, sentence", [
     (["info", "none.asdf"], "there is no file {folder}/none.asdf"),
+    (["info", "http://e.org/a.asdf"], "'http://e.org/a.asdf' is remote, and only local ASDF files are read"),
     (["blocks", "text"], "{folder}/text: the first line is b'no ASDF', expected '#ASDF' and a version such as 1.0.0"),
     (["extract", "a.asdf", "-3", "o"], "{folder}/a.asdf: there is no block -1, the file has 2"),
     (["extract", "a.asdf", "0", "no/o"], "no such file or directory: 'no/o'"),

@@ -575,3 +575,14 @@ def test_progress(wanted, original, tmp_path):
 
 def test_the_module_is_not_in_the_way_of_its_function():
     assert zcore.copy is copy_module.copy
+
+
+@pytest.mark.parametrize("ending", [".zip", ".npz", ".asdf"])
+def test_a_file_is_not_replaced_for_one_node(tmp_path, ending):
+    """What else lies in it would be lost."""
+    place = tmp_path / f"a{ending}"
+    zcore.copy(zcore.array(VALUES), place, destination_path="first")
+    before = place.read_bytes()
+    with pytest.raises(zcore.UnsupportedError, match="would be lost"):
+        zcore.copy(zcore.array(VALUES), place, destination_path="second", overwrite=True)
+    assert place.read_bytes() == before
