@@ -1,6 +1,7 @@
 """A real browser for tests of what is made for one: Chromium without a window, driven by its own protocol."""
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--remote-debugging-pipe",
            "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars")
+PATIENCE = 90  # seconds, for an answer
 # Chromium reads messages from descriptor 3 and writes them to descriptor 4.
 START = """
 import os, sys
@@ -31,11 +33,14 @@ class Browser:
     def __init__(self, program, folder):
         to_browser, self._writing = os.pipe()
         reading, from_browser = os.pipe()
-        self._reading = os.fdopen(reading, "rb")
+        self._reading = os.fdopen(reading, "rb", buffering=0)
+        self._received = b""
+        # What is loaded before the interpreter, for the sanitizers, is not for the browser.
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
         self._process = subprocess.Popen(
             [sys.executable, "-c", START, str(to_browser), str(from_browser), program, *OPTIONS,
              f"--user-data-dir={folder}", "about:blank"],
-            pass_fds=(to_browser, from_browser), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            pass_fds=(to_browser, from_browser), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
         os.close(to_browser)
         os.close(from_browser)
         self._count, self._session, self.events = 0, None, []
@@ -57,10 +62,13 @@ class Browser:
         return answer["result"]
 
     def _next(self):
-        message = bytearray()
-        while (letter := self._reading.read(1)) != b"\0":
-            assert letter, "the browser has ended"
-            message += letter
+        while b"\0" not in self._received:
+            if not select.select([self._reading], [], [], PATIENCE)[0]:
+                raise TimeoutError(f"the browser has said nothing for {PATIENCE} s")
+            part = self._reading.read(1 << 16)
+            assert part, "the browser has ended"
+            self._received += part
+        message, _, self._received = self._received.partition(b"\0")
         return json.loads(message)
 
     def show(self, path, *, width=900, dark=False):
