@@ -25,6 +25,7 @@ class Memory:
         self.data = data
         self.size = len(data)
         self.skip_hole = int
+        self.refresh = lambda: None
         self.n_read = 0
 
     def read(self, offset, n_bytes):

@@ -496,6 +496,15 @@ def test_a_part_of_a_row_is_removed(path):
     check(path, 1, rows=np.array([[1, 2, 3], [4, 5, 6]], "<i2"))
 
 
+def test_a_block_that_is_appended_while_the_file_is_open(path):
+    """A reader that knows the size before finds the old blocks, or all."""
+    zcore.asdf.write(path, {"a": A})
+    with zcore.asdf.open(path) as reader, zcore.asdf.open(path, "rw") as writer:
+        writer.append_block(bytes(5000))
+        assert len(reader.blocks) == 2 and reader.blocks[1].read().nbytes == 5000
+        assert np.array_equal(reader.tree["a"].read(), A)
+
+
 def test_rows_that_did_not_fit_leave_nothing(path, monkeypatch):
     """AS-STR-05: what came of them on a full disk does not follow the rows that come later."""
     def fill(fd, data, offset):

@@ -276,7 +276,13 @@ class BlockList(Sequence):
         """What `scan.find_blocks` returned."""
         if self._found is None:
             with noted() as notes:
-                self._found = scan.find_blocks(self._source, self._front)
+                found = scan.find_blocks(self._source, self._front)
+                if found.fault is not None:
+                    # Once more with the size that the file has now: somebody may be appending a block.
+                    self._source.refresh()
+                    notes.clear()
+                    found = scan.find_blocks(self._source, self._front)
+                self._found = found
             warn_of(self.path, notes)
         return self._found
 

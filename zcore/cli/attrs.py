@@ -32,7 +32,10 @@ def run(arguments):
     if changes or arguments.delete:
         if arguments.name is not None:
             raise ValueError(f"a call shows attributes, as {arguments.name!r}, or changes them, but not both")
-        place.opened(arguments.path, "r+").attrs.change(changes, arguments.delete)
+        attributes = place.opened(arguments.path, "r+").attrs
+        if missing := [name for name in arguments.delete if name not in attributes]:
+            raise ValueError(f"{arguments.path} has no attribute {missing[0]!r}")
+        attributes.change(changes, arguments.delete)
         return 0
     attributes = place.opened(arguments.path).attrs.asdict()
     if arguments.name is not None and arguments.name not in attributes:

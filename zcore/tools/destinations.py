@@ -232,8 +232,12 @@ def _file(place, path, overwrite, zarr_format, losses, threads):
     try:
         try:
             sink = make(temporary, path, losses)
-            yield sink
-            sink.close()
+            try:
+                yield sink
+                sink.close()
+            except BaseException:
+                sink.discard()
+                raise
             if overwrite:
                 os.replace(temporary, place)
             else:

@@ -4,6 +4,7 @@ Groups, datasets, attributes and labels of dimensions are those of the file; a d
 gzip, take the place of chunks and codecs. Attributes that HDF5 cannot express, such as mappings, and types that it does
 not have, such as dates, are lost or refused by name.
 """
+import contextlib
 import os
 
 import numpy as np
@@ -159,7 +160,10 @@ class Hdf5Sink:
         """Finish the file."""
         self._file.close()
 
-    discard = close
+    def discard(self):
+        """Let go of a file that is not finished."""
+        with contextlib.suppress(OSError, RuntimeError):
+            self._file.close()
 
 
 def _as_hdf5(value):

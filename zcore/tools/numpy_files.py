@@ -3,6 +3,8 @@
 A file is mapped for each read and write and let go of again, so that its pages do not add up. Members of ``.npz`` are
 brought to a file of their own first. Objects are pickles there, which are neither read nor written.
 """
+import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -102,7 +104,7 @@ class _NumpyArray(SourceArray):
         self._file = file
         try:
             found = mapped(file())
-        except (ValueError, OSError, EOFError, SyntaxError) as exc:
+        except (ValueError, OSError, EOFError, SyntaxError, MemoryError) as exc:
             if "allow_pickle" in str(exc) or "Python objects" in str(exc):
                 raise UnsupportedError(f"{what} holds pickled objects, which are never loaded",
                                        feature="pickled objects") from exc
@@ -135,6 +137,21 @@ def slices_of(box):
     return (*slices, ...)
 
 
+def _reserve(path):
+    """Take the space of a file from the disk: where none is left for a page that is mapped, the process is killed."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.posix_fallocate(fd, 0, os.fstat(fd).st_size)
+    except OSError as exc:
+        if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        # File systems that cannot do so.
+    finally:
+        os.close(fd)
+
+
 class NumpyTarget:
     """A new file ``.npy`` to be written to; see `zcore.tools.moved.StoredTarget`."""
 
@@ -149,6 +166,7 @@ class NumpyTarget:
         self.object_shape = (1,) * len(shape)
         if self.nbytes and shape:
             np.lib.format.open_memmap(path, "w+", dtype, shape, fortran_order=order == "F")
+            _reserve(path)
         else:
             np.save(path, np.zeros(shape, dtype), allow_pickle=False)
 
@@ -216,8 +234,9 @@ class NpzSink:
         self._archive.close()
 
     def discard(self):
-        """Remove the member that is being written."""
-        self._archive.close()
+        """Let go of a file that is not finished, and remove what a member was written to."""
+        with contextlib.suppress(OSError, ValueError):
+            self._archive.close()
         self._folder.cleanup()
 
 
