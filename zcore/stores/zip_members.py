@@ -25,6 +25,15 @@ Member = namedtuple("Member", ("header", "offset", "n_stored", "n_bytes", "crc",
 # APPNOTE 4.3.7: signature, version, flags, method, time, date, CRC, stored size, size, length of name, of extra fields.
 _HEADER = struct.Struct("<4sHHHHHIIIHH")
 _SIGNATURE = b"PK\x03\x04"
+# APPNOTE 4.3.16: signature, disk, that of the directory, entries here, entries, size, offset, length of the comment.
+_END = struct.Struct("<4sHHHHIIH")
+_END_SIGNATURE = b"PK\x05\x06"
+_MAX_COMMENT = 0xFFFF
+# APPNOTE 4.3.15 and 4.3.14: the same with 64 bits, and what says where it is.
+_LOCATOR = struct.Struct("<4sIQI")
+_LOCATOR_SIGNATURE = b"PK\x06\x07"
+_END64 = struct.Struct("<4sQHHIIQQQQ")
+_END64_SIGNATURE = b"PK\x06\x06"
 # APPNOTE 4.4.4: bits of the flags.
 _ENCRYPTED, _SIZES_FOLLOW, _PATCH, _STRONGLY_ENCRYPTED, _UTF8, _MASKED = (1 << bit for bit in (0, 3, 5, 6, 11, 13))
 # APPNOTE 4.5.3: in the place of a size that stands in an extra field of 64 bits, and the number of that field.
@@ -47,8 +56,11 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
         relied on it would find nothing.
     """
     size = os.fstat(fd).st_size
-    # Each name once: then no header is read twice, however often the directory names it.
-    for name, info in {info.orig_filename: info for info in _directory_of(fd, path)}.items():
+    entries = _directory_of(fd, path)
+    _check_count(fd, path, size, len(entries))
+    last_of = {info.orig_filename: info for info in entries}
+    for info in entries:
+        name = info.orig_filename
         if (name.endswith("/") and info.file_size == 0) or is_temporary(name.rpartition("/")[2]):
             continue
         try:
@@ -56,9 +68,12 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
         except InvalidKeyError as exc:
             raise InvalidKeyError(f"{path}: a member has a name that is no key: {exc.message}", key=name) from None
         try:
-            yield name, _member_of(fd, info, size)
+            # Those that do not count as well: a wrong name in the directory may be that of another member.
+            member = _member_of(fd, info, size)
         except _Fault as fault:
             raise StoreError(f"{path}: member {name!r:.200} {fault}", key=name) from None
+        if last_of[name] is info:
+            yield name, member
 
 
 class _Fault(Exception):
@@ -88,6 +103,32 @@ def _directory_of(fd, path):
         raise StoreError(f"cannot read the zip archive {path}: {exc.strerror or exc}", errno=exc.errno) from exc
     except (zipfile.BadZipFile, struct.error, ValueError, ArithmeticError, LookupError, EOFError, MemoryError) as exc:
         raise StoreError(f"{path} is no whole zip archive: {exc}") from exc
+
+
+def _check_count(fd, path, size, n_found):
+    """Raise StoreError unless the directory has as many entries as the end of the archive says.
+
+    `zipfile` takes what it finds: an entry with a wrong length hides those behind it. Without the record of 64 bits
+    the number may have been cut to 16.
+    """
+    start = max(0, size - _END.size - _MAX_COMMENT)
+    tail = os.pread(fd, _END.size + _MAX_COMMENT, start)
+    at = len(tail) - _END.size
+    # Where `zipfile` looks: a record without a comment, else the last one that there is.
+    if at < 0 or tail[at:at + 4] != _END_SIGNATURE or tail[-2:] != b"\0\0":
+        at = tail.rfind(_END_SIGNATURE)
+    if at < 0 or at + _END.size > len(tail):
+        raise StoreError(f"{path} is no whole zip archive: its end was not found")
+    n_entries = _END.unpack_from(tail, at)[4]
+    n_expected, n_counted = n_entries, n_found & 0xFFFF
+    locator = os.pread(fd, _LOCATOR.size, start + at - _LOCATOR.size) if start + at >= _LOCATOR.size else b""
+    if locator[:4] == _LOCATOR_SIGNATURE:
+        raw = os.pread(fd, _END64.size, start + at - _LOCATOR.size - _END64.size)
+        if len(raw) == _END64.size and raw[:4] == _END64_SIGNATURE:
+            n_expected, n_counted = _END64.unpack(raw)[7], n_found
+    if n_counted != n_expected:
+        raise StoreError(f"{path} is no whole zip archive: its end counts {n_expected} members, its directory has "
+                         f"{n_found}")
 
 
 def _member_of(fd, info, size):

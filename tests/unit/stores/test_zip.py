@@ -547,8 +547,7 @@ def test_every_byte_changed(path, method):
                 file.write(raw)
             try:
                 with ZipStore(path) as store:
-                    for key in store.list():
-                        assert store.get(key) in items.values()
+                    assert sorted(map(store.get, store.list())) == sorted(items.values())
             except (StoreError, UnsupportedError):
                 pass
             raw[i] ^= bits
@@ -659,3 +658,40 @@ def test_what_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "x.zip")
     with pytest.raises(StoreError, match="no file"):
         ZipStore(tmp_path / "x.zip")
+
+
+def directory_of(path):
+    """Return where the entries of the directory begin."""
+    places, at = [], 0
+    with open(path, "rb") as file:
+        raw = file.read()
+    while (at := raw.find(b"PK\1\2", at)) >= 0:
+        places.append(at)
+        at += 4
+    return places
+
+
+def patched_at(path, at, more):
+    """Add to one byte."""
+    with open(path, "r+b") as file:
+        file.seek(at)
+        value = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([value + more]))
+
+
+@pytest.mark.parametrize("at", [28, 30, 32])
+def test_a_wrong_length_in_the_directory_hides_no_member(path, at):
+    """Of a name, of extra fields, of a comment: what follows would be taken for a part of it, and be missing."""
+    written(path, [(f"x/{i}", b"12345678") for i in range(4)])
+    second, third = directory_of(path)[1:3]
+    patched_at(path, second + at, third - second)
+    with pytest.raises(StoreError):
+        ZipStore(path)
+
+
+def test_a_wrong_name_in_the_directory_hides_no_member(path):
+    written(path, [(f"x/{i}", b"12345678") for i in range(4)])
+    patched_at(path, directory_of(path)[1] + len("PK12") + 42 + len("x/"), 1)
+    with pytest.raises(StoreError, match="another name"):
+        ZipStore(path)
