@@ -41,9 +41,11 @@ def _grid_of(metadata):
 def stored_sizes(array):
     """Return the bytes of each object of an array that exists, a dict by the coordinates of its chunk or shard.
 
-    Objects outside of the grid are left out. Costs a listing.
+    Objects outside of the grid are left out. Costs a listing; None where the store has none.
     """
     binding = array._binding
+    if not binding.store.lists:
+        return None
     grid = binding.metadata.grid_shape
     return {coords: binding.store.getsize(key) or 0 for key, coords in binding.stored_chunks()
             if all(i < n for i, n in zip(coords, grid, strict=True))}
@@ -62,7 +64,7 @@ def full(node, sizes=None):
                        "attributes": node.attrs.asdict()}
     metadata = node.metadata
     sizes = stored_sizes(node) if sizes is None else sizes
-    stored = sum(sizes.values())
+    stored = None if sizes is None else sum(sizes.values())
     return rows | {
         "dimension_names": metadata.dimension_names,
         "fill_value": metadata.fill_value,
@@ -73,12 +75,14 @@ def full(node, sizes=None):
         "ratio": metadata.nbytes / stored if stored else None,
         "object_grid": metadata.grid_shape,
         "objects": metadata.n_chunks,
-        "objects_stored": len(sizes),
+        "objects_stored": None if sizes is None else len(sizes),
         "attributes": node.attrs.asdict(),
     }
 
 
 def stored_text(rows):
     """Return how much of an array is stored, for people."""
+    if rows["nbytes_stored"] is None:
+        return "not known, as there is no listing"
     ratio = f" (ratio {rows['ratio']:.2f})" if rows["ratio"] else ""
     return f"{nbytes_text(rows['nbytes_stored'])}{ratio}"

@@ -27,6 +27,8 @@ def run(arguments):
 
     node = place.opened_array(arguments.path) if arguments.chunks else place.opened(arguments.path)
     sizes = facts.stored_sizes(node) if isinstance(node, zcore.Array) else None
+    if arguments.chunks and sizes is None:
+        node.nbytes_stored()       # says why there is no map
     rows = facts.full(node, sizes)
     if arguments.json:
         if arguments.chunks:
@@ -71,7 +73,8 @@ def _for_people(rows, node):
         yield "decoded", nbytes_text(rows["nbytes"])
         yield "stored", stored_text(rows)
         objects = plural(rows["objects"], "shard" if rows["shards"] else "chunk")
-        yield "present", f"{rows['objects_stored']} of {objects}, in a grid of {lengths(rows['object_grid'])}"
+        present = "" if rows["objects_stored"] is None else f"{rows['objects_stored']} of "
+        yield "present" if present else "objects", f"{present}{objects}, in a grid of {lengths(rows['object_grid'])}"
     for i, (name, value) in enumerate(rows["attributes"].items()):
         shown = json.dumps(value, ensure_ascii=False)
         yield "" if i else "attributes", printable(f"{name} = {shown if len(shown) <= 200 else shown[:199] + '…'}")

@@ -48,6 +48,8 @@ class Store(ABC):
     n_requests : int
         How many values may be asked for at a time where each answer takes long; 0 where it does not, and threads are
         for computing.
+    lists : bool
+        Whether there are listings; plain HTTP servers have none, and asking for one is a `StoreError` there.
     swaps : bool
         Locks hold back the threads of one process alone, and a value that others may change at the same time is
         replaced by `set_if_same`.
@@ -59,6 +61,7 @@ class Store(ABC):
     key_flavour = POSIX
     fsync: bool = False
     n_requests: int = 0
+    lists: bool = True
     swaps: bool = False
 
     # Reading

@@ -318,6 +318,8 @@ def _directory(path):
 def _allowed(root):
     """Return what is allowed in the form that targets are compared with."""
     root = os.fspath(root)
+    if root == "*":
+        raise ValueError("allowed=['*']: directories and URLs are named, with all below them; '/' stands for all files")
     return root if _is_remote(root) else _directory(root)
 
 

@@ -76,6 +76,7 @@ class RemoteStore(Store):
         self._prefix = "/".join([part for part in (name, path) if part])
         self._prefix += "/" if self._prefix else ""
         self.read_only = as_bool(read_only, "read_only") or not self._client.writes
+        self.lists = self._client.lists
         self.n_requests = index(n_requests)
         if self.n_requests < 1:
             raise ValueError(f"n_requests must be at least 1, not {n_requests}")
@@ -264,7 +265,7 @@ class RemoteStore(Store):
             yield from [(name[n:], size) for name, size in page if is_key(name[n:])]
 
     def _check_listing(self, prefix):
-        if not self._client.lists:
+        if not self.lists:
             raise StoreError(f"cannot list {self.url}{prefix}: a plain HTTP server has no listing; arrays and groups "
                              "are opened by their paths, and open_consolidated shows what is below a group",
                              key=prefix)

@@ -124,5 +124,6 @@ def open_source(source, path, selection, threads):
     path = nodes.path_of(path)
     binding = nodes.find(store, path, None, options)
     if binding is None:
-        raise nodes.not_found(store, path, None, options, "node")
+        # Without advice: opened in another mode a source would not be there either.
+        raise nodes.not_found(store, path, None, Options(), "node")
     return StoreSource(binding, selection)

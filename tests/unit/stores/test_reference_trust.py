@@ -257,3 +257,8 @@ def test_mappings_that_are_no_dict_of_json(place):
         deep = deep.pop("a")     # level by level: a destructor, too, recurses
     with pytest.raises(TypeError):
         ReferenceStore({"a": b"bytes"})
+
+
+def test_a_wildcard_is_no_place():
+    with pytest.raises(ValueError, match="stands for all"):
+        ReferenceStore({}, allowed=["*"])

@@ -170,3 +170,23 @@ def test_without_obstore_the_error_names_the_extra(monkeypatch):
 def test_urls_that_are_refused(url, error):
     with pytest.raises(error):
         zcore.open(url)
+
+
+def test_what_is_known_of_an_array_without_a_listing(example, capsys):
+    from zcore.__main__ import main
+
+    array = zcore.open(example.url + "data/a")
+    assert not array.store.lists and zcore.MemoryStore().lists
+    assert main(["info", example.url + "data/a"]) == 0
+    shown = capsys.readouterr().out
+    assert "not known, as there is no listing" in shown and "12 chunks, in a grid of 3 x 4" in shown
+    assert main(["info", "--chunks", example.url + "data/a"]) == 1
+    assert "has no listing" in capsys.readouterr().err
+
+
+def test_names_of_zarr_python(example):
+    from obstore.store import HTTPStore
+
+    made = zcore.storage.ObjectStore(HTTPStore(example.url + "data", client_options={"allow_http": True}))
+    np.testing.assert_array_equal(zcore.open(made)["a"][...], example.values)
+    assert zcore.storage.FsspecStore is zcore.RemoteStore

@@ -608,3 +608,10 @@ def test_a_file_is_not_replaced_for_one_node(tmp_path, ending):
     with pytest.raises(zcore.UnsupportedError, match="would be lost"):
         zcore.copy(zcore.array(VALUES), place, destination_path="second", overwrite=True)
     assert place.read_bytes() == before
+
+
+def test_a_source_that_is_not_there(tmp_path):
+    with pytest.raises(zcore.NodeNotFoundError) as raised:
+        zcore.copy(tmp_path / "nowhere", tmp_path / "b")
+    assert "does not exist" in str(raised.value) and "created" not in str(raised.value)
+    assert not (tmp_path / "b").exists()
