@@ -317,6 +317,8 @@ INTERRUPTED = """
     import os, signal, threading, time
     from zcore import workers
 
+    # Whoever runs the tests in the background has it ignored, and so have their children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     answer = threading.Event()
 
     def wait():
