@@ -8,6 +8,7 @@ Examples:
   zcore demo
   zcore demo my-data.npy --chunks 100,100 --out results
 """
+import contextlib
 import os
 import sys
 
@@ -17,7 +18,7 @@ from zcore.cli.levels import obstacle
 from zcore.cli.output import Output
 from zcore.cli.page import page
 from zcore.cli.printed import duration, lengths, megabytes_per_second, plural, table
-from zcore.cli.round_trip import N_REPEATS, RoundTrip, is_repeated
+from zcore.cli.round_trip import N_REPEATS, CopyTrip, RoundTrip, is_repeated
 from zcore.cli.source import KINDS, load
 from zcore.model.auto_chunks import TARGET_NBYTES
 from zcore.nbytes import parse_nbytes
@@ -30,6 +31,13 @@ FORMATS = (
     ("Zarr v2", ".v2.zarr", {"zarr_format": 2}),
     ("__zmeta__", ".zmeta", {"zarr_format": "zmeta"}),
 )
+# Of files that the first of these arrays is brought into: the same, and the path of the array in the file.
+COPIES = (
+    ("zip archive", ".zip", ""),
+    ("reference set", ".refs.json", ""),
+    ("ASDF", ".asdf", "data"),
+)
+REFERENCES = COPIES[1][0]
 HEADER = ("format", "files", "bytes", "ratio", "write", "MB/s", "read", "MB/s", "read back")
 PICTURE = "zcore-demo.png"
 PAGE = "zcore-demo.html"
@@ -66,13 +74,22 @@ def run(arguments):
     drafts, refusals = _drafts(source, chunks)
     stem = os.path.splitext(source.name)[0]
     names = [stem + ending for name, ending, _ in FORMATS if name in drafts]
+    copies = [stem + ending for _, ending, _ in COPIES]
     pictures = [] if arguments.no_picture else [PICTURE]
-    output = Output(arguments.out, [*names, *pictures, PAGE], stale=[PICTURE, PAGE])
+    output = Output(arguments.out, [*names, *copies, *pictures, PAGE], stale=[*copies, PICTURE, PAGE])
 
     if not arguments.json:
         _print_source(source, next(iter(drafts.values())))
     trips = [_trip(output.path(stem + ending), data, name, chunks=chunks, **keywords)
              for name, ending, keywords in FORMATS if name in drafts]
+    last = trips[-1]
+    for name, ending, inside in COPIES:
+        try:
+            trips.append(_copy_trip(output.path(stem + ending), data, name, trips[0].path, inside))
+        except (ValueError, zcore.UnsupportedError) as exc:
+            refusals[name] = str(exc)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(output.path(stem + ending))
     if not arguments.json:
         _print_trips(trips, refusals, source.name)
     drawn = png = None
@@ -80,7 +97,7 @@ def run(arguments):
         reason = obstacle(data.dtype, data.shape)
         if reason is None:
             drawn = output.path(PICTURE)
-            png = picture.draw(trips[-1].array, source)
+            png = picture.draw(last.array, source)
             output.write(PICTURE, png)
         if not arguments.json:
             print(f"no picture: {reason}" if drawn is None else f"picture : {drawn}")
@@ -148,6 +165,13 @@ def _trip(path, data, name, **keywords):
         raise
 
 
+def _copy_trip(path, data, name, source, inside):
+    """Return the round trip through a file that the array at `source` is brought into."""
+    if name == REFERENCES:
+        return CopyTrip(path, data, name, lambda path: zcore.references(source).save(path), inside, source)
+    return CopyTrip(path, data, name, lambda path: zcore.copy(source, path, overwrite=True), inside)
+
+
 def _print_source(source, draft):
     """Print what the data are and how an array divides them."""
     data = source.data
@@ -164,7 +188,7 @@ def _rows(trips, refusals):
     """Return the rows of the table, in the order of the formats."""
     rows = {trip.label: _row(trip) for trip in trips} | {
         label: (label, f"not written: {why}") for label, why in refusals.items()}
-    return [rows[label] for label, _, _ in FORMATS]
+    return [rows[label] for label, _, _ in (*FORMATS, *COPIES)]
 
 
 def _print_trips(trips, refusals, name):
@@ -183,7 +207,7 @@ def _print_trips(trips, refusals, name):
 
 def _facts(trip):
     """Return what came of the data in one format, for programs."""
-    n_files, n_bytes = files_and_bytes(trip.path)
+    n_files, n_bytes = map(sum, zip(*map(files_and_bytes, trip.paths), strict=True))
     return {"format": trip.label, "path": trip.path, "chunks": trip.array.chunks, "files": n_files, "bytes": n_bytes,
             "ratio": trip.nbytes / n_bytes, "write_seconds": trip.write_seconds, "read_seconds": trip.read_seconds,
             "parts": trip.n_windows, "differences": trip.differences}
@@ -191,7 +215,7 @@ def _facts(trip):
 
 def _row(trip):
     """Return the cells of the table for one format."""
-    n_files, n_bytes = files_and_bytes(trip.path)
+    n_files, n_bytes = map(sum, zip(*map(files_and_bytes, trip.paths), strict=True))
     verdict = f"equal, whole and {plural(trip.n_windows, 'part')}"
     if trip.differences:
         verdict = f"DIFFERENT in {plural(len(trip.differences), 'place')}"

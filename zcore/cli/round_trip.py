@@ -28,6 +28,8 @@ class RoundTrip:
     ----------
     path, label : str
         As above.
+    paths : tuple of str
+        Of all that is stored for it.
     nbytes : int
         Of the data.
     array : zcore.Array
@@ -41,19 +43,58 @@ class RoundTrip:
     """
 
     def __init__(self, path, data, label, **keywords):
-        self.path = path
-        self.label = label
-        self.nbytes = data.nbytes
+        self._begin(path, data, label)
         array = zcore.create_array(path, shape=data.shape, dtype=data.dtype, overwrite=True, **keywords)
         self.write_seconds = _write(array, data, f"{label}: writing")
-        self.array = zcore.open(path)
-        self.read_seconds, differences = _read(self.array, data, f"{label}: reading")
+        self._compare(zcore.open(path), data)
+
+    def _begin(self, path, data, label, *more):
+        self.path = path
+        self.paths = path, *more
+        self.label = label
+        self.nbytes = data.nbytes
+
+    def _compare(self, array, data):
+        self.array = array
+        self.read_seconds, differences = _read(array, data, f"{self.label}: reading")
         windows = list(windows_of(data.shape, self.array.chunks))
         self.n_windows = len(windows)
         # No selection twice, although short reads are repeated.
         self.differences = list(dict.fromkeys([
             *differences, *(window_text(window) for window in windows if not is_equal(self.array[window], data[window]))
         ]))
+
+
+class CopyTrip(RoundTrip):
+    """What came of bringing an array of these data into a file, and reading it there; see `RoundTrip`.
+
+    Parameters
+    ----------
+    path, data, label
+        As of `RoundTrip`.
+    make : callable
+        Makes the file, from its path.
+    inside : str
+        Path of the array in it.
+    *more : str
+        Paths of what the file points to.
+
+    Raises
+    ------
+    ValueError
+        The file has elements of another type.
+    """
+
+    def __init__(self, path, data, label, make, inside="", *more):
+        self._begin(path, data, label, *more)
+        start = time.perf_counter()
+        make(path)
+        self.write_seconds = time.perf_counter() - start
+        found = zcore.open(path)
+        array = found[inside] if inside else found
+        if array.dtype != data.dtype:
+            raise ValueError(f"its elements would be {array.dtype}")
+        self._compare(array, data)
 
 
 def is_repeated(nbytes):

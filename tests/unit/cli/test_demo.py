@@ -3,6 +3,7 @@ import json
 import os
 import re
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from zcore.__main__ import main
 from zcore.cli import demo, round_trip
 from zcore.cli.output import LIST
 from zcore.cli.printed import table
+
+ROWS = (*demo.FORMATS, *demo.COPIES)
 
 
 def rows_of(printed):
@@ -24,7 +27,7 @@ def rows_of(printed):
 
 def results_of(stem):
     """Return the names of what the demo writes of one file, in the order of the table."""
-    return [stem + ending for _, ending, _ in demo.FORMATS]
+    return [stem + ending for _, ending, _ in ROWS]
 
 
 def test_a_row_for_every_format(tmp_path, capsys, save):
@@ -33,8 +36,12 @@ def test_a_row_for_every_format(tmp_path, capsys, save):
     printed = capsys.readouterr().out
     assert "50 x 60 float32, 12,000 bytes, in 9 chunks of 20 x 25" in printed
     rows = rows_of(printed)
-    assert [row[0] for row in rows] == [name for name, _, _ in demo.FORMATS]
-    for row, (_, ending, _) in zip(rows, demo.FORMATS, strict=True):
+    assert [row[0] for row in rows] == [name for name, _, _ in ROWS]
+    for row, (_, ending, inside) in zip(rows[len(demo.FORMATS):], demo.COPIES, strict=True):
+        assert row[-1] == "equal, whole and 8 parts"
+        array = zcore.open(tmp_path / "zcore-demo" / f"wave{ending}", path=inside)
+        np.testing.assert_array_equal(array[...], data)
+    for row, (_, ending, _) in zip(rows, demo.FORMATS, strict=False):
         path = tmp_path / "zcore-demo" / f"wave{ending}"
         n_bytes = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
         n_files = sum(file.is_file() for file in path.rglob("*"))
@@ -53,9 +60,12 @@ def test_a_program_gets_json(capsys, save):
     assert main(["demo", save("wave.npy", np.arange(600).reshape(20, 30)), "--no-picture", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["shape"] == [20, 30] and found["picture"] is None and found["refused"] == {}
-    assert [row["format"] for row in found["formats"]] == [name for name, _, _ in demo.FORMATS]
+    assert [row["format"] for row in found["formats"]] == [name for name, _, _ in ROWS]
+    sizes = {row["format"]: demo.files_and_bytes(row["path"])[1] for row in found["formats"]}
+    # With what it points to.
+    sizes["reference set"] += sizes["Zarr v3"]
     for row in found["formats"]:
-        assert row["differences"] == [] and row["bytes"] == demo.files_and_bytes(row["path"])[1]
+        assert row["differences"] == [] and row["bytes"] == sizes[row["format"]]
 
 
 def test_the_formats_are_what_they_are_called(save):
@@ -170,22 +180,32 @@ def test_a_difference_is_found_named_and_ends_in_1(monkeypatch, capsys, save, wh
                 found.reshape(-1)[-1] += 1
             return found
 
-    monkeypatch.setattr(zcore, "open", lambda path: Wrong(real_open(path)))
+    def wrong(path, **keywords):
+        found = real_open(path, **keywords)
+        if path.endswith(".asdf"):
+            return {"data": Wrong(found["data"])}
+        return Wrong(found)
+
+    monkeypatch.setattr(round_trip, "zcore", types.SimpleNamespace(open=wrong, create_array=zcore.create_array))
     assert main(["demo", save("data.npy", np.arange(100)), "--no-picture"]) == 1
     printed = capsys.readouterr()
     count, places = {"whole": ("1 place", "[0:100]"), "window": ("5 places", "[40:61] and 4 other places")}[where]
-    assert [row[-1] for row in rows_of(printed.out)] == [f"DIFFERENT in {count}"] * len(demo.FORMATS)
-    assert printed.err.splitlines() == [
-        f"zcore demo: {name}: zcore-demo/data{ending} differs from data.npy at {places}"
-        for name, ending, _ in demo.FORMATS]
+    # In ASDF all is one chunk, and so its windows are others.
+    *rows, of_asdf = rows_of(printed.out)
+    assert [row[-1] for row in rows] == [f"DIFFERENT in {count}"] * (len(ROWS) - 1)
+    assert of_asdf[-1].startswith("DIFFERENT in ")
+    *lines, of_asdf = printed.err.splitlines()
+    assert lines == [f"zcore demo: {name}: zcore-demo/data{ending} differs from data.npy at {places}"
+                     for name, ending, _ in ROWS[:-1]]
+    assert of_asdf.startswith("zcore demo: ASDF: zcore-demo/data.asdf differs from data.npy at ")
 
 
 def test_a_difference_in_one_format_ends_in_1_and_names_it(monkeypatch, capsys, save):
     real_open = zcore.open
 
-    def wrong(path):
-        array = real_open(path)
-        if path.endswith(".v2.zarr"):
+    def wrong(path, **keywords):
+        array = real_open(path, **keywords)
+        if isinstance(path, str) and path.endswith(".v2.zarr"):
             real_open(path, mode="r+")[5] = 99
         return array
 
@@ -253,8 +273,8 @@ def test_what_one_format_refuses_is_shown_in_the_others(tmp_path, capsys, save, 
     printed = capsys.readouterr()
     assert printed.err == ""
     rows = rows_of(printed.out)
-    assert [row[0] for row in rows] == [name for name, _, _ in demo.FORMATS]
-    for row, (_, ending, _) in zip(rows, demo.FORMATS, strict=True):
+    assert [row[0] for row in rows] == [name for name, _, _ in ROWS]
+    for row, (_, ending, _) in zip(rows, demo.FORMATS, strict=False):
         path = tmp_path / "zcore-demo" / f"a{ending}"
         if ending in refusing:
             assert len(row) == 2 and row[1].startswith("not written: ") and words in row[1]
@@ -297,7 +317,7 @@ def test_a_result_of_someone_else_is_not_in_the_way_of_a_format_that_writes_none
 def test_chunks_by_lengths_and_size(save, chunks, expected):
     save("a.npy", np.zeros((40, 60)))
     assert main(["demo", "a.npy", "--no-picture", "--chunks", chunks]) == 0
-    assert {zcore.open(f"zcore-demo/{name}").chunks for name in results_of("a")} == {expected}
+    assert {zcore.open(f"zcore-demo/a{ending}").chunks for _, ending, _ in demo.FORMATS} == {expected}
 
 
 @pytest.mark.parametrize(("out", "words"), [
@@ -326,7 +346,8 @@ def test_a_folder_with_a_colon_is_no_scheme(save, capsys):
     printed = capsys.readouterr().out
     for name in results_of("a"):
         assert f" {os.path.join('.', 'run:1', name)}\n" in printed
-        assert zcore.open(f"./run:1/{name}").shape == (6,)
+    for _, ending, _ in demo.FORMATS:
+        assert zcore.open(f"./run:1/a{ending}").shape == (6,)
 
 
 def test_other_peoples_files_are_left_alone(tmp_path, save, refused, capsys):
@@ -348,12 +369,13 @@ def test_other_peoples_files_are_left_alone(tmp_path, save, refused, capsys):
 def test_its_own_results_are_replaced_and_nothing_else(tmp_path, save):
     assert main(["demo", save("a.npy", np.arange(6)), "--no-picture"]) == 0
     (tmp_path / "zcore-demo" / "note").write_text("kept")
-    for name in results_of("a"):
+    directories = [f"a{ending}" for _, ending, _ in demo.FORMATS]
+    for name in directories:
         (tmp_path / "zcore-demo" / name / "note").write_text("kept")
     assert main(["demo", save("a.npy", np.arange(9.0)), "--no-picture"]) == 0
     assert main(["demo", save("b.npy", np.arange(2)), "--no-picture"]) == 0
     assert (tmp_path / "zcore-demo" / "note").read_text() == "kept"
-    for name in results_of("a"):
+    for name in directories:
         assert zcore.open(f"zcore-demo/{name}").shape == (9,)
         assert (tmp_path / "zcore-demo" / name / "note").read_text() == "kept"
     made = json.loads((tmp_path / "zcore-demo" / LIST).read_text())["made"]

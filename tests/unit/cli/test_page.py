@@ -23,13 +23,14 @@ def page(save, capsys):
 
 def test_what_is_on_the_page(page):
     text = page.read_text(encoding="utf-8")
-    assert text.count("<h2>") == 1 + len(demo.FORMATS) and text.count("data:image/png;base64,") == 1
+    assert text.count("<h2>") == 1 + len(demo.FORMATS) + len(demo.COPIES) and text.count("data:image/png;base64,") == 1
     for name, ending, _ in demo.FORMATS:
         assert f"<td>{name}</td>" in text
         array = zcore.open(f"here/{page.parent.name and '<script>alert(1)<_script>'}{ending}")
         sizes = stored_sizes(array)
         assert f"{len(sizes)} of {len(sizes)} {'shards' if array.shards else 'chunks'} of" in text
-    assert text.count('class="zc-cell"') == 3 * 8 + 1 and text.count("equal, whole and 8 parts") == 4
+    # Five of chunks, a shard, and the one chunk of ASDF.
+    assert text.count('class="zc-cell"') == 5 * 8 + 2 and text.count("equal, whole and 8 parts") == 7
     assert "<script" not in text and not re.search(r"""(src|href)=["'](?!data:)""", text)
 
 
