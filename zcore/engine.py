@@ -5,9 +5,8 @@ the chunk keys, the directory. A read or write then makes one plan and runs it: 
 files and the chain has a C form, in Python otherwise. Both runs take the same tasks under the same locks.
 """
 import os
-from _thread import allocate_lock  # of threading, without its import time
 from functools import partial
-from itertools import count, islice
+from itertools import count
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from zcore import config, objects, workers
 from zcore.binding import NodeBinding
 from zcore.errors import ChunkError, SelectionError, StoreError
 from zcore.fields import part_of
+from zcore.gathered import Gathered
 from zcore.kernel.elements import Elements
 from zcore.kernel.holds import Stopped
 from zcore.kernel.read import ReadPlan
@@ -24,8 +24,6 @@ from zcore.views import form_of, same_chunks
 
 # What all values may have, decoded, that are asked for at a time; those of as many threads as compute may have more.
 MAX_ASKED_NBYTES = 1 << 28
-# Tasks of which one looks whether their objects lie side by side.
-MAX_GATHERED = 1 << 16
 # A plan of fewer decoded bytes than this is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
 # However many are asked for: each takes a stack, and more wait for each other than work.
@@ -183,7 +181,7 @@ class Binding(NodeBinding):
         if store.n_requests:
             # They wait for most of the time, and what they wait for has to fit into memory.
             n_threads = min(n_tasks, max(n_cpus, min(store.n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))))
-        gathered = _Gathered(store, self.prefix, plan, take, view.chain.max_encoded)
+        gathered = Gathered(store, self.prefix, plan, take, view.chain.max_encoded)
 
         def work(main):
             while (task := take()) >= 0:
@@ -366,31 +364,6 @@ def _has_c_form(view, field):
     """Whether the kernel can move these elements between objects and memory."""
     chain = view.chain
     return chain.is_native and not config.force_python and (field is None or not chain.swap)
-
-
-class _Gathered:
-    """Tasks whose objects are read together, where the store has any to put together."""
-
-    def __init__(self, store, prefix, plan, take, limit):
-        self._store = store
-        self._prefix = prefix
-        self._plan = plan
-        self._take = take
-        self._limit = limit
-        self._lock = allocate_lock()
-        self._pending = []
-        self.helps = store.n_requests > 0 and store.batches((), None) is not None
-
-    def take(self):
-        """Return tasks and what reads their objects, or None when none is left."""
-        with self._lock:
-            if not self._pending:
-                tasks = list(islice(iter(self._take, -1), MAX_GATHERED))
-                keys = [self._prefix + self._plan.task(task)[0] for task in tasks]
-                # Taken from the end: those that a store has put in front are read first.
-                self._pending = [([tasks[i] for i in batch.numbers], batch.load)
-                                 for batch in reversed(self._store.batches(keys, self._limit))]
-            return self._pending.pop() if self._pending and not self._plan.stopped else None
 
 
 def stored_chunks(store, prefix, metadata):

@@ -29,7 +29,7 @@ LAYERS = (
     ("consolidated", "place"),
     ("nodes",),
     ("engine",),
-    ("objects", "binding"),
+    ("objects", "binding", "gathered"),
     ("views",),
     ("formats", "codecs", "stores", "assignment"),
     ("selections", "pieces"),
