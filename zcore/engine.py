@@ -89,31 +89,38 @@ class Binding(NodeBinding):
         layout = None if native else self._layout(view, field)
         extents = None if native or layout is not None else self._extents(view, field)
         native = native or layout is not None or extents is not None
+        in_c = native or _has_c_form(view, field)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
-        make_plan = layout or (_shard_plans()[0] if native and view.chain.shards is not None else ReadPlan)
+        make_plan = layout or (_shard_plans()[0] if in_c and view.chain.shards is not None else ReadPlan)
         plan = make_plan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts,
-            program=view.chain.program if native else None, fill=metadata.fill_bytes,
-            array=out if native else None, template=view.template, directory=self.directory if native else None,
+            program=view.chain.program if in_c else None, fill=metadata.fill_bytes,
+            array=out if in_c else None, template=view.template, directory=self.directory if native else None,
             extents=extents, swap=view.chain.swap, order=view.chain.order, n_threads=n_threads,
             lenient=not options.strict, missing_raises=options.missing == "raise",
             edges=metadata.edges, groups=box.groups, part=None if field is None else (field.offset, field.nbytes))
-        chunks = options.chunks if native and extents is layout is None else None
+        chunks = options.chunks if in_c and extents is layout is None else None
         if chunks is not None:
             plan.keep(chunks, form_of(view, options.strict))
 
         def read_task(task, source=None):
             objects.read_object(self, view, plan, task, out, field, source)
 
+        bring = None
+        if in_c and not native:
+            from zcore.requests import Reader
+
+            bring = Reader(self.store, self.prefix, view, plan, chunks,
+                           Gathered(self.store, self.prefix, plan, plan.take, view.chain.max_encoded))
         try:
-            self._run(view, plan, native, n_threads, read_task)
+            self._run(view, plan, native, n_threads, read_task, bring)
         except ChunkError:
             # Whoever reads chunks of another array by this one's document finds damage that is none.
             self._check_unreplaced(view, box, plan)
             raise
         self._check_unreplaced(view, box, plan)
         _make_true_one(out)
-        if chunks is not None and out.size == 1:
+        if chunks is not None and native and out.size == 1:
             self._expect_elements(view, chunks)
 
     def _expect_elements(self, view, chunks):
@@ -158,29 +165,40 @@ class Binding(NodeBinding):
     def _is_native(self, view, field):
         return self.directory is not None and _has_c_form(view, field)
 
-    def _run(self, view, plan, native, n_threads, python_task):
-        """Run a plan to its end; raises what stopped it, but for a stale document."""
+    def _run(self, view, plan, native, n_threads, python_task, bring=None):
+        """Run a plan to its end; raises what stopped it, but for a stale document.
+
+        `bring(main)` is what a thread does where the kernel gets its objects from Python.
+        """
         n_tasks = plan.n_left
         n_cpus = n_threads
         if n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
             n_threads = 1
         n_threads = min(n_threads, n_tasks * plan.task_threads)
-        if not native:
+        if not native and bring is None:
             self._run_in_python(view, plan, plan.take, n_tasks, python_task, n_threads, n_cpus)
             return
-        workers.run(plan.run, n_threads, plan.cancel)
+        if bring is not None:
+            n_threads = self._n_asked(plan, n_tasks, n_threads, n_cpus)
+        workers.run(bring or plan.run, n_threads, plan.cancel)
         plan.raise_failure(view.chain.step_names)
         if plan.deferred and not plan.stale:
             left = iter(plan.deferred)
             self._run_in_python(view, plan, lambda: -1 if plan.stopped else next(left, -1), len(plan.deferred),
                                 python_task, 1, n_cpus)
 
+    def _n_asked(self, plan, n_tasks, n_threads, n_cpus):
+        """Return how many threads ask the store for objects."""
+        n_requests = self.store.n_requests
+        if not n_requests:
+            return min(n_threads, n_tasks)
+        # They wait for most of the time, and what they wait for has to fit into memory.
+        return min(n_tasks, max(n_cpus, min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))))
+
     def _run_in_python(self, view, plan, take, n_tasks, python_task, n_threads, n_cpus):
         """Run tasks, of which `take` gives one after the other and then -1."""
         store = self.store
-        if store.n_requests:
-            # They wait for most of the time, and what they wait for has to fit into memory.
-            n_threads = min(n_tasks, max(n_cpus, min(store.n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))))
+        n_threads = self._n_asked(plan, n_tasks, n_threads, n_cpus)
         gathered = Gathered(store, self.prefix, plan, take, view.chain.max_encoded)
 
         def work(main):
@@ -306,13 +324,14 @@ class Binding(NodeBinding):
         options = self.options
         metadata = metadata or view.metadata
         native = self._is_native(view, field)
+        in_c = native or _has_c_form(view, field)
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         locks = self.locks() if options.lock and not exclusive else None
-        make_plan = _shard_plans()[1] if native and view.chain.shards is not None else WritePlan
+        make_plan = _shard_plans()[1] if in_c and view.chain.shards is not None else WritePlan
         plan = make_plan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts,
-            program=view.chain.program if native else None, fill=metadata.fill_bytes,
-            array=values if native else None, template=view.template, directory=self.directory if native else None,
+            program=view.chain.program if in_c else None, fill=metadata.fill_bytes,
+            array=values if in_c else None, template=view.template, directory=self.directory if native else None,
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
             token=int.from_bytes(os.urandom(8)), locks=locks,
             identity=view.identity if locks is not None else None,
@@ -323,26 +342,33 @@ class Binding(NodeBinding):
 
         numbers = count()
 
-        def write_task(task):
+        def stands():
             # Where a look at the document costs as much as the object, it is for many, and once more at the end.
-            is_sure = self.store.swaps and next(numbers) % N_UNSEEN != 0
-            self._write_task(view, plan, task, values, locks, old_shape or metadata.shape, field, is_sure)
+            return self.store.swaps and next(numbers) % N_UNSEEN != 0 or self._stands(view)
 
-        self._run(view, plan, native, n_threads, write_task)
+        def write_object(task):
+            objects.write_object(self, view, plan, task, values, old_shape or metadata.shape, field)
+
+        def write_task(task):
+            if locks is None:
+                write_object(task)
+                return
+            try:
+                with locks.object(plan.task(task)[0], plan):
+                    if stands():
+                        write_object(task)
+                    else:
+                        plan.leave_stale(task)
+            except (FileNotFoundError, Stopped):
+                plan.leave_stale(task)
+
+        bring = None
+        if in_c and not native:
+            from zcore.requests import Writer
+
+            bring = Writer(self, view, plan, locks, stands, write_object)
+        self._run(view, plan, native, n_threads, write_task, bring)
         return plan
-
-    def _write_task(self, view, plan, task, values, locks, old_shape, field, is_sure):
-        if locks is None:
-            objects.write_object(self, view, plan, task, values, old_shape, field)
-            return
-        try:
-            with locks.object(plan.task(task)[0], plan):
-                if is_sure or self._stands(view):
-                    objects.write_object(self, view, plan, task, values, old_shape, field)
-                else:
-                    plan.leave_stale(task)
-        except (FileNotFoundError, Stopped):
-            plan.leave_stale(task)
 
     def _stands(self, view):
         """Whether the document is the one of `view`; asked while an object is held, so it stays so."""

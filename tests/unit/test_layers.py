@@ -29,7 +29,7 @@ LAYERS = (
     ("consolidated", "place"),
     ("nodes",),
     ("engine",),
-    ("objects", "binding", "gathered"),
+    ("objects", "requests", "binding", "gathered"),
     ("views",),
     ("formats", "codecs", "stores", "assignment"),
     ("selections", "pieces"),

@@ -5,6 +5,10 @@ from zcore.kernel.fileio cimport Identity
 from zcore.kernel.kept cimport Cache, Kept
 
 
+# Whether an identity that a store gives is one of five numbers.
+cdef bint identity_of(tuple identity, Identity *result) except -1
+
+
 cdef class ChunkCache(Cache):
     # The chunk of `n_bytes` bytes that was made of those `size` bytes of an object in that form, held once more, or
     # NULL; see `Cache.get`.

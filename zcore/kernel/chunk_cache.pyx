@@ -51,14 +51,14 @@ cdef class ChunkCache(Cache):
     def trusts_now(self, tuple identity not None):
         """Whether a chunk may be kept that is made of bytes read with this identity just now."""
         cdef Identity now
-        return _identity_of(identity, &now) and self.trusts(&now)
+        return identity_of(identity, &now) and self.trusts(&now)
 
     def find_chunk(self, tuple identity not None, int64_t form, int64_t n_bytes):
         """Return the bytes of a chunk that is kept, read-only, or None."""
         cdef Identity now
         cdef KeptChunk found
         cdef Kept *kept = NULL
-        if _identity_of(identity, &now):
+        if identity_of(identity, &now):
             kept = self.find(&now, 0, now.size, form, n_bytes, False)
         if kept == NULL:
             return None
@@ -71,7 +71,7 @@ cdef class ChunkCache(Cache):
         cdef Identity read
         cdef Kept *kept = NULL
         cdef Py_buffer view
-        if not _identity_of(identity, &read):
+        if not identity_of(identity, &read):
             return
         PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
         try:
@@ -101,8 +101,7 @@ cdef class KeptChunk:
         PyBuffer_FillInfo(view, self, self.kept.words, self.kept.n_bytes, True, flags)
 
 
-cdef bint _identity_of(tuple identity, Identity *result) except -1:
-    """Whether an identity that a store gives is one of five numbers."""
+cdef bint identity_of(tuple identity, Identity *result) except -1:
     try:
         result.device, result.inode, result.size, result.mtime_ns, result.ctime_ns = identity
     except (TypeError, ValueError, OverflowError):

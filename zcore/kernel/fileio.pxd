@@ -57,13 +57,21 @@ cdef int object_read_at(int fd, int64_t offset, int64_t n_bytes, uint8_t *dst, S
 cdef void object_close(int fd) noexcept nogil
 
 
+cdef struct Block:              # some of these bytes, in memory
+    const uint8_t *data
+    int64_t start
+    int64_t stop
+
 cdef struct Content:            # bytes that are read in parts
     int fd
-    const uint8_t *data         # where they are in memory; NULL: in the file
+    const uint8_t *data         # where they are in memory; NULL: in the file, or in blocks
     int64_t start               # where they begin there
     int64_t size
+    const Block *blocks         # sorted by their starts
+    int64_t n_blocks
 
-# Bytes that must be there, read into `scratch` where they are in a file: NULL with `status` filled.
+# Bytes that must be there, read into `scratch` where they are in a file: NULL with `status` filled; WANTED when they are
+# in no block.
 cdef const uint8_t *content_at(const Content *content, int64_t offset, int64_t n_bytes, Buffer *scratch,
                                Status *status) noexcept nogil
 

@@ -14,8 +14,8 @@ from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG, mkdirat
 from posix.unistd cimport close, fsync, pread, pwrite
 
 from zcore.kernel.status cimport (
-    CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, Status, fail,
-    fail_errno,
+    CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, WANTED, Status,
+    fail, fail_errno,
 )
 
 cdef extern from *:
@@ -332,8 +332,17 @@ cdef int64_t object_read_rest(int fd, int64_t n_bytes, int64_t limit, Buffer *bu
 
 cdef const uint8_t *content_at(const Content *content, int64_t offset, int64_t n_bytes, Buffer *scratch,
                                Status *status) noexcept nogil:
+    cdef int64_t i = content.n_blocks
     if content.data != NULL:
         return content.data + offset
+    if i > 0:
+        # From the last one on: blocks that begin later are shorter ways to where these bytes are.
+        while i > 0:
+            i -= 1
+            if content.blocks[i].start <= offset and offset + n_bytes <= content.blocks[i].stop:
+                return content.blocks[i].data + (offset - content.blocks[i].start)
+        fail(status, WANTED, offset, n_bytes, 0)
+        return NULL
     # No bytes are not NULL, which means a failure.
     if buffer_reserve(scratch, max(n_bytes, 1), status) != OK:
         return NULL

@@ -6,11 +6,12 @@ from an atomic counter until none is left or one has failed. `ReadPlan` and `Wri
 from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.extents cimport Extents, Place
-from zcore.kernel.fileio cimport Buffer, Content, Staging
+from zcore.kernel.fileio cimport Buffer, Content, Identity, Staging
 from zcore.kernel.grid cimport Span
 from zcore.kernel.kept cimport Kept
 from zcore.kernel.locks cimport Holder
 from zcore.kernel.program cimport Program, Workspace
+from zcore.kernel.shard cimport Extent
 from zcore.kernel.status cimport MAX_SHARD_LEVELS, Status
 from zcore.kernel.tasks cimport Layout, Tasks
 
@@ -21,10 +22,17 @@ cdef struct ShardBuffers:      # of the shards of one level, the outermost first
     Buffer index               # of the one that is being written: (offset, size) of each chunk
     Buffer built               # what there is of that so far, unless it goes to a file
 
+cdef struct Brought:           # the bytes of an object that the caller has brought
+    bint is_absent
+    Content content            # whole, or in blocks where the object is a shard
+    const Identity *identity   # NULL: unknown
+
 cdef struct Worker:            # what one thread owns while it runs a plan
     void *plan                 # the Plan it runs, which outlives it
     bint main                  # it looks for signals
     int64_t last_poll_ns
+    const Brought *brought     # the object of the task that it is at; NULL: it is read here
+    bint keeps_filled          # objects of nothing but the fill value
     Layout layout              # of the chunk that it is at
     Status status
     Buffer encoded
@@ -70,6 +78,8 @@ cdef class Plan(Tasks):
     cdef int _defer(self, int64_t task) noexcept nogil
     cdef void _record(self, const Status *status, int64_t task) noexcept nogil
     cdef void _loop(self, Worker *worker) noexcept nogil
+    # What follows from the code of a task: whether the worker takes another one.
+    cdef bint settle(self, int64_t task, int code, Worker *worker) noexcept nogil
     cdef object _error(self, object codecs)
     cdef int _run_signal_handlers(self) noexcept with gil
     cdef int poll(self, Worker *worker) noexcept nogil
@@ -78,7 +88,12 @@ cdef class Plan(Tasks):
     cdef int place_of(self, const char *key, Place *place) noexcept nogil
     cdef void _take_exception(self) noexcept with gil
     cdef int _load_extent(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
+    cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil
+    # Finds what of a shard is needed, part of which was brought: `n` extents, among them -1 for those of an index
+    # without which nobody can tell more.
+    cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil
     cdef void opened(self, int fd, Worker *worker) noexcept nogil
+    cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil
     cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil
 

@@ -261,25 +261,26 @@ cdef class Plan(Tasks):
 
     cdef void _loop(self, Worker *worker) noexcept nogil:
         cdef int64_t task
-        cdef int code
-        cdef bint undone
         while not self.poll(worker):
             task = self._take()
-            if task < 0:
+            if task < 0 or not self.settle(task, self.run_task(task, worker), worker):
                 return
-            code = self.run_task(task, worker)
-            if code == OK:
-                continue
-            # Left to Python, or to be done again once the plan is made anew: in either case not done.
-            undone = code == BLOSC_SNAPPY or code == STALE or code == INTERRUPTED or (
-                self.lenient and code == BLOSC_NBYTES)
-            if undone and self._defer(task) != OK:
-                code = fail(&worker.status, NO_MEMORY, 0, 0, 0)
-                undone = False
-            if code == STALE or not undone:
-                self._record(&worker.status, task)
-                return
-            status_clear(&worker.status)
+
+    cdef bint settle(self, int64_t task, int code, Worker *worker) noexcept nogil:
+        cdef bint undone
+        if code == OK:
+            return True
+        # Left to Python, or to be done again once the plan is made anew: in either case not done.
+        undone = code == BLOSC_SNAPPY or code == STALE or code == INTERRUPTED or (
+            self.lenient and code == BLOSC_NBYTES)
+        if undone and self._defer(task) != OK:
+            code = fail(&worker.status, NO_MEMORY, 0, 0, 0)
+            undone = False
+        if code == STALE or not undone:
+            self._record(&worker.status, task)
+            return False
+        status_clear(&worker.status)
+        return True
 
     def run(self, bint main=True):
         """Run tasks until none is left or the plan has stopped; any number of threads may be in here.
@@ -314,6 +315,17 @@ cdef class Plan(Tasks):
     def take(self):
         """Return the next task for a run in Python, or -1 when none is left or the plan has stopped."""
         return -1 if zc_load(&self.stop) else self._take()
+
+    def take_some(self, int64_t n):
+        """Return a list of the next tasks, at most `n`; empty when none is left or the plan has stopped."""
+        cdef int64_t task
+        tasks = []
+        while len(tasks) < n and not zc_load(&self.stop):
+            task = self._take()
+            if task < 0:
+                break
+            tasks.append(task)
+        return tasks
 
     def leave_stale(self, int64_t task):
         """Give a task back, undone, and stop the plan as `stale`."""
@@ -390,6 +402,8 @@ cdef class Plan(Tasks):
         cdef Identity identity
         cdef int code
         cdef int fd
+        if worker.brought != NULL:
+            return self.load_brought(spans, worker)
         if self.extents is not None:
             return self._load_extent(key, spans, worker)
         limit = self.stored_limit(spans, worker)
@@ -448,8 +462,26 @@ cdef class Plan(Tasks):
         self.extents.leave(&place)
         return code
 
+    cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
+        cdef const Content *content = &worker.brought.content
+        cdef int64_t limit = self.stored_limit(spans, worker)
+        if worker.brought.is_absent:
+            return MISSING
+        if content.size > limit:
+            return fail(&worker.status, CHUNK_LONG, limit, limit, content.size)
+        if worker.brought.identity != NULL:
+            self.identified(worker.brought.identity, worker)
+        return self.take_in(content.data, content.size, spans, worker)
+
+    cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil:
+        n[0] = 0
+        return OK
+
     cdef void opened(self, int fd, Worker *worker) noexcept nogil:
         """Look at an object that is one chunk before it is read."""
+
+    cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil:
+        """The same of one that was brought, read under that identity."""
 
     cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil:
         if n_bytes > limit:

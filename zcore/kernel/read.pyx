@@ -52,7 +52,7 @@ cdef class ReadPlan(Plan):
         self.spans_of(task, spans)
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
-        if self.chunks is not None and self._find_object(key, spans, worker):
+        if self.chunks is not None and worker.brought == NULL and self._find_object(key, spans, worker):
             return OK
         code = self.load(key, spans, worker)
         self.end_kept(code, worker)
@@ -80,8 +80,12 @@ cdef class ReadPlan(Plan):
     cdef void opened(self, int fd, Worker *worker) noexcept nogil:
         cdef Identity identity
         # Before it is read: of what is written in place meanwhile, no later look gives the identity again.
-        if self.keeps and identify_fd(fd, &identity) == 0 and self.chunks.trusts(&identity):
-            worker.kept = self.chunks.place(&identity, 0, identity.size, self.form, worker.layout.n_bytes)
+        if self.keeps and identify_fd(fd, &identity) == 0:
+            self.identified(&identity, worker)
+
+    cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil:
+        if self.keeps and self.chunks.trusts(identity):
+            worker.kept = self.chunks.place(identity, 0, identity.size, self.form, worker.layout.n_bytes)
 
     cdef void end_kept(self, int code, Worker *worker) noexcept nogil:
         if worker.kept == NULL:

@@ -81,6 +81,8 @@ cdef class ShardProgram:
     # encoding.
     cdef int extent_of(self, const IndexForm *form, const uint64_t *words, int64_t position, int64_t size,
                        int64_t limit, Extent *extent, Status *status) noexcept nogil
+    # The byte range of the index of a shard of so many chunks, as stores take it.
+    cdef tuple index_part(self, int64_t n_chunks)
     # The coordinates, as the index counts them, of the chunk at that position of a shard of that shape.
     cdef tuple position_coords(self, int64_t position, object shard_shape)
 

@@ -175,6 +175,7 @@ cdef class ShardProgram:
         content.data = stored
         content.start = 0
         content.size = n_bytes
+        content.n_blocks = 0
         if not self.is_wrapped:
             return OK
         limit = self.max_of(n_chunks)
@@ -260,6 +261,11 @@ cdef class ShardProgram:
         # Both lie within a file, or within memory.
         extent.offset += form.base
         return OK
+
+    cdef tuple index_part(self, int64_t n_chunks):
+        cdef IndexForm form
+        self.form_of(n_chunks, 0, &form)
+        return (0 if self.at_start else None), form.n_bytes
 
     cdef tuple position_coords(self, int64_t position, object shard_shape):
         cdef int i

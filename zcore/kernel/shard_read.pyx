@@ -36,7 +36,7 @@ from zcore.kernel.shard cimport (
 )
 from zcore.kernel.shard_levels cimport ShardLevels
 from zcore.kernel.shard_levels import inner_shapes, innermost
-from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, Status, fail
+from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, WANTED, Status, fail, status_clear
 from zcore.kernel.tasks cimport MAX_KEY
 
 cdef enum:
@@ -56,6 +56,7 @@ cdef struct Shard:             # one whose selected chunks are read; levels are 
     Identity identity          # of the file, where it is one
     bint is_trusted            # when it was opened, see `Cache.trusts`
     bint is_shared             # the file stays open when the shard is closed
+    bint notes_wanted          # an index that has not been brought is noted among the extents, as chunk -1
     int level                  # its own
     int last                   # of its chunks: shards in shards on the way there are found in the same bytes
     int64_t n                  # chunks that are selected
@@ -74,6 +75,14 @@ cdef struct Search:            # for the selected chunks of a shard
     const Span *object         # its place
     int64_t first[MAX_NDIM]    # as `chunks_of` gives them for the chunks of its last level
     int64_t count[MAX_NDIM]
+
+
+cdef inline void _start_brought(Shard *shard, const Worker *worker) noexcept nogil:
+    shard.content = worker.brought.content
+    shard.is_trusted = False
+    shard.is_shared = False
+    shard.notes_wanted = False
+    shard.level = 0
 
 
 @cython.final
@@ -183,7 +192,7 @@ cdef class ShardReadPlan(ReadPlan):
         cdef int64_t group = task % self.n_groups
         cdef OpenShard *shard
         cdef int code
-        if self.n_open == 0:
+        if self.n_open == 0 or worker.brought != NULL:
             return ReadPlan.run_task(self, task, worker)
         self.spans_of(task // self.n_groups, object)
         shard = self._enter(task // self.n_groups, object, worker)
@@ -264,6 +273,7 @@ cdef class ShardReadPlan(ReadPlan):
         if code != OK:
             return GONE if code == MISSING else UNREADABLE
         read.is_trusted = self.keeps and self.chunks.trusts(&read.identity)
+        read.notes_wanted = False
         read.level = 0
         return READY if self._find_chunks(read, object, &shard.extents, worker) == OK else UNREADABLE
 
@@ -271,6 +281,7 @@ cdef class ShardReadPlan(ReadPlan):
         cdef int code
         shard.content.data = NULL
         shard.content.start = 0
+        shard.content.n_blocks = 0
         shard.is_shared = False
         shard.content.fd = object_open(self.dirfd, key, &worker.status)
         if shard.content.fd < 0:
@@ -284,6 +295,7 @@ cdef class ShardReadPlan(ReadPlan):
         cdef int code = self.place_of(key, &place)
         if code == OK:
             shard.content.data = place.data
+            shard.content.n_blocks = 0
             shard.content.fd = place.fd
             shard.content.start = place.offset
             shard.content.size = place.n_bytes
@@ -312,7 +324,7 @@ cdef class ShardReadPlan(ReadPlan):
         everything.n_bytes = shard.content.size
         code = self._find_in(&search, shard.level, object, &everything, worker)
         if code == OK:
-            sort_extents(shard.extents, n)
+            sort_extents(shard.extents, shard.n)
         return code
 
     cdef int _find_in(self, Search *search, int level, const Span *object, const Extent *place,
@@ -337,6 +349,15 @@ cdef class ShardReadPlan(ReadPlan):
             (<ShardProgram>self.levels.programs[level]).form_of(self.n_chunks_of(axes, object), <int64_t>place.offset,
                                                                 &form)
             index = self._index_of(search.shard, level, &form, place.n_bytes, worker)
+            if index == NULL and worker.status.code == WANTED and search.shard.notes_wanted:
+                # There is room: the shard has at least one chunk that is selected.
+                extent.i = -1
+                extent.offset = <uint64_t>worker.status.offset
+                extent.n_bytes = worker.status.expected
+                search.shard.extents[search.shard.n] = extent
+                search.shard.n += 1
+                status_clear(&worker.status)
+                return OK
             if index == NULL:
                 return worker.status.code
         for i in range(self.chunks_of(axes, object, first, count)):
@@ -366,7 +387,7 @@ cdef class ShardReadPlan(ReadPlan):
         cdef ShardIndex *index = NULL
         cdef uint64_t *words = NULL
         # What was decoded has no identity, and is in memory.
-        cdef bint is_kept = self.cache is not None and shard.content.data == NULL
+        cdef bint is_kept = self.cache is not None and shard.content.fd >= 0
         cdef int64_t base = shard.content.start + form.base
         if is_kept:
             index = self.cache.find(&shard.identity, base, size, form.number)
@@ -472,7 +493,8 @@ cdef class ShardReadPlan(ReadPlan):
         if self._find_chunk(shard, axes, object, first, count, extent, spans, worker):
             i[0] = j
             return OK
-        while j < end and shard.extents[j].offset != UINT64_MAX:
+        # What is in memory needs no reading together, and blocks end where nobody has asked for more.
+        while j < end and shard.extents[j].offset != UINT64_MAX and shard.content.fd >= 0:
             behind = max(high, <int64_t>shard.extents[j].offset + shard.extents[j].n_bytes)
             if <int64_t>shard.extents[j].offset > high + GAP_NBYTES or behind - low > BATCH_NBYTES:
                 break
@@ -499,7 +521,7 @@ cdef class ShardReadPlan(ReadPlan):
     cdef bint _find_chunk(self, const Shard *shard, const Axis *axes, const Span *object, const int64_t *first,
                           const int64_t *count, const Extent *extent, Span *spans, Worker *worker) noexcept nogil:
         """Take a chunk from those that are kept; whether it was there."""
-        if self.chunks is None:
+        if self.chunks is None or shard.content.fd < 0:
             return False
         self.chunk_of(axes, NULL, object, first, count, extent.i, spans)
         return self.find_kept(&shard.identity, shard.content.start + <int64_t>extent.offset, extent.n_bytes, spans,
@@ -520,6 +542,42 @@ cdef class ShardReadPlan(ReadPlan):
             return ReadPlan.take_in(self, stored, n_bytes, spans, worker)
         return self._take_in_shard(level + 1, stored, n_bytes, spans, worker)
 
+    # shards that the caller brings, as a whole or in blocks
+
+    cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
+        cdef Shard shard
+        cdef int code
+        if worker.brought.is_absent or self.n_open == 0:
+            return Plan.load_brought(self, spans, worker)
+        _start_brought(&shard, worker)
+        code = self._find_chunks(&shard, spans, &worker.levels[0].extents, worker)
+        return self._read_chunks(&shard, spans, 0, shard.n, worker) if code == OK else code
+
+    cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil:
+        cdef Shard shard
+        cdef int code
+        _start_brought(&shard, worker)
+        shard.notes_wanted = True
+        code = self._find_chunks(&shard, spans, &worker.levels[0].extents, worker)
+        extents[0] = shard.extents
+        n[0] = shard.n
+        return code
+
+    def is_few(self, int64_t task):
+        """Whether the selection touches fewer than half of the chunks of a shard that can be read in parts."""
+        cdef Span object[MAX_NDIM]
+        cdef int64_t first[MAX_NDIM]
+        cdef int64_t count[MAX_NDIM]
+        self.spans_of(task // self.n_groups, object)
+        return self.n_open > 0 and (2 * self.chunks_of(self.levels.axes_of(0), object, first, count)
+                                    < self.n_chunks_of(self.levels.axes_of(0), object))
+
+    def index_part(self, int64_t task):
+        """The byte range of the index of a shard: ``(0, n)``, or ``(None, n)`` for its last bytes."""
+        cdef Span object[MAX_NDIM]
+        self.spans_of(task // self.n_groups, object)
+        return self.shards.index_part(self.n_chunks_of(self.levels.axes_of(0), object))
+
     # shards with codecs behind them
 
     cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil:
@@ -538,6 +596,7 @@ cdef class ShardReadPlan(ReadPlan):
         if level >= MAX_SHARD_LEVELS:
             return OK
         shard.level = level
+        shard.notes_wanted = False
         code = (<ShardProgram>self.levels.programs[level]).unwrap(
             self.n_chunks_of(self.levels.axes_of(level), spans), stored, n_bytes, &shard.content,
             &worker.levels[level].content, &worker.work, &worker.status)

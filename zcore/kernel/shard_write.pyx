@@ -29,7 +29,7 @@ from zcore.kernel.shard cimport Extent, IndexForm, ShardProgram, note_outer, sor
 from zcore.kernel.shard_crew cimport SKIPPED, CrewPlan
 from zcore.kernel.shard_levels cimport ShardLevels
 from zcore.kernel.shard_levels import inner_shapes, innermost
-from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, OK, fail
+from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, OK, WANTED, fail, status_clear
 from zcore.kernel.write cimport FILLED, WritePlan
 
 cdef enum:
@@ -124,6 +124,7 @@ cdef class ShardWritePlan(CrewPlan):
         old.content.data = NULL
         old.content.start = 0
         old.content.size = 0
+        old.content.n_blocks = 0
         if old.found:
             old.content.size = identity.size
             code = self._change(spans, key, &old, worker)
@@ -163,6 +164,57 @@ cdef class ShardWritePlan(CrewPlan):
             # A shard in memory is there twice at most, whatever becomes of it: stored, as it was, or as it will be.
             buffer_relax(&worker.encoded)
         return code
+
+    cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
+        if self.shards.is_wrapped or worker.brought.is_absent:
+            return Plan.load_brought(self, spans, worker)
+        # Gaps make a shard longer than its chunks can be, and are nobody's business.
+        worker.content = worker.brought.content
+        return OK
+
+    cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil:
+        cdef IndexForm form
+        cdef Extent *found
+        cdef uint64_t *words
+        cdef const Content *content = &worker.brought.content
+        cdef int64_t n_chunks = self.n_chunks_of(self.levels.axes_of(0), spans)
+        cdef int64_t position
+        cdef int code
+        self.shards.form_of(n_chunks, 0, &form)
+        n[0] = 0
+        code = buffer_reserve(&worker.levels[0].extents, n_chunks * <int64_t>sizeof(Extent), &worker.status)
+        if code == OK:
+            code = buffer_reserve(&worker.levels[0].index, n_chunks * 2 * <int64_t>sizeof(uint64_t), &worker.status)
+        if code != OK:
+            return code
+        extents[0] = found = <Extent *>worker.levels[0].extents.data
+        words = <uint64_t *>worker.levels[0].index.data
+        code = self.shards.read_index(&form, content, content.size, words, &worker.encoded, &worker.work,
+                                      &worker.status)
+        if code == WANTED:
+            found[0].i = -1
+            found[0].offset = <uint64_t>worker.status.offset
+            found[0].n_bytes = worker.status.expected
+            n[0] = 1
+            status_clear(&worker.status)
+            return OK
+        # All of its chunks: those that change are decoded, the others carried over.
+        for position in range(n_chunks if code == OK else 0):
+            if _is_empty(words, position):
+                continue
+            found[n[0]].i = position
+            code = self.shards.extent_of(&form, words, position, content.size, self.levels.limit_of(0), &found[n[0]],
+                                         &worker.status)
+            if code != OK:
+                return code
+            n[0] += 1
+        return code
+
+    def index_part(self, int64_t task):
+        """The byte range of the index of a shard: ``(0, n)``, or ``(None, n)`` for its last bytes."""
+        cdef Span spans[MAX_NDIM]
+        self.spans_of(task, spans)
+        return self.shards.index_part(self.n_chunks_of(self.levels.axes_of(0), spans))
 
     cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
         return self._encode_shard(0, spans, NULL, worker, encoded)
@@ -471,7 +523,7 @@ cdef class ShardWritePlan(CrewPlan):
         """Write the index of a file and stage it, or find that it has no chunks."""
         cdef const uint8_t *encoded = NULL
         cdef int64_t n
-        if code == OK and new.n_stored == 0 and not self.keep_filled:
+        if code == OK and new.n_stored == 0 and not worker.keeps_filled:
             erase[0] = True
             return OK
         if code == OK:
@@ -490,7 +542,7 @@ cdef class ShardWritePlan(CrewPlan):
         cdef const uint8_t *index = NULL
         cdef int64_t at = new.size
         cdef int64_t n
-        if new.n_stored == 0 and not self.keep_filled:
+        if new.n_stored == 0 and not worker.keeps_filled:
             return FILLED
         n = (<ShardProgram>self.levels.programs[new.level]).encode_index(&new.form, new.words, &worker.encoded, &index,
                                                                          &worker.work, &worker.status)

@@ -65,6 +65,7 @@ cdef enum Code:
     STALE = 50                 # the metadata document is not the one the plan was made from
     INTERRUPTED = 51           # a signal handler raised
     STOPPED = 52               # another worker stopped the plan
+    WANTED = 53                # bytes that nobody has brought yet             expected their number
 
 
 cdef enum:

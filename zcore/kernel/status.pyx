@@ -49,6 +49,7 @@ _SENTENCES = {
     SHARD_START: (errors.ShardIndexError, "index entry starts at byte {f}, inside the index, which ends at byte {e}"),
     SHARD_CUT: (errors.TruncatedError, "shard ended at byte {f} while it was read, expected {e}"),
     FILE_CUT: (errors.TruncatedError, "the file ended at byte {f} while it was read, expected {e}"),
+    WANTED: (errors.TruncatedError, "{e} bytes from byte {o} on were asked for and did not come"),
     NO_MEMORY: (errors.ChunkMemoryError, "no memory for {e} bytes"),
 }
 _LARGEST_F4 = (2 - 2**-23) * 2.0**127
@@ -130,7 +131,7 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
             where + sentence, key=key, chunk_coords=chunk_coords, offset=status.offset, codec=codec,
             direction=direction, inner_coords=inner_coords[0] if inner_coords else None, expected=expected, found=found)
     cls, sentence = _SENTENCES[status.code]
-    message = where + sentence.format(e=status.expected, f=status.found)
+    message = where + sentence.format(e=status.expected, f=status.found, o=status.offset)
     if cls is errors.UnsupportedError:
         return cls(message, feature="snappy" if status.code == BLOSC_SNAPPY else "blosc2")
     if status.code == MISSING:

@@ -11,6 +11,7 @@ from zcore.kernel.tasks cimport Layout
 
 cdef enum:
     FILLED = -3                # instead of a size: nothing but the fill value, not to be stored
+    SAME = -5                  # the object stays as it is
 
 
 cdef class WritePlan(Plan):
@@ -34,6 +35,11 @@ cdef class WritePlan(Plan):
     cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil
     cdef int _merge(self, const Span *spans, const char *key, Worker *worker) noexcept nogil
     cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil
+    cdef int64_t _encode_changed_object(self, const Span *spans, const char *key, Worker *worker,
+                                        const uint8_t **encoded) noexcept nogil
+    # Makes the object of a task in memory: its size, FILLED, SAME or FAILED. It is covered, or what there is of it was
+    # brought.
+    cdef int64_t encode_task(self, int64_t task, Worker *worker, const uint8_t **encoded) noexcept nogil
     cdef int64_t encode_merged(self, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept nogil
     cdef void _reset_outside(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil

@@ -84,6 +84,7 @@ cdef class WritePlan(Plan):
         # Each worker has temporary names of its own.
         cdef uint64_t token = self.token + <uint64_t>zc_add(&self.n_workers, 1)
         cdef int dirfd = self.dirfd if self.document_name != NULL else -1
+        worker.keeps_filled = self.keep_filled
         staging_init(&worker.staging, token, self.fsync)
         if self.locks is None:
             return OK
@@ -155,7 +156,7 @@ cdef class WritePlan(Plan):
             if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
                 return FAILED
             if whole and self.n_inner_threads == 1 and self.runs_of(spans, &runs):
-                if not self.keep_filled and runs_are_filled(chunk, &runs, worker.layout.n_items, self.fill_value):
+                if not worker.keeps_filled and runs_are_filled(chunk, &runs, worker.layout.n_items, self.fill_value):
                     return FILLED
                 n = self.program.gather(chunk, &runs, worker.layout.n_bytes, &worker.encoded, worker.decoded.data,
                                         &worker.status)
@@ -182,24 +183,42 @@ cdef class WritePlan(Plan):
 
     cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
         cdef const uint8_t *encoded = NULL
-        cdef int64_t n
-        cdef int code = self.load(key, spans, worker)
-        if code == MISSING:
-            if self.data == NULL:
-                return OK
-            if self.missing_raises:
-                return fail(&worker.status, MISSING, 0, 0, 0)
-        elif code != OK:
-            return code
-        n = self.encode_merged(spans, code == OK, worker, &encoded)
+        cdef int64_t n = self._encode_changed_object(spans, key, worker, &encoded)
+        cdef int code
         if n == FAILED:
             return worker.status.code
+        if n == SAME:
+            return OK
         if n == FILLED:
             return object_erase(self.dirfd, key, &worker.staging, &worker.status)
         code = object_stage(self.dirfd, key, encoded, n, &worker.staging, &worker.status)
         if code != OK:
             return code
         return object_commit(self.dirfd, key, &worker.staging, &worker.status)
+
+    cdef int64_t _encode_changed_object(self, const Span *spans, const char *key, Worker *worker,
+                                        const uint8_t **encoded) noexcept nogil:
+        cdef int code = self.load(key, spans, worker)
+        if code == MISSING and self.data == NULL:
+            return SAME
+        if code == MISSING and self.missing_raises:
+            fail(&worker.status, MISSING, 0, 0, 0)
+            return FAILED
+        if code != OK and code != MISSING:
+            # What is no failure, such as an interruption, has left no code.
+            worker.status.code = code
+            return FAILED
+        return self.encode_merged(spans, code == OK, worker, encoded)
+
+    cdef int64_t encode_task(self, int64_t task, Worker *worker, const uint8_t **encoded) noexcept nogil:
+        cdef Span spans[MAX_NDIM]
+        self.spans_of(task, spans)
+        self.measure_chunk(spans, &worker.layout)
+        if worker.brought == NULL:
+            return self.encode_covered(spans, worker, encoded)
+        if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
+            return FAILED
+        return self._encode_changed_object(spans, NULL, worker, encoded)
 
     cdef int64_t encode_merged(self, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept nogil:
@@ -237,7 +256,7 @@ cdef class WritePlan(Plan):
     cdef int64_t _encode(self, const uint8_t *chunk, Worker *worker, const uint8_t **encoded) noexcept nogil:
         """Encode a chunk that lies in order: its size, FILLED or FAILED."""
         cdef int64_t n
-        if not self.keep_filled and is_filled(<const char *>chunk, worker.layout.n_items, self.fill_value,
+        if not worker.keeps_filled and is_filled(<const char *>chunk, worker.layout.n_items, self.fill_value,
                                               self.itemsize):
             return FILLED
         n = self.program.encode(chunk, worker.layout.n_bytes, &worker.encoded, encoded, self.n_inner_threads,

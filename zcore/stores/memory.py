@@ -142,7 +142,7 @@ class MemoryStore(Store):
 
     def _put(self, key, value, exclusive):
         parent, name = _split(check_key(key))
-        data = bytes(flat_view(value))
+        data = value if type(value) is bytes else bytes(flat_view(value))
         with self._lock:
             if key not in self._values:
                 self._make_way(key, parent, name)

@@ -272,7 +272,7 @@ def test_one_who_is_always_late_gives_up(monkeypatch):
     other = zcore.open(service, mode="r+", lock=None)
     store = Racing(service)
     array = zcore.open(store, mode="r+")
-    monkeypatch.setattr("zcore.objects.MAX_SWAPS", 3)
+    monkeypatch.setattr("zcore.requests.MAX_SWAPS", 3)
     count = itertools.count(1)
     store.changed = lambda key: other.__setitem__(0, next(count)) if key == "c/0" else None
     with pytest.raises(LockError, match="3 times"):
