@@ -10,16 +10,14 @@ from itertools import count
 
 import numpy as np
 
-from zcore import config, objects, workers
+from zcore import config, workers
 from zcore.binding import NodeBinding
 from zcore.errors import ChunkError, SelectionError, StoreError
 from zcore.fields import part_of
-from zcore.gathered import Gathered
 from zcore.kernel.elements import Elements
-from zcore.kernel.holds import Stopped
 from zcore.kernel.read import ReadPlan
 from zcore.kernel.write import WritePlan
-from zcore.model.metadata import ArrayMetadata
+from zcore.model.metadata import ArrayMetadata, has_varying_items
 from zcore.views import form_of, same_chunks
 
 # What all values may have, decoded, that are asked for at a time; those of as many threads as compute may have more.
@@ -85,35 +83,25 @@ class Binding(NodeBinding):
         view, options = self.view, self.options
         metadata = view.metadata
         self._check_same_kind(metadata, out, field)
-        native = self._is_native(view, field)
+        native = self._is_native()
         layout = None if native else self._layout(view, field)
-        extents = None if native or layout is not None else self._extents(view, field)
-        native = native or layout is not None or extents is not None
-        in_c = native or _has_c_form(view, field)
+        extents = None if native or layout is not None else self._extents()
         n_threads = min(options.threads or config.threads, MAX_THREADS)
-        make_plan = layout or (_shard_plans()[0] if in_c and view.chain.shards is not None else ReadPlan)
+        array, items = _moved_by(view, out)
+        make_plan = layout or (_shard_plans()[0] if view.chain.is_partial else ReadPlan)
         plan = make_plan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts,
-            program=view.chain.program if in_c else None, fill=metadata.fill_bytes,
-            array=out if in_c else None, template=view.template, directory=self.directory if native else None,
+            program=view.chain.program, fill=metadata.fill_bytes, array=array, items=items,
+            template=view.template, directory=self.directory if native else None,
             extents=extents, swap=view.chain.swap, order=view.chain.order, n_threads=n_threads,
             lenient=not options.strict, missing_raises=options.missing == "raise",
             edges=metadata.edges, groups=box.groups, part=None if field is None else (field.offset, field.nbytes))
-        chunks = options.chunks if in_c and extents is layout is None else None
+        chunks = options.chunks if extents is layout is items is None else None
         if chunks is not None:
             plan.keep(chunks, form_of(view, options.strict))
-
-        def read_task(task, source=None):
-            objects.read_object(self, view, plan, task, out, field, source)
-
-        bring = None
-        if in_c and not native:
-            from zcore.requests import Reader
-
-            bring = Reader(self.store, self.prefix, view, plan, chunks,
-                           Gathered(self.store, self.prefix, plan, plan.take, view.chain.max_encoded))
         try:
-            self._run(view, plan, native, n_threads, read_task, bring)
+            self._run(view, plan, n_threads, None if native or layout is not None or extents is not None
+                      else self._reader(view, plan, chunks))
         except ChunkError:
             # Whoever reads chunks of another array by this one's document finds damage that is none.
             self._check_unreplaced(view, box, plan)
@@ -127,7 +115,7 @@ class Binding(NodeBinding):
         """Prepare for reads of single elements: after the first one there will be more."""
         metadata, chain = view.metadata, view.chain
         if self._elements_of == (view.ticket, chunks) or not view.trusted or view.identity is None or (
-                chain.shards is not None or metadata.edges is not None or metadata.dtype.names is not None):
+                chain.is_partial or metadata.edges is not None or metadata.dtype.names is not None):
             return
         shape = metadata.shape
         tasks = ReadPlan(shape, metadata.chunk_shape, (0,) * len(shape), (1,) * len(shape), shape,
@@ -153,67 +141,46 @@ class Binding(NodeBinding):
         return partial(LayoutReadPlan, source=found.source, offset=found.offset, strides=found.strides,
                        name=self.prefix + (".".join("0" * len(found.strides)) or "0"))
 
-    def _extents(self, view, field):
-        """Return the `Extents` of objects that are parts of other files; None where they are not, or Python has to."""
-        references = self.store.references_of(self.prefix)
-        if references is None or not _has_c_form(view, field):
+    def _extents(self):
+        """Return the `Extents` of objects that are parts of other files; None where they are not."""
+        references = None if config.force_python else self.store.references_of(self.prefix)
+        if references is None:
             return None
         from zcore.kernel.extents import Extents
 
         return Extents(references.table, self.prefix.encode(), references.open)
 
-    def _is_native(self, view, field):
-        return self.directory is not None and _has_c_form(view, field)
+    def _is_native(self):
+        """Whether the compiled code opens the files of objects."""
+        return self.directory is not None and not config.force_python
 
-    def _run(self, view, plan, native, n_threads, python_task, bring=None):
+    def _run(self, view, plan, n_threads, bring):
         """Run a plan to its end; raises what stopped it, but for a stale document.
 
-        `bring(main)` is what a thread does where the kernel gets its objects from Python.
+        `bring(main)` is what a thread does where objects are asked of the store; None where compiled code opens them.
         """
         n_tasks = plan.n_left
         n_cpus = n_threads
         if n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
             n_threads = 1
         n_threads = min(n_threads, n_tasks * plan.task_threads)
-        if not native and bring is None:
-            self._run_in_python(view, plan, plan.take, n_tasks, python_task, n_threads, n_cpus)
-            return
-        if bring is not None:
-            n_threads = self._n_asked(plan, n_tasks, n_threads, n_cpus)
+        n_requests = self.store.n_requests
+        if bring is not None and n_requests:
+            # They wait for most of the time, and what they wait for has to fit into memory.
+            n_threads = min(n_tasks, max(n_cpus, min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))))
         workers.run(bring or plan.run, n_threads, plan.cancel)
         plan.raise_failure(view.chain.step_names)
         if plan.deferred and not plan.stale:
-            left = iter(plan.deferred)
-            self._run_in_python(view, plan, lambda: -1 if plan.stopped else next(left, -1), len(plan.deferred),
-                                python_task, 1, n_cpus)
+            # Of references: targets that are remote, damaged or not there, of which Python says what is wrong.
+            bring = self._reader(view, plan, None, plan.deferred)
+            workers.run(bring, min(len(plan.deferred), max(1, n_requests)), plan.cancel)
+            plan.raise_failure(view.chain.step_names)
 
-    def _n_asked(self, plan, n_tasks, n_threads, n_cpus):
-        """Return how many threads ask the store for objects."""
-        n_requests = self.store.n_requests
-        if not n_requests:
-            return min(n_threads, n_tasks)
-        # They wait for most of the time, and what they wait for has to fit into memory.
-        return min(n_tasks, max(n_cpus, min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))))
+    def _reader(self, view, plan, chunks, tasks=None):
+        """Return what brings the objects of a plan: of its next tasks, or of those."""
+        from zcore.requests import Reader
 
-    def _run_in_python(self, view, plan, take, n_tasks, python_task, n_threads, n_cpus):
-        """Run tasks, of which `take` gives one after the other and then -1."""
-        store = self.store
-        n_threads = self._n_asked(plan, n_tasks, n_threads, n_cpus)
-        gathered = Gathered(store, self.prefix, plan, take, view.chain.max_encoded)
-
-        def work(main):
-            while (task := take()) >= 0:
-                python_task(task)
-
-        def work_together(main):
-            while batch := gathered.take():
-                tasks, source = batch[0], batch[1]()
-                for task in tasks:
-                    if plan.stopped:
-                        return
-                    python_task(task, source)
-
-        workers.run(work_together if gathered.helps else work, n_threads, plan.cancel)
+        return Reader(self.store, self.prefix, view, plan, chunks, tasks)
 
     def _check_unreplaced(self, view, box, plan):
         """What was read counts only while the array that was opened is still the one that stands here."""
@@ -323,15 +290,15 @@ class Binding(NodeBinding):
         """
         options = self.options
         metadata = metadata or view.metadata
-        native = self._is_native(view, field)
-        in_c = native or _has_c_form(view, field)
+        native = self._is_native()
         n_threads = min(options.threads or config.threads, MAX_THREADS)
         locks = self.locks() if options.lock and not exclusive else None
-        make_plan = _shard_plans()[1] if in_c and view.chain.shards is not None else WritePlan
+        array, items = _moved_by(view, values)
+        make_plan = _shard_plans()[1] if view.chain.is_partial else WritePlan
         plan = make_plan(
             metadata.shape, metadata.chunk_shape, box.starts, box.steps, box.counts,
-            program=view.chain.program if in_c else None, fill=metadata.fill_bytes,
-            array=values if in_c else None, template=view.template, directory=self.directory if native else None,
+            program=view.chain.program, fill=metadata.fill_bytes, array=array, items=items,
+            template=view.template, directory=self.directory if native else None,
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
             token=int.from_bytes(os.urandom(8)), locks=locks,
             identity=view.identity if locks is not None else None,
@@ -346,28 +313,12 @@ class Binding(NodeBinding):
             # Where a look at the document costs as much as the object, it is for many, and once more at the end.
             return self.store.swaps and next(numbers) % N_UNSEEN != 0 or self._stands(view)
 
-        def write_object(task):
-            objects.write_object(self, view, plan, task, values, old_shape or metadata.shape, field)
-
-        def write_task(task):
-            if locks is None:
-                write_object(task)
-                return
-            try:
-                with locks.object(plan.task(task)[0], plan):
-                    if stands():
-                        write_object(task)
-                    else:
-                        plan.leave_stale(task)
-            except (FileNotFoundError, Stopped):
-                plan.leave_stale(task)
-
         bring = None
-        if in_c and not native:
+        if not native:
             from zcore.requests import Writer
 
-            bring = Writer(self, view, plan, locks, stands, write_object)
-        self._run(view, plan, native, n_threads, write_task, bring)
+            bring = Writer(self, view, plan, locks, stands)
+        self._run(view, plan, n_threads, bring)
         return plan
 
     def _stands(self, view):
@@ -386,10 +337,17 @@ class Binding(NodeBinding):
         return stored_chunks(self.store, self.prefix, self.metadata)
 
 
-def _has_c_form(view, field):
-    """Whether the kernel can move these elements between objects and memory."""
-    chain = view.chain
-    return chain.is_native and not config.force_python and (field is None or not chain.swap)
+def _moved_by(view, elements):
+    """Return (array, items) of a plan: what moves the caller's elements, the kernel or NumPy."""
+    metadata = view.metadata
+    if not has_varying_items(metadata.dtype):
+        return elements, None
+    from zcore.codecs.items import Items
+
+    fill = np.empty((), metadata.dtype)
+    # By itself a fill value that is a list would be one of many items.
+    fill[()] = "" if metadata.fill_value is None and metadata.dtype.kind == "T" else metadata.fill_value
+    return None, Items(view.chain, fill, elements)
 
 
 def stored_chunks(store, prefix, metadata):

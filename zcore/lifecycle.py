@@ -21,8 +21,8 @@ from zcore.formats import MAX_NBYTES
 from zcore.formats.json_documents import check_attributes
 from zcore.kernel.selection import Box, whole
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
-from zcore.objects import swap
 from zcore.place import hold_place
+from zcore.requests import swap
 from zcore.stores.keys import prefix_of
 from zcore.views import view_of
 
@@ -321,8 +321,8 @@ def change_attributes(binding, change):
             return result
         key = binding.prefix + format.attributes_document
         if store.swaps and binding.options.lock:
-            swap(store, key, lambda seen: format.render_attributes(
-                changed(format.parse_attributes(seen.get(key, (0, MAX_NBYTES + 1)), binding.path))))
+            swap(store, key, (0, MAX_NBYTES + 1), lambda raw, identity: format.render_attributes(
+                changed(format.parse_attributes(raw, binding.path))))
         else:
             store.set(key, format.render_attributes(changed(read_attributes(binding))))
     return result

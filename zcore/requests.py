@@ -5,9 +5,11 @@ together where that helps, and how one is replaced: under its lock, and where th
 nobody else has replaced it in between.
 """
 import contextlib
+from itertools import islice
 
 from zcore.errors import LockError, StoreError
-from zcore.kernel.feed import UNCHANGED, UNDECODED, Feed
+from zcore.gathered import Gathered
+from zcore.kernel.feed import UNCHANGED, Feed
 from zcore.kernel.holds import Stopped
 from zcore.stores.ranges import merged
 from zcore.views import is_trusted
@@ -35,20 +37,20 @@ class Reader:
     view : View
         Of the array.
     plan : ReadPlan
-    take : callable
-        ``take(n)`` gives the next tasks, at most `n`.
     chunks : ChunkCache or None
         The one that the plan keeps chunks in.
-    gathered : Gathered
+    tasks : list of int, optional
+        Only these, which nobody takes from the plan.
     """
 
-    def __init__(self, store, prefix, view, plan, chunks, gathered):
+    def __init__(self, store, prefix, view, plan, chunks, tasks=None):
         self._store = store
         self._prefix = prefix
         self._plan = plan
         self._chain = view.chain
         self._chunks = chunks
-        self._gathered = gathered
+        self._tasks = None if tasks is None else iter(tasks)
+        self._gathered = Gathered(store, prefix, plan, self._take_one, view.chain.max_encoded)
         # The same for all objects, where these are of one shape.
         self._limit = view.chain.max_encoded if view.metadata.edges is None else None
 
@@ -61,8 +63,16 @@ class Reader:
         n = 1
         if not self._store.n_requests:
             n = max(1, min(MAX_TOGETHER, TOGETHER_NBYTES // max(1, self._plan.task_nbytes)))
-        while tasks := self._plan.take_some(n):
+        while tasks := self._take(n):
             self._bring(feed, tasks, self._store)
+
+    def _take(self, n):
+        if self._tasks is None:
+            return self._plan.take_some(n)
+        return [] if self._plan.stopped else list(islice(self._tasks, n))
+
+    def _take_one(self):
+        return next(iter(self._take(1)), -1)
 
     def _bring(self, feed, tasks, source):
         if _is_in_parts(self._chain):
@@ -171,11 +181,9 @@ class Writer:
     locks : ObjectLocks or None
     stands : callable
         ``stands()`` looks whether the document is still that of the view; asked while an object is held.
-    otherwise : callable
-        ``otherwise(task)`` replaces an object that the kernel cannot decode.
     """
 
-    def __init__(self, binding, view, plan, locks, stands, otherwise):
+    def __init__(self, binding, view, plan, locks, stands):
         self._store = binding.store
         self._prefix = binding.prefix
         self._options = binding.options
@@ -185,7 +193,6 @@ class Writer:
         self._plan = plan
         self._locks = locks
         self._stands = stands
-        self._otherwise = otherwise
 
     def __call__(self, main):
         plan = self._plan
@@ -216,9 +223,7 @@ class Writer:
             return
         if not is_covered:
             encoded = self._changed(feed, task, key)
-        if encoded is UNDECODED:
-            self._otherwise(task)
-        elif encoded is None:
+        if encoded is None:
             store.erase(key)
         elif encoded is not UNCHANGED:
             store.set(key, encoded)

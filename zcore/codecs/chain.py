@@ -116,9 +116,10 @@ class CodecChain:
     is_partial : bool
         Elements of shards change nothing but their places on the way there: parts can be read and changed.
     program, order, swap, step_names
-        See `Lowered`; the program is None where the chain has no form in C.
-    is_native : bool
-        There is a program, and no library that Python has would be faster.
+        See `Lowered`.
+    sizes : list of (int or None, bool)
+        The most bytes before each codec from bytes to bytes and behind the last, None without bound; and whether there
+        are always as many.
     max_encoded : int or None
         The most bytes that the object of a chunk has; None where that has no bound.
 
@@ -142,7 +143,7 @@ class CodecChain:
 
     __slots__ = ("dtype", "chunk_shape", "codecs", "array_codecs", "serializer", "compressors", "array_types",
                  "header_itemsize", "shards", "inner_shape", "is_partial", "program", "order", "swap", "step_names",
-                 "is_native", "max_encoded", "lowered", "_axes", "_sizes")
+                 "max_encoded", "lowered", "sizes", "_axes", "__weakref__")
 
     def __init__(self, specs, dtype, chunk_shape, strict=True, fill=None):
         self.dtype = dtype
@@ -157,13 +158,13 @@ class CodecChain:
             codecs = tuple([codec for codec in codecs if not isinstance(codec, BytesCodec)])
             self._cut_shards(types[-1], strict, fill)
             self.header_itemsize = self._choose(types[-1][0], strict)
-            self._sizes = self._sizes_of(types)
+            self.sizes = self._sizes_of(types)
         except (ValueError, TypeError) as exc:
             if isinstance(exc, ZcoreError):
                 raise
             raise MetadataError(f"codecs: {exc}", member="codecs") from exc
         self.codecs = (*codecs[:len(codecs) - len(self.compressors)], *self.compressors)
-        self.max_encoded = self._sizes[-1][0]
+        self.max_encoded = self.sizes[-1][0]
         self._lower()
 
     def _sort(self, codecs):
@@ -248,16 +249,9 @@ class CodecChain:
         return sizes
 
     def _lower(self):
-        """Find the form of the chain in C."""
-        self.lowered = found = lowered(self)
-        self.program, self.swap, self.step_names = None, 0, ()
-        self.order = None if self._axes == tuple(range(len(self._axes))) else self._axes
-        if found is not None:
-            self.program, self.order, self.swap, self.step_names = found
-        # Of a shard Python would read the whole, for one of its chunks.
-        self.is_native = found is not None and (self.shards is not None or not any([
-            codec.is_faster_in_python(n_bytes) for codec, (n_bytes, _)
-            in zip(self.compressors, self._sizes, strict=False)]))
+        """Find the form of the chain in the kernel."""
+        self.lowered = lowered(self)
+        self.program, self.order, self.swap, self.step_names = self.lowered
 
     def check_edges(self, edges):
         """Raise MetadataError unless the chain takes chunks of each of these lengths.
@@ -300,15 +294,15 @@ class CodecChain:
 
     def max_encoded_of(self, shape):
         """Return the most bytes that the object of a chunk of `shape` has; None where that has no bound."""
-        return self._stages_of(shape)[1][-1][0]
+        return self.stages_of(shape)[1][-1][0]
 
-    def _stages_of(self, shape):
+    def stages_of(self, shape):
         """Return what is known of a chunk of `shape` before each codec; see `_types` and `_sizes`.
 
         Raises : CodecError, if a codec does not take such a chunk.
         """
         if shape == self.chunk_shape:
-            return self.array_types, self._sizes
+            return self.array_types, self.sizes
         try:
             types = self._types_of(shape)
             return types, self._sizes_of(types)
@@ -325,15 +319,16 @@ class CodecChain:
         ChunkError
             The object is damaged.
         """
-        types, sizes = self._stages_of(self.chunk_shape if shape is None else shape)
-        chunk = self.serializer.decode(self._unwrap(data, sizes), *types[-1])
+        types, sizes = self.stages_of(self.chunk_shape if shape is None else shape)
+        chunk = self.serializer.decode(self.unwrap(data, self.compressors, sizes), *types[-1])
         for codec, (dtype, inner) in zip(reversed(self.array_codecs), reversed(types[:-1]), strict=True):
             chunk = codec.decode(chunk, dtype, inner)
         return np.asarray(chunk, self.dtype)
 
-    def _unwrap(self, data, sizes):
-        """Undo the codecs from bytes to bytes."""
-        for codec, (n_bytes, is_exact) in zip(reversed(self.compressors), reversed(sizes[:-1]), strict=True):
+    @staticmethod
+    def unwrap(data, compressors, sizes):
+        """Undo some of the codecs from bytes to bytes; `sizes` are those of the content of each, see `stages_of`."""
+        for codec, (n_bytes, is_exact) in zip(reversed(compressors), reversed(sizes[:len(compressors)]), strict=True):
             data = codec.decode(data, n_bytes, not is_exact) if n_bytes is not None else _decode_varying(codec, data)
         return data
 
@@ -341,54 +336,10 @@ class CodecChain:
         """Return the object of a chunk, a bytes-like; `chunk` has the chain's type."""
         for codec in self.array_codecs:
             chunk = codec.encode(chunk)
-        return self._wrap(self.serializer.encode(chunk))
-
-    def _wrap(self, data):
+        data = self.serializer.encode(chunk)
         for codec in self.compressors:
             data = codec.encode(data)
         return data
-
-    # parts of shards
-
-    def transposed(self, axes):
-        """Return what belongs to each dimension, a sequence, with the dimensions as the shards have them."""
-        return tuple([axes[d] for d in self._axes])
-
-    def shards_of(self, shape):
-        """Return the `Shards` of objects of `shape`."""
-        return self.shards.of_shape(self.transposed(shape))
-
-    def levels(self):
-        """Return the shapes of the chunks of shards, and of those of shards in them, per dimension of the array."""
-        inner = self.shards.chain
-        return [self.inner_shape, *([in_array(shape, self._axes) for shape in inner.levels()] if inner.is_partial
-                                    else [])]
-
-    def read_parts(self, raw, selections, shape, axes=None):
-        """Yield the selected elements of a shard's object, with `is_partial`; see `Shards.read`."""
-        _, sizes = self._stages_of(shape)
-        axes = range(len(shape)) if axes is None else axes
-        return self.shards_of(shape).read(self._unwrap(raw, sizes), map(self.transposed, selections),
-                                          self.transposed(axes))
-
-    def read_part(self, raw, selection, shape, axes=None):
-        """Return the elements of one selection, an ndarray."""
-        axes = range(len(shape)) if axes is None else axes
-        counts = [len(range(part.start, part.stop, part.step)) for part in selection]
-        out = np.empty(in_array(counts, axes), self.shards.raw_type)
-        for _, places, elements in self.read_parts(raw, [selection], shape, axes):
-            out[places] = elements
-        return out.transpose(axes)
-
-    def change_parts(self, raw, changes, kept, shape, keep_filled=False, axes=None):
-        """Return the object of a shard after changes, with `is_partial`; see `Shards.change`."""
-        _, sizes = self._stages_of(shape)
-        axes = range(len(shape)) if axes is None else axes
-        if changes is not None:
-            changes = [change._replace(selection=self.transposed(change.selection)) for change in changes]
-        shard = self.shards_of(shape).change(None if raw is None else self._unwrap(raw, sizes), changes,
-                                             self.transposed(kept), keep_filled, self.transposed(axes))
-        return None if shard is None else self._wrap(shard)
 
 
 def _decode_varying(codec, data):

@@ -1,13 +1,16 @@
-"""The form of a codec chain in C: a program, and how the elements lie in what it decodes.
+"""The form of a codec chain in the kernel: a program, and how the elements lie in what it decodes.
 
-A chain has one when each of its codecs has: transposes, which become an order of dimensions; the byte order; filters,
-compressors and checksums, which become the steps of a `Program`; and shards, in shards as well, with transposes before
-and codecs behind them, which become a `ShardProgram`.
+Transposes that come first become an order of dimensions, and a byte order is undone where elements are moved. Filters,
+compressors and checksums become the steps of a `Program`, those without a C form segments in Python. Shards, in shards
+as well, with transposes before and codecs behind them, become a `ShardProgram`.
 """
+from math import prod
 from typing import NamedTuple
 
 from zcore.codecs.layout import BytesCodec
+from zcore.codecs.segments import Opaque, Segment
 from zcore.kernel.program import Program
+from zcore.model.metadata import has_varying_items
 
 MAX_STEPS = 8
 
@@ -33,7 +36,7 @@ class Lowered(NamedTuple):
 
 
 def lowered(chain):
-    """Return the `Lowered` of a `CodecChain`, or None when it has no form in C."""
+    """Return the `Lowered` of a `CodecChain`."""
     return _lowered(chain, tuple(range(len(chain.chunk_shape))))
 
 
@@ -50,52 +53,105 @@ def _lowered(chain, axes):
     """The same of a part of a chain, whose dimensions are those `axes` of the array."""
     if axes == tuple(range(len(axes))) and hasattr(chain, "lowered"):
         return chain.lowered
+    outer = axes
     filters, axes = leading_transposes(chain.array_codecs, axes)
-    order = None if axes == tuple(range(len(axes))) else axes
-    if chain.shards is not None:
-        return None if filters else _lowered_shards(chain, axes, order)
-    if not isinstance(chain.serializer, BytesCodec):
-        return None
-    types = chain.array_types
+    if chain.shards is not None and not filters:
+        return _lowered_shards(chain, axes)
+    if has_varying_items(chain.dtype):
+        return Lowered(Program((("python", Opaque(), 0, None, False),)), _order(outer), 0, ("",))
+    steps, names, swap = _array_steps(chain, filters)
+    if steps is None or len(steps) == MAX_STEPS:
+        return _lowered_in_python(chain, axes, len(chain.array_codecs) - len(filters))
+    for i, codec in enumerate(chain.compressors):
+        _add(steps, names, chain, i, codec)
+    return Lowered(_program(chain, steps), _order(axes), swap, tuple(names))
+
+
+def _lowered_in_python(chain, axes, n_moves):
+    """Return the form of a chain whose elements Python makes bytes of, behind the first `n_moves` codecs."""
+    dtype, shape = chain.array_types[n_moves]
+    n_in = dtype.itemsize * prod(shape)
+    n_out, is_fixed = chain.sizes[0]
+    steps = [("python", (0, 0, n_moves), n_in, n_out, is_fixed)]
+    names = [chain.serializer.name]
+    for i, codec in enumerate(chain.compressors):
+        _add(steps, names, chain, i, codec)
+    return Lowered(_program(chain, steps), _order(axes), 0, tuple(names))
+
+
+def _array_steps(chain, filters):
+    """Return (steps, names, swap) of what makes bytes of elements; None in the place of steps without a C form."""
     steps, names = [], []
+    if not isinstance(chain.serializer, BytesCodec):
+        return None, names, 0
+    types = chain.array_types
     for codec, (dtype, _) in zip(filters, types[len(chain.array_codecs) - len(filters):], strict=False):
         # Another shape of the same elements in the same order is the same bytes.
         if codec.name != "reshape":
             steps.append(codec.step(dtype))
             names.append(codec.name)
     stored = chain.serializer.stored_dtype(types[-1][0])
-    if names and not (chain.dtype.isnative and stored.isnative):
-        return None
-    swap = _swapped_unit(chain.dtype) if not names and stored != chain.dtype else 0
-    steps += [codec.step() for codec in chain.compressors]
-    names += [codec.name for codec in chain.compressors]
-    program = _program(steps, chain.header_itemsize)
-    return None if program is None else Lowered(program, order, swap, tuple(names))
+    if None in steps or (names and not (chain.dtype.isnative and stored.isnative)):
+        return None, names, 0
+    return steps, names, _swapped_unit(chain.dtype) if not names and stored != chain.dtype else 0
 
 
-def _lowered_shards(chain, axes, order):
+def _add(steps, names, chain, i, codec):
+    """Add the i-th codec from bytes to bytes: as a step in C, or to a segment in Python."""
+    n_bytes, _ = chain.sizes[i]
+    n_out, is_fixed = chain.sizes[i + 1][0], codec.is_fixed
+    step = codec.step()
+    is_behind = bool(steps) and steps[-1][0] == "python"
+    # Behind content of no known size nothing is known: Python does the rest.
+    if step is not None and not codec.is_faster_in_python(n_bytes) and n_bytes is not None and len(steps) < MAX_STEPS:
+        steps.append(step)
+        names.append(codec.name)
+    elif is_behind or len(steps) == MAX_STEPS:
+        last = steps[-1]
+        if not is_behind:
+            # One step too many: the last one in C becomes Python's as well.
+            last = ("python", (i - 1, i, None), chain.sizes[i - 1][0], n_bytes, chain.compressors[i - 1].is_fixed)
+        _, (start, _, n_moves), n_in, _, was_fixed = last
+        steps[-1] = ("python", (start, i + 1, n_moves), n_in, n_out, was_fixed and is_fixed)
+    else:
+        steps.append(("python", (i, i + 1, None), n_bytes, n_out, is_fixed))
+        names.append(codec.name)
+
+
+def _program(chain, steps):
+    steps = [("python", Segment(chain, *step[1]), *step[2:]) if step[0] == "python" else step for step in steps]
+    return Program(steps, chain.header_itemsize, _decode_unlinked)
+
+
+def _decode_unlinked(data, n_bytes, at_most):
+    """Decode a blosc chunk of a compressor that c-blosc is rarely built with."""
+    from zcore.codecs.compressors import BloscCodec
+
+    return BloscCodec(strict=False).decode(data, n_bytes, at_most)
+
+
+def _lowered_shards(chain, axes):
     # Arrays without shards do not need it.
     from zcore.kernel.shard import MAX_LEVELS, ShardProgram
 
     shards, index = chain.shards, chain.shards.index_chain
     chunk = _lowered(shards.chain, axes)
-    after = _program([codec.step() for codec in chain.compressors], chain.header_itemsize)
-    index_steps = [codec.step() for codec in index.compressors]
-    if chunk is None or after is None or None in index_steps or index.array_codecs or not isinstance(
-            index.serializer, BytesCodec):
-        return None
     if isinstance(chunk.program, ShardProgram) and chunk.program.n_levels == MAX_LEVELS:
-        return None
-    turned = index.serializer.stored_dtype(index.dtype) != index.dtype
-    program = ShardProgram(in_array(shards.shard_shape, axes), in_array(shards.chunk_shape, axes), chunk.program,
-                           index_steps, turned=turned, at_start=shards.at_start, max_nbytes=shards.max_encoded,
-                           chunk_room=shards.chunk_room, order=order, after=after)
-    return chunk._replace(program=program,
-                          step_names=chunk.step_names + tuple([codec.name for codec in chain.compressors]))
+        # Deeper ones are chunks as any other, which Python makes of elements.
+        chunk = _lowered_in_python(shards.chain, axes, 0)
+    steps, names = [], []
+    for i, codec in enumerate(chain.compressors):
+        _add(steps, names, chain, i, codec)
+    index_form = _lowered_in_python(index, (), 0) if index.array_codecs else lowered(index)
+    program = ShardProgram(
+        in_array(shards.shard_shape, axes), in_array(shards.chunk_shape, axes), chunk.program, index_form.program,
+        turned=index_form.swap != 0, at_start=shards.at_start, max_nbytes=shards.max_encoded,
+        chunk_room=shards.chunk_room, order=_order(axes), after=_program(chain, steps))
+    return chunk._replace(program=program, step_names=chunk.step_names + tuple(names))
 
 
-def _program(steps, itemsize):
-    return None if None in steps or len(steps) > MAX_STEPS else Program(steps, itemsize)
+def _order(axes):
+    return None if axes == tuple(range(len(axes))) else axes
 
 
 def in_array(shape, axes):

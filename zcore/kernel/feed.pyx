@@ -25,13 +25,12 @@ from zcore.kernel.grid cimport Span
 from zcore.kernel.plan cimport Brought, Plan, Worker
 from zcore.kernel.read cimport ReadPlan
 from zcore.kernel.shard cimport Extent
-from zcore.kernel.status cimport BLOSC_NBYTES, BLOSC_SNAPPY, OK, status_clear
+from zcore.kernel.status cimport OK, status_clear
 from zcore.kernel.tasks cimport MAX_KEY
 from zcore.kernel.write cimport FILLED, SAME, WritePlan
 
-# What `Feed.merge` returns of an object that stays as it is, and of one that this build cannot decode.
+# What `Feed.merge` returns of an object that stays as it is.
 UNCHANGED = type("Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})()
-UNDECODED = type("Undecoded", (), {"__repr__": lambda self: "UNDECODED"})()
 
 cdef uint8_t _NOTHING = 0      # where the bytes of an empty object are
 
@@ -97,6 +96,7 @@ cdef class Feed:
         self.worker.layout = plan.layout
         self.worker.holder.fd = -1
         self.worker.last_poll_ns = zc_now_ns()
+        plan.furnish(&self.worker)
         status_clear(&self.worker.status)
 
     def __dealloc__(self):
@@ -108,19 +108,19 @@ cdef class Feed:
         """Return the key of the object of a task, relative to the array."""
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
-        self.plan.spans_of(task, spans)
+        self.plan.spans_of(self.plan.object_of(task), spans)
         return key[:self.plan.key_of(spans, key)].decode()
 
     def is_covered(self, int64_t task):
         """Return whether no element of the object inside the array is left out."""
         cdef Span spans[MAX_NDIM]
-        self.plan.spans_of(task, spans)
-        return bool(self.plan.data != NULL and self.plan.is_covered(spans))
+        self.plan.spans_of(self.plan.object_of(task), spans)
+        return bool(self.plan.has_elements and self.plan.is_covered(spans))
 
     def limit(self, int64_t task):
         """Return the most bytes that the object of a task may have; of a shard, that its chunks may have."""
         cdef Span spans[MAX_NDIM]
-        self.plan.spans_of(task, spans)
+        self.plan.spans_of(self.plan.object_of(task), spans)
         self.plan.measure_chunk(spans, &self.worker.layout)
         return self.plan.stored_limit(spans, &self.worker)
 
@@ -185,7 +185,7 @@ cdef class Feed:
         if plan.chunks is None or not identity_of(identity, &known):
             return False
         with nogil:
-            plan.spans_of(task, spans)
+            plan.spans_of(plan.object_of(task), spans)
             plan.measure_chunk(spans, &self.worker.layout)
             found = plan.find_kept(&known, 0, known.size, spans, &self.worker)
         return bool(found)
@@ -241,7 +241,7 @@ cdef class Feed:
         cdef int code
         cdef _Brought brought = _Brought(self, task, size, blocks)
         with nogil:
-            self.plan.spans_of(task, spans)
+            self.plan.spans_of(self.plan.object_of(task), spans)
             self.worker.brought = &brought.brought
             code = self.plan.find_wanted(spans, &extents, &n, &self.worker)
             self.worker.brought = NULL
@@ -276,9 +276,8 @@ cdef class Feed:
 
         Returns
         -------
-        bytes, None, UNCHANGED or UNDECODED
-            None: nothing but the fill value is left. UNCHANGED: it stays as it is. UNDECODED: the old one is
-            compressed by what this build does not have.
+        bytes, None or UNCHANGED
+            None: nothing but the fill value is left. UNCHANGED: it stays as it is.
 
         Raises
         ------
@@ -317,15 +316,12 @@ cdef class Feed:
         if n == SAME:
             return UNCHANGED
         if n == FAILED:
-            if self.worker.status.code == BLOSC_SNAPPY or (plan.lenient and self.worker.status.code == BLOSC_NBYTES):
-                status_clear(&self.worker.status)
-                return UNDECODED
             self._fail(task)
         return PyBytes_FromStringAndSize(<const char *>encoded, n)
 
     cdef int _fail(self, int64_t task) except -1:
         """Raise what the worker has met, and stop the plan."""
-        self.plan._record(&self.worker.status, task)
+        self.plan.record(&self.worker, task)
         status_clear(&self.worker.status)
         self.plan.raise_failure(self.step_names)
         raise errors.StoreError(f"{self.key(task)}: interrupted", key=self.key(task))

@@ -64,6 +64,7 @@ cdef class Plan(Tasks):
     cdef int64_t *again
     cdef Status status         # of the task that stopped the plan
     cdef object exception      # that a signal handler raised
+    cdef object raised         # by a codec in Python, in the task that stopped the plan
     cdef int64_t guard         # spin lock of what follows
     cdef int64_t n_deferred
     cdef int64_t max_deferred
@@ -71,12 +72,16 @@ cdef class Plan(Tasks):
 
     cdef int _resume(self, Plan before) except -1
     cdef int _select(self, object tasks) except -1
+    cdef void furnish(self, Worker *worker) noexcept
     cdef int open_worker(self, Worker *worker) noexcept nogil
     cdef void close_worker(self, Worker *worker) noexcept nogil
+    # Which of the objects a task is a part of.
+    cdef int64_t object_of(self, int64_t task) noexcept nogil
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil
     cdef int64_t _take(self) noexcept nogil
     cdef int _defer(self, int64_t task) noexcept nogil
-    cdef void _record(self, const Status *status, int64_t task) noexcept nogil
+    cdef void record(self, Worker *worker, int64_t task) noexcept nogil
+    cdef void _take_raised(self, Worker *worker) noexcept with gil
     cdef void _loop(self, Worker *worker) noexcept nogil
     # What follows from the code of a task: whether the worker takes another one.
     cdef bint settle(self, int64_t task, int code, Worker *worker) noexcept nogil
@@ -95,6 +100,9 @@ cdef class Plan(Tasks):
     cdef void opened(self, int fd, Worker *worker) noexcept nogil
     cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil
     cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil
+    cdef bint is_cut(self, int code, const Span *spans, Worker *worker) noexcept nogil
+    cdef int take_in_cut(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                         Worker *worker) noexcept nogil
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil
 
 

@@ -17,18 +17,19 @@ from posix.fcntl cimport AT_FDCWD, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_load, zc_now_ns, zc_store, zc_swap_if
+from zcore.kernel.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes
 from zcore.kernel.extents cimport Extents, Place
 from zcore.kernel.fileio cimport (
     ABSENT, FAILED, Identity, buffer_free, buffer_reserve, identify_fd, identify_name, object_close, object_open,
     object_read, object_read_at, object_read_rest,
 )
 from zcore.kernel.grid cimport Span
-from zcore.kernel.program cimport Program, workspace_free
+from zcore.kernel.program cimport Program, workspace_exception, workspace_free
 from zcore.kernel.status cimport (
-    BLOSC_NBYTES, BLOSC_SNAPPY, CHUNK_LONG, INNER_NONE, INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, STALE,
-    Status, fail, make_error, status_clear,
+    BLOSC_NBYTES, CHUNK_LONG, CHUNK_SIZE, INNER_NONE, INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, RAISED,
+    STALE, Status, fail, locate_error, make_error, status_clear,
 )
-from zcore.kernel.tasks cimport Tasks, coords_of
+from zcore.kernel.tasks cimport Layout, Tasks, coords_of
 
 cnp.import_array()
 
@@ -102,6 +103,8 @@ cdef class Plan(Tasks):
         Dimensions that are selected by lists; see `Points`.
     part : (offset, nbytes), or None
         Bytes of each element that are moved; of these `array` has the item size.
+    items : Items or None
+        Moves elements of varying length, in the place of `array`.
 
     Raises
     ------
@@ -117,9 +120,10 @@ cdef class Plan(Tasks):
     def __init__(self, shape, chunk_shape, starts, steps, counts, *, Program program, bytes fill not None,
                  cnp.ndarray array, tuple template not None, bytes directory=None, Extents extents=None,
                  int64_t swap=0, order=None, int n_threads=1, bint lenient=False, bint missing_raises=False,
-                 Plan resume=None, tasks=None, tuple shard_shapes=(), tuple edges=None, groups=None, part=None):
+                 Plan resume=None, tasks=None, tuple shard_shapes=(), tuple edges=None, groups=None, part=None,
+                 items=None):
         self.project(shape, chunk_shape, starts, steps, counts, shard_shapes, edges, groups)
-        self.lay_out(fill, swap, order, array, part)
+        self.lay_out(fill, swap, order, array, part, items)
         self.name_keys(template)
         self.program = program
         self.task_threads = 1
@@ -191,6 +195,9 @@ cdef class Plan(Tasks):
             buffer_free(&worker.levels[i].index)
             buffer_free(&worker.levels[i].built)
 
+    cdef int64_t object_of(self, int64_t task) noexcept nogil:
+        return task
+
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
         return OK
 
@@ -249,15 +256,25 @@ cdef class Plan(Tasks):
         zc_store(&self.guard, 0)
         return code
 
-    cdef void _record(self, const Status *status, int64_t task) noexcept nogil:
+    cdef void record(self, Worker *worker, int64_t task) noexcept nogil:
         """Keep the first failure and stop the plan."""
+        cdef bint is_first = False
         while not zc_swap_if(&self.guard, 0, 1):
             pass
         if self.status.code == OK:
-            self.status = status[0]
+            self.status = worker.status
             self.status.task = task
+            is_first = True
         zc_store(&self.guard, 0)
+        if is_first and worker.status.code == RAISED:
+            self._take_raised(worker)
         zc_store(&self.stop, 1)
+
+    cdef void _take_raised(self, Worker *worker) noexcept with gil:
+        try:
+            self.raised = workspace_exception(&worker.work)
+        except:  # noqa: E722 (the only clause that cannot raise itself)
+            pass
 
     cdef void _loop(self, Worker *worker) noexcept nogil:
         cdef int64_t task
@@ -270,14 +287,13 @@ cdef class Plan(Tasks):
         cdef bint undone
         if code == OK:
             return True
-        # Left to Python, or to be done again once the plan is made anew: in either case not done.
-        undone = code == BLOSC_SNAPPY or code == STALE or code == INTERRUPTED or (
-            self.lenient and code == BLOSC_NBYTES)
+        # For Python to ask the store, or to be done again once the plan is made anew: in either case not done.
+        undone = code == STALE or code == INTERRUPTED
         if undone and self._defer(task) != OK:
             code = fail(&worker.status, NO_MEMORY, 0, 0, 0)
             undone = False
         if code == STALE or not undone:
-            self._record(&worker.status, task)
+            self.record(worker, task)
             return False
         status_clear(&worker.status)
         return True
@@ -294,14 +310,21 @@ cdef class Plan(Tasks):
         worker.plan = <void *>self
         worker.layout = self.layout
         worker.holder.fd = -1
+        self.furnish(&worker)
         status_clear(&worker.status)
         with nogil:
             worker.last_poll_ns = zc_now_ns()
             if self.open_worker(&worker) == OK:
                 self._loop(&worker)
             else:
-                self._record(&worker.status, -1)
+                self.record(&worker, -1)
             self.close_worker(&worker)
+
+    cdef void furnish(self, Worker *worker) noexcept:
+        """Let a worker know the shape of each chunk, where chunks differ."""
+        worker.work.ndim = self.ndim
+        if self.is_irregular:
+            worker.work.lengths = worker.layout.lengths
 
     def cancel(self):
         """Let every thread stop after the task it is in."""
@@ -329,12 +352,13 @@ cdef class Plan(Tasks):
 
     def leave_stale(self, int64_t task):
         """Give a task back, undone, and stop the plan as `stale`."""
-        cdef Status status
-        status_clear(&status)
-        fail(&status, STALE, 0, 0, 0)
+        cdef Worker worker
+        memset(&worker, 0, sizeof(Worker))
+        status_clear(&worker.status)
+        fail(&worker.status, STALE, 0, 0, 0)
         if self._defer(task) != OK:
             raise MemoryError
-        self._record(&status, task)
+        self.record(&worker, task)
 
     @property
     def stopped(self):
@@ -371,14 +395,20 @@ cdef class Plan(Tasks):
             raise exception
 
     cdef object _error(self, object codecs):
+        cdef str key = None
+        cdef tuple inner = ()
+        raised, self.raised = self.raised, None
         if self.status.code == OK or self.status.code == STALE:
             return None
-        key, coords, inner = None, None, ()
+        coords = None
         if self.status.task >= 0:
             key, coords, _, _, _ = self.task(self.status.task)
             inner = self._inner_coords(self.place(self.status.task)[1])
+        direction = self._direction()
+        if self.status.code == RAISED:
+            return locate_error(raised, &self.status, key, coords, direction, inner)
         codec = codecs[self.status.step] if 0 <= self.status.step < len(codecs) else None
-        return make_error(&self.status, key, coords, codec, self._direction(), inner)
+        return make_error(&self.status, key, coords, codec, direction, inner)
 
     def _inner_coords(self, shard_shape):
         """Return which chunk of its shard has failed, its coordinates in a tuple, or nothing in it."""
@@ -492,8 +522,49 @@ cdef class Plan(Tasks):
         """Decode a chunk to the worker's scratch, which is reserved only now: an absent chunk needs no memory."""
         if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
             return worker.status.code
-        return self.program.decode(encoded, n_bytes, worker.decoded.data, worker.layout.n_bytes, self.n_inner_threads,
-                                   &worker.work, &worker.status)
+        cdef int code = self.program.decode(encoded, n_bytes, worker.decoded.data, worker.layout.n_bytes,
+                                            self.n_inner_threads, &worker.work, &worker.status)
+        return self.take_in_cut(encoded, n_bytes, spans, worker) if self.is_cut(code, spans, worker) else code
+
+    cdef bint is_cut(self, int code, const Span *spans, Worker *worker) noexcept nogil:
+        """Whether a chunk that does not decode is one of the border without what lies beyond the array."""
+        cdef int64_t n_bytes = self.itemsize
+        cdef int d
+        if not self.lenient or self.objects != self.axes or (code != BLOSC_NBYTES and code != CHUNK_SIZE):
+            return False
+        for d in range(self.ndim):
+            n_bytes *= spans[d].valid
+        return worker.status.found == n_bytes
+
+    cdef int take_in_cut(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                         Worker *worker) noexcept nogil:
+        """Decode it to the worker's scratch, as if the fill value stood there: early 2016 code stored such chunks."""
+        cdef int64_t lengths[MAX_NDIM]
+        cdef Layout cut
+        cdef Copy spec
+        cdef int d
+        cdef int code
+        status_clear(&worker.status)
+        for d in range(self.ndim):
+            lengths[d] = spans[d].valid
+        self.measure(lengths, &cut)
+        if (buffer_reserve(&worker.batch, cut.n_bytes, &worker.status) != OK
+                or buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK):
+            return worker.status.code
+        code = self.program.decode(encoded, n_bytes, worker.batch.data, cut.n_bytes, 1, &worker.work, &worker.status)
+        if code != OK:
+            return code
+        fill_bytes(<char *>worker.decoded.data, worker.layout.n_items, self.fill_value, self.itemsize)
+        spec.ndim = self.ndim
+        spec.itemsize = self.itemsize
+        spec.swap = 0
+        for d in range(self.ndim):
+            spec.shape[d] = lengths[d]
+            spec.src_strides[d] = cut.strides[d]
+            spec.dst_strides[d] = worker.layout.strides[d]
+        copy_simplify(&spec)
+        copy_run(&spec, <const char *>worker.batch.data, <char *>worker.decoded.data)
+        return OK
 
 
 cdef int poll_worker(void *context) noexcept with gil:

@@ -22,6 +22,7 @@ cdef enum Op:
     OP_SCALE = 9
     OP_CAST = 10
     OP_LINEAR = 11
+    OP_PYTHON = 12
 
 cdef enum:
     MAX_STEPS = 8
@@ -45,19 +46,36 @@ cdef struct Step:
     bint at_start              # the checksum stands before the bytes
     Filter filter
     Cast casts[2]              # when encoding, when decoding
+    void *segment              # codecs in Python; the program keeps it
+    int64_t n_in               # bytes of a chunk that is not cut, when they come here,
+    int64_t n_out              # and the most that is made of them
+    bint is_fixed              # always as many
 
 
 cdef struct Workspace:         # what a thread keeps between chunks; all zero at first
     Buffer between             # content between two steps
     Contexts contexts
+    const int64_t *lengths     # of the chunk, where chunks differ in shape; else NULL
+    int ndim
+    void *held                 # what a codec in Python has made, as long as its bytes are used
+    void *exception            # what one has raised
 
 cdef void workspace_free(Workspace *work) noexcept nogil
+# Keeps a bytes-like object, and gives the place of its bytes, until the workspace is used again: their number.
+cdef int64_t hold_bytes(Workspace *work, object made, const uint8_t **data) except -1
+# Notes an exception: a code.
+cdef int raised_in(Workspace *work, object exception, Status *status) noexcept
+# The exception of a codec in Python, which is the caller's from now on, or None.
+cdef object workspace_exception(Workspace *work)
 
 
 cdef class Program:
     cdef Step steps[8]         # in the order of encoding
     cdef readonly int n_steps
     cdef int n_movers          # steps that move the content, which is all but checksums
+    cdef bint ends_in_python   # what the last step makes stays where Python has made it
+    cdef list segments
+    cdef object decoder        # of blosc chunks that this build cannot decode, or None
     cdef readonly int64_t itemsize           # what a blosc header may say, 0: anything
     cdef bint is_blockwise     # blosc, then checksums behind the chunk: what scatter and gather can do
     # The most bytes that the object of a chunk of `n_bytes` decoded bytes can have.
@@ -91,6 +109,8 @@ cdef class Program:
                         int n_threads, Workspace *work, Status *status) noexcept nogil
 
     cdef int64_t _bound_before(self, int i, int64_t n_bytes, bint *is_exact) noexcept nogil
+    cdef int64_t _call(self, int i, bint is_encode, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit,
+                       bint is_exact, const uint8_t **made, Workspace *work, Status *status) noexcept with gil
     cdef int64_t _verify(self, const uint8_t **src, int64_t n_bytes, int *n_left, Status *status) noexcept nogil
     cdef int64_t _undo(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
                        int n_threads, Workspace *work, Status *status) noexcept nogil

@@ -11,7 +11,10 @@ Checksums move nothing: they are taken off, or written, where the bytes lie. The
 write to another; only chains with several of them need room in between, two halves that take turns.
 """
 cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
@@ -35,7 +38,8 @@ from zcore.kernel.filters cimport (
 from zcore.kernel.filters import ITEM_TYPES, filter_items
 from zcore.kernel.shuffle cimport shuffle, unshuffle
 from zcore.kernel.status cimport (
-    CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, NO_MEMORY, OK, STREAM_LONG, Status, fail, make_error, status_clear,
+    BLOSC_SNAPPY, CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, NO_MEMORY, OK, RAISED, STREAM_LONG, Status, fail,
+    locate_error, make_error, status_clear,
 )
 
 cdef enum:
@@ -44,9 +48,51 @@ cdef enum:
     LZ4_OVERHEAD = 20          # 16 of the block, 4 of the size before it
 
 
+cdef uint8_t _nothing = 0
+
+
 cdef void workspace_free(Workspace *work) noexcept nogil:
     buffer_free(&work.between)
     contexts_free(&work.contexts)
+    if work.held != NULL or work.exception != NULL:
+        _let_go(work)
+
+
+cdef void _let_go(Workspace *work) noexcept with gil:
+    Py_XDECREF(<PyObject *>work.held)
+    Py_XDECREF(<PyObject *>work.exception)
+    work.held = work.exception = NULL
+
+
+cdef int64_t hold_bytes(Workspace *work, object made, const uint8_t **data) except -1:
+    cdef Py_buffer view
+    cdef int64_t n
+    PyObject_GetBuffer(made, &view, PyBUF_SIMPLE)
+    n = view.len
+    # An empty object has bytes somewhere, too. The object is kept instead of the view: nobody else changes it.
+    data[0] = <const uint8_t *>view.buf if n else &_nothing
+    PyBuffer_Release(&view)
+    _let_go(work)
+    Py_INCREF(made)
+    work.held = <void *>made
+    return n
+
+
+cdef int raised_in(Workspace *work, object exception, Status *status) noexcept:
+    fail(status, RAISED, 0, 0, 0)
+    _let_go(work)
+    Py_INCREF(exception)
+    work.exception = <void *>exception
+    return RAISED
+
+
+cdef object workspace_exception(Workspace *work):
+    if work.exception == NULL:
+        return None
+    exception = <object>work.exception
+    Py_XDECREF(<PyObject *>work.exception)
+    work.exception = NULL
+    return exception
 
 
 cdef inline bint _moves(const Step *step) noexcept nogil:
@@ -65,6 +111,9 @@ cdef int64_t _bound(const Step *step, int64_t n_bytes) noexcept nogil:
         return n_bytes + n_bytes // 255 + LZ4_OVERHEAD
     if step.op == OP_SHUFFLE:
         return n_bytes
+    if step.op == OP_PYTHON:
+        # Of a smaller chunk it makes no more than of the largest.
+        return step.n_out if n_bytes <= step.n_in else MAX_ENCODED
     if OP_DELTA <= step.op <= OP_LINEAR:
         n_bytes = n_bytes // item_nbytes(step.filter.item)
         return n_bytes * item_nbytes(step.filter.as_item)
@@ -98,7 +147,9 @@ cdef int _set_cast(Cast *cast, str dtype, str astype, str rounding, object out_o
     return 0
 
 
-cdef int _check(const Status *status, object codecs, str direction) except -1:
+cdef int _check(const Status *status, Workspace *work, object codecs, str direction) except -1:
+    if status.code == RAISED:
+        raise workspace_exception(work)
     if status.code != OK:
         raise make_error(status, None, None, codecs[status.step] if 0 <= status.step < len(codecs) else None,
                          direction, ())
@@ -122,8 +173,11 @@ cdef class Program:
         - ``("scale_offset", dtype, offset, scale)``, of floats
         - ``("cast_value", dtype, astype, rounding, (out_of_range, pairs), (out_of_range, pairs))``, when encoding and
           when decoding; `pairs` are bytes of numbers, and of those that they are mapped to
+        - ``("python", segment, n_in, n_out, is_fixed)``: codecs without a C form, see `zcore.codecs.segments`
     itemsize : int
         Item size that a blosc header may name beside 1; 0 accepts any.
+    decoder : callable, optional
+        ``decoder(data, n_bytes)`` decodes blosc chunks of a compressor that is not linked.
 
     Raises
     ------
@@ -131,12 +185,14 @@ cdef class Program:
         The steps cannot be lowered: unknown, or too many.
     """
 
-    def __init__(self, steps, int64_t itemsize=0):
+    def __init__(self, steps, int64_t itemsize=0, decoder=None):
         cdef Step step
         cdef int i
         if len(steps) > MAX_STEPS:
             raise ValueError(f"chain has {len(steps)} steps, a program at most {MAX_STEPS}")
         self.itemsize = itemsize
+        self.decoder = decoder
+        self.segments = []
         self.n_steps = 0
         self.n_movers = 0
         for spec in steps:
@@ -178,11 +234,18 @@ cdef class Program:
                 _set_cast(&step.casts[0], dtype, astype, rounding, encode, encode_pairs)
                 _set_cast(&step.casts[1], astype, dtype, rounding, decode, decode_pairs)
                 step.filter.item, step.filter.as_item = step.casts[0].item, step.casts[0].as_item
+            elif name == "python":
+                step.op = OP_PYTHON
+                segment, step.n_in, n_out, step.is_fixed = spec[1:]
+                step.n_out = MAX_ENCODED if n_out is None or n_out >= MAX_ENCODED else n_out
+                self.segments.append(segment)
+                step.segment = <void *>segment
             else:
                 raise ValueError(f"step {name!r} has no C form")
             self.steps[self.n_steps] = step
             self.n_steps += 1
             self.n_movers += _moves(&step)
+        self.ends_in_python = self.n_steps > 0 and self.steps[self.n_steps - 1].op == OP_PYTHON
         self.is_blockwise = self.n_movers == 1 and self.steps[0].op == OP_BLOSC
         for i in range(self.n_steps):
             self.is_blockwise = self.is_blockwise and not self.steps[i].at_start
@@ -197,7 +260,8 @@ cdef class Program:
         """The most bytes that step `i` is given when a chunk is encoded; whether they are always as many."""
         cdef int j
         for j in range(i):
-            if OP_ZSTD <= self.steps[j].op <= OP_LZ4 or self.steps[j].op == OP_BLOSC:
+            if OP_ZSTD <= self.steps[j].op <= OP_LZ4 or self.steps[j].op == OP_BLOSC or (
+                    self.steps[j].op == OP_PYTHON and not (self.steps[j].is_fixed and n_bytes == self.steps[j].n_in)):
                 is_exact[0] = False
             n_bytes = _bound(&self.steps[j], n_bytes)
         return n_bytes
@@ -300,6 +364,11 @@ cdef class Program:
                 n = blosc_decode_within(src, n_bytes, dst, limit, self.itemsize, n_threads, status)
             elif blosc_decode(src, n_bytes, dst, limit, self.itemsize, n_threads, status) == OK:
                 return limit
+            if status.code == BLOSC_SNAPPY and self.decoder is not None:
+                status.code = OK
+                n = self._call(i, False, src, n_bytes, dst, limit, is_exact, NULL, work, status)
+        elif step.op == OP_PYTHON:
+            n = self._call(i, False, src, n_bytes, dst, limit, is_exact, NULL, work, status)
         elif step.op == OP_ZSTD:
             n = zstd_decode(src, n_bytes, dst, limit, &work.contexts, status)
         elif step.op == OP_ZLIB or step.op == OP_GZIP:
@@ -337,6 +406,42 @@ cdef class Program:
         if n < 0:
             status.step = i
         return n
+
+    cdef int64_t _call(self, int i, bint is_encode, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit,
+                       bint is_exact, const uint8_t **made, Workspace *work, Status *status) noexcept with gil:
+        """Let Python do step `i`: the size of what it makes, at `dst` or where `made` says, or -1."""
+        cdef Py_buffer view
+        cdef int64_t n
+        cdef int d
+        cdef const Step *step = &self.steps[i]
+        try:
+            try:
+                _let_go(work)
+                # A copy, as nobody knows how long Python keeps it.
+                data = PyByteArray_FromStringAndSize(<const char *>src, n_bytes)
+                shape = None if work.lengths == NULL else tuple([work.lengths[d] for d in range(work.ndim)])
+                if step.op == OP_BLOSC:
+                    result = self.decoder(data, limit, not is_exact)
+                elif is_encode:
+                    result = (<object>step.segment).encode(data, shape)
+                else:
+                    result = (<object>step.segment).decode(data, limit, not is_exact, shape)
+                if made != NULL:
+                    return hold_bytes(work, result, made)
+                PyObject_GetBuffer(result, &view, PyBUF_SIMPLE)
+                n = view.len
+                if n > limit:
+                    fail(status, STREAM_LONG, 0, limit, n)
+                    n = -1
+                else:
+                    memcpy(dst, view.buf, n)
+                PyBuffer_Release(&view)
+                return n
+            except BaseException as exception:
+                raised_in(work, exception, status)
+                return -1
+        except:  # noqa: E722 (the only clause that cannot raise itself)
+            return -1
 
     cdef int scatter(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs, uint8_t *dst,
                      uint8_t *scratch, Status *status) noexcept nogil:
@@ -392,34 +497,34 @@ cdef class Program:
     cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
                         int n_threads, Workspace *work, Status *status) noexcept nogil:
         cdef int64_t chunk_nbytes = n_bytes
-        cdef int64_t capacity = self.max_encoded(n_bytes)
+        cdef bint is_exact = True
+        # What Python makes at last stays where it is.
+        cdef int n_steps = self.n_steps - self.ends_in_python
+        cdef int64_t capacity = self._bound_before(n_steps, n_bytes, &is_exact)
         cdef int64_t half = 0
         # A chain that begins with a checksum begins with a copy of the chunk.
-        cdef int n_moves = self.n_movers + (self.n_steps > 0 and not _moves(&self.steps[0]))
+        cdef int n_moves = self.n_movers - self.ends_in_python + (n_steps > 0 and not _moves(&self.steps[0]))
         cdef int n_done = 0
         cdef int i = 0
         cdef int j
         cdef uint8_t *room = NULL
         cdef uint8_t *target
-        cdef bint is_exact
         encoded[0] = src
-        if self.n_steps == 0:
-            return n_bytes
-        if capacity >= MAX_ENCODED:
+        if n_steps > 0 and capacity >= MAX_ENCODED:
             fail(status, NO_MEMORY, 0, capacity, 0)
             return -1
-        if buffer_reserve(buffer, capacity, status) != OK:
+        if n_steps > 0 and buffer_reserve(buffer, capacity, status) != OK:
             return -1
         if n_moves > 1:
             room = self._room(chunk_nbytes, n_moves - 1, &half, work, status)
             if room == NULL:
                 return -1
-        while i < self.n_steps:
+        while i < n_steps:
             n_done += 1
             target = buffer.data if n_done == n_moves else room + half * (n_done % 2)
             j = i + _moves(&self.steps[i])
             # Checksums that come to stand before the bytes find their room there.
-            while j < self.n_steps and not _moves(&self.steps[j]):
+            while j < n_steps and not _moves(&self.steps[j]):
                 target += SUM_NBYTES if self.steps[j].at_start else 0
                 j += 1
             if _moves(&self.steps[i]):
@@ -434,6 +539,11 @@ cdef class Program:
                 memcpy(target, encoded[0], n_bytes)
             n_bytes = self._seal(&target, n_bytes, &i)
             encoded[0] = target
+        if self.ends_in_python:
+            n_bytes = self._call(n_steps, True, encoded[0], n_bytes, NULL, MAX_ENCODED, False, encoded, work, status)
+            if n_bytes < 0:
+                status.step = n_steps
+                status.is_encode = True
         return n_bytes
 
     cdef int64_t _do(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int n_threads,
@@ -451,6 +561,8 @@ cdef class Program:
             return zlib_encode(src, n_bytes, dst, capacity, step.op == OP_GZIP, step.level, status)
         if step.op == OP_LZ4:
             return lz4_encode(src, n_bytes, dst, capacity, step.level, status)
+        if step.op == OP_PYTHON:
+            return self._call(i, True, src, n_bytes, dst, capacity, False, NULL, work, status)
         unit = step.typesize if step.op == OP_SHUFFLE else item_nbytes(step.filter.item)
         if n_bytes % unit != 0:
             fail(status, ITEMS, 0, unit, n_bytes)
@@ -549,8 +661,10 @@ cdef class Program:
         status_clear(&status)
         with nogil:
             n = self.decode_within(src, encoded.shape[0], dst, limit, is_exact, 1, &work, &status)
+        try:
+            _check(&status, &work, codecs, "decode")
+        finally:
             workspace_free(&work)
-        _check(&status, codecs, "decode")
         return n
 
     def encode_bytes(self, const uint8_t[::1] chunk not None, codecs=()):
@@ -573,9 +687,9 @@ cdef class Program:
         status_clear(&status)
         with nogil:
             n = self.encode(src, chunk.shape[0], &buffer, &encoded, 1, &work, &status)
-            workspace_free(&work)
         try:
-            _check(&status, codecs, "encode")
+            _check(&status, &work, codecs, "encode")
             return (<const char *>encoded)[:n]
         finally:
+            workspace_free(&work)
             buffer_free(&buffer)

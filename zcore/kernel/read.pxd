@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.chunk_cache cimport ChunkCache
 from zcore.kernel.fileio cimport Identity
-from zcore.kernel.grid cimport Span
+from zcore.kernel.grid cimport Axis, Span
 from zcore.kernel.plan cimport Plan, Worker
 
 
@@ -16,6 +16,13 @@ cdef class ReadPlan(Plan):
                         Worker *worker) noexcept nogil
     # Ends what began by `worker.kept`: the chunk that was decoded with that code is kept, or not.
     cdef void end_kept(self, int code, Worker *worker) noexcept nogil
+    # Gives what is selected of an object, or of a chunk in it, the fill value.
+    cdef int fill_selected(self, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil
+    cdef int _fill_items(self, const Axis *axes, const Span *spans, Worker *worker) noexcept with gil
     cdef bint _find_object(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
+    cdef int _take_in_whole(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                            Worker *worker) noexcept nogil
+    cdef int _take_items(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                         Worker *worker) noexcept with gil
     cdef int _take_points(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                           Worker *worker) noexcept nogil

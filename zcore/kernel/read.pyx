@@ -5,6 +5,7 @@ A chunk that lies in the array as it lies in its object is decoded straight into
 worker's scratch and its elements are copied from there. With a cache each chunk is looked for there first; where all
 chunks of the plan fit into it, they are decoded into memory of their own, which is kept.
 """
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
@@ -12,11 +13,12 @@ from zcore.kernel.blosc_blocks cimport NOT_BLOCKWISE, Runs, part_init
 from zcore.kernel.chunk_cache cimport ChunkCache
 from zcore.kernel.copy cimport MAX_NDIM, Copy
 from zcore.kernel.fileio cimport Identity, buffer_reserve, identify_fd, identify_name
-from zcore.kernel.grid cimport Span
+from zcore.kernel.grid cimport Axis, Span
 from zcore.kernel.kept cimport Kept, kept_release
 from zcore.kernel.moves cimport Sides, mark_blocks
 from zcore.kernel.plan cimport Plan, Worker
-from zcore.kernel.status cimport MISSING, OK, fail
+from zcore.kernel.program cimport raised_in
+from zcore.kernel.status cimport MISSING, OK, RAISED, fail
 from zcore.kernel.tasks cimport MAX_KEY
 
 cdef enum:
@@ -60,8 +62,24 @@ cdef class ReadPlan(Plan):
             return code
         if self.missing_raises:
             return fail(&worker.status, MISSING, 0, 0, 0)
+        return self.fill_selected(self.objects, spans, worker)
+
+    cdef int fill_selected(self, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil:
+        if self.items is not None:
+            return self._fill_items(axes, spans, worker)
         self.fill_in(spans)
         return OK
+
+    cdef int _fill_items(self, const Axis *axes, const Span *spans, Worker *worker) noexcept with gil:
+        try:
+            try:
+                self.items.fill(self.selections(axes, spans)[1])
+                return OK
+            except BaseException as exception:
+                return raised_in(&worker.work, exception, &worker.status)
+        except:  # noqa: E722 (the only clause that cannot raise itself)
+            pass
+        return RAISED
 
     cdef bint _find_object(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
         cdef Identity identity
@@ -97,12 +115,27 @@ cdef class ReadPlan(Plan):
 
     cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
         """Decode a chunk and bring its selected elements to their places."""
+        cdef int code = self._take_in_whole(encoded, n_bytes, spans, worker)
+        if not self.is_cut(code, spans, worker):
+            return code
+        if worker.kept != NULL:
+            kept_release(worker.kept)
+            worker.kept = NULL
+        code = self.take_in_cut(encoded, n_bytes, spans, worker)
+        if code == OK:
+            self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
+        return code
+
+    cdef int _take_in_whole(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                            Worker *worker) noexcept nogil:
         cdef char *out = self.data + self.data_offset(spans)
         cdef bint whole = self.is_whole(spans)
         cdef uint8_t *chunk
         cdef Runs runs
         cdef Copy part
         cdef int code
+        if self.items is not None:
+            return self._take_items(encoded, n_bytes, spans, worker)
         if worker.kept != NULL:
             chunk = <uint8_t *>worker.kept.words
             code = self.program.decode(encoded, n_bytes, chunk, worker.layout.n_bytes, self.n_inner_threads,
@@ -136,6 +169,20 @@ cdef class ReadPlan(Plan):
         if code == OK:
             self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
         return code
+
+    cdef int _take_items(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                         Worker *worker) noexcept with gil:
+        try:
+            try:
+                inside, outside = self.selections(self.axes, spans)
+                self.items.read(PyBytes_FromStringAndSize(<const char *>encoded, n_bytes), self.lengths_of(spans), inside,
+                                outside)
+                return OK
+            except BaseException as exception:
+                return raised_in(&worker.work, exception, &worker.status)
+        except:  # noqa: E722 (the only clause that cannot raise itself)
+            pass
+        return RAISED
 
     cdef int _take_points(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                           Worker *worker) noexcept nogil:

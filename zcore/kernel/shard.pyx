@@ -91,8 +91,8 @@ cdef class ShardProgram:
         Elements of a shard, and of the chunks in it; of the longest, where shards differ in shape.
     program : Program or ShardProgram
         How a chunk becomes bytes.
-    index_steps : sequence of tuple
-        Of the index: steps of a `Program` whose length does not depend on what it encodes, such as ``("crc32c",)``.
+    index_steps : Program or sequence of tuple
+        Of the index: a program, or its steps; steps of a `Program` whose length does not depend on what it encodes, such as ``("crc32c",)``.
     turned : bool
         The words of the index are stored in the other byte order than the machine's.
     at_start : bool
@@ -152,7 +152,7 @@ cdef class ShardProgram:
         self.is_wrapped = self.after.n_steps > 0
         self.max_nbytes = min(max_nbytes, INT64_MAX)
         self.chunk_room = min(chunk_room, INT64_MAX)
-        self.index_program = Program(index_steps)
+        self.index_program = index_steps if isinstance(index_steps, Program) else Program(index_steps)
         self.n_chunks = n_chunks
         self.index_nbytes = self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)
         self.at_start = at_start

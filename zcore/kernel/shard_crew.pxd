@@ -24,6 +24,7 @@ cdef struct Crew:              # an object whose parts are being encoded, on its
     int64_t n_helpers          # threads beside the owner that look at it
     int64_t failure            # 0; 1 while `status` is being filled; then 2
     Status status
+    void *exception            # of a codec in Python, where that is what failed
     Slot *slots
 
 

@@ -14,6 +14,7 @@ from libc.string cimport memcpy, memset
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
 from zcore.kernel.fileio cimport FAILED, buffer_free, buffer_reserve
+from zcore.kernel.program cimport Workspace, workspace_free
 from zcore.kernel.status cimport INTERRUPTED, OK, status_clear
 
 cdef enum:
@@ -62,6 +63,7 @@ cdef class CrewPlan(WritePlan):
 
     cdef int run_parts(self, void *job, int64_t n_parts, Worker *worker) noexcept nogil:
         cdef Crew crew
+        cdef Workspace left
         cdef int64_t i
         cdef int64_t n_waits = 0
         cdef int code
@@ -82,6 +84,10 @@ cdef class CrewPlan(WritePlan):
         for i in range(crew.n_slots):
             buffer_free(&crew.slots[i].encoded)
         free(crew.slots)
+        # Of a helper that failed when the owner had failed as well.
+        memset(&left, 0, sizeof(Workspace))
+        left.exception = crew.exception
+        workspace_free(&left)
         return code
 
     cdef int _run_alone(self, void *job, int64_t n_parts, Worker *worker) noexcept nogil:
@@ -112,6 +118,7 @@ cdef class CrewPlan(WritePlan):
                     zc_back_off(n_waits)
                     n_waits += 1
                 worker.status = crew.status
+                worker.work.exception, crew.exception = crew.exception, worker.work.exception
                 return worker.status.code
             slot = &crew.slots[crew.n_added % crew.n_slots]
             if zc_load(&slot.ready):
@@ -175,6 +182,7 @@ cdef class CrewPlan(WritePlan):
         if n == FAILED:
             if zc_swap_if(&crew.failure, 0, 1):
                 crew.status = worker.status
+                crew.exception, worker.work.exception = worker.work.exception, NULL
                 zc_store(&crew.failure, 2)
             status_clear(&worker.status)
             return False

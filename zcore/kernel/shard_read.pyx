@@ -157,6 +157,9 @@ cdef class ShardReadPlan(ReadPlan):
     def task(self, int64_t task):
         return ReadPlan.task(self, task // self.n_groups)
 
+    cdef int64_t object_of(self, int64_t task) noexcept nogil:
+        return task // self.n_groups
+
     @property
     def deferred(self):
         """Tasks left to Python: a list of int."""
@@ -193,7 +196,7 @@ cdef class ShardReadPlan(ReadPlan):
         cdef OpenShard *shard
         cdef int code
         if self.n_open == 0 or worker.brought != NULL:
-            return ReadPlan.run_task(self, task, worker)
+            return ReadPlan.run_task(self, task // self.n_groups, worker)
         self.spans_of(task // self.n_groups, object)
         shard = self._enter(task // self.n_groups, object, worker)
         if shard == NULL:
@@ -206,9 +209,7 @@ cdef class ShardReadPlan(ReadPlan):
         elif self.missing_raises:
             code = fail(&worker.status, MISSING, 0, 0, 0)
         else:
-            if group == 0:
-                self.fill_in(object)
-            code = OK
+            code = self.fill_selected(self.objects, object, worker) if group == 0 else OK
         self._leave(shard)
         return code
 
@@ -487,9 +488,8 @@ cdef class ShardReadPlan(ReadPlan):
         cdef int code = OK
         if extent.offset == UINT64_MAX:
             self.chunk_of(axes, NULL, object, first, count, extent.i, spans)
-            self.fill_in(spans)
             i[0] = j
-            return OK
+            return self.fill_selected(axes, spans, worker)
         if self._find_chunk(shard, axes, object, first, count, extent, spans, worker):
             i[0] = j
             return OK

@@ -130,7 +130,7 @@ cdef class ShardWritePlan(CrewPlan):
             code = self._change(spans, key, &old, worker)
             object_close(fd)
             return code
-        if self.data == NULL:
+        if not self.has_elements:
             return OK
         if self.missing_raises:
             return fail(&worker.status, MISSING, 0, 0, 0)
@@ -140,7 +140,7 @@ cdef class ShardWritePlan(CrewPlan):
         """Write a file that differs from the old one in the selected elements, or only within the old shape."""
         cdef NewShard new
         cdef bint erase = False
-        cdef bint changed = self.data != NULL
+        cdef bint changed = self.has_elements
         cdef int code
         _start(&new, 0, NULL, key)
         code = self._make(&new, spans, old, &changed, worker)
@@ -279,7 +279,7 @@ cdef class ShardWritePlan(CrewPlan):
         cdef int64_t n = 0
         cdef int64_t position
         cdef int inside
-        if self.data != NULL:
+        if self.has_elements:
             for position in range(self.chunks_of(axes, spans, first, count)):
                 _mark(new, self.chunk_of(axes, order, spans, first, count, position, chunk))
         if not old.found:
@@ -295,7 +295,7 @@ cdef class ShardWritePlan(CrewPlan):
             if inside == 0:
                 # Beyond the array: nobody sees it now, and nobody shall when the array grows.
                 changed[0] = True
-            elif inside < 0 and self.data == NULL:
+            elif inside < 0 and not self.has_elements:
                 changed[0] = True
                 _mark(new, position)
             else:
@@ -377,14 +377,14 @@ cdef class ShardWritePlan(CrewPlan):
         job.old = old
         job.new = new
         cdef int64_t n = new.form.n_chunks
-        if self.data != NULL:
+        if self.has_elements:
             n = self.chunks_of(self.levels.axes_of(new.level), spans, job.first, job.count)
         # Shards in shards are parts themselves: threads have shared them already.
         return self.run_parts(&job, n, worker) if new.level == 0 else self._run_alone(&job, n, worker)
 
     cdef int64_t _place_of_part(self, const Job *job, int64_t i, Span *chunk) noexcept nogil:
         """Describe the i-th chunk of a job; returns its position in the shard."""
-        if self.data != NULL:
+        if self.has_elements:
             return self.chunk_of(self.levels.axes_of(job.new.level),
                                  self.levels.order_of(job.new.level), job.spans, job.first,
                                  job.count, i, chunk)
@@ -396,7 +396,7 @@ cdef class ShardWritePlan(CrewPlan):
         cdef Span chunk[MAX_NDIM]
         cdef int level = the.new.level
         cdef int64_t n
-        cdef bint covered = self.data != NULL
+        cdef bint covered = self.has_elements
         cdef int64_t position = self._place_of_part(the, i, chunk)
         if not covered and not _is_marked(the.new, position):
             return SKIPPED
@@ -455,7 +455,7 @@ cdef class ShardWritePlan(CrewPlan):
                     self.n_chunks_of(self.levels.axes_of(level + 1), chunk), data, extent.n_bytes, &inner.content,
                     &worker.levels[level + 1].content, &worker.work, &worker.status)
             else:
-                code = Plan.take_in(self, data, extent.n_bytes, chunk, worker)
+                code = WritePlan.take_in(self, data, extent.n_bytes, chunk, worker)
         elif not is_shard:
             code = buffer_reserve(&worker.decoded, self.layout.n_bytes, &worker.status)
         if code == OK and is_shard:

@@ -61,6 +61,7 @@ cdef enum Code:
     IO_UNLINK = 35
     IO_MKDIR = 36
     LOCK_FAILED = 37           # the file system or the permissions refuse locks
+    RAISED = 80                # a codec in Python has raised: the exception is in the Workspace
     # control flow of a plan, never an error of the data
     STALE = 50                 # the metadata document is not the one the plan was made from
     INTERRUPTED = 51           # a signal handler raised
@@ -92,4 +93,7 @@ cdef int fail(Status *status, int code, int64_t offset, int64_t expected, int64_
 cdef int fail_errno(Status *status, int code, int sys_errno) noexcept nogil
 cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction,
                        tuple inner_coords)
+# The same exception of a codec in Python, as one of that object.
+cdef object locate_error(object error, const Status *status, str key, object chunk_coords, str direction,
+                         tuple inner_coords)
 cdef int check(const Status *status) except -1

@@ -140,6 +140,31 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
                inner_coords=inner_coords[0] if inner_coords else None, expected=status.expected, found=status.found)
 
 
+cdef object locate_error(object error, const Status *status, str key, object chunk_coords, str direction,
+                         tuple inner_coords):
+    where = f"{key}: " if key else ""
+    for coords in inner_coords:
+        where += f"inner chunk {coords}: "
+    if status.inner == INNER_INDEX:
+        where += "shard index: "
+    if isinstance(error, MemoryError):
+        located = errors.ChunkMemoryError(f"{where}no memory for the chunk", key=key, chunk_coords=chunk_coords,
+                                          direction=direction)
+    elif isinstance(error, (errors.ChunkError, errors.UnsupportedError)):
+        fields = {name: getattr(error, name) for name in error.fields}
+        if isinstance(error, errors.ChunkError):
+            fields.update(key=key, chunk_coords=chunk_coords)
+            if inner_coords:
+                fields["inner_coords"] = inner_coords[0]
+            if fields["offset"] is not None and fields["direction"] != "encode":
+                fields["offset"] += status.offset
+        located = type(error)(where + error.message, **fields)
+    else:
+        return error
+    located.__cause__ = error
+    return located
+
+
 cdef int check(const Status *status) except -1:
     """Raise what `status` records, if anything."""
     if status.code != OK:

@@ -20,6 +20,7 @@ cdef enum:
 cdef struct Layout:            # how the elements of a chunk lie in its decoded bytes
     int64_t n_items
     int64_t n_bytes
+    int64_t lengths[MAX_NDIM]
     int64_t strides[MAX_NDIM]
     bint in_place              # those of a whole chunk lie in the caller's array in the same way
 
@@ -48,7 +49,9 @@ cdef class Tasks:
     cdef int order[MAX_NDIM]   # dimensions of a chunk, the slowest first
     # the caller's elements
     cdef object array
-    cdef char *data            # NULL: the plan moves no elements
+    cdef char *data            # NULL: the plan moves no elements by itself
+    cdef object items          # moves those of varying length, see `zcore.codecs.items`; else None
+    cdef bint has_elements     # there are elements to move
     cdef int64_t data_strides[MAX_NDIM]
     # the keys
     cdef bytes head            # of every key, before the first index
@@ -63,7 +66,7 @@ cdef class Tasks:
 
     cdef int project(self, shape, chunk_shape, starts, steps, counts, tuple shard_shapes, tuple edges,
                      groups) except -1
-    cdef int lay_out(self, bytes fill, int64_t swap, order, array, part) except -1
+    cdef int lay_out(self, bytes fill, int64_t swap, order, array, part, items) except -1
     cdef int name_keys(self, tuple template) except -1
     cdef int _set_axis(self, Axis *axis, Edges edges, int64_t length, int64_t chunk, int64_t start, int64_t step,
                        int64_t count) except? -1
@@ -85,6 +88,9 @@ cdef class Tasks:
     cdef void move(self, const Span *spans, const Layout *layout, bint to_chunk, char *chunk) noexcept nogil
     cdef void fill_in(self, const Span *spans) noexcept nogil
     cdef void _describe(self, const Layout *layout, Sides *sides) noexcept nogil
+    # What is selected of an object or a chunk, and where that lies in the caller's array: slices or arrays, see `task`.
+    cdef tuple lengths_of(self, const Span *spans)
+    cdef tuple selections(self, const Axis *axes, const Span *spans)
     cdef bint runs_of(self, const Span *spans, Runs *runs) noexcept nogil
     cdef int64_t chunk_offset(self, const Span *spans, const Layout *layout) noexcept nogil
 

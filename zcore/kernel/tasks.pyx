@@ -93,7 +93,7 @@ cdef class Tasks:
             self.n_tasks *= self.objects[d].n_chunks
         return 0
 
-    cdef int lay_out(self, bytes fill, int64_t swap, order, array, part) except -1:
+    cdef int lay_out(self, bytes fill, int64_t swap, order, array, part, items) except -1:
         """Find how the elements of a chunk lie in its bytes, and in the caller's array."""
         cdef int64_t lengths[MAX_NDIM]
         cdef int d
@@ -114,6 +114,8 @@ cdef class Tasks:
         for i, d in enumerate(range(self.ndim) if order is None else order):
             self.order[i] = d
         self._set_array(array)
+        self.items = items
+        self.has_elements = array is not None or (items is not None and items.has_elements)
         self.measure(lengths, &self.layout)
         return 0
 
@@ -159,6 +161,7 @@ cdef class Tasks:
         layout.in_place = self.swap == 0 and self.item_nbytes == self.itemsize
         while i >= 0:
             d = self.order[i]
+            layout.lengths[d] = lengths[d]
             layout.strides[d] = layout.n_items * self.itemsize
             if lengths[d] > 1 and self.data_strides[d] != layout.strides[d]:
                 layout.in_place = False
@@ -379,6 +382,23 @@ cdef class Tasks:
 
     # for Python
 
+    cdef tuple lengths_of(self, const Span *spans):
+        cdef int d
+        return tuple([spans[d].length for d in range(self.ndim)])
+
+    cdef tuple selections(self, const Axis *axes, const Span *spans):
+        cdef int d
+        cdef int64_t last
+        if self.points is not None:
+            return self.points.mesh(axes, spans)
+        inside, outside = [], []
+        for d in range(self.ndim):
+            step = axes[d].step
+            inside.append(slice(spans[d].start, spans[d].start + (spans[d].count - 1) * step + 1, step))
+            last = spans[d].out + spans[d].count * axes[d].out_step
+            outside.append(slice(spans[d].out, last if last >= 0 else None, axes[d].out_step))
+        return tuple(inside), tuple(outside)
+
     def task(self, int64_t task):
         """Return what a task is, for code that runs it in Python.
 
@@ -391,20 +411,11 @@ cdef class Tasks:
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
         cdef int d
-        cdef int64_t last
         self.spans_of(task, spans)
         cdef int n = self.key_of(spans, key)
         coords = tuple([spans[d].chunk for d in range(self.ndim)])
-        if self.points is not None:
-            inside, outside = self.points.mesh(self.objects, spans)
-        else:
-            inside, outside = [], []
-            for d in range(self.ndim):
-                step = self.objects[d].step
-                inside.append(slice(spans[d].start, spans[d].start + (spans[d].count - 1) * step + 1, step))
-                last = spans[d].out + spans[d].count * self.objects[d].out_step
-                outside.append(slice(spans[d].out, last if last >= 0 else None, self.objects[d].out_step))
-        return key[:n].decode(), coords, tuple(inside), tuple(outside), bool(self.is_covered(spans))
+        inside, outside = self.selections(self.objects, spans)
+        return key[:n].decode(), coords, inside, outside, bool(self.is_covered(spans))
 
     def place(self, int64_t task):
         """Return the first element and the shape of a task's object, in elements: two tuples of int."""

@@ -6,6 +6,7 @@ lock is taken, and never read. A partly covered one is read, merged and written 
 chunk beyond the array is reset to the fill value on the way, whoever left it there. An object that holds nothing but
 the fill value is erased, not written, unless the caller wants it stored.
 """
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp
 
@@ -22,6 +23,7 @@ from zcore.kernel.grid cimport Span
 from zcore.kernel.holds cimport ObjectLocks
 from zcore.kernel.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
 from zcore.kernel.plan cimport Plan, Worker, poll_worker
+from zcore.kernel.program cimport hold_bytes, raised_in
 from zcore.kernel.status cimport CHUNK_LONG, MISSING, OK, STALE, fail
 from zcore.kernel.tasks cimport MAX_KEY, Layout
 
@@ -116,7 +118,7 @@ cdef class WritePlan(Plan):
         self.spans_of(task, spans)
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
-        if self.data != NULL and self.is_covered(spans):
+        if self.has_elements and self.is_covered(spans):
             return self._replace(spans, key, worker)
         return self._merge(spans, key, worker)
 
@@ -152,6 +154,8 @@ cdef class WritePlan(Plan):
         cdef bint whole = self.is_whole(spans)
         cdef Runs runs
         cdef int64_t n
+        if self.items is not None:
+            return self._encode_items(spans, False, worker, encoded)
         if not (whole and worker.layout.in_place):
             if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
                 return FAILED
@@ -199,7 +203,7 @@ cdef class WritePlan(Plan):
     cdef int64_t _encode_changed_object(self, const Span *spans, const char *key, Worker *worker,
                                         const uint8_t **encoded) noexcept nogil:
         cdef int code = self.load(key, spans, worker)
-        if code == MISSING and self.data == NULL:
+        if code == MISSING and not self.has_elements:
             return SAME
         if code == MISSING and self.missing_raises:
             fail(&worker.status, MISSING, 0, 0, 0)
@@ -224,13 +228,44 @@ cdef class WritePlan(Plan):
                                const uint8_t **encoded) noexcept nogil:
         """Change the chunk that was `found`, decoded in the worker's scratch, and encode it as `encode_covered`."""
         cdef char *chunk = <char *>worker.decoded.data
+        if self.items is not None:
+            return self._encode_items(spans, found, worker, encoded)
         if found:
             self._reset_outside(spans, &worker.layout, chunk)
         else:
             fill_bytes(chunk, worker.layout.n_items, self.fill_value, self.itemsize)
-        if self.data != NULL:
+        if self.has_elements:
             self.move(spans, &worker.layout, True, chunk)
         return self._encode(<const uint8_t *>chunk, worker, encoded)
+
+    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
+        if self.items is None:
+            return Plan.take_in(self, encoded, n_bytes, spans, worker)
+        # For `_encode_items`, which decodes it.
+        worker.content.data = encoded
+        worker.content.size = n_bytes
+        return OK
+
+    cdef int64_t _encode_items(self, const Span *spans, bint found, Worker *worker,
+                               const uint8_t **encoded) noexcept with gil:
+        """Change the chunk that was `found`, as it was taken in, or a new one, and encode it: see `encode_covered`."""
+        cdef int d
+        cdef int64_t n
+        try:
+            try:
+                old = PyBytes_FromStringAndSize(<const char *>worker.content.data, worker.content.size) if found else None
+                inside, outside = self.selections(self.axes, spans) if self.has_elements else (None, None)
+                kept = tuple([max(0, min(self.old_shape[d] - spans[d].origin, spans[d].length)) for d in range(self.ndim)])
+                new = self.items.write(old, self.lengths_of(spans), kept, inside, outside, bool(worker.keeps_filled))
+                n = FILLED if new is None else hold_bytes(&worker.work, new, encoded)
+                return n
+            except BaseException as exception:
+                raised_in(&worker.work, exception, &worker.status)
+                worker.status.is_encode = not found
+                return FAILED
+        except:  # noqa: E722 (the only clause that cannot raise itself)
+            pass
+        return FAILED
 
     cdef void _reset_outside(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil:
         """Give the elements of a chunk that lie outside `old_shape` the fill value."""
