@@ -1,6 +1,5 @@
 """Tasks of a plan put together where a store is best asked for their objects together: see `Store.batches`."""
 from _thread import allocate_lock  # of threading, without its import time
-from itertools import islice
 
 # Tasks of which one looks whether their objects lie side by side.
 MAX_GATHERED = 1 << 16
@@ -23,7 +22,7 @@ class Gathered:
         """Return tasks and what reads their objects, or None when none is left."""
         with self._lock:
             if not self._pending:
-                tasks = list(islice(iter(self._take, -1), MAX_GATHERED))
+                tasks = self._take(MAX_GATHERED)
                 keys = [self._prefix + self._plan.task(task)[0] for task in tasks]
                 # Taken from the end: those that a store has put in front are read first.
                 self._pending = [([tasks[i] for i in batch.numbers], batch.load)

@@ -11,7 +11,7 @@ from zcore.errors import LockError, StoreError
 from zcore.gathered import Gathered
 from zcore.kernel.feed import UNCHANGED, Feed
 from zcore.kernel.holds import Stopped
-from zcore.stores.ranges import merged
+from zcore.stores.ranges import MAX_BLOCK, MAX_GAP, merged
 from zcore.views import is_trusted
 
 # Decoded bytes of objects that are brought to the kernel by one call, where the store answers at once.
@@ -49,8 +49,8 @@ class Reader:
         self._plan = plan
         self._chain = view.chain
         self._chunks = chunks
-        self._tasks = None if tasks is None else iter(tasks)
-        self._gathered = Gathered(store, prefix, plan, self._take_one, view.chain.max_encoded)
+        self._take = plan.take_some if tasks is None else _taker(plan, iter(tasks))
+        self._gathered = Gathered(store, prefix, plan, self._take, view.chain.max_encoded)
         # The same for all objects, where these are of one shape.
         self._limit = view.chain.max_encoded if view.metadata.edges is None else None
 
@@ -65,14 +65,6 @@ class Reader:
             n = max(1, min(MAX_TOGETHER, TOGETHER_NBYTES // max(1, self._plan.task_nbytes)))
         while tasks := self._take(n):
             self._bring(feed, tasks, self._store)
-
-    def _take(self, n):
-        if self._tasks is None:
-            return self._plan.take_some(n)
-        return [] if self._plan.stopped else list(islice(self._tasks, n))
-
-    def _take_one(self):
-        return next(iter(self._take(1)), -1)
 
     def _bring(self, feed, tasks, source):
         if _is_in_parts(self._chain):
@@ -109,6 +101,11 @@ class Reader:
             feed.read([task], [None])
         else:
             feed.read_one(task, value, source.getsize(key) if len(value) > limit else None, identity)
+
+
+def _taker(plan, tasks):
+    """Return what `Plan.take_some` is, for tasks that were taken before."""
+    return lambda n: [] if plan.stopped else list(islice(tasks, n))
 
 
 def _is_in_parts(chain):
@@ -153,11 +150,11 @@ def _index_of(feed, source, key, task):
     return identity, [(0 if part[0] == 0 else max(0, identity[2] - part[1]), index)]
 
 
-def _blocks(feed, source, key, task, identity, blocks):
+def _blocks(feed, source, key, task, identity, blocks, max_block=MAX_BLOCK):
     """Return the size of a shard, and blocks in which all lies that is needed of it."""
     size = identity[2]
     while wanted := feed.wanted(task, size, blocks):
-        ranges = merged(wanted) if source.n_requests else wanted
+        ranges = merged(wanted, MAX_GAP if source.n_requests else 0, max_block)
         found = source.get_parts_with_identity(key, [(start, stop - start) for start, stop in ranges])
         if any([one is None or one[1] != identity for one in found]):
             raise _Replaced
@@ -248,7 +245,9 @@ class Writer:
             return feed.merge(task, old, keeps_filled, self._store.getsize(key))
         if identity is None:
             return feed.merge(task, self._store.get(key), keeps_filled)
-        return feed.merge_blocks(task, *_blocks(feed, self._store, key, task, identity, []), keeps_filled)
+        # Chunks that touch each other are carried over as a whole.
+        blocks = _blocks(feed, self._store, key, task, identity, [], identity[2])
+        return feed.merge_blocks(task, *blocks, keeps_filled)
 
 
 def swap(store, key, byte_range, changed):

@@ -253,6 +253,11 @@ class CodecChain:
         self.lowered = lowered(self)
         self.program, self.order, self.swap, self.step_names = self.lowered
 
+    @property
+    def is_native(self):
+        """Whether no codec of the chain runs in Python."""
+        return self.program.is_native
+
     def check_edges(self, edges):
         """Raise MetadataError unless the chain takes chunks of each of these lengths.
 

@@ -13,6 +13,7 @@ from zcore.kernel.program import Program
 from zcore.model.metadata import has_varying_items
 
 MAX_STEPS = 8
+_MAX_NBYTES = 2**63 - 1
 
 
 class Lowered(NamedTuple):
@@ -103,7 +104,9 @@ def _add(steps, names, chain, i, codec):
     step = codec.step()
     is_behind = bool(steps) and steps[-1][0] == "python"
     # Behind content of no known size nothing is known: Python does the rest.
-    if step is not None and not codec.is_faster_in_python(n_bytes) and n_bytes is not None and len(steps) < MAX_STEPS:
+    # Shards have another size than what they hold at most.
+    is_faster = chain.shards is None and codec.is_faster_in_python(n_bytes)
+    if step is not None and not is_faster and n_bytes is not None and len(steps) < MAX_STEPS:
         steps.append(step)
         names.append(codec.name)
     elif is_behind or len(steps) == MAX_STEPS:
@@ -145,8 +148,9 @@ def _lowered_shards(chain, axes):
     index_form = _lowered_in_python(index, (), 0) if index.array_codecs else lowered(index)
     program = ShardProgram(
         in_array(shards.shard_shape, axes), in_array(shards.chunk_shape, axes), chunk.program, index_form.program,
-        turned=index_form.swap != 0, at_start=shards.at_start, max_nbytes=shards.max_encoded,
-        chunk_room=shards.chunk_room, order=_order(axes), after=_program(chain, steps))
+        turned=index_form.swap != 0, at_start=shards.at_start,
+        max_nbytes=_MAX_NBYTES if shards.max_encoded is None else shards.max_encoded,
+        chunk_room=shards.chunk_room or 0, order=_order(axes), after=_program(chain, steps))
     return chunk._replace(program=program, step_names=chunk.step_names + tuple(names))
 
 

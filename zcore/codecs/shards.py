@@ -37,6 +37,8 @@ class Shards:
 
     Attributes
     ----------
+    name : str
+        Of the codec.
     chain : CodecChain
         Of a chunk.
     index_chain : CodecChain
@@ -53,6 +55,8 @@ class Shards:
     MetadataError
         The shard is not cut into chunks of that shape exactly.
     """
+
+    name = "sharding_indexed"
 
     def __init__(self, codec, make_chain, dtype, shard_shape, fill=None, strict=True):
         self._made_of = codec, make_chain, dtype, fill, strict

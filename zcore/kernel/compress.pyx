@@ -15,7 +15,7 @@ from zcore.kernel.blosc_header cimport (
     check_blocks, check_header, n_blocks,
 )
 from zcore.kernel.status cimport (
-    BLOSC_DECODE, BLOSC_ENCODE, BLOSC_NBYTES, BLOSC_SNAPPY, NO_MEMORY, OK, STREAM_DAMAGED, STREAM_ENCODE, STREAM_LONG,
+    BLOSC_DECODE, BLOSC_ENCODE, BLOSC_LACKS, BLOSC_NBYTES, BLOSC_SNAPPY, NO_MEMORY, OK, STREAM_DAMAGED, STREAM_ENCODE, STREAM_LONG,
     STREAM_SHORT, STREAM_TRAILING, Status, fail, make_error, status_clear,
 )
 
@@ -135,7 +135,7 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
         fail(status, BLOSC_ENCODE, 0, n_bytes, -1)
         return -1
     if compressor == SNAPPY and not has_format(FORMAT_SNAPPY):
-        fail(status, BLOSC_SNAPPY, 0, 0, FORMAT_SNAPPY)
+        fail(status, BLOSC_LACKS, 0, 0, FORMAT_SNAPPY)
         return -1
     # c-blosc stores item sizes above 255 as 1; saying so here keeps the byte from wrapping.
     if typesize > 255:

@@ -612,6 +612,11 @@ cdef class Program:
 
     # for Python
 
+    @property
+    def is_native(self):
+        """Whether no step of it runs in Python."""
+        return not self.segments
+
     def encoded_bound(self, n_bytes):
         """Return the most bytes that the object of a chunk of `n_bytes` decoded bytes can have.
 

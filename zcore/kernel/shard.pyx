@@ -158,6 +158,12 @@ cdef class ShardProgram:
         self.at_start = at_start
         self.turned = turned
 
+    @property
+    def is_native(self):
+        """Whether no step of it, of its chunks and of its index runs in Python."""
+        return self.program.is_native and self.after.is_native and self.index_program.is_native and (
+            self.inner is None or self.inner.is_native)
+
     cdef int64_t max_of(self, int64_t n_chunks) noexcept nogil:
         if n_chunks == self.n_chunks or self.max_nbytes == INT64_MAX:
             return self.max_nbytes

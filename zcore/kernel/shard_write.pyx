@@ -203,11 +203,12 @@ cdef class ShardWritePlan(CrewPlan):
             if _is_empty(words, position):
                 continue
             found[n[0]].i = position
-            code = self.shards.extent_of(&form, words, position, content.size, self.levels.limit_of(0), &found[n[0]],
-                                         &worker.status)
-            if code != OK:
-                return code
-            n[0] += 1
+            # What is wrong with an entry is said when it is used, if it is.
+            if self.shards.extent_of(&form, words, position, content.size, self.levels.limit_of(0), &found[n[0]],
+                                     &worker.status) == OK:
+                n[0] += 1
+            else:
+                status_clear(&worker.status)
         return code
 
     def index_part(self, int64_t task):

@@ -26,6 +26,7 @@ cdef enum Code:
     BLOSC_DECODE = 15          # the payload does not decode                  expected nbytes, found decoder's result
     BLOSC_SNAPPY = 16          # needs a snappy library                       deferred to Python
     BLOSC_ENCODE = 17          # the compressor failed                        found its result
+    BLOSC_LACKS = 18           # nobody has linked the compressor
     # chunks in general
     CHUNK_SIZE = 20            # decoded size is not the chunk's              expected, found
     CHUNK_LONG = 21            # stored object longer than any encoding of the chunk       expected limit, found size

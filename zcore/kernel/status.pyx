@@ -30,6 +30,7 @@ _SENTENCES = {
     BLOSC_STREAM: (errors.CodecError, "blosc stream says {f} bytes, expected 1 to {e}"),
     BLOSC_DECODE: (errors.CodecError, "blosc payload is damaged: expected {e} bytes, the decoder gave {f}"),
     BLOSC_SNAPPY: (errors.UnsupportedError, "chunk is compressed by snappy, which the linked c-blosc lacks"),
+    BLOSC_LACKS: (errors.UnsupportedError, "the linked c-blosc has no compressor snappy"),
     BLOSC_ENCODE: (errors.CodecError, "blosc could not compress {e} bytes (result {f})"),
     CHUNK_SIZE: (errors.CodecError, "chunk decodes to {f} bytes, expected {e}"),
     CHUNK_LONG: (errors.CodecError, "stored object has {f} bytes, its chunk encodes to at most {e}"),
@@ -133,7 +134,7 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
     cls, sentence = _SENTENCES[status.code]
     message = where + sentence.format(e=status.expected, f=status.found, o=status.offset)
     if cls is errors.UnsupportedError:
-        return cls(message, feature="snappy" if status.code == BLOSC_SNAPPY else "blosc2")
+        return cls(message, feature="blosc2" if status.code == BLOSC2 else "snappy")
     if status.code == MISSING:
         return cls(message, key=key, chunk_coords=chunk_coords, direction=direction)
     return cls(message, key=key, chunk_coords=chunk_coords, offset=status.offset, codec=codec, direction=direction,
