@@ -82,7 +82,10 @@ def implode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
     compression, checksum, index, pad, block_align
         As for `write`.
 
-    Raises : NodeExistsError, if a file has the name, and `overwrite` is False.
+    Raises
+    ------
+    NodeExistsError
+        A file has the name, and `overwrite` is False. Nothing was written.
     """
     from zcore.asdf.dump import dump
 

@@ -17,6 +17,7 @@ from zcore.codecs.base import Codec, Lenient
 from zcore.errors import CodecError
 from zcore.kernel.varying import pack_items, pack_text, unpack_items, unpack_text
 from zcore.model.dtypes import from_typestr
+from zcore.strict_json import checked
 
 _COUNT_NBYTES = 4
 # Of JSON: values in a chunk, and more for each of its items.
@@ -177,9 +178,9 @@ class NumcodecsJson2(Lenient, _ObjectCodec):
         """
         items = np.atleast_1d(chunk).tolist() + [chunk.dtype.str, list(chunk.shape)]
         try:
-            text = json.dumps(items, skipkeys=self.skipkeys, ensure_ascii=self.ensure_ascii, allow_nan=self.allow_nan,
-                              sort_keys=self.sort_keys, indent=self.indent, separators=tuple(self.separators))
-            return text.encode(self.encoding)
+            encoder = json.JSONEncoder(skipkeys=self.skipkeys, ensure_ascii=self.ensure_ascii, allow_nan=self.allow_nan,
+                                       sort_keys=self.sort_keys, indent=self.indent, separators=tuple(self.separators))
+            return checked(encoder.encode, items).encode(self.encoding)
         except (TypeError, ValueError, RecursionError) as exc:
             raise CodecError(f"items are no JSON: {exc}", codec=self.name, direction="encode") from exc
 
@@ -197,7 +198,7 @@ class NumcodecsJson2(Lenient, _ObjectCodec):
             if n_values > most:
                 # Each takes many times the memory that it has in the text.
                 self._fail(f"chunk has {n_values} commas and brackets, expected at most {most}", 0, most, n_values)
-            members = json.loads(text, strict=self.strict)
+            members = checked(json.JSONDecoder(strict=self.strict).decode, text)
         except (ValueError, RecursionError) as exc:
             self._fail(f"chunk is no JSON: {exc}", 0)
         if type(members) is not list or len(members) < 2 or members[-1] != list(shape):
