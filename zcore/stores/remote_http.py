@@ -24,7 +24,7 @@ from weakref import finalize
 
 from zcore.errors import StoreError
 from zcore.stores.forks import renew_in_children
-from zcore.stores.remote_client import Answer, Client, Standing
+from zcore.stores.remote_client import MAX_WHOLE_NBYTES, Answer, Client, Standing
 from zcore.stores.remote_urls import has_controls
 
 MAX_REDIRECTS = 5
@@ -36,8 +36,7 @@ PAUSE = 0.2                # seconds before the first of them; each one after wa
 MAX_IDLE = 32              # connections that are kept, of all servers
 PART = 1 << 20             # bytes that are read at a time
 MAX_HEAD_NBYTES = 1 << 18  # that come before the content, or between two parts of it
-MAX_WHOLE_NBYTES = 2**31 - 1    # of an object that is read to its end, ...
-MAX_ENDLESS_NBYTES = 1 << 28    # ... and of one whose size the server does not tell
+MAX_ENDLESS_NBYTES = 1 << 28    # of an object that is read to its end, whose size the server does not tell
 MAX_SKIPPED_NBYTES = 2**31 - 1  # before a part, where the server heeds no ranges
 
 _PASSING = frozenset((429, 500, 502, 503, 504))
