@@ -180,8 +180,13 @@ def slabs_of_parts(shape, slab, parts):
     parts : iterable of (tuple, tuple)
         The first element of each, and the one behind the last, per dimension.
 
-    Raises : OutOfMemoryError, if a part touches more than `MAX_TOUCHED`.
+    Raises
+    ------
+    OutOfMemoryError
+        A part touches more than `MAX_TOUCHED`.
 
+    Examples
+    --------
     >>> slabs_of_parts((10**18, 4), (10, 2), [((5, 0), (15, 2)), ((0, 0), (1, 1))])
     [0, 2]
     """
