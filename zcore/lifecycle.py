@@ -82,7 +82,7 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
                 if not is_free and any(store.list_dir(prefix)):
                     if not overwrite:
                         nodes.check_free(store, path)
-                    _clear(store, prefix, format, metadata)
+                    clear(store, prefix, format, metadata)
                 if kind is Binding:
                     store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
                 if attributes_document is not None:
@@ -138,8 +138,10 @@ def _run(deletion, store, options):
             else:
                 way.append(_deletion(store, child, options, is_below=True))
     finally:
-        while way:
-            way.pop().close()
+        # Each of them, the deepest first, even if the store fails meanwhile: they hold locks.
+        with contextlib.ExitStack() as stack:
+            for deletion in way:
+                stack.callback(deletion.close)
 
 
 def move(store, source, destination, options):
@@ -194,12 +196,12 @@ def _deletion_of(node, options):
             store.erase(document)
     else:
         store.erase(document)
-    _clear(store, prefix, node.format, metadata)
+    clear(store, prefix, node.format, metadata)
     if isinstance(metadata, GroupMetadata):
         yield from list(nodes.children(store, path))
 
 
-def _clear(store, prefix, format, metadata):
+def clear(store, prefix, format, metadata):
     """Erase what a node has beside its document: attributes and chunks."""
     if format.attributes_document is not None:
         store.erase(prefix + format.attributes_document)
@@ -214,7 +216,7 @@ def _clear(store, prefix, format, metadata):
 
 def create_ancestors(store, path, format):
     """Create the groups on the way to `path` that are missing, from the root down."""
-    if missing := missing_groups(store, path, format):
+    if missing := missing_above(store, path, format):
         document = format.render_group(format.new_group({}))
         # The copies above the deepest one are those above each of them.
         with consolidated.dropped(store, missing[0]):
@@ -222,7 +224,7 @@ def create_ancestors(store, path, format):
                 store.set_if_not_exists(prefix_of(path) + format.group_document, document)
 
 
-def missing_groups(store, path, format):
+def missing_above(store, path, format):
     """Return the paths of the groups on the way to `path` that are missing, from the deepest one up.
 
     Raises : NodeExistsError, if an array stands on the way.

@@ -102,7 +102,7 @@ def settle(container, place=None, *, removes=False):
         try:
             found = _Found(container, place, fd)
             settled = found.settle()
-            if removes and not found.is_needed():
+            if removes and os.path.isdir(container) and not found.is_needed():
                 _remove(container, fd)
             return settled
         finally:
@@ -163,12 +163,12 @@ class _Found:
     def is_needed(self):
         """Whether this is the only one there is of something."""
         return (len(self.lines) > 1 and self._old() is not None
-                and (self._place is None or not os.path.lexists(self._place)))
+                and (self._place is None or _inode_of(self._place) is None))
 
     def settle(self):
         """Give its name to what has none, and remove what is left of a copy that has got its own; see `settle`."""
         settled = None
-        if len(self.lines) > 1 and self._place is not None and not os.path.lexists(self._place):
+        if len(self.lines) > 1 and self._place is not None and _inode_of(self._place) is None:
             source = self._old() if self._inode is None or self.is_over else self._node
             if source is not None:
                 os.rename(source, self._place)
@@ -180,6 +180,7 @@ class _Found:
 
 
 def _inode_of(directory):
+    """Return the inode of a directory, None where there is nothing; what cannot be told is an error."""
     try:
         return os.lstat(directory).st_ino
     except FileNotFoundError:
@@ -341,7 +342,7 @@ class Building:
             if replace or self._fsync:
                 os.fsync(self._fd)
             try:
-                if replace and os.path.lexists(self.place):
+                if replace and _inode_of(self.place) is not None:
                     self._replace()
                 else:
                     os.rename(self.node, self.place)

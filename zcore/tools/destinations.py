@@ -167,7 +167,7 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
     nodes.check_new_names(path, format)
     settle(store, path)
     is_node = _check_free(store, path, overwrite)
-    lifecycle.missing_groups(store, path, format)     # an array among them is told before anything is copied
+    lifecycle.missing_above(store, path, format)     # an array among them is told before anything is copied
     with contextlib.ExitStack() as stack:
         place = directory_of(store, path)
         if place is None:

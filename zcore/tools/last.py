@@ -20,22 +20,23 @@ import os
 
 from zcore import consolidated, lifecycle, nodes
 from zcore.errors import NodeExistsError, StoreError
-from zcore.formats import NODE_DOCUMENTS
+from zcore.formats import NODE_DOCUMENTS, format_of
 from zcore.options import Options
 from zcore.stores.base import Store
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.tools.moved import in_threads
+from zcore.views import metadata_of
 
 STAGING = "__zc_copy/"
 _BEGUN, _JOURNAL, _FREE, _NODE = "begun", "journal", "free", "node/"
 _MAX_MOVING = 8     # objects on their way at a time
-_DOCUMENTS = frozenset(document for documents in NODE_DOCUMENTS.values() for document in documents)
+_FORMAT_OF = {document: name for name, documents in NODE_DOCUMENTS.items() for document in documents}
 
 
 def is_document(key):
     """Whether a key is that of a document which makes a node of a place."""
-    return key.rpartition("/")[2] in _DOCUMENTS
+    return key.rpartition("/")[2] in _FORMAT_OF
 
 
 class DocumentsLast(Store):
@@ -67,6 +68,10 @@ class DocumentsLast(Store):
     def get(self, key, byte_range=None):
         found = self._documents.get(key, byte_range) if is_document(key) else None
         return self._inner.get(self._prefix + key, byte_range) if found is None else found
+
+    def existing(self, prefix, names):
+        found = {*self._documents.existing(prefix, names), *self._inner.existing(self._prefix + prefix, names)}
+        return [name for name in names if name in found]
 
     def list_dir(self, prefix):
         n = len(self._prefix)
@@ -202,6 +207,18 @@ def _read(raw, staging):
     raise StoreError(f"{staging}: not what zcore writes there", key=staging)
 
 
+def _make_way(store, path, documents):
+    """Delete the node at `path`, what an earlier deletion has left of it, and what new nodes would take for theirs."""
+    prefix = prefix_of(path)
+    lifecycle.delete(store, path, Options())
+    for key in list(filter(is_document, store.list_prefix(prefix))):
+        lifecycle.delete(store, key.rpartition("/")[0], Options())
+    for key, text in documents.items():
+        above, _, name = (prefix + key).rpartition("/")
+        format = format_of(_FORMAT_OF[name])
+        lifecycle.clear(store, prefix_of(above), format, metadata_of(format, name, text.encode(), above))
+
+
 def _bring(store, staging):
     """Put a copy that is whole in the place of the old node; every step may have been done before."""
     raw = store.get(staging + _JOURNAL)
@@ -212,7 +229,7 @@ def _bring(store, staging):
     prefix, source = prefix_of(path), staging + _NODE
     with consolidated.dropped(store, path):
         if not store.exists(staging + _FREE):
-            lifecycle.delete(store, path, Options())
+            _make_way(store, path, said["documents"])
             store.set(staging + _FREE, b"")
         if not nodes.standing(store, path):     # else its last document was the last step, or somebody was faster
             def move(key):
