@@ -60,13 +60,16 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     Raises
     ------
     NodeNotFoundError
-        There is no node at the source.
+        There is no node at the source, or it was deleted before it was copied.
     NodeExistsError
         A node, or a file, stands at the destination, and `overwrite` is false.
     ValueError, TypeError, UnsupportedError
         The destination cannot express what is asked for.
     ChunkError, StoreError
-        Something could not be read or written. The state of a copy to a directory is kept, to go on from.
+        Something could not be read or written. The state of a copy to a directory is kept, to go on from. Or the source
+        was replaced by another one meanwhile.
+    SelectionError
+        The source was shrunk meanwhile; or `selection` is none.
 
     Warns
     -----
