@@ -6,7 +6,7 @@ Where a node is to be replaced, it stays until the new one is whole, which is ma
     __zc_copy/<hash of the path>/<random>/
         begun       the path; it goes first when what was made here is removed
         node/...    the objects, each behind this prefix
-        journal     the path, and all documents; there as soon as the copy is whole
+        journal     the path, and all documents, of the old node and the new one; there when the copy is whole
         free        the old node was deleted
 
 Then the old node is deleted, objects are brought to their keys, documents follow, and the journal goes. There is no
@@ -19,8 +19,8 @@ import json
 import os
 
 from zcore import consolidated, lifecycle, nodes
-from zcore.errors import NodeExistsError, StoreError
-from zcore.formats import NODE_DOCUMENTS, format_of
+from zcore.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
+from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
 from zcore.options import Options
 from zcore.stores.base import Store
 from zcore.stores.keys import prefix_of
@@ -142,8 +142,11 @@ class Staged(DocumentsLast):
         if not self._inner.exists(self._staging + _BEGUN):
             raise StoreError(f"what was copied to {self.describe('')} was removed meanwhile, by another copy to it or "
                              "by a repair", key=self._path)
-        documents = {key: value.decode() for key, value in self.documents().items()}
-        self._inner.set(self._staging + _JOURNAL, json.dumps({"path": self._path, "documents": documents}).encode())
+        n = len(prefix_of(self._path))
+        old = {key[n:]: self._inner.get(key, (0, MAX_NBYTES)) or b""
+               for key in self._inner.list_prefix(prefix_of(self._path)) if is_document(key)}
+        said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
+        self._inner.set(self._staging + _JOURNAL, json.dumps(said).encode())
         self._staging, staging = None, self._staging
         _bring(self._inner, staging)
 
@@ -155,6 +158,10 @@ class Staged(DocumentsLast):
 
 def _staging_of(path):
     return f"{STAGING}{hashlib.sha256(path.encode()).hexdigest()[:16]}/"
+
+
+def _texts(documents):
+    return {key: value.decode(errors="replace") for key, value in documents.items()}
 
 
 def _upwards(documents):
@@ -199,8 +206,9 @@ def _remove(store, staging):
 def _read(raw, staging):
     try:
         said = json.loads(raw)
-        path, documents = said["path"], said.get("documents", {})
-        if staging.startswith(_staging_of(path)) and all([type(text) is str for text in documents.values()]):
+        if staging.startswith(_staging_of(said["path"])) and all([
+                type(text) is str and is_document(key)
+                for name in ("old", "documents") for key, text in said.setdefault(name, {}).items()]):
             return said
     except (ValueError, LookupError, TypeError, AttributeError):
         pass
@@ -208,15 +216,19 @@ def _read(raw, staging):
 
 
 def _make_way(store, path, documents):
-    """Delete the node at `path`, what an earlier deletion has left of it, and what new nodes would take for theirs."""
-    prefix = prefix_of(path)
+    """Delete the node at `path`, what a deletion that was cut off has left, and what new nodes would take for theirs.
+
+    `documents`: of old and new nodes, pairs of a key and of text.
+    """
     lifecycle.delete(store, path, Options())
-    for key in list(filter(is_document, store.list_prefix(prefix))):
+    left = [key for key in store.list_prefix(prefix_of(path)) if not key.startswith(STAGING)]
+    for key in filter(is_document, left):
         lifecycle.delete(store, key.rpartition("/")[0], Options())
-    for key, text in documents.items():
-        above, _, name = (prefix + key).rpartition("/")
+    for key, text in documents if left else ():
+        above, _, name = (prefix_of(path) + key).rpartition("/")
         format = format_of(_FORMAT_OF[name])
-        lifecycle.clear(store, prefix_of(above), format, metadata_of(format, name, text.encode(), above))
+        with contextlib.suppress(MetadataError, UnsupportedError):     # it was damaged
+            lifecycle.clear(store, prefix_of(above), format, metadata_of(format, name, text.encode(), above))
 
 
 def _bring(store, staging):
@@ -229,7 +241,7 @@ def _bring(store, staging):
     prefix, source = prefix_of(path), staging + _NODE
     with consolidated.dropped(store, path):
         if not store.exists(staging + _FREE):
-            _make_way(store, path, said["documents"])
+            _make_way(store, path, (*said["old"].items(), *said["documents"].items()))
             store.set(staging + _FREE, b"")
         if not nodes.standing(store, path):     # else its last document was the last step, or somebody was faster
             def move(key):

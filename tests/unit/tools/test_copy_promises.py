@@ -230,8 +230,7 @@ def test_replacement_in_a_store_fails_at_every_call(path, comes_next, fault, str
         age = age_of(store, path)
         assert age == "new" or (age == "old" and not journaled and comes_next in ("repair", "a refused copy"))
         assert not any(key.startswith(last.STAGING) for key in store.list())
-        # Of a deletion that was cut off objects may be left over, which belong to no node.
-        assert {problem.kind for problem in zcore.verify(store).problems} <= {"foreign"}
+        assert zcore.verify(store).ok
         if is_done:
             break
     assert seen == {"old", "new"}
