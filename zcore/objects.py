@@ -62,7 +62,7 @@ def write_object(binding, view, plan, task, values, old_shape, part=None):
         swap(store, binding.prefix + key, changed)
         return
     encoded = change(binding, store, view, key, coords, (origin, shape), inside, elements, kept, is_merge, part,
-                     binding.options.keeps_filled)
+                     plan.keep_filled)
     if encoded is None:
         store.erase(binding.prefix + key)
     elif encoded is not _UNCHANGED:
