@@ -25,21 +25,27 @@ class NumcodecsShuffle(Lenient, StepCodec):
 
     Parameters
     ----------
-    elementsize : int
-        Bytes of an item, of which there must be a whole number; 1 and 0 change nothing.
+    elementsize : int, optional
+        Bytes of an item, of which there must be a whole number; 1 and 0 change nothing. By default those of the items
+        that become bytes, as zarr-python has it.
     """
 
     name = "numcodecs.shuffle"
     is_fixed = True
     _parameters = ("elementsize",)
 
-    def __init__(self, *, elementsize=4):
-        check_integer("elementsize", elementsize, 0, 2**31 - 1)
+    def __init__(self, *, elementsize=None):
+        if elementsize is not None:
+            check_integer("elementsize", elementsize, 0, 2**31 - 1)
         self.elementsize = elementsize
 
+    def configuration(self):
+        """Return what documents record, a dict."""
+        return {} if self.elementsize is None else {"elementsize": self.elementsize}
+
     def resolve(self, itemsize):
-        """Return the codec itself: nothing of it is left to choose."""
-        return self
+        """Return the codec for items of `itemsize` bytes, nothing left to choose."""
+        return type(self)(elementsize=itemsize) if self.elementsize is None else self
 
     def step(self):
         """Return the step of a `Program`."""
