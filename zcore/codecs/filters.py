@@ -131,10 +131,13 @@ class _NumberFilter(Lenient, Codec):
 
 
 class NumcodecsDelta(_NumberFilter):
-    """The first number, then the differences of neighbours in C order; those of integers wrap."""
+    """The first number, then the differences of neighbours in C order; those of integers wrap.
+
+    Two truth values differ or they do not. numcodecs stores that, too, but decodes it to true from the first true on.
+    """
 
     name = "numcodecs.delta"
-    kinds = "iufc"
+    kinds = "biufc"
 
     def _encoded(self, numbers, astype):
         encoded = np.empty(numbers.shape, astype)
@@ -143,7 +146,8 @@ class NumcodecsDelta(_NumberFilter):
         return encoded
 
     def _decoded(self, encoded, dtype):
-        return np.add.accumulate(encoded.astype(dtype), dtype=dtype)
+        restore = np.logical_xor if dtype.kind == "b" else np.add
+        return restore.accumulate(encoded.astype(dtype), dtype=dtype)
 
 
 class NumcodecsFixedScaleOffset(_NumberFilter):
