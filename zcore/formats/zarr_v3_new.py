@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 
 from zcore.formats.zarr_v3_chain import check_chain, render_chain, stored_endian
-from zcore.formats.zarr_v3_dtypes import as_dtype, packed, render_data_type, stored_order
+from zcore.formats.zarr_v3_dtypes import named_dtype, packed, render_data_type, stored_order
 from zcore.formats.zarr_v3_fill import parse_fill
 from zcore.formats.zarr_v3_grids import parse_key_encoding, render_key_encoding
 from zcore.formats.zarr_v3_new_chain import CHECKSUM, MAX_BLOSC_NBYTES, new_chain, spec_of, specs_of
@@ -84,7 +84,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     (['bytes', 'blosc', 'crc32c'], 'c/4/2')
     """
     shape = shape_of(shape)
-    dtype, data_type = as_dtype(dtype)
+    dtype, data_type = named_dtype(dtype)
     if codecs is None:
         serializer = None if serializer is None or serializer == "auto" else spec_of(serializer, dtype, len(shape))
         dtype = _in_order_of((serializer,) if serializer is not None else (), dtype)
