@@ -414,7 +414,7 @@ def _fill(metadata):
     if not has_varying_items(metadata.dtype):
         return np.frombuffer(metadata.fill_bytes, _raw_type(metadata)).reshape(())
     fill = np.empty((), metadata.dtype)
-    fill[()] = "" if metadata.fill_value is None and metadata.dtype.kind == "T" else metadata.fill_value
+    fill[()] = metadata.item_of_fill
     return fill
 
 

@@ -223,6 +223,7 @@ def test_no_text_is_equal_to_an_undefined_fill_value(store):
     assert a.nchunks_initialized == 1 and a.fill_value is None
     objects = zcore.create_array(zcore.MemoryStore(), shape=4, chunks=2, dtype=object, zarr_format=2,
                                  serializer={"id": "vlen-bytes"}, fill_value=None)
+    assert objects[:].tolist() == [b""] * 4
     objects[:] = b""
     assert objects.nchunks_initialized == 2
 

@@ -151,7 +151,7 @@ def _spec(codec):
 
 def _fill(dtype, value):
     if value is None:
-        return None, bytes(dtype.itemsize)
+        return None, parse_fill(dtype, None)
     if value is ... or (dtype.kind in "SUV" and isinstance(value, (int, np.integer)) and value == 0):
         raw = bytes(dtype.itemsize)
     else:
