@@ -32,7 +32,7 @@ def parse_fill(dtype, value):
     """
     kind = dtype.kind
     if value is None:
-        # Of dates zarr-python 3 leaves out the chunks that are not a time; of other types, those that are zero or empty.
+        # Of dates zarr-python 3 leaves out chunks that are not a time; of other types, those that are zero or empty.
         return fill_bytes(dtype, "NaT") if kind in "mM" else bytes(dtype.itemsize)
     if kind in "SV":
         raw = _from_base64(value)

@@ -17,11 +17,8 @@ DEFAULT_BLOSC = {"cname": "lz4", "clevel": 5}  # see docs/design.md; its shuffle
 MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
 SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 CHECKSUM = CodecSpec("crc32c")
-# Members by which documents name the items that a codec of numcodecs gets; other readers have no default for them, or
-# another one.
-_ITEMSIZES = {"numcodecs.shuffle": "elementsize"}
-_TYPES = {**dict.fromkeys(("numcodecs.delta", "numcodecs.fixedscaleoffset", "numcodecs.quantize"), "dtype"),
-          "numcodecs.astype": "decode_dtype"}
+# Codecs of numcodecs whose documents name the type of the items that they get, and of those that they make.
+_FILTERS = frozenset(("numcodecs.delta", "numcodecs.fixedscaleoffset", "numcodecs.quantize"))
 
 
 def new_chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum):
@@ -67,7 +64,8 @@ def _filtered_type(filters, dtype):
             dtype, _ = parse_data_type(codec.configuration["data_type"], stored_order(dtype) or "<")
         elif codec.name.startswith("numcodecs."):
             made = codec.configuration.get("encode_dtype" if codec.name == "numcodecs.astype" else "astype")
-            dtype = dtype if made is None else np.dtype(made)
+            # A filter's byte order says nothing: the array's goes on.
+            dtype = dtype if made is None else np.dtype(made).newbyteorder(stored_order(dtype) or "=")
     return dtype
 
 
@@ -120,15 +118,19 @@ def _completed_shards(codec, dtype, ndim):
 def _completed(codec, dtype):
     """Return a codec with the members that are left out, or None, as items of `dtype` need them."""
     name = codec.name
-    if name != "blosc" and name not in _ITEMSIZES and name not in _TYPES:
-        return codec
     given = {member: value for member, value in codec.configuration.items() if value is not None}
     varying = has_varying_items(dtype)
     itemsize = 1 if varying else dtype.itemsize
-    if name in _ITEMSIZES:
-        return CodecSpec(name, {_ITEMSIZES[name]: itemsize, **given})
-    if name in _TYPES:
-        return CodecSpec(name, {_TYPES[name]: dtype.str, **given})
+    # Readers have no default for these members of numcodecs, or another one.
+    if name in _FILTERS:
+        taken = given.get("dtype", dtype.str)
+        return CodecSpec(name, {"dtype": taken, "astype": taken, **given})
+    if name == "numcodecs.astype":
+        return CodecSpec(name, {"decode_dtype": dtype.str, **given})
+    if name == "numcodecs.shuffle":
+        return CodecSpec(name, {"elementsize": itemsize, **given})
+    if name != "blosc":
+        return codec
     shuffle = given.get("shuffle")
     if type(shuffle) is int and 0 <= shuffle < len(SHUFFLES):
         given["shuffle"] = SHUFFLES[shuffle]

@@ -75,8 +75,9 @@ def test_blosc_of_zarr_python_in_its_shards():
 
 
 @pytest.mark.parametrize(("name", "given", "completed"), [
-    ("delta", {}, {"dtype": "<f8"}), ("fixedscaleoffset", {"offset": 0, "scale": 10}, {"dtype": "<f8"}),
-    ("delta", {"dtype": "<i8"}, {}), ("quantize", {"digits": 3}, {"dtype": "<f8"}),
+    ("delta", {}, {"dtype": "<f8", "astype": "<f8"}), ("delta", {"dtype": "<i8"}, {"astype": "<i8"}),
+    ("fixedscaleoffset", {"offset": 0, "scale": 10}, {"dtype": "<f8", "astype": "<f8"}),
+    ("quantize", {"digits": 3, "astype": "<f4"}, {"dtype": "<f8"}),
     ("astype", {"encode_dtype": "<f4"}, {"decode_dtype": "<f8"}), ("shuffle", {}, {"elementsize": 8}),
     ("shuffle", {"elementsize": 2}, {}), ("crc32", {}, {}),
 ])
@@ -98,7 +99,17 @@ def test_items_behind_a_codec_that_changes_them():
     pytest.importorskip("numcodecs")
     a = zcore.create_array(zcore.MemoryStore(), shape=8, dtype="f8", filters=[
         {"name": "numcodecs.astype", "configuration": {"encode_dtype": "<i2"}}, {"name": "numcodecs.delta"}])
-    assert a.metadata.codecs[1].configuration == {"dtype": "<i2"} and a.compressors[0].typesize == 2
+    assert a.metadata.codecs[1].configuration == {"dtype": "<i2", "astype": "<i2"} and a.compressors[0].typesize == 2
+
+
+@pytest.mark.parametrize("astype", ["<i4", ">i4", "<i2"])
+@pytest.mark.parametrize("dtype", [">i4", "<i4"])
+def test_an_array_keeps_its_byte_order_behind_filters(dtype, astype):
+    """What a filter says of it means nothing."""
+    values = np.arange(20, dtype=dtype)
+    a = zcore.create_array(zcore.MemoryStore(), data=values, filters=[
+        {"name": "numcodecs.delta", "configuration": {"dtype": "<i4", "astype": astype}}])
+    assert a.dtype == dtype and (a[...] == values).all()
 
 
 def test_a_shuffle_that_does_not_say_the_size_of_items():
