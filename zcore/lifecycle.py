@@ -188,7 +188,11 @@ def _deletion_of(node, options):
     metadata = node.parse()
     document = prefix + node.document
     if options.lock:
-        with contextlib.suppress(FileNotFoundError), store.locks(path, node.document).whole():
+        try:
+            with store.locks(path, node.document).whole():
+                store.erase(document)
+        except FileNotFoundError:
+            # Gone, or a network file system has lost hold of it: in the latter case it must not survive what it had.
             store.erase(document)
     else:
         store.erase(document)
