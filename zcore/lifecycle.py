@@ -15,7 +15,7 @@ import contextlib
 
 from zcore import consolidated, nodes
 from zcore.binding import GroupBinding
-from zcore.engine import Binding, stored_chunks
+from zcore.engine import Binding, names_of_chunks
 from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
 from zcore.formats import MAX_NBYTES
 from zcore.formats.json_documents import check_attributes
@@ -71,7 +71,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
             standing = ()
             if not is_free:
                 nodes.check_no_special(store, path, format)
-                standing = nodes.standing(store, path)
+                # To overwrite is to replace what is unreachable as well.
+                standing = nodes.standing(store, path, nodes.pass_over_damage if overwrite else None)
             if standing and not overwrite:
                 raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
             with consolidated.dropped(store, path, itself=bool(standing)):
@@ -209,7 +210,7 @@ def _clear(store, prefix, format, metadata):
         # It is the format's own, whatever lies in it.
         store.erase_prefix(f"{prefix}{format.chunk_directory}/")
     elif isinstance(metadata, ArrayMetadata):
-        for key, _ in list(stored_chunks(store, prefix, metadata)):
+        for key in list(names_of_chunks(store, prefix, metadata)):
             store.erase(key)
         store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
 
