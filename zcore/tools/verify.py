@@ -151,7 +151,9 @@ class _Verification:
         self._path = ""
         # path -> (bindings, names of documents) of what stands there; more than one where formats share a place
         self._arrays = {}
-        self._hidden = []       # paths of which, and of what lies below, nobody can tell what is there
+        # Paths and prefixes of which nobody can tell what is there.
+        self._hidden_paths = set()
+        self._hidden_prefixes = []
         self._copies = []       # (binding of a group, its copy, paths that were found)
         self._removals = []     # (problem, what removes it)
 
@@ -183,7 +185,7 @@ class _Verification:
         else:
             for error in failures:
                 self._note_unreachable(error.key or prefix, path, error)
-                self._hidden.append(path)
+                self._hidden_paths.add(path)
         bindings = [self._binding(node) for node in standing]
         known = self._documents(standing)
         if any([isinstance(binding, Binding) for binding in bindings]):
@@ -312,12 +314,12 @@ class _Verification:
 
     def _note_document(self, key, path, error):
         self.report.add("wrong document" if isinstance(error, MetadataError) else _kind_of(error), key, path, error)
-        if isinstance(error, StoreError):
-            self._hidden.append(path)
 
     def _note_unreachable(self, key, path, error):
+        """Note a key, a prefix, or a name of which nobody can tell which of them it is."""
         self.report.add("unreachable", key, path, error)
-        self._hidden.append(key.removesuffix("/"))
+        self._hidden_paths.add(key.removesuffix("/"))
+        self._hidden_prefixes.append(prefix_of(key.removesuffix("/")))
 
     def _why_unreachable(self, key):
         """Return the error of a key that is unreachable, else None."""
@@ -328,7 +330,7 @@ class _Verification:
         return None
 
     def _is_hidden(self, path):
-        return any([path == hidden or path.startswith(prefix_of(hidden)) for hidden in self._hidden])
+        return path in self._hidden_paths or path.startswith(tuple(self._hidden_prefixes))
 
     def _is_behind_link(self, name):
         """Whether a key or prefix lies in a directory that is a link: it may belong to somebody else."""

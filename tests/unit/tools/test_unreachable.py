@@ -126,6 +126,21 @@ def test_a_directory_of_chunks(group, form, kind, tmp_path):
         assert len(list((tmp_path / "away").iterdir())) == (2 if folder == "c" or form != 3 else 1), "is not followed"
 
 
+@pytest.mark.parametrize("key", ["__zdata__", "__zdata__/1.1.blosc", "__zmeta__", "__zattr__"])
+def test_the_oldest_format(store, key, tmp_path):
+    array = zcore.create_array(store, name="a", data=VALUES, chunks=(2, 3), fill_value=0, zarr_format="zmeta",
+                               attributes={"x": 1})
+    path = away(store, f"a/{key}")
+    if key in ("__zdata__", "__zdata__/1.1.blosc"):
+        refuses("__zdata__", lambda: array[...])
+    refuses(key, lambda: zcore.copy(store, tmp_path / "copy", path="a"), lambda: zcore.references(store, path="a"))
+    found, report = problems(store, repair=("left-over", "foreign"))
+    assert found == {("unreachable", f"a/{key}")} and report.n_removed == 0 and os.path.islink(path)
+    zcore.create_array(store, name="a", data=-VALUES, chunks=(2, 3), zarr_format="zmeta", overwrite=True)
+    assert (zcore.open(store, path="a")[...] == -VALUES).all() and not os.path.islink(path)
+    assert zcore.verify(store).ok and os.path.lexists(tmp_path / "away"), "is not followed"
+
+
 def test_a_document(group, form, tmp_path):
     """The member is shown with its error, as one that is damaged; whatever takes members over refuses."""
     store, key = group.store, f"a/{DOCUMENT[form]}"
@@ -205,6 +220,17 @@ def test_a_copy_of_metadata_that_names_what_is_unreachable_is_not_stale(tmp_path
             (place / name).unlink()
             os.rename(tmp_path / "kept", place / name)
             assert zcore.verify(place).ok
+
+
+def test_a_stale_copy_beside_what_is_unreachable(tmp_path):
+    """It is still found."""
+    group = zcore.create_group(tmp_path, zarr_format=2, attributes={"x": 1})
+    group.create_array("g/a", shape=3, dtype="i4")
+    zcore.consolidate_metadata(tmp_path)
+    (tmp_path / "g" / ".zgroup").unlink()
+    (tmp_path / "g" / ".zgroup").symlink_to("nowhere")
+    shutil.rmtree(tmp_path / "g" / "a")
+    assert problems(tmp_path)[0] == {("unreachable", "g/.zgroup"), ("stale copy", ".zmetadata")}
 
 
 def test_what_no_chunk_and_no_node_can_be_is_foreign(group, form, tmp_path):
