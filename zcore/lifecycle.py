@@ -27,7 +27,7 @@ from zcore.stores.keys import prefix_of
 from zcore.views import view_of
 
 
-def create(store, path, format, metadata, attributes, options, *, overwrite=False):
+def create(store, path, format, metadata, attributes, options, *, overwrite=False, is_below=False):
     """Create an array or a group, and the groups above it that are missing.
 
     Parameters
@@ -41,6 +41,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     options : Options
     overwrite : bool
         Replace the node that stands there, with all nodes below it.
+    is_below : bool
+        It is part of a change further up, which drops the copies of consolidated metadata above.
 
     Returns
     -------
@@ -75,13 +77,13 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
                 standing = nodes.standing(store, path, nodes.pass_over_damage if overwrite else None)
             if standing and not overwrite:
                 raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
-            with consolidated.dropped(store, path, itself=bool(standing)):
+            with consolidated.dropped(store, path, itself=bool(standing), is_below=is_below):
                 for node in standing:
                     _run(_deletion_of(node, options), store, options)
                 if not is_free and any(store.list_dir(prefix)):
                     if not overwrite:
                         nodes.check_free(store, path)
-                    _clear(store, prefix, format, metadata)
+                    clear(store, prefix, format, metadata)
                 if kind is Binding:
                     store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
                 if attributes_document is not None:
@@ -137,8 +139,10 @@ def _run(deletion, store, options):
             else:
                 way.append(_deletion(store, child, options, is_below=True))
     finally:
-        while way:
-            way.pop().close()
+        # Each of them, the deepest first, even if the store fails meanwhile: they hold locks.
+        with contextlib.ExitStack() as stack:
+            for deletion in way:
+                stack.callback(deletion.close)
 
 
 def move(store, source, destination, options):
@@ -197,12 +201,12 @@ def _deletion_of(node, options):
             store.erase(document)
     else:
         store.erase(document)
-    _clear(store, prefix, node.format, metadata)
+    clear(store, prefix, node.format, metadata)
     if isinstance(metadata, GroupMetadata):
         yield from list(nodes.children(store, path))
 
 
-def _clear(store, prefix, format, metadata):
+def clear(store, prefix, format, metadata):
     """Erase what a node has beside its document: attributes and chunks."""
     if format.attributes_document is not None:
         store.erase(prefix + format.attributes_document)
@@ -217,9 +221,22 @@ def _clear(store, prefix, format, metadata):
 
 def create_ancestors(store, path, format):
     """Create the groups on the way to `path` that are missing, from the root down."""
-    if format.group_document is None:
-        return
+    if missing := missing_above(store, path, format):
+        document = format.render_group(format.new_group({}))
+        # The copies above the deepest one are those above each of them.
+        with consolidated.dropped(store, missing[0]):
+            for path in reversed(missing):
+                store.set_if_not_exists(prefix_of(path) + format.group_document, document)
+
+
+def missing_above(store, path, format):
+    """Return the paths of the groups on the way to `path` that are missing, from the deepest one up.
+
+    Raises : NodeExistsError, if an array stands on the way.
+    """
     missing = []
+    if format.group_document is None:
+        return missing
     while path:
         path = path.rpartition("/")[0]
         standing = nodes.standing(store, path)
@@ -230,12 +247,7 @@ def create_ancestors(store, path, format):
             break
         nodes.check_no_special(store, path, format)
         missing.append(path)
-    if missing:
-        document = format.render_group(format.new_group({}))
-        # The copies above the deepest one are those above each of them.
-        with consolidated.dropped(store, missing[0]):
-            for path in reversed(missing):
-                store.set_if_not_exists(prefix_of(path) + format.group_document, document)
+    return missing
 
 
 def resize(binding, shape):
