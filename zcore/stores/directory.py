@@ -212,7 +212,10 @@ class DirectoryStore(Store):
         try:
             return [names[i] for i in existing(os.fsencode(directory), file_names)]
         except OSError as exc:
-            raise self._fault(exc, "read", prefix + os.path.relpath(exc.filename, directory)) from exc
+            key = prefix + os.path.relpath(exc.filename, directory)
+            # Which says more of a link than the system does.
+            self._check_absent(exc.filename, "read", key)
+            raise self._fault(exc, "read", key) from exc
 
     def getsize(self, key: str) -> int | None:
         status = self._stat(key)
