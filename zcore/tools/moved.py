@@ -19,6 +19,7 @@ from zcore.model.metadata import has_varying_items
 from zcore.options import Options
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import TEMPORARY
+from zcore.stores.reading import check_absent
 from zcore.tools.rechunk import passes, slabs
 
 # An object of more decoded bytes is copied by the system, from file to file.
@@ -118,6 +119,7 @@ def _copy_file(source, target):
         except FileNotFoundError as exc:
             if exc.filename != source:
                 raise
+            check_absent(source)
             return False
         os.replace(temporary, target)
         return True
