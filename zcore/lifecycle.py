@@ -15,7 +15,7 @@ import contextlib
 
 from zcore import consolidated, nodes
 from zcore.binding import GroupBinding
-from zcore.engine import Binding, stored_chunks
+from zcore.engine import Binding, names_of_chunks
 from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
 from zcore.formats import MAX_NBYTES
 from zcore.formats.json_documents import check_attributes
@@ -73,7 +73,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
             standing = ()
             if not is_free:
                 nodes.check_no_special(store, path, format)
-                standing = nodes.standing(store, path)
+                # To overwrite is to replace what is unreachable as well.
+                standing = nodes.standing(store, path, nodes.pass_over_damage if overwrite else None)
             if standing and not overwrite:
                 raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
             with consolidated.dropped(store, path, itself=bool(standing), is_below=is_below):
@@ -192,7 +193,11 @@ def _deletion_of(node, options):
     metadata = node.parse()
     document = prefix + node.document
     if options.lock:
-        with contextlib.suppress(FileNotFoundError), store.locks(path, node.document).whole():
+        try:
+            with store.locks(path, node.document).whole():
+                store.erase(document)
+        except FileNotFoundError:
+            # Gone, or a network file system has lost hold of it: in the latter case it must not survive what it had.
             store.erase(document)
     else:
         store.erase(document)
@@ -209,7 +214,7 @@ def clear(store, prefix, format, metadata):
         # It is the format's own, whatever lies in it.
         store.erase_prefix(f"{prefix}{format.chunk_directory}/")
     elif isinstance(metadata, ArrayMetadata):
-        for key, _ in list(stored_chunks(store, prefix, metadata)):
+        for key in list(names_of_chunks(store, prefix, metadata)):
             store.erase(key)
         store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
 

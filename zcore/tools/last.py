@@ -22,7 +22,7 @@ from zcore import consolidated, lifecycle, nodes
 from zcore.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
 from zcore.options import Options
-from zcore.stores.base import Store
+from zcore.stores.base import Listing, Store
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.tools.moved import in_threads
@@ -76,7 +76,8 @@ class DocumentsLast(Store):
     def list_dir(self, prefix):
         n = len(self._prefix)
         ours, theirs = self._documents.list_dir(prefix), self._inner.list_dir(self._prefix + prefix)
-        return tuple([sorted({*ours[i], *[name[n:] for name in theirs[i]]}) for i in range(2)])
+        return Listing(*[sorted({*own, *[name[n:] for name in inner]})
+                         for own, inner in zip(ours, theirs, strict=True)])
 
     def set(self, key, value):
         if is_document(key):

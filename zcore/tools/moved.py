@@ -19,6 +19,7 @@ from zcore.model.metadata import has_varying_items
 from zcore.options import Options
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import TEMPORARY
+from zcore.stores.reading import check_absent
 from zcore.tools.rechunk import n_slabs, passes, slab_at
 from zcore.tools.stored import Stored, count_of, is_same_fill, slabs_with_more
 
@@ -120,6 +121,7 @@ def _copy_file(source, target):
         except FileNotFoundError as exc:
             if exc.filename != source:
                 raise
+            check_absent(source)
             return False
         os.replace(temporary, target)
         return True

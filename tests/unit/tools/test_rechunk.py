@@ -207,3 +207,12 @@ def test_a_fill_value_that_differs_becomes_elements(tmp_path, monkeypatch):
     text = zcore.create_array(tmp_path / "t", shape=(20,), chunks=(2,), dtype=str, fill_value="x")
     text[3] = "y"
     assert zcore.copy(text, zcore.MemoryStore(), chunks=(5,))[...].tolist() == text[...].tolist()
+
+
+def test_chunks_out_of_reach_are_not_taken_for_absent_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr("zcore.tools.stored.MAX_UNLISTED", 0)
+    source = zcore.create_array(tmp_path / "a", data=np.arange(1, 41), chunks=(4,))
+    os.remove(tmp_path / "a/c/3")
+    os.symlink("/nowhere/x", tmp_path / "a/c/3")
+    with pytest.raises(zcore.StoreError, match="c/3"):
+        zcore.copy(source, zcore.MemoryStore(), chunks=(5,), memory=64)
