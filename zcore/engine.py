@@ -18,7 +18,7 @@ from zcore.kernel.elements import Elements
 from zcore.kernel.read import ReadPlan
 from zcore.kernel.write import WritePlan
 from zcore.model.metadata import ArrayMetadata, has_varying_items
-from zcore.views import form_of, same_chunks
+from zcore.views import fill_of, form_of, same_chunks
 
 # What all values may have, decoded, that are asked for at a time; those of as many threads as compute may have more.
 MAX_ASKED_NBYTES = 1 << 28
@@ -104,9 +104,9 @@ class Binding(NodeBinding):
                       else self._reader(view, plan, chunks))
         except ChunkError:
             # Whoever reads chunks of another array by this one's document finds damage that is none.
-            self._check_unreplaced(view, box, plan)
+            self.check_unreplaced(view, box, plan)
             raise
-        self._check_unreplaced(view, box, plan)
+        self.check_unreplaced(view, box, plan)
         _make_true_one(out)
         if chunks is not None and native and out.size == 1:
             self._expect_elements(view, chunks)
@@ -182,10 +182,29 @@ class Binding(NodeBinding):
 
         return Reader(self.store, self.prefix, view, plan, chunks, tasks)
 
-    def _check_unreplaced(self, view, box, plan):
-        """What was read counts only while the array that was opened is still the one that stands here."""
+    def check_unreplaced(self, view, box, plan=None):
+        """Raise unless what was read counts: the array that was opened is still the one that stands here.
+
+        Parameters
+        ----------
+        view : View
+            By which it was read.
+        box : Box or Product
+            What was read of it; another shape has to hold that still.
+        plan : ReadPlan, optional
+            Which has the directory open.
+
+        Raises
+        ------
+        NodeNotFoundError
+            The array is gone.
+        StoreError
+            An array of other chunks stands here.
+        SelectionError
+            It was shrunk.
+        """
         if view.trusted and view.identity is not None:
-            if (plan.finds(self.format.array_document, view.identity) if plan.directory is not None
+            if (plan.finds(self.format.array_document, view.identity) if plan is not None and plan.directory is not None
                     else self.store.identity(self.document) == view.identity):
                 return
         now = self.look()
@@ -302,7 +321,9 @@ class Binding(NodeBinding):
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
             token=int.from_bytes(os.urandom(8)), locks=locks,
             identity=view.identity if locks is not None else None,
-            content=None if view.trusted else view.raw, old_shape=old_shape, keep_filled=options.keeps_filled,
+            content=None if view.trusted else view.raw, old_shape=old_shape,
+            # Where the fill value is undefined, so are the elements of absent chunks: no elements are equal to them.
+            keep_filled=options.keeps_filled or metadata.fill_value is None,
             missing_raises=options.missing == "raise", fsync=self.store.fsync, resume=resume, tasks=tasks,
             edges=metadata.edges, groups=box.groups,
             part=None if field is None else (field.offset, field.nbytes))
@@ -332,7 +353,13 @@ class Binding(NodeBinding):
     def stored_chunks(self):
         """Iterate over (key, chunk coordinates) of the objects that exist, inside the grid or not.
 
-        `key` is relative to the store; other keys are left out.
+        `key` is relative to the store; other keys are left out. An object that is unreachable exists: it is for the
+        caller to read it, or to leave it alone.
+
+        Raises
+        ------
+        StoreError
+            Where a directory of objects would be, something is unreachable: nobody can tell which objects exist.
         """
         return stored_chunks(self.store, self.prefix, self.metadata)
 
@@ -344,10 +371,7 @@ def _moved_by(view, elements):
         return elements, None
     from zcore.codecs.items import Items
 
-    fill = np.empty((), metadata.dtype)
-    # By itself a fill value that is a list would be one of many items.
-    fill[()] = "" if metadata.fill_value is None and metadata.dtype.kind == "T" else metadata.fill_value
-    return None, Items(view.chain, fill, elements)
+    return None, Items(view.chain, fill_of(metadata).reshape(()), elements)
 
 
 def stored_chunks(store, prefix, metadata):
@@ -358,6 +382,33 @@ def stored_chunks(store, prefix, metadata):
         coords = keys.decode(key[n:], ndim)
         if coords is not None:
             yield key, coords
+        elif keys.leads_to_chunks(key[n:], ndim):
+            # A file, below which there is nothing; else an error.
+            store.exists(key)
+
+
+def names_of_chunks(store, prefix, metadata):
+    """Iterate over the keys that are erased when all objects below `prefix` are that an array may have.
+
+    These are the keys of objects, and links to nowhere in the place of directories of objects.
+    """
+    keys, ndim = metadata.chunk_keys, len(metadata.shape)
+    n, folder = len(prefix), keys.folder(ndim)
+    if folder and not _is_reachable(store.check_reachable, prefix + folder):
+        yield prefix + folder[:-1]
+        return
+    for key in store.list_prefix(prefix + folder):
+        if keys.decode(key[n:], ndim) is not None or (
+                keys.leads_to_chunks(key[n:], ndim) and not _is_reachable(store.exists, key)):
+            yield key
+
+
+def _is_reachable(ask, name):
+    try:
+        ask(name)
+    except StoreError:
+        return False
+    return True
 
 
 def _make_true_one(out):

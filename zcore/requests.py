@@ -197,7 +197,7 @@ class Writer:
         while (task := plan.take()) >= 0:
             is_covered = feed.is_covered(task)
             # What nobody else has a part in is made before anybody has to wait.
-            encoded = feed.encode(task, self._options.keeps_filled) if is_covered else None
+            encoded = feed.encode(task, self._plan.keep_filled) if is_covered else None
             if self._locks is None:
                 self._put(feed, task, is_covered, encoded)
                 continue
@@ -227,7 +227,7 @@ class Writer:
 
     def _changed(self, feed, task, key):
         """Return what a change makes of an object that is held."""
-        part, keeps_filled = (0, feed.limit(task) + 1), self._options.keeps_filled
+        part, keeps_filled = (0, feed.limit(task) + 1), self._plan.keep_filled
         if not self._is_in_parts:
             return self._merged(feed, task, key, self._store.get(key, part), None, keeps_filled)
         for _ in range(MAX_REPLACED):

@@ -121,19 +121,18 @@ def _resolve(format, document, raw, strict):
     with noted() as of_codecs:
         # Only where the format cannot say the item size of blosc chunks, another one in them is a contradiction.
         chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
-                           strict and format.implies_typesize, _fill_of(metadata))
+                           strict and format.implies_typesize, fill_of(metadata))
     if metadata.edges is not None:
         chain.check_edges(metadata.edges)
     return metadata, chain, metadata.chunk_keys.template(len(metadata.shape)), (*notes, *of_codecs)
 
 
-def _fill_of(metadata):
+def fill_of(metadata):
     """Return the fill value as an array of one element."""
     if metadata.fill_bytes:
         return np.frombuffer(metadata.fill_bytes, metadata.dtype)
     fill = np.empty(1, metadata.dtype)
-    if metadata.fill_value is not None:
-        fill[0] = metadata.fill_value
+    fill[0] = metadata.item_of_fill
     return fill
 
 

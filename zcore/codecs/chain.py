@@ -52,7 +52,10 @@ MAX_SHAPES = 4096  # of chunks that differ, where each is tried
 # Content of no known size is decoded to so many times what holds it, and again to more if that was not enough, ...
 _GROWTH = 8
 _SMALL_NBYTES = 1 << 16
-# ... up to here.
+# ... up to so many bytes for each item of the chunk and each byte of its object, and so many for nothing; and up to the
+# last one.
+VARYING_NBYTES_EACH = 64
+VARYING_NBYTES_FREE = 1 << 27
 MAX_VARYING_NBYTES = 2**31 - 1
 _KINDS = ("array_array", "array_bytes", "bytes_bytes")
 
@@ -221,7 +224,7 @@ class CodecChain:
         return types
 
     def _choose(self, dtype, strict):
-        """Settle what blosc leaves to the chain, where `dtype` becomes bytes.
+        """Settle what codecs leave to the chain, where `dtype` becomes bytes.
 
         Returns the item size that the headers have to name, 0 for any.
         """
@@ -229,10 +232,10 @@ class CodecChain:
         chosen = set()
         compressors = list(self.compressors)
         for i, codec in enumerate(compressors):
+            compressors[i] = codec = codec.resolve(itemsize)
             if isinstance(codec, BloscCodec):
                 codec.strict = strict
-                compressors[i] = codec.resolve(itemsize)
-                chosen.add(compressors[i].typesize)
+                chosen.add(codec.typesize)
         self.compressors = tuple(compressors)
         return chosen.pop() if strict and len(chosen) == 1 else 0
 
@@ -324,17 +327,21 @@ class CodecChain:
         ChunkError
             The object is damaged.
         """
-        types, sizes = self.stages_of(self.chunk_shape if shape is None else shape)
-        chunk = self.serializer.decode(self.unwrap(data, self.compressors, sizes), *types[-1])
+        shape = self.chunk_shape if shape is None else shape
+        types, sizes = self.stages_of(shape)
+        chunk = self.serializer.decode(self.unwrap(data, self.compressors, sizes, prod(shape)), *types[-1])
         for codec, (dtype, inner) in zip(reversed(self.array_codecs), reversed(types[:-1]), strict=True):
             chunk = codec.decode(chunk, dtype, inner)
         return np.asarray(chunk, self.dtype)
 
     @staticmethod
-    def unwrap(data, compressors, sizes):
+    def unwrap(data, compressors, sizes, n_items):
         """Undo some of the codecs from bytes to bytes; `sizes` are those of the content of each, see `stages_of`."""
+        # Of all codecs together: each could make much of what the one before has made of little.
+        most = VARYING_NBYTES_FREE + VARYING_NBYTES_EACH * (len(data) + n_items)
         for codec, (n_bytes, is_exact) in zip(reversed(compressors), reversed(sizes[:len(compressors)]), strict=True):
-            data = codec.decode(data, n_bytes, not is_exact) if n_bytes is not None else _decode_varying(codec, data)
+            data = (codec.decode(data, n_bytes, not is_exact) if n_bytes is not None
+                    else _decode_varying(codec, data, min(most, MAX_VARYING_NBYTES)))
         return data
 
     def encode(self, chunk):
@@ -347,15 +354,15 @@ class CodecChain:
         return data
 
 
-def _decode_varying(codec, data):
-    """Decode content whose size nothing says: to more and more, so that little costs little."""
+def _decode_varying(codec, data, most):
+    """Decode content of no known size, `most` bytes at the most: to more and more, so that little costs little."""
     limit = max(_GROWTH * len(data), _SMALL_NBYTES)
     while True:
-        limit = min(limit, MAX_VARYING_NBYTES)
+        limit = min(limit, most)
         try:
             return codec.decode(data, limit, True)
         except CodecError as error:
             is_too_long = error.expected == limit and error.found is not None and error.found > limit
-            if not is_too_long or limit >= MAX_VARYING_NBYTES:
+            if not is_too_long or limit >= most:
                 raise
         limit *= _GROWTH

@@ -3,6 +3,8 @@
 A segment is a run of such codecs. Where the program comes to it, it takes the GIL and hands over the bytes it has; what
 the segment makes of them goes on in C. So one chain may mix both.
 """
+from math import prod
+
 import numpy as np
 
 from zcore.buffers import flat_view
@@ -54,8 +56,9 @@ class Segment:
         ChunkError
             They are damaged.
         """
-        types, sizes = self._chain.stages_of(self._chain.chunk_shape if shape is None else shape)
-        data = self._chain.unwrap(data, self._compressors, sizes[self._sizes])
+        shape = self._chain.chunk_shape if shape is None else shape
+        types, sizes = self._chain.stages_of(shape)
+        data = self._chain.unwrap(data, self._compressors, sizes[self._sizes], prod(shape))
         if self._n_moves is None:
             return flat_view(data)
         chunk = self._chain.serializer.decode(data, *types[-1])

@@ -134,7 +134,8 @@ def test_a_chunk_is_decoded_while_others_come(counting, monkeypatch):
 
 def test_parts_of_a_shard_are_asked_for_at_a_time(counting, monkeypatch):
     client, values = counting(shape=(64,), chunks=(1,), shards=(64,), dtype="i4")
-    monkeypatch.setattr("zcore.objects.merged.__defaults__", (0, 8))
+    monkeypatch.setattr("zcore.requests.MAX_GAP", 0)
+    monkeypatch.setattr("zcore.requests._blocks.__defaults__", (8,))
     array = zcore.open(RemoteStore(client))
     client.reset()
     np.testing.assert_array_equal(array[[1, 2, 10, 11, 12, 30]], values[[1, 2, 10, 11, 12, 30]])
