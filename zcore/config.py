@@ -9,7 +9,7 @@ Environment
 ZCORE_NUM_THREADS : threads of a read or write, at least 1; by default the CPUs this process may use.
 ZCORE_CACHE : memory for decoded chunks, such as ``64 MB``, that all arrays share which are opened without a `cache` of
     their own; 0, the default, for none.
-ZCORE_FORCE_PYTHON : ``1`` runs codecs by their Python methods, not by the compiled program; both give the same bytes.
+ZCORE_FORCE_PYTHON : ``1`` opens the files of objects in Python, not in compiled code; both give the same bytes.
 """
 import os
 import sys

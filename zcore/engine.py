@@ -1,8 +1,8 @@
 """Where everything meets: the metadata of an array, bound to the store that holds it.
 
 A `Binding` resolves once, when an array is opened, what depends on the metadata alone: the codec chain, the pattern of
-the chunk keys, the directory. A read or write then makes one plan and runs it: in the kernel when the objects are
-files and the chain has a C form, in Python otherwise. Both runs take the same tasks under the same locks.
+the chunk keys, the directory. A read or write then makes one plan, which the kernel runs. It opens objects that are
+files by itself; others are brought to it, see `zcore.requests`.
 """
 import os
 from functools import partial

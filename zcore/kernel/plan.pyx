@@ -88,7 +88,7 @@ cdef class Plan(Tasks):
     n_threads : int
         Threads that will run the plan: with fewer tasks than that, a chunk may be decoded by several.
     lenient : bool
-        A chunk of another decoded size than the metadata demand is left to Python, not an error.
+        A border chunk may be stored without what lies beyond the array.
     missing_raises : bool
         An absent object is an error where its elements are needed; else they are the fill value.
     resume : Plan or None
@@ -379,7 +379,7 @@ cdef class Plan(Tasks):
 
     @property
     def deferred(self):
-        """Tasks left to Python: a list of int."""
+        """Tasks whose objects Python has to bring: a list of int."""
         return [self.deferred_tasks[i] for i in range(self.n_deferred)]
 
     def raise_failure(self, codecs):
