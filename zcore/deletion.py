@@ -83,6 +83,14 @@ def _erase(store, path, options, *, is_held=False):
     return is_any
 
 
+def is_any(store, path):
+    """Return whether there is something to delete: a node, or one below, or a link to any, or one to nothing."""
+    prefix = prefix_of(path)
+    if store.is_link(prefix):
+        return store.is_empty(prefix) or _leads_to_nodes(store, prefix)
+    return next(_nodes_at(store, path), None) is not None
+
+
 def has_members(store, path):
     """Return whether there are nodes below `path`, at any depth."""
     return any(place != path for place, _ in _nodes_at(store, path))
