@@ -1,10 +1,8 @@
 """The group that the user holds: a mapping of names to arrays and groups."""
 from zcore import creation, lifecycle, nodes
 from zcore.arrays import Array
-from zcore.binding import GroupBinding
 from zcore.engine import Binding
 from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, ZcoreError, noted, warn
-from zcore.formats import format_of
 from zcore.handles import Handle
 from zcore.info import Info
 from zcore.letters import printable
@@ -56,6 +54,7 @@ class Group(Handle):
         if isinstance(name, str) and not name.strip("/"):
             return None     # the group itself, which is not among its members
         binding = self._binding
+        binding.see()
         return nodes.find(binding.store, self._path_of(name), None, binding.options)
 
     def __getitem__(self, name):
@@ -100,6 +99,7 @@ class Group(Handle):
         if self._copy is not None:
             yield from sorted({path.partition("/")[0] for path in self._copy})
             return
+        self._binding.see()
         n = len(prefix_of(self._binding.path))
         for path in nodes.members(self._binding.store, self._binding.path):
             yield path[n:]
@@ -108,6 +108,7 @@ class Group(Handle):
         """Return the names that may be those of members: what is found there tells."""
         if self._copy is not None:
             return iter(self)
+        self._binding.see()
         prefix = self._binding.prefix
         return [below[len(prefix):-1] for below in self._binding.store.list_dir(prefix)[1]]
 
@@ -437,10 +438,6 @@ class Group(Handle):
         """Return the names of the members, which a prompt offers behind ``group["``."""
         return list(self)
 
-    def __reduce__(self):
-        binding = self._binding
-        return _reopen, (binding.store, binding.path, binding.format.name, binding.options.as_keywords())
-
 
 def node_of(binding):
     """Return the `Array` or `Group` of a binding."""
@@ -476,7 +473,3 @@ def _branches(group, max_depth):
         yield f"{indent}{'├── ' if children else '└── '}{text}"
         if isinstance(node, Group) and (max_depth is None or len(way) <= max_depth):
             way.append((indent + ("│   " if children else "    "), list(node._children())[::-1]))
-
-
-def _reopen(store, path, format_name, keywords):
-    return Group(GroupBinding(store, path, format_of(format_name), Options(**keywords)))
