@@ -156,7 +156,10 @@ def found_or_made(find, make, path):
     path : str
         Of the node.
 
-    Raises : NodeExistsError, if there is nothing to find again and again, and yet something is in the way.
+    Raises
+    ------
+    NodeExistsError
+        There is nothing to find, again and again, and yet something is in the way.
     """
     for n_left in reversed(range(_MAX_TRIES)):
         found = find()
@@ -206,14 +209,9 @@ def create_hierarchy(store, path, below, options, *, overwrite=False):
 
 
 def create_all(store, path, new, options, *, overwrite=False):
-    """Create several nodes below `path`, or none of them when one cannot be.
+    """Create several nodes below `path`, or none of them when one cannot be; return a list of (relative path, binding).
 
-    Parameters
-    ----------
-    new : dict of str to NewNode
-        By their paths relative to `path`, groups before what they hold.
-
-    Returns a list of (relative path, binding).
+    `new` are the nodes by their paths relative to `path`, groups before what they hold.
     """
     places = {name: f"{prefix_of(path)}{name}" if name else path for name in new}
     for name, node in new.items():

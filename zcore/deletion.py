@@ -51,7 +51,7 @@ def make_way(store, path, format, metadata, options):
     """
     _erase(store, path, options, is_held=True)
     if left_over(store, prefix_of(path), format, metadata) is not None:
-        _clear(store, prefix_of(path), format, metadata)
+        clear(store, prefix_of(path), format, metadata)
 
 
 def _erase(store, path, options, *, is_held=False):
@@ -140,24 +140,33 @@ def _leads_to_nodes(store, prefix):
 
 
 def _erase_node(node, options):
-    """Take the document of a node away while nobody writes an object, then the rest; return whether it is an array's.
+    """Take a node away while nobody writes an object of it; return whether it is an array.
 
-    From then on there is no node, and no kill brings it back.
+    Once the document is gone there is no node, and no kill brings it back.
     """
     store, path = node.store, node.path
     prefix = prefix_of(path)
     metadata = node.parse()
-    document = prefix + node.document
+
+    def erase():
+        if isinstance(metadata, GroupMetadata):
+            clear(store, prefix, node.format, metadata)
+        store.erase(prefix + node.document)
+
     if options.lock:
-        with contextlib.suppress(FileNotFoundError), store.locks(path, node.document).whole():
-            store.erase(document)
+        try:
+            with store.locks(path, node.document).whole():
+                erase()
+        except FileNotFoundError:
+            # Gone, or a network file system has lost hold of it: in the latter case it must not survive what it had.
+            erase()
     else:
-        store.erase(document)
-    _clear(store, prefix, node.format, metadata)
+        erase()
+    clear(store, prefix, node.format, metadata)
     return isinstance(metadata, ArrayMetadata)
 
 
-def _clear(store, prefix, format, metadata):
+def clear(store, prefix, format, metadata):
     """Erase what a node has beside its document: attributes, a copy of what lies below, chunks."""
     for document in _documents_beside(format):
         store.erase(prefix + document)

@@ -16,7 +16,8 @@ import errno
 
 from zcore import consolidated, deletion, nodes
 from zcore.binding import GroupBinding
-from zcore.deletion import delete as delete  # what makes a node and what takes it away is found in one place
+from zcore.deletion import clear as clear  # what makes a node and what takes it away is found in one place
+from zcore.deletion import delete as delete
 from zcore.engine import Binding
 from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
 from zcore.formats import MAX_NBYTES
@@ -30,7 +31,7 @@ from zcore.stores.keys import prefix_of
 from zcore.views import view_of
 
 
-def create(store, path, format, metadata, attributes, options, *, overwrite=False):
+def create(store, path, format, metadata, attributes, options, *, overwrite=False, is_below=False):
     """Create an array or a group, and the groups above it that are missing.
 
     Parameters
@@ -44,6 +45,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     options : Options
     overwrite : bool
         Replace the node that stands there, with all nodes below it and what lost nodes have left there.
+    is_below : bool
+        It is part of a change further up, which drops the copies of consolidated metadata above.
 
     Returns
     -------
@@ -69,7 +72,7 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
             if not is_free and not overwrite:
                 check_free(store, path, format, metadata)
             is_replaced = not is_free and bool(nodes.standing(store, path))
-            with consolidated.dropped(store, path, itself=is_replaced):
+            with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below):
                 if not is_free:
                     nodes.check_no_special(store, path, format)
                     if overwrite:
