@@ -109,12 +109,23 @@ def _nodes_at(store, path):
             if _leads_to_nodes(store, prefix):
                 yield place, False
             continue
-        keys, prefixes = store.list_dir(prefix)[:2]
-        found = [node.parse() for node in _standing(store, place, keys) if _is_of(place[len(prefix_of(path)):], node)]
+        listing = store.list_dir(prefix)
+        found = [node.parse() for node in _standing(store, place, listing[0])
+                 if _is_of(place[len(prefix_of(path)):], node)]
         if found:
             yield place, any([isinstance(metadata, GroupMetadata) for metadata in found])
-        if not found or not all([isinstance(metadata, ArrayMetadata) for metadata in found]):
-            pending += [below[:-1] for below in reversed(prefixes)]
+        if found and all([isinstance(metadata, ArrayMetadata) for metadata in found]):
+            continue
+        unreachable = _unreachable(listing)
+        if found or place == path or any([name[len(prefix):] in _FORMAT_OF for name in unreachable]):
+            # Members, or the document, on a disk that is not mounted: they would be back with it.
+            yield from [(name, False) for name in unreachable if store.is_link(name + "/")]
+        pending += [below[:-1] for below in reversed(listing[1])]
+
+
+def _unreachable(listing):
+    """Return the names in a listing of which nobody can tell whether they are keys or prefixes."""
+    return getattr(listing, "unreachable", ())
 
 
 def _standing(store, place, keys):
@@ -181,6 +192,8 @@ def clear(store, prefix, format, metadata):
                 store.erase(key)
             else:
                 store.delete(link)
+        for name in list(_lost_chunks(store, prefix, metadata)):
+            store.delete(name)
         store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
 
 
@@ -193,7 +206,21 @@ def left_over(store, prefix, format, metadata):
         return None
     if format.chunk_directory is not None:
         return next(store.list_prefix(f"{prefix}{format.chunk_directory}/"), None)
-    return next((key for key, _ in stored_chunks(store, prefix, metadata)), None)
+    return next((key for key, _ in stored_chunks(store, prefix, metadata)),
+                next(_lost_chunks(store, prefix, metadata), None))
+
+
+def _lost_chunks(store, prefix, metadata):
+    """Iterate over the names of chunks that are links to nowhere, as to a disk that is not mounted."""
+    keys, ndim = metadata.chunk_keys, metadata.ndim
+    pending = [prefix + keys.folder(ndim)]
+    while pending:
+        folder = pending.pop()
+        listing = store.list_dir(folder)
+        for name in _unreachable(listing):
+            if keys.decode(name[len(prefix):], ndim) is not None and store.is_link(name + "/"):
+                yield name
+        pending += [below for below in listing[1] if below[len(folder):-1].isdigit()]
 
 
 def _documents_beside(format):
