@@ -78,7 +78,7 @@ def _erase(store, path, options, *, is_held=False):
                 are_arrays = [_erase_node(node, options) for node in standing]
             if any(are_arrays):
                 # What lies in the way of chunks is looked for when these are gone.
-                found += [below for below, _ in _nodes_at(store, place)]
+                found += [below for below, _ in _nodes_at(store, place, takes_links=False)]
         store.prune(prefix_of(place))
     return is_any
 
@@ -96,10 +96,12 @@ def has_members(store, path):
     return any(place != path for place, _ in _nodes_at(store, path))
 
 
-def _nodes_at(store, path):
+def _nodes_at(store, path, takes_links=True):
     """Iterate over (path, whether it is a group) of the node at `path` and of all below it, each before what it holds.
 
     Of a link the path is given and not what lies there. What lies below an array is left out.
+
+    `takes_links`: links to nowhere right below `path` may be members, even if there is no group.
     """
     pending = [path]
     while pending:
@@ -117,7 +119,7 @@ def _nodes_at(store, path):
         if found and all([isinstance(metadata, ArrayMetadata) for metadata in found]):
             continue
         unreachable = _unreachable(listing)
-        if found or place == path or any([name[len(prefix):] in _FORMAT_OF for name in unreachable]):
+        if found or (takes_links and place == path) or any([name[len(prefix):] in _FORMAT_OF for name in unreachable]):
             # Members, or the document, on a disk that is not mounted: they would be back with it.
             yield from [(name, False) for name in unreachable if store.is_link(name + "/")]
         pending += [below[:-1] for below in reversed(listing[1])]
