@@ -58,7 +58,7 @@ class NewNode:
         `is_topmost`: none of the others lies above this one.
         """
         nodes.check_names(path, self.format)
-        nodes.check_replaceable(store, path)
+        _check_replaceable(store, path, overwrite)
         lifecycle.documents_of(path, self.format, self.metadata, self.attributes, options)
         if is_topmost:
             lifecycle.missing_above(store, path, self.format)
@@ -68,7 +68,7 @@ class NewNode:
     def put(self, store, path, options, overwrite):
         """Create the node, and return its binding."""
         nodes.check_new_names(path, self.format)
-        nodes.check_replaceable(store, path)
+        _check_replaceable(store, path, overwrite)
         try:
             binding = lifecycle.create(store, path, self.format, self.metadata, self.attributes, options,
                                        overwrite=overwrite)
@@ -78,6 +78,11 @@ class NewNode:
             error.locate(store.describe(path))
             raise
         return binding
+
+
+def _check_replaceable(store, path, overwrite):
+    if not overwrite or not store.is_link(prefix_of(path)):     # a link is replaced, wherever it leads
+        nodes.check_replaceable(store, path)
 
 
 def create_array(store, path, options, *, overwrite=False, **keywords):

@@ -11,8 +11,8 @@ own directory may be a link, as it may for all who open it. Files that belong to
 import contextlib
 
 from zcore import consolidated, nodes
-from zcore.engine import stored_chunks
-from zcore.errors import InvalidKeyError
+from zcore.engine import names_of_chunks
+from zcore.errors import InvalidKeyError, StoreError
 from zcore.formats import NODE_DOCUMENTS, format_of
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.place import hold_place
@@ -59,7 +59,7 @@ def _erase(store, path, options, *, is_held=False):
 
     `is_held`: the caller holds the place at `path`.
     """
-    found = list(_nodes_at(store, path))
+    found = list(_nodes_at(store, path, is_replaced=is_held))
     is_any = bool(found)
     for place, is_group in found:
         if is_group:
@@ -71,7 +71,7 @@ def _erase(store, path, options, *, is_held=False):
         if place != path and store.is_link(prefix_of(place)):
             store.delete(place)
             continue
-        standing = nodes.standing(store, place)
+        standing = nodes.standing(store, place, nodes.pass_over_damage)
         if standing:
             with (contextlib.nullcontext() if is_held and place == path
                   else hold_place(store, place, standing[0].document, options)):
@@ -87,7 +87,10 @@ def is_any(store, path):
     """Return whether there is something to delete: a node, or one below, or a link to any, or one to nothing."""
     prefix = prefix_of(path)
     if store.is_link(prefix):
-        return store.is_empty(prefix) or _leads_to_nodes(store, prefix)
+        try:
+            return store.is_empty(prefix) or _leads_to_nodes(store, prefix)
+        except StoreError:
+            return True
     return next(_nodes_at(store, path), None) is not None
 
 
@@ -96,11 +99,12 @@ def has_members(store, path):
     return any(place != path for place, _ in _nodes_at(store, path))
 
 
-def _nodes_at(store, path, takes_links=True):
+def _nodes_at(store, path, *, is_replaced=False, takes_links=True):
     """Iterate over (path, whether it is a group) of the node at `path` and of all below it, each before what it holds.
 
     Of a link the path is given and not what lies there. What lies below an array is left out.
 
+    `is_replaced`: a document at `path` may be a link to nowhere; anywhere else that is a StoreError.
     `takes_links`: links to nowhere right below `path` may be members, even if there is no group.
     """
     pending = [path]
@@ -112,22 +116,19 @@ def _nodes_at(store, path, takes_links=True):
                 yield place, False
             continue
         listing = store.list_dir(prefix)
-        found = [node.parse() for node in _standing(store, place, listing[0])
+        if not (is_replaced and place == path) and any([name[len(prefix):] in _FORMAT_OF
+                                                        for name in listing.unreachable]):
+            nodes.standing(store, place)     # raises: which chunks are those of the node, nobody can tell
+        found = [node.parse() for node in _standing(store, place, listing.keys)
                  if _is_of(place[len(prefix_of(path)):], node)]
         if found:
             yield place, any([isinstance(metadata, GroupMetadata) for metadata in found])
         if found and all([isinstance(metadata, ArrayMetadata) for metadata in found]):
             continue
-        unreachable = _unreachable(listing)
-        if found or (takes_links and place == path) or any([name[len(prefix):] in _FORMAT_OF for name in unreachable]):
-            # Members, or the document, on a disk that is not mounted: they would be back with it.
-            yield from [(name, False) for name in unreachable if store.is_link(name + "/")]
-        pending += [below[:-1] for below in reversed(listing[1])]
-
-
-def _unreachable(listing):
-    """Return the names in a listing of which nobody can tell whether they are keys or prefixes."""
-    return getattr(listing, "unreachable", ())
+        if found or (takes_links and place == path):
+            # Members on a disk that is not mounted would be back with it.
+            yield from [(name, False) for name in listing.unreachable if store.is_link(name + "/")]
+        pending += [below[:-1] for below in reversed(listing.prefixes)]
 
 
 def _standing(store, place, keys):
@@ -188,14 +189,12 @@ def clear(store, prefix, format, metadata):
         store.erase_prefix(f"{prefix}{format.chunk_directory}/")
     elif isinstance(metadata, ArrayMetadata):
         links = {}
-        for key, _ in list(stored_chunks(store, prefix, metadata)):
+        for key in list(names_of_chunks(store, prefix, metadata)):
             link = _link_on_the_way(store, prefix, key, links)
             if link is None:
                 store.erase(key)
             else:
                 store.delete(link)
-        for name in list(_lost_chunks(store, prefix, metadata)):
-            store.delete(name)
         store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
 
 
@@ -208,21 +207,7 @@ def left_over(store, prefix, format, metadata):
         return None
     if format.chunk_directory is not None:
         return next(store.list_prefix(f"{prefix}{format.chunk_directory}/"), None)
-    return next((key for key, _ in stored_chunks(store, prefix, metadata)),
-                next(_lost_chunks(store, prefix, metadata), None))
-
-
-def _lost_chunks(store, prefix, metadata):
-    """Iterate over the names of chunks that are links to nowhere, as to a disk that is not mounted."""
-    keys, ndim = metadata.chunk_keys, metadata.ndim
-    pending = [prefix + keys.folder(ndim)]
-    while pending:
-        folder = pending.pop()
-        listing = store.list_dir(folder)
-        for name in _unreachable(listing):
-            if keys.decode(name[len(prefix):], ndim) is not None and store.is_link(name + "/"):
-                yield name
-        pending += [below for below in listing[1] if below[len(folder):-1].isdigit()]
+    return next(names_of_chunks(store, prefix, metadata), None)
 
 
 def _documents_beside(format):

@@ -355,7 +355,13 @@ class Binding(NodeBinding):
     def stored_chunks(self):
         """Iterate over (key, chunk coordinates) of the objects that exist, inside the grid or not.
 
-        `key` is relative to the store; other keys are left out.
+        `key` is relative to the store; other keys are left out. An object that is unreachable exists: it is for the
+        caller to read it, or to leave it alone.
+
+        Raises
+        ------
+        StoreError
+            Where a directory of objects would be, something is unreachable: nobody can tell which objects exist.
         """
         return stored_chunks(self.store, self.prefix, self.metadata)
 
@@ -374,6 +380,33 @@ def stored_chunks(store, prefix, metadata):
         coords = keys.decode(key[n:], ndim)
         if coords is not None:
             yield key, coords
+        elif keys.leads_to_chunks(key[n:], ndim):
+            # A file, below which there is nothing; else an error.
+            store.exists(key)
+
+
+def names_of_chunks(store, prefix, metadata):
+    """Iterate over the keys that are erased when all objects below `prefix` are that an array may have.
+
+    These are the keys of objects, and links to nowhere in the place of directories of objects.
+    """
+    keys, ndim = metadata.chunk_keys, len(metadata.shape)
+    n, folder = len(prefix), keys.folder(ndim)
+    if folder and not _is_reachable(store.check_reachable, prefix + folder):
+        yield prefix + folder[:-1]
+        return
+    for key in store.list_prefix(prefix + folder):
+        if keys.decode(key[n:], ndim) is not None or (
+                keys.leads_to_chunks(key[n:], ndim) and not _is_reachable(store.exists, key)):
+            yield key
+
+
+def _is_reachable(ask, name):
+    try:
+        ask(name)
+    except StoreError:
+        return False
+    return True
 
 
 def _make_true_one(out):

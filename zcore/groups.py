@@ -108,9 +108,9 @@ class Group(Handle):
         """Return the names that may be those of members: what is found there tells."""
         if self._copy is not None:
             return iter(self)
-        self._binding.see()
-        prefix = self._binding.prefix
-        return [below[len(prefix):-1] for below in self._binding.store.list_dir(prefix)[1]]
+        binding = self._binding
+        binding.see()
+        return [below[len(binding.prefix):-1] for below in nodes.may_be_nodes(binding.store, binding.path)]
 
     def __len__(self):
         return sum(1 for _ in self)
@@ -130,7 +130,7 @@ class Group(Handle):
     def members(self, max_depth=0):
         """Iterate over (path relative to the group, node), each group before what it holds.
 
-        A member that cannot be opened, since its document is damaged or out of reach or needs what zcore does not have,
+        A member that cannot be opened, since it is damaged or unreachable or needs what zcore does not have,
         is left out with a warning that says why. Iterating over the group gives the names of all.
 
         Parameters
@@ -412,6 +412,8 @@ class Group(Handle):
 
     def __delitem__(self, name):
         """Delete a member and all nodes below it, readable or not.
+
+        Of a member that is a link, reachable or not, the link is removed and never what it leads to.
 
         Raises : NodeNotFoundError, if there is none.
         """

@@ -71,7 +71,9 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
             is_free = store.is_empty(prefix)
             if not is_free and not overwrite:
                 check_free(store, path, format, metadata)
-            is_replaced = not is_free and bool(nodes.standing(store, path))
+            # To overwrite is to replace what is unreachable as well.
+            failed = nodes.pass_over_damage if overwrite else None
+            is_replaced = not is_free and bool(nodes.standing(store, path, failed))
             with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below):
                 if not is_free:
                     nodes.check_no_special(store, path, format)

@@ -475,6 +475,33 @@ def test_nodes_of_two_formats_in_one_place(store):
     assert store.get("a/.zarray") is None, "what is replaced are the nodes of all formats"
 
 
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_a_copy_would_hide_members_of_other_formats(store, zarr_format):
+    """It is refused before anything is changed: they would vanish from the listing."""
+    group = zcore.create_group(store, zarr_format=zarr_format)
+    group.create_array("a", shape=3, dtype="i4")
+    zcore.consolidate_metadata(store)
+    copies = {key: store.get(key) for key in store.list()}
+    group.create_group("g")
+    other = 5 - zarr_format
+    for path, format in (("b", other), ("g/c", "zmeta")):
+        zcore.create_array(store, name=path, shape=3, dtype="i4", zarr_format=format)
+    with pytest.raises(zcore.UnsupportedError, match="would hide the members") as caught:
+        zcore.consolidate_metadata(store)
+    assert f"'b' (Zarr v{other})" in str(caught.value) and "'g/c' (__zmeta__)" in str(caught.value)
+    names = ["a", "b", "g", "g/c"]
+    assert [name for name, _ in zcore.open_group(store).members(None)] == names
+    for key, raw in copies.items():
+        store.set(key, raw)      # what others have written, who do not see these members
+    with pytest.warns(UserWarning, match="does not keep consolidated metadata of groups with members of several"):
+        copied = zcore.copy(store, zcore.MemoryStore())
+    assert [name for name, _ in copied.members(None)] == names
+    group.refresh()
+    for path in ("b", "g"):
+        del group[path]
+    assert list(zcore.consolidate_metadata(store)) == ["a"]
+
+
 DAMAGE = {
     "json": (lambda document: document.write_text("{"), zcore.MetadataError),
     "loop": (lambda document: document.symlink_to("zarr.json"), zcore.StoreError),

@@ -179,8 +179,9 @@ cdef int identify_name(int dirfd, const char *name, Identity *identity) noexcept
 
 cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil:
     cdef int fd = object_try_open(dirfd, name, status)
-    if fd == ABSENT and _leads_nowhere(dirfd, name):
-        fail_errno(status, IO_OPEN, ENOENT)
+    cdef int error = _unreachable(dirfd, name) if fd == ABSENT else 0
+    if error:
+        fail_errno(status, IO_OPEN, error)
         return FAILED
     return fd
 
@@ -202,37 +203,52 @@ cdef int object_try_open(int dirfd, const char *name, Status *status) noexcept n
 
 cdef int object_stands(int dirfd, const char *name, Status *status) noexcept nogil:
     cdef c_stat found
-    while fstatat(dirfd, name, &found, 0) != 0:
-        if errno == ENOENT or errno == ENOTDIR:
+    # The name itself first: of what is absent, and of what is no link, one look tells that a link is not in its place.
+    cdef int flags = AT_SYMLINK_NOFOLLOW
+    while True:
+        if fstatat(dirfd, name, &found, flags) == 0:
+            if S_ISREG(found.st_mode):
+                return 0
+            if S_ISDIR(found.st_mode):
+                return ABSENT
+            if not S_ISLNK(found.st_mode):
+                fail_errno(status, IO_OPEN, ESPIPE)
+                return FAILED
+            flags = 0
+        elif flags and (errno == ENOENT or errno == ENOTDIR):
             return ABSENT
-        if errno != EINTR:
+        elif errno != EINTR:
             fail_errno(status, IO_OPEN, errno)
             return FAILED
-    return 0 if S_ISREG(found.st_mode) else ABSENT
 
 
-cdef bint _leads_nowhere(int dirfd, const char *name) noexcept nogil:
-    """Whether `name`, which could not be found, goes through a symbolic link: something is out of reach.
+cdef int _unreachable(int dirfd, const char *name) noexcept nogil:
+    """Why `name`, which could not be found, is unreachable and not absent: an errno; 0 when it is absent.
 
-    A disk that is not mounted or content that was dropped is no absent object, which would read as the fill value.
+    A disk that is not mounted or content that was dropped is no absent object, which would read as the fill value. Nor
+    is one whose directory is neither that nor a file.
     """
     cdef char path[MAX_KEY_NBYTES + 1]
     cdef c_stat found
     cdef int64_t n_name = <int64_t>strlen(name)
     cdef int64_t n = n_name
     if n > MAX_KEY_NBYTES:
-        return False
+        return 0
     memcpy(path, name, n + 1)
-    # From the end: in a directory that exists the rest is absent.
-    while n > 0 and not (n < n_name and fstatat(dirfd, path, &found, 0) == 0):
+    # From the end: in a directory that exists the rest is absent, and so it is below a file.
+    while n > 0:
+        if n < n_name and fstatat(dirfd, path, &found, 0) == 0:
+            return 0 if S_ISDIR(found.st_mode) or S_ISREG(found.st_mode) else ESPIPE
         if fstatat(dirfd, path, &found, AT_SYMLINK_NOFOLLOW) == 0:
             # Anything else has come into being since.
-            return S_ISLNK(found.st_mode)
+            return ENOENT if S_ISLNK(found.st_mode) else 0
+        if errno != ENOENT and errno != ENOTDIR:
+            return errno
         n -= 1
         while n > 0 and path[n] != c'/':
             n -= 1
         path[n] = 0
-    return False
+    return 0
 
 
 cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) noexcept nogil:

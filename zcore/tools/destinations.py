@@ -110,7 +110,10 @@ class StoreSink:
     def close(self):
         """Finish all: groups that had a copy of the metadata below get one."""
         for binding in reversed(self._consolidated):
-            consolidated.consolidate(binding, read_attributes)
+            try:
+                consolidated.consolidate(binding, read_attributes)
+            except UnsupportedError:
+                self._losses.note("consolidated metadata of groups with members of several formats", binding.path)
 
 
 @contextlib.contextmanager

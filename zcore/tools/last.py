@@ -1,6 +1,6 @@
 """A store whose documents come last: whatever is written through it is no node for anybody else before it is whole."""
 from zcore.formats import NODE_DOCUMENTS
-from zcore.stores.base import Store
+from zcore.stores.base import Listing, Store
 from zcore.stores.memory import MemoryStore
 
 _DOCUMENTS = frozenset(document for documents in NODE_DOCUMENTS.values() for document in documents)
@@ -36,8 +36,8 @@ class DocumentsLast(Store):
         return self._inner.get(key, byte_range) if found is None else found
 
     def list_dir(self, prefix):
-        return tuple([sorted({*ours, *theirs}) for ours, theirs
-                      in zip(self._documents.list_dir(prefix), self._inner.list_dir(prefix), strict=True)])
+        return Listing(*[sorted({*ours, *theirs}) for ours, theirs
+                         in zip(self._documents.list_dir(prefix), self._inner.list_dir(prefix), strict=True)])
 
     def set(self, key, value):
         if _is_document(key):

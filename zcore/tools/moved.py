@@ -19,6 +19,7 @@ from zcore.model.metadata import has_varying_items
 from zcore.options import Options
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import TEMPORARY
+from zcore.stores.reading import check_absent
 from zcore.tools.rechunk import passes, slabs
 
 # An object of more decoded bytes is copied by the system, from file to file.
@@ -105,6 +106,7 @@ def _copy_file(source, target):
         try:
             shutil.copyfile(source, temporary)
         except FileNotFoundError:
+            check_absent(source)
             return      # deleted since it was listed: it reads as the fill value
         os.replace(temporary, target)
     except BaseException as exc:

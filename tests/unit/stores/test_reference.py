@@ -41,8 +41,9 @@ def test_values(folder, wrap):
     assert store.get("part", (None, 2)) == b"\x0d\x0e" and store.get("part", (7, None)) == b""
     assert store.get("all", (None, 2)) == b"\x62\x63" and store.get("text", (1, 2)) == b"at"
     assert store.get("other") is None and store.getsize("other") is None and not store.exists("tex")
-    assert store.list_dir("") == (["all", "binary", "braces", "none", "object", "part", "text", "umlaut"], ["part/"])
-    assert list(store.list_prefix("part/")) == ["part/of/it"] and store.list_dir("nowhere/") == ([], [])
+    names = ["all", "binary", "braces", "none", "object", "part", "text", "umlaut"]
+    assert store.list_dir("") == (names, ["part/"], ())
+    assert list(store.list_prefix("part/")) == ["part/of/it"] and store.list_dir("nowhere/")[:2] == ([], [])
 
 
 def test_an_array(folder):
@@ -184,7 +185,7 @@ def test_changes_stay_in_memory_until_they_are_saved(folder):
     assert not store.set_if_not_exists("d/e", b"") and store.set_if_not_exists("f", b"plain")
     store.set_partial_values([("f", 5, b"!")])
     expected = {"a": ["data.bin", 1, 2], "c": "base64:YmFzZTY0OkFBPT0=", "d/e": "base64:/w==", "f": "plain!"}
-    assert store.to_v0() == expected and store.list_dir("") == (["a", "c", "f"], ["d/"])
+    assert store.to_v0() == expected and store.list_dir("")[:2] == (["a", "c", "f"], ["d/"])
     assert json.loads((folder / "refs.json").read_text())["c"] == "text"
     store.save(folder / "saved.json")
     assert json.loads((folder / "saved.json").read_text()) == {"version": 1, "refs": expected}
@@ -319,5 +320,5 @@ def test_rows_like_a_dictionary():
         below = [key[len(prefix):] for key in model if key.startswith(prefix) and key != prefix]
         keys = sorted({prefix + key for key in below if b"/" not in key})
         prefixes = sorted({prefix + key.split(b"/")[0] + b"/" for key in below if b"/" in key})
-        assert table.list_dir(prefix) == (keys, prefixes)
+        assert table.list_dir(prefix)[:2] == (keys, prefixes)
     assert len(table.targets) == 7 and table.find(b"x") is None
