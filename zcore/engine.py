@@ -109,9 +109,9 @@ class Binding(NodeBinding):
             self._run(view, plan, native, n_threads, read_task)
         except ChunkError:
             # Whoever reads chunks of another array by this one's document finds damage that is none.
-            self._check_unreplaced(view, box, plan)
+            self.check_unreplaced(view, box, plan)
             raise
-        self._check_unreplaced(view, box, plan)
+        self.check_unreplaced(view, box, plan)
         _make_true_one(out)
         if chunks is not None and out.size == 1:
             self._expect_elements(view, chunks)
@@ -197,10 +197,29 @@ class Binding(NodeBinding):
 
         workers.run(work_together if gathered.helps else work, n_threads, plan.cancel)
 
-    def _check_unreplaced(self, view, box, plan):
-        """What was read counts only while the array that was opened is still the one that stands here."""
+    def check_unreplaced(self, view, box, plan=None):
+        """Raise unless what was read counts: the array that was opened is still the one that stands here.
+
+        Parameters
+        ----------
+        view : View
+            By which it was read.
+        box : Box or Product
+            What was read of it; another shape has to hold that still.
+        plan : ReadPlan, optional
+            Which has the directory open.
+
+        Raises
+        ------
+        NodeNotFoundError
+            The array is gone.
+        StoreError
+            An array of other chunks stands here.
+        SelectionError
+            It was shrunk.
+        """
         if view.trusted and view.identity is not None:
-            if (plan.finds(self.format.array_document, view.identity) if plan.directory is not None
+            if (plan.finds(self.format.array_document, view.identity) if plan is not None and plan.directory is not None
                     else self.store.identity(self.document) == view.identity):
                 return
         now = self.look()

@@ -254,6 +254,7 @@ def _warn_of_others(store, path, document, others):
     except StoreError as error:
         # For advice alone nobody is kept from the node. S3 answers so of what is missing to who may not list.
         if not store.n_requests:
+            pass_over_damage(error)
             warn(f"{store.describe(path)} holds {document}, and what may be a document of another node: {error}")
         return
     for other in existing:

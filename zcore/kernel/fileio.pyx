@@ -4,12 +4,14 @@
 Compiled because a chunk of some kilobytes costs a few microseconds here, and would cost ten times that through
 Python's `os`. All that another operating system would do differently about files is in this module.
 """
+import os
+
 from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ESPIPE, errno
 from libc.stdint cimport INT64_MAX
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, strlen, strrchr
-from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
+from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
 from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG, mkdirat
 from posix.unistd cimport close, fsync, pread, pwrite
 
@@ -54,15 +56,17 @@ cdef extern from *:
         return malloc((size_t)n_bytes);
     }
 
-    /* renameat, but EEXIST when the new name is taken. Other errors may just mean that it cannot be done here. */
-    static int zc_rename_new(int dirfd, const char *name, const char *new_name)
+    /* renameat, but EEXIST when the new name is taken; or each gets the name of the other. Other errors may just mean
+       that it cannot be done here. */
+    static int zc_rename(int dirfd, const char *name, const char *new_name, int exchanges)
     {
     #if defined(SYS_renameat2)
-        return (int)syscall(SYS_renameat2, dirfd, name, dirfd, new_name, 1 /* RENAME_NOREPLACE */);
+        return (int)syscall(SYS_renameat2, dirfd, name, dirfd, new_name,
+                            exchanges ? 2 : 1 /* RENAME_EXCHANGE, RENAME_NOREPLACE */);
     #elif defined(__APPLE__)
-        return renameatx_np(dirfd, name, dirfd, new_name, RENAME_EXCL);
+        return renameatx_np(dirfd, name, dirfd, new_name, exchanges ? RENAME_SWAP : RENAME_EXCL);
     #else
-        (void)dirfd; (void)name; (void)new_name;
+        (void)dirfd; (void)name; (void)new_name; (void)exchanges;
         errno = ENOSYS;
         return -1;
     #endif
@@ -82,12 +86,28 @@ cdef extern from *:
     enum:
         AT_SYMLINK_NOFOLLOW
     int fchmodat(int dirfd, const char *name, unsigned int mode, int flags) nogil
-    int zc_rename_new(int dirfd, const char *name, const char *new_name) nogil
+    int zc_rename(int dirfd, const char *name, const char *new_name, int exchanges) nogil
     int renameat(int olddirfd, const char *old, int newdirfd, const char *new) nogil
     int unlinkat(int dirfd, const char *name, int flags) nogil
     void *zc_allocate(int64_t n_bytes) nogil
 
 TEMP_PREFIX = ZC_TEMP_PREFIX.decode()      # names of files that are being written begin so
+
+
+def exchange(bytes first not None, bytes second not None):
+    """Give two files or directories the name of each other in one step, so that neither name is missing at any moment.
+
+    Raises : OSError; ENOSYS or EINVAL where the system, or the file system, cannot do it.
+    """
+    cdef const char *a = first
+    cdef const char *b = second
+    cdef int error = 0
+    with nogil:
+        if zc_rename(AT_FDCWD, a, b, 1) != 0:
+            error = errno
+    if error:
+        raise OSError(error, os.strerror(error), os.fsdecode(first), None, os.fsdecode(second))
+
 
 cdef enum:
     # Up to here a buffer for the largest valid object is cheaper than asking for the size of each.
@@ -503,7 +523,7 @@ cdef int _rename(int dirfd, const char *name, Staging *staging) noexcept nogil:
     # A new name has no mode to keep. To look for one first costs as much as the rename, in a directory that another
     # thread is changing.
     if staging.expected == NEW:
-        if zc_rename_new(dirfd, staging.name, name) == 0:
+        if zc_rename(dirfd, staging.name, name, 0) == 0:
             return 0
         staging.expected = TAKEN if errno == EEXIST else UNKNOWN
     error = _keep_mode(dirfd, name, staging)

@@ -153,6 +153,18 @@ class DirectoryStore(Store):
     def describe(self, path: str) -> str:
         return os.path.join(self.path, path) if path else self.path
 
+    def directory_of(self, path: str) -> str:
+        """Return the directory of the node at `path`, absolute; where it is a link, the directory to which that leads.
+
+        Raises : StoreError, if a link leads out of a store that is confined.
+        """
+        directory = self._directory_of(prefix_of(path))
+        if os.path.islink(directory):
+            directory = os.path.realpath(directory)
+        if self.confined:
+            self._check_confined(directory, path)
+        return directory
+
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
         if self.confined or self._ignores_case is True:
             return super().get_first(prefix, names, limit)
@@ -200,7 +212,10 @@ class DirectoryStore(Store):
         try:
             return [names[i] for i in existing(os.fsencode(directory), file_names)]
         except OSError as exc:
-            raise self._fault(exc, "read", prefix + os.path.relpath(exc.filename, directory)) from exc
+            key = prefix + os.path.relpath(exc.filename, directory)
+            # Which says more of a link than the system does.
+            self._check_absent(exc.filename, "read", key)
+            raise self._fault(exc, "read", key) from exc
 
     def getsize(self, key: str) -> int | None:
         status = self._stat(key)

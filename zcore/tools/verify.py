@@ -33,9 +33,11 @@ from zcore.model.metadata import ArrayMetadata
 from zcore.options import Options
 from zcore.stores import tree
 from zcore.stores.base import Store
+from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import prefix_of
-from zcore.tools.building import is_alive
+from zcore.tools import building, last
 from zcore.tools.decoded import Changed, read_objects
+from zcore.tools.destinations import settle
 from zcore.tools.report import Report
 from zcore.views import view_of
 
@@ -95,6 +97,8 @@ def verify(store, *, path="", repair=False, threads=None, progress=None):
         raise ReadOnlyError(f"{store!r} is read-only: nothing in it can be removed")
     with noted():    # documents that are worth a warning are no problem
         found = _Verification(store, Options(threads=threads, read_only=not kinds, cache=0), progress)
+        if "left-over" in kinds:
+            settle(store, path)     # of a copy to this very node it may be all there is
         found.walk(path)
         found.read()
         found.remove(kinds)
@@ -173,6 +177,8 @@ class _Verification:
                 if name not in found and not self._is_hidden(binding.prefix + name):
                     self._note_stale(binding, f"the copy has {name!r}, which is not there")
         self._note_unlisted(path)
+        if not path:
+            self._note_staged()
 
     def _visit(self, path):
         """Look at what stands at a path; returns the paths below that are to be visited."""
@@ -219,7 +225,7 @@ class _Verification:
                     self._note_key(key, path, known.__contains__, error)
         below = []
         for inner in found.prefixes:
-            if self.store.leads_up(inner):
+            if self.store.leads_up(inner) or inner == last.STAGING:
                 continue
             if self._has_nodes(inner):
                 below.append(inner[:-1])
@@ -370,9 +376,9 @@ class _Verification:
 
     def _note_unlisted(self, path):
         """Note what stands in the directories of a store and is never listed."""
-        base = self.store.native_path
-        if base is None:
+        if not isinstance(self.store, DirectoryStore):
             return
+        base = self.store.path
         for file, is_temporary in tree.unlisted(os.path.join(base, path) if path else base):
             key = os.path.relpath(file, base).replace(os.sep, "/")
             if not is_temporary:
@@ -383,12 +389,28 @@ class _Verification:
                 age = time() - max(os.lstat(one).st_mtime for one in (file, *_entries(file)))
             except OSError:
                 continue     # gone: its writer is alive
-            if is_alive(file):
+            if building.is_alive(file):
                 continue
-            what = "a directory of an interrupted copy" if os.path.isdir(file) else "a temporary file"
+            is_copy = os.path.isdir(file)
+            what = "a directory of an interrupted copy" if is_copy else "a temporary file"
             problem = self.report.add("left-over", key, path, f"{what}, written to {max(0, age):.0f} s ago")
-            if age >= _YOUNG:
+            if is_copy:
+                self._removals.append((problem, lambda file=file, key=key, age=age: self._settle(file, key, age)))
+            elif age >= _YOUNG:
                 self._removals.append((problem, lambda file=file: tree.remove(file)))
+
+    def _settle(self, container, key, age):
+        """Bring to its end what an interrupted copy has left; return whether it is gone."""
+        place = building.settle(container, removes=age >= _YOUNG)
+        if place is not None:
+            consolidated.drop(self.store, "/".join((*key.split("/")[:-1], os.path.basename(place))))
+        return not os.path.exists(container)
+
+    def _note_staged(self):
+        """Note what copies that were interrupted have left in a store in which nothing is renamed."""
+        for prefix, path in last.staged(self.store):
+            problem = self.report.add("left-over", prefix, path or "", "an interrupted copy, or one that is being made")
+            self._removals.append((problem, lambda prefix=prefix: last.settle_one(self.store, prefix)))
 
     # objects
 
@@ -466,7 +488,7 @@ class _Verification:
                  for binding, numbers in zip(bindings, found, strict=True)]
         for key in self._keys_below(prefix, path):
             name = key[len(prefix):]
-            if name in known or name in _NODE_DOCUMENTS:
+            if name in known or name in _NODE_DOCUMENTS or key.startswith(last.STAGING):
                 continue
             for binding, keys, grid, numbers in kinds:
                 coords = keys.decode(name, len(grid))
@@ -527,6 +549,5 @@ class _Verification:
     def remove(self, kinds):
         """Remove what has a problem of these kinds."""
         for problem, remove in self._removals:
-            if problem.kind in kinds:
-                remove()
+            if problem.kind in kinds and remove() is not False:
                 self.report.n_removed += 1
