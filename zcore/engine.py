@@ -335,7 +335,9 @@ class Binding(NodeBinding):
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
             token=int.from_bytes(os.urandom(8)), locks=locks,
             identity=view.identity if locks is not None else None,
-            content=None if view.trusted else view.raw, old_shape=old_shape, keep_filled=options.keeps_filled,
+            content=None if view.trusted else view.raw, old_shape=old_shape,
+            # Where the fill value is undefined, so are the elements of absent chunks: no elements are equal to them.
+            keep_filled=options.keeps_filled or metadata.fill_value is None,
             missing_raises=options.missing == "raise", fsync=self.store.fsync, resume=resume, tasks=tasks,
             edges=metadata.edges, groups=box.groups,
             part=None if field is None else (field.offset, field.nbytes))

@@ -441,7 +441,7 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
         if edges is not None:
             asked["chunks"] = asked["chunks"], edges
     if dtype is not None:
-        asked["dtype"] = np.dtype(dtype)
+        asked["dtype"] = binding.format.as_dtype(dtype)
     asked = {name: value for name, value in asked.items() if value != found[name]}
     if fill_value is not ... and "dtype" not in asked:
         # What the format makes of a fill value, an array of one element shows.

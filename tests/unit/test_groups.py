@@ -613,3 +613,18 @@ def test_a_damaged_member_can_be_deleted(tmp_path, document):
     assert list(group) == [] and not (tmp_path / "bad/zarr.json").exists()
     with pytest.raises(zcore.NodeNotFoundError, match="no member 'bad'"):
         del group["bad"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("dtype", [str, "string", bytes, "bytes", np.dtype([("a", "i1"), ("b", "<i4")], align=True)])
+def test_an_array_of_a_type_is_found_as_it_was_asked_for(zarr_format, dtype):
+    """What a name means, and how a structure lies, is for the format to say."""
+    if zarr_format == 2 and isinstance(dtype, np.dtype):
+        dtype = np.dtype([("a", "i1"), ("b", "<i4")])
+    group = zcore.create_group(zcore.MemoryStore(), zarr_format=zarr_format)
+    made = group.require_array("a", shape=4, dtype=dtype)
+    assert group.require_array("a", shape=4, dtype=dtype) == made
+    assert zcore.open(group.store, mode="r", path="a", dtype=dtype) == made
+    for other in ("i4", "S3", bytes if made.dtype.kind == "T" else str):
+        with pytest.raises(zcore.ArrayMismatchError):
+            group.require_array("a", shape=4, dtype=other)

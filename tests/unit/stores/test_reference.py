@@ -85,7 +85,8 @@ def test_an_array(folder):
     ('{"a": "base64:AAE"}', "not base64"), ('{"a": "base64:A*=="}', "not base64"), ('{"a": "base64:AA==A"}', "base64"),
     ('{"a": "x", "a": "y"}', "twice"), ('{"a": {"b": nul}}', "not JSON"), ('{"/a": "x"}', "is no key"),
     ('{"a//b": "x"}', "is no key"), ('{"a/../b": "x"}', "is no key"), ('{"": "x"}', "is no key"),
-    ('{"a/": "x"}', "is no key"), ('{"a\\u0000": "x"}', "is no key"), ('{"version": 2, "refs": {}}', "expected 1"),
+    ('{"a//": "x"}', "is no key"), ('{"/": "x"}', "is no key"), ('{"a/": "x", "a\\/0": "y"}', "twice"),
+    ('{"a\\u0000": "x"}', "is no key"), ('{"version": 2, "refs": {}}', "expected 1"),
     ('{"version": "1", "refs": {}}', "expected 1"), ('{"version": 1.0, "refs": {}}', "expected 1"),
     ('{"version": true, "refs": {}}', "expected 1"), ('{"version": 1, "refs": []}', "an object of references"),
     ('{"version": 1, "refs": {}, "refs": {}}', "twice"), ('{"a": ' + "[" * 10**5, "nested deeper"),
@@ -119,6 +120,19 @@ def test_version_may_be_a_key(folder):
     with pytest.warns(UserWarning, match="1 others"):
         assert opened(folder, {"version": 1, "more": [], "refs": {"a": "b"}}).get("a") == b"b"
     assert list(opened(folder, {"version": 1}).list()) == []
+
+
+@pytest.mark.parametrize("key", ["s/", "g\\/s\\/"])
+@pytest.mark.parametrize("value", ['"base64:AAAAAAAADEA="', '["data.bin", 8, 8]'])
+def test_the_chunk_of_a_scalar_as_virtualizarr_names_it(folder, key, value):
+    """RF-V0-06: no index, and the separator is there nonetheless."""
+    (folder / "data.bin").write_bytes(bytes(8) + np.float64(3.5).tobytes())
+    path = json.loads(f'"{key}"')
+    document = {"zarr_format": 2, "shape": [], "chunks": [], "dtype": "<f8", "fill_value": None, "order": "C",
+                "filters": None, "compressor": None, "dimension_separator": "."}
+    store = opened(folder, f'{{"version": 1, "refs": {{"{key}": {value}, "{key}.zarray": {json.dumps(document)}}}}}')
+    assert zcore.open(store, path=path[:-1])[()] == 3.5
+    assert sorted(store.list()) == sorted(store.to_v0()) == [path + ".zarray", path + "0"]
 
 
 def test_a_target_that_only_the_caller_knows(folder):
