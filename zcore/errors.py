@@ -171,7 +171,9 @@ class NotADirectoryStoreError(StoreError, NotADirectoryError):
 
 
 class LockError(StoreError):
-    """A lock could not be had because the file system or the permissions do not allow it; `lock=None` goes without."""
+    """A lock could not be had: the file system or the permissions do not allow it (`lock=None` goes without), or the
+    thread holds it already, in a call that is interrupted (`errno` is EDEADLK).
+    """
 
 
 class ReferenceTargetError(StoreError):
