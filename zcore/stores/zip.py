@@ -5,6 +5,7 @@ chunks there. Deflated ones are decoded in Python.
 """
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import zipfile
@@ -104,14 +105,18 @@ class ZipStore(Store):
             writer.discard()
             warn(f"{self!r} was not closed: there is no archive")
         if getattr(self, "_fd", None) is not None:
-            self.close()
+            with contextlib.suppress(StoreError):
+                self.close()
 
     def close(self) -> None:
         """Finish the archive that is written, or let go of the one that is read; no thread may be using the store."""
         writer, self._writer = self._writer, None
         fd, self._fd = self._fd, None
         if fd is not None:
-            os.close(fd)
+            try:
+                os.close(fd)
+            except OSError as exc:
+                raise StoreError(f"cannot close {self.path}: {exc.strerror}", errno=exc.errno) from exc
         if writer is not None and writer.is_open:
             with writer.locks.whole():
                 writer.finish(self._members.values())

@@ -11,6 +11,7 @@ The journal is locked by whoever builds. When the process is killed, all of this
 same thing in the same way to the same place takes it over; anybody else begins anew. Names that begin so are no keys:
 no listing of a store shows them.
 """
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -150,20 +151,33 @@ class Building:
     def mark(self, work):
         """Note that a piece of work, text without line feeds, is done: what it has made is on its place."""
         self.done.add(work)
-        try:
+        with self._faults("write", self._journal):
             os.write(self._fd, work.encode() + b"\n")
+
+    def make_node(self):
+        """Make the directory of the node, unless it is there."""
+        with self._faults("make", self.node):
+            os.makedirs(self.node, exist_ok=True)
+
+    @contextlib.contextmanager
+    def _faults(self, action, path):
+        """Return a context manager that makes a StoreError of an OSError."""
+        try:
+            yield
         except OSError as exc:
-            raise StoreError(f"cannot write {self._journal}: {exc.strerror}", key=self.place, errno=exc.errno) from exc
+            raise StoreError(f"cannot {action} {path}: {exc.strerror}", key=self.place, errno=exc.errno) from exc
 
     def forget(self):
         """Take back all marks."""
         self.is_begun = False
         self.done = set()
-        os.ftruncate(self._fd, self._start)
+        with self._faults("write", self._journal):
+            os.ftruncate(self._fd, self._start)
 
     def drop_between(self):
         """Remove what was needed meanwhile."""
-        tree.remove_directory(self.between)
+        with self._faults("remove", self.between):
+            tree.remove_directory(self.between)
 
     def finish(self, replace):
         """Give what was built its name.
@@ -194,11 +208,13 @@ class Building:
     def discard(self):
         """Remove what was built, or what is left of it."""
         # First of all the marks: a kill in between leaves a part of what they tell of.
-        os.ftruncate(self._fd, 0)
-        tree.remove_directory(self._container)
+        with self._faults("remove", self._container):
+            os.ftruncate(self._fd, 0)
+            tree.remove_directory(self._container)
 
     def leave(self):
         """Give the journal back; what was built stays."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
-            os.close(fd)
+            with self._faults("close", self._journal):
+                os.close(fd)

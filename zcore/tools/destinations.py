@@ -181,7 +181,7 @@ def _directory(store, path, order, overwrite, root_format, zarr_format, losses, 
         sink = StoreSink(DirectoryStore(building.node, fsync=store.fsync), "", zarr_format, building, losses, threads)
         yield sink, building
         sink.close()
-        os.makedirs(building.node, exist_ok=True)     # of groups in a format without any, and nothing in them
+        building.make_node()     # of groups in a format without any, and nothing in them
         with consolidated.dropped(store, path):
             building.finish(is_node)
     except (ValueError, TypeError, NotImplementedError) as exc:

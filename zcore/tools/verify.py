@@ -309,7 +309,11 @@ class _Verification:
         base = self.store.native_path
         if base is None:
             return
-        for file, is_temporary in tree.unlisted(os.path.join(base, path) if path else base):
+        try:
+            found = list(tree.unlisted(os.path.join(base, path) if path else base))
+        except OSError as exc:
+            raise StoreError(f"cannot list {exc.filename}: {exc.strerror}", key=path, errno=exc.errno) from exc
+        for file, is_temporary in found:
             key = os.path.relpath(file, base).replace(os.sep, "/")
             if not is_temporary:
                 problem = self.report.add("foreign", key, path, "it is no file that could be read")
