@@ -171,8 +171,10 @@ class NotADirectoryStoreError(StoreError, NotADirectoryError):
 
 
 class LockError(StoreError):
-    """A lock could not be had: the file system or the permissions do not allow it (`lock=None` goes without), or the
-    thread holds it already, in a call that is interrupted (`errno` is EDEADLK).
+    """A lock could not be had.
+
+    The file system or the permissions do not allow it, and `lock=None` goes without; or the thread holds it already, in
+    a call that has not ended, and `errno` is EDEADLK.
     """
 
 

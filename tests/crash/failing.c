@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,11 @@ int posix_memalign(void **data, size_t to, size_t n)
 {
     REAL(posix_memalign);
     return memory_fails(__builtin_return_address(0)) ? ENOMEM : real(data, to, n);
+}
+int pthread_create(pthread_t *id, const pthread_attr_t *how, void *(*work)(void *), void *argument)
+{
+    REAL(pthread_create);
+    return memory_fails(__builtin_return_address(0)) ? EAGAIN : real(id, how, work, argument);
 }
 /* dlsym itself may ask for this one. */
 extern void *__libc_calloc(size_t n, size_t size);

@@ -58,6 +58,16 @@ def test_a_call_that_a_signal_has_ended_is_made_again(library, place):
     assert found == [] and n > 5
 
 
+@pytest.mark.parametrize("cname", ["blosclz", "lz4", "lz4hc", "zlib", "zstd", "gzip", "only zstd"])
+def test_memory_that_is_not_there(library, place, cname):
+    """The libraries of the kernel are kept from using what they did not get, and say of it that it is missing."""
+    shuffles = ["shuffle", "bitshuffle", "noshuffle"] if cname[-1] != "p" and " " not in cname else ["noshuffle"]
+    found, n = run(library, place, "memory", [
+        f"{verb},{cname},{shuffle},{threads}"
+        for verb in ("read", "write") for shuffle in shuffles for threads in (1, 4)])
+    assert found == [] and n > 0
+
+
 def test_reads_and_writes_that_move_a_byte_at_a_time(library, place):
     found, n = run(library, place, "short", VERBS)
     assert found == [] and n > 0
