@@ -54,7 +54,7 @@ cdef extern from *:
         return malloc((size_t)n_bytes);
     }
 
-    /* The system's calls, made again when a signal has ended them: network file systems and FUSE stop in any of them. */
+    /* The system's calls, made again when a signal has ended them: a network file system stops in any of them. */
     #define ZC_AGAIN(call) int failed; do failed = (call); while (failed && errno == EINTR); return failed
     static int zc_fstat(int fd, struct stat *s) { ZC_AGAIN(fstat(fd, s)); }
     static int zc_fstatat(int dirfd, const char *name, struct stat *s, int flags)
