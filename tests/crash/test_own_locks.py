@@ -191,3 +191,48 @@ def test_a_handler_inside_a_change_of_a_store(place, crew, kind):
     """It may read; the change that it interrupts comes to its end."""
     process = crew.start(place, IN_MEMORY, kind)
     assert crew.results([process]) == [[True, True, "done", "done", True, ["a", "c", "d"]]]
+
+
+SHARDS = """
+little = {"name": "bytes", "configuration": {"endian": "little"}}
+def shard(n, codecs):
+    return {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [n], "codecs": codecs, "index_codecs": [little, {"name": "crc32c"}], "index_location": "end"}}
+chunks = [little, {"name": "zstd", "configuration": {"level": 3, "checksum": False}}]
+codecs = [shard(1 << 10, chunks)] if given[0] == "shards" else [shard(1 << 14, [shard(1 << 10, chunks)])]
+os.makedirs(path)
+with open(path + "/zarr.json", "w") as file:
+    json.dump({"zarr_format": 3, "node_type": "array", "shape": [1 << 20], "data_type": "float64", "fill_value": 0,
+               "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1 << 17]}},
+               "chunk_key_encoding": {"name": "default"}, "codecs": codecs, "attributes": {}}, file)
+array, inner = zcore.open(path, mode="r+", threads=given[1]), zcore.open(path, mode="r+", threads=1)
+values = np.random.default_rng(0).normal(size=array.shape)
+array[...] = values
+n_handled = 0
+def handle(*args):
+    global n_handled
+    n_handled += 1
+    i = n_handled * 100003 % len(values)
+    for change in (lambda: inner.__setitem__(i, values[i]), lambda: inner.resize(array.shape),
+                   lambda: inner.attrs.__setitem__("a", n_handled)):
+        try:
+            change()
+        except zcore.LockError as error:
+            assert error.errno == 35
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 0.01)
+while n_handled < 60:
+    array[1:-1] = values[1:-1]
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(json.dumps(bool((array[...] == values).all())))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["shards", "shards in shards"])
+@pytest.mark.parametrize("n_threads", [1, 4])
+def test_handlers_write_to_the_array_while_threads_share_its_shards(place, crew, kind, n_threads):
+    """None waits for a thread that waits for the interrupted one."""
+    process = crew.start(place, SHARDS, [kind, n_threads])
+    assert crew.results([process]) == [True]
