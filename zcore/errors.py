@@ -171,7 +171,11 @@ class NotADirectoryStoreError(StoreError, NotADirectoryError):
 
 
 class LockError(StoreError):
-    """A lock could not be had because the file system or the permissions do not allow it; `lock=None` goes without."""
+    """A lock could not be had.
+
+    The file system or the permissions do not allow it, and `lock=None` goes without; or the thread holds it already, in
+    a call that has not ended, and `errno` is EDEADLK.
+    """
 
 
 class ReferenceTargetError(StoreError):

@@ -12,7 +12,7 @@ import numpy as np
 from zcore.errors import ChunkError, ChunkMemoryError, CodecError, LockError, StoreError, UnsupportedError
 from zcore.fields import part_bytes
 from zcore.kernel.copy import is_filled
-from zcore.model.metadata import has_varying_items, viewed
+from zcore.model.metadata import MAX_NDIM, has_varying_items, viewed
 from zcore.stores.ranges import merged
 from zcore.views import form_of, is_trusted
 
@@ -35,11 +35,10 @@ def read_object(binding, view, plan, task, out, part=None, source=None):
         elements = _read_shard(binding, source, view, key, coords, shape, inside)
     else:
         chunk = _load_kept(binding, source, view, plan, key, coords, origin, shape)
-        elements = None if chunk is None else chunk[_as_array(inside)]
+        elements = None if chunk is None else _taken(chunk, inside)
     if elements is None:
         elements = fill_of(view.metadata)
-    places = _raw(out, view.metadata, part)
-    places[_as_array(outside)] = _part(elements, view.metadata, part)
+    _put(_raw(out, view.metadata, part), outside, _part(elements, view.metadata, part))
 
 
 def write_object(binding, view, plan, task, values, old_shape, part=None):
@@ -48,7 +47,7 @@ def write_object(binding, view, plan, task, values, old_shape, part=None):
     Of a `part` only these bytes of the elements are changed. The caller holds the object.
     """
     key, coords, inside, outside, covered = plan.task(task)
-    elements = None if values is None else _raw(values, view.metadata, part)[_as_array(outside)]
+    elements = None if values is None else _taken(_raw(values, view.metadata, part), outside)
     origin, shape = plan.place(task)
     kept = tuple([min(length, max(0, n - first)) for first, length, n in zip(origin, shape, old_shape, strict=True)])
     is_merge = values is None or not covered or part is not None
@@ -131,7 +130,7 @@ def _changed_chunk(binding, source, view, key, coords, place, inside, values, ke
             stays = tuple([slice(n) for n in kept])
             chunk[stays] = old[stays]
         if values is not None:
-            _part(chunk, metadata, part)[_as_array(inside)] = values
+            _put(_part(chunk, metadata, part), inside, values)
         if not keeps_filled and _is_filled(chunk, metadata):
             return None
         return view.chain.encode(viewed(chunk, metadata.dtype))
@@ -151,7 +150,8 @@ def _changed_shard(binding, source, view, key, coords, place, inside, values, ke
             return _UNCHANGED
         changes = None
         if values is not None and _has_lists(inside):
-            changes = [Change(box, _assign_at(points, values[places], metadata, part), is_whole and part is None)
+            changes = [Change(box, _assign_at(points, _taken(values, places), metadata, part),
+                              is_whole and part is None)
                        for box, points, places, is_whole in _pieces(inside, view)]
         elif values is not None:
             changes = [Change(inside, assign, part is None)]
@@ -164,7 +164,7 @@ def _changed_shard(binding, source, view, key, coords, place, inside, values, ke
 def _assign_at(points, values, metadata, part):
     """Return what a `Change` does that brings values to points of its selection."""
     def assign(place, places):
-        _part(place, metadata, part)[points] = values
+        _put(_part(place, metadata, part), points, values)
 
     return assign
 
@@ -180,10 +180,12 @@ def _read_shard(binding, source, view, key, coords, shape, inside):
         with _located(key, coords, "decode"):
             if found is None:
                 return view.chain.read_part(raw, inside, shape)
-            out = np.empty(np.broadcast_shapes(*[indices.shape for indices in inside]), _raw_type(view.metadata))
+            # Not np.broadcast_shapes, which stops at 32 dimensions. No task is empty.
+            out = np.empty([max(lengths) for lengths in zip(*[indices.shape for indices in inside], strict=True)],
+                           _raw_type(view.metadata))
             for i, _, elements in view.chain.read_parts(raw, boxes, shape):
                 _, points, places, _ = found[i]
-                out[places] = elements[points] if isinstance(elements, np.ndarray) else elements
+                _put(out, places, _taken(elements, points) if isinstance(elements, np.ndarray) else elements)
             return out
 
     are_few = _are_few(boxes, view.chain.inner_shape, shape)
@@ -404,9 +406,26 @@ def _pieces(selection, view):
     return pieces(selection, view.chain.levels())
 
 
-def _as_array(selection):
-    """Return a selection that gives an array, not an item, also of an array without dimensions."""
-    return (*selection, ...)
+def _taken(array, selection):
+    """Return the elements of a selection as `Plan.task` gives it."""
+    array, index = _indexed(array, selection)
+    return array[index]
+
+
+def _put(array, selection, values):
+    """Assign to the elements of such a selection."""
+    array, index = _indexed(array, selection)
+    array[index] = values
+
+
+def _indexed(array, selection):
+    """Return a view of an array and the index that selects there: an array, not an item, also without dimensions."""
+    if array.ndim == MAX_NDIM and isinstance(selection[0], np.ndarray):
+        # Of so many dimensions one has the length 1, and NumPy takes one list less.
+        d = array.shape.index(1)
+        array = array[(slice(None),) * d + (0,)]
+        selection = selection[:d] + selection[d + 1:]
+    return array, (*selection, ...)
 
 
 def fill_of(metadata):
@@ -433,8 +452,9 @@ def _is_filled(chunk, metadata):
         return is_filled(chunk.reshape(-1).view(np.uint8), metadata.fill_bytes)
     fill = fill_of(metadata).item()
     # Other values may be equal and not the same: numbers, arrays, containers of these.
+    # Most chunks differ at their first item.
     return (fill is None or isinstance(fill, (str, bytes))) and all(
-        type(item) is type(fill) and item == fill for item in chunk.flat)  # most chunks differ at their first item
+        type(item) is type(fill) and item == fill for item in chunk.reshape(-1))
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from zcore.codecs.lowering import in_array
 from zcore.errors import ChunkError, CodecError, MetadataError, ShardIndexError, UnsupportedError
 from zcore.kernel.copy import is_filled
 from zcore.kernel.grid import project
-from zcore.model.metadata import has_varying_items, viewed
+from zcore.model.metadata import MAX_NDIM, has_varying_items, viewed
 
 NO_CHUNK = 2**64 - 1  # both words of an empty chunk's entry
 MAX_END = 2**63 - 1   # of a file
@@ -138,7 +138,9 @@ class Shards:
             raise UnsupportedError(f"shards of {self.n_chunks} chunks, at most {MAX_CHUNKS} are supported",
                                    feature="shards of more than 2**26 chunks")
         self.chain = make_chain(codec.codecs, dtype, chunk_shape, strict, fill)
-        self.index_chain = make_chain(codec.index_codecs, np.dtype(np.uint64), (*self.grid_shape, 2), strict)
+        # An array of 65 dimensions NumPy does not have.
+        self._index_shape = (*self.grid_shape, 2) if len(self.grid_shape) < MAX_NDIM else (self.n_chunks, 2)
+        self.index_chain = make_chain(codec.index_codecs, np.dtype(np.uint64), self._index_shape, strict)
         self.index_nbytes = self.index_chain.max_encoded
         self.at_start = codec.index_location == "start"
         self.max_encoded = self.chunk_room = None
@@ -381,7 +383,7 @@ class Shards:
             raise _moved(error, "shard index", offset, codec=None) from error
 
     def _encode_index(self, entries):
-        return bytes(self.index_chain.encode(entries.reshape(*self.grid_shape, 2)))
+        return bytes(self.index_chain.encode(entries.reshape(self._index_shape)))
 
     def _entry(self, raw, index, position):
         """Return (offset, nbytes) of a chunk that is there, checked against the size of the shard."""

@@ -196,17 +196,17 @@ cdef class Plan(Tasks):
 
     cdef int poll(self, Worker *worker) noexcept nogil:
         """Whether the worker has to stop; on the main thread signal handlers get their turn."""
-        cdef int64_t now
         if zc_load(&self.stop):
             return 1
-        if worker.main:
-            now = zc_now_ns()
-            if now - worker.last_poll_ns > POLL_NS:
-                worker.last_poll_ns = now
-                if self._run_signal_handlers():
-                    zc_store(&self.stop, 1)
-                    return 1
+        if self.is_poll_due(worker) and not worker.joined:
+            worker.last_poll_ns = zc_now_ns()
+            if self._run_signal_handlers():
+                zc_store(&self.stop, 1)
+                return 1
         return 0
+
+    cdef bint is_poll_due(self, const Worker *worker) noexcept nogil:
+        return worker.main and zc_now_ns() - worker.last_poll_ns > POLL_NS
 
     cdef int _run_signal_handlers(self) noexcept with gil:
         try:

@@ -55,9 +55,14 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
         The file is no zip archive; what it says of a member is not so; the name of a member is no key, and whoever
         relied on it would find nothing.
     """
-    size = os.fstat(fd).st_size
     entries = _directory_of(fd, path)
-    _check_count(fd, path, size, len(entries))
+    try:
+        size = os.fstat(fd).st_size
+        _check_count(fd, path, size, len(entries))
+    except OSError as exc:
+        if isinstance(exc, StoreError):
+            raise
+        raise StoreError(f"cannot read the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
     last_of = {info.orig_filename: info for info in entries}
     for info in entries:
         name = info.orig_filename
@@ -72,6 +77,9 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
             member = _member_of(fd, info, size)
         except _Fault as fault:
             raise StoreError(f"{path}: member {name!r:.200} {fault}", key=name) from None
+        except OSError as exc:
+            raise StoreError(f"{path}: cannot read member {name!r:.200}: {exc.strerror}", key=name,
+                             errno=exc.errno) from exc
         if last_of[name] is info:
             yield name, member
 
@@ -112,7 +120,7 @@ def _check_count(fd, path, size, n_found):
     the number may have been cut to 16.
     """
     start = max(0, size - _END.size - _MAX_COMMENT)
-    tail = os.pread(fd, _END.size + _MAX_COMMENT, start)
+    tail = _read_up_to(fd, start, _END.size + _MAX_COMMENT)
     at = len(tail) - _END.size
     # Where `zipfile` looks: a record without a comment, else the last one that there is.
     if at < 0 or tail[at:at + 4] != _END_SIGNATURE or tail[-2:] != b"\0\0":
@@ -121,9 +129,9 @@ def _check_count(fd, path, size, n_found):
         raise StoreError(f"{path} is no whole zip archive: its end was not found")
     n_entries = _END.unpack_from(tail, at)[4]
     n_expected, n_counted = n_entries, n_found & 0xFFFF
-    locator = os.pread(fd, _LOCATOR.size, start + at - _LOCATOR.size) if start + at >= _LOCATOR.size else b""
+    locator = _read_up_to(fd, start + at - _LOCATOR.size, _LOCATOR.size) if start + at >= _LOCATOR.size else b""
     if locator[:4] == _LOCATOR_SIGNATURE:
-        raw = os.pread(fd, _END64.size, start + at - _LOCATOR.size - _END64.size)
+        raw = _read_up_to(fd, max(0, start + at - _LOCATOR.size - _END64.size), _END64.size)
         if len(raw) == _END64.size and raw[:4] == _END64_SIGNATURE:
             n_expected, n_counted = _END64.unpack(raw)[7], n_found
     if n_counted != n_expected:
@@ -140,7 +148,7 @@ def _member_of(fd, info, size):
         raise _Fault("is on another disk")
     if not 0 <= header <= size - _HEADER.size - len(name):
         raise _Fault(f"begins at byte {header} of {size}")
-    raw = os.pread(fd, _HEADER.size + len(name), header)
+    raw = _read_up_to(fd, header, _HEADER.size + len(name))
     if len(raw) < _HEADER.size + len(name) or raw[:4] != _SIGNATURE:
         raise _Fault(f"has no header at byte {header}")
     _, _, flags, method, _, _, crc, local_stored, local_nbytes, n_name, n_extra = _HEADER.unpack_from(raw)
@@ -155,7 +163,7 @@ def _member_of(fd, info, size):
     if feature is None:
         if not flags & _SIZES_FOLLOW:
             if _IN_ZIP64 in (local_stored, local_nbytes):
-                extra = os.pread(fd, n_extra, header + _HEADER.size + n_name)
+                extra = _read_up_to(fd, header + _HEADER.size + n_name, n_extra)
                 local_stored, local_nbytes = _sizes_of(extra, local_stored, local_nbytes)
             if (crc, local_stored, local_nbytes) != (info.CRC, n_stored, n_bytes):
                 raise _Fault(f"has {local_stored} bytes for {local_nbytes} with CRC {crc:#x} in its header, {n_stored} "
@@ -248,11 +256,16 @@ def _inflated(fd, member, stop):
 
 
 def _read(fd, start, n_bytes):
+    data = _read_up_to(fd, start, n_bytes)
+    if len(data) < n_bytes:
+        raise _Fault(f"was cut off at byte {start + len(data)} of the file")
+    return data
+
+
+def _read_up_to(fd, start, n_bytes):
+    """Return bytes, fewer than `n_bytes` only where the file ends: the system may give less at a time."""
     parts = []
-    while n_bytes:
-        part = os.pread(fd, n_bytes, start)
-        if not part:
-            raise _Fault(f"was cut off at byte {start} of the file")
+    while n_bytes and (part := os.pread(fd, n_bytes, start)):
         parts.append(part)
         start += len(part)
         n_bytes -= len(part)

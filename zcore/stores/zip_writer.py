@@ -9,10 +9,10 @@ import contextlib
 import errno
 import os
 import zipfile
-from _thread import RLock  # of threading, without its import time
 from weakref import WeakSet
 
 from zcore.errors import StoreError
+from zcore.kernel.holds import ObjectLocks
 from zcore.stores.keys import TEMPORARY
 from zcore.stores.zip_members import Member
 
@@ -40,7 +40,7 @@ class ZipWriter:
     """
 
     def __init__(self, path, exclusive, method):
-        self.lock = RLock()
+        self.locks = ObjectLocks()
         self._path = path
         self._exclusive = exclusive
         self._method = method
@@ -128,7 +128,6 @@ class ZipWriter:
 
     def leave_to_parent(self):
         """After a fork the file is the parent's, and stays."""
-        self.lock = RLock()
         if self._temporary is not None:
             self._leave()
             self._temporary = None
