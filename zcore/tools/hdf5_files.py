@@ -10,6 +10,7 @@ import os
 import numpy as np
 
 from zcore.errors import NodeNotFoundError, SelectionError, StoreError, UnsupportedError, not_installed
+from zcore.kernel.steady_file import SteadyFile
 from zcore.model.metadata import has_varying_items
 from zcore.tools.hdf5_attributes import PHONY, attributes_of, dimension_names
 from zcore.tools.numpy_files import slices_of
@@ -102,11 +103,12 @@ class _Dataset(SourceArray):
 
 
 class Hdf5Sink:
-    """A new HDF5 file."""
+    """A new HDF5 file. HDF5 is told that every write has succeeded: it does not survive others."""
 
     def __init__(self, path, name, losses):
         self._h5py = _h5py()
-        self._file = self._h5py.File(path, "w")
+        self._steady = SteadyFile(path)
+        self._file = self._h5py.File(path, "w", driver="fileobj", fileobj=self._steady)
         self._name = name
         self._losses = losses
 
@@ -142,7 +144,8 @@ class Hdf5Sink:
         for dimension, label in zip(dataset.dims, source.dimension_names or (), strict=False):
             if label is not None:
                 dimension.label = label
-        return _DatasetTarget(dataset, dtype)
+        self._steady.check()
+        return _DatasetTarget(dataset, dtype, self._steady)
 
     def _set_attributes(self, node, name, source):
         for label, value in source.attributes.items():
@@ -159,11 +162,12 @@ class Hdf5Sink:
     def close(self):
         """Finish the file."""
         self._file.close()
+        self._steady.close()
 
     def discard(self):
         """Let go of a file that is not finished."""
         with contextlib.suppress(OSError, RuntimeError):
-            self._file.close()
+            self.close()
 
 
 def _as_hdf5(value):
@@ -182,8 +186,9 @@ def _as_hdf5(value):
 class _DatasetTarget:
     """A dataset to be written to; see `zcore.tools.moved.StoredTarget`."""
 
-    def __init__(self, dataset, dtype):
+    def __init__(self, dataset, dtype, file):
         self._dataset = dataset
+        self._file = file
         self.shape = dataset.shape
         self.dtype = dtype
         self.nbytes = int(np.prod(dataset.shape, dtype=object)) * dtype.itemsize
@@ -193,3 +198,4 @@ class _DatasetTarget:
         place = tuple([slice(start, start + n) for start, n in zip(starts, values.shape, strict=True)])
         values = values.astype(object) if has_varying_items(values.dtype) else values
         self._dataset[place if place else ()] = values
+        self._file.check()
