@@ -13,7 +13,6 @@ from zcore.errors import NodeNotFoundError, SelectionError, StoreError, Unsuppor
 from zcore.kernel.steady_file import SteadyFile
 from zcore.model.metadata import has_varying_items
 from zcore.tools.hdf5_attributes import PHONY, attributes_of, dimension_names
-from zcore.tools.numpy_files import slices_of
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
 _GZIP_LEVEL = 4
@@ -99,7 +98,13 @@ class _Dataset(SourceArray):
         if any([step < 0 for step in box.steps]):
             raise UnsupportedError("a selection of a dataset of HDF5 has no negative steps",
                                    feature="negative steps in HDF5")
-        out[...] = self._dataset[slices_of(box)] if out.ndim else self._dataset[()]
+        out[...] = self._dataset[_slices_of(box)] if out.ndim else self._dataset[()]
+
+
+def _slices_of(box):
+    """Return the index that selects a box of a dataset."""
+    return tuple([slice(start, start + step * n, step) if n else slice(0, 0)
+                  for start, step, n in zip(box.starts, box.steps, box.counts, strict=True)])
 
 
 class Hdf5Sink:
