@@ -70,7 +70,7 @@ class NumpySource(Source):
 
     def _members(self, path, name, selection):
         members = dict(read_members(self._file.fd, path))
-        self.lost = [("files that are no arrays", key) for key in members if not key.endswith(_SUFFIX)]
+        self.left_out = [("files that are no arrays", key) for key in members if not key.endswith(_SUFFIX)]
         arrays = {key.removesuffix(_SUFFIX): (key, member) for key, member in members.items() if key.endswith(_SUFFIX)}
         if name:
             if name not in arrays:
