@@ -11,6 +11,7 @@ A sink makes groups and arrays. What it returns for an array is written to by sl
 import contextlib
 import errno
 import os
+import shutil
 import tempfile
 
 from zcore import consolidated, lifecycle, nodes
@@ -231,8 +232,8 @@ def _file(place, path, overwrite, zarr_format, losses, threads):
         if zarr_format is not None:
             raise ValueError(f"zarr_format={zarr_format!r} was asked for, {os.path.basename(place)} has no format of "
                              "Zarr")
-        with tempfile.TemporaryDirectory(prefix=f"{TEMPORARY}copy.", dir=os.path.dirname(place),
-                                         ignore_cleanup_errors=True) as folder:
+        folder = tempfile.mkdtemp(prefix=f"{TEMPORARY}copy.", dir=os.path.dirname(place))
+        try:
             temporary = os.path.join(folder, f"{TEMPORARY}new{os.path.splitext(place)[1]}")
             sink = _file_sink(place)(temporary, path, losses)
             try:
@@ -246,6 +247,8 @@ def _file(place, path, overwrite, zarr_format, losses, threads):
                 os.replace(temporary, place)
             else:
                 os.link(temporary, place)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
     except OSError as exc:
         if exc.errno == errno.EEXIST and not overwrite and os.path.lexists(place):
             raise NodeExistsError(f"{place} is there already", path=path) from exc
