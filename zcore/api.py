@@ -48,7 +48,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     strict : bool
         Refuse chunks that the format forbids, even where they can be read.
     write_empty_chunks : bool
-        Store chunks that hold only the fill value; else they are erased.
+        Store chunks that hold only the fill value; else they are erased. An undefined fill value is in none.
     fsync : bool
         Every change reaches the disk before the call returns.
     cache : int or str, optional

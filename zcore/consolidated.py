@@ -14,7 +14,7 @@ import os
 from zcore import nodes
 from zcore.binding import GroupBinding
 from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError, noted, warn_of
-from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
+from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, TITLES, format_of
 from zcore.kernel.documents import existing
 from zcore.model.metadata import GroupMetadata
 from zcore.options import Options
@@ -29,6 +29,7 @@ _WITH_COPY_BESIDE = _GROUP_DOCUMENTS[:1]  # whose copies are documents of their 
 _DOCUMENTS = tuple([os.fsencode(document) for documents in NODE_DOCUMENTS.values() for document in documents])
 # A hierarchy that changes while it is copied is copied again, so often.
 _MAX_TRIES = 20
+_MAX_SHOWN = 10
 
 
 def consolidate(binding, attributes_of):
@@ -42,13 +43,16 @@ def consolidate(binding, attributes_of):
 
     Raises
     ------
+    UnsupportedError
+        A member is of another format: the copy has no place for it, and would hide it.
     StoreError
-        The hierarchy changes faster than it can be copied; there is no copy then.
+        A member is unreachable. Or the hierarchy changes faster than it can be copied; there is no copy then.
     """
     store, path, format = binding.store, binding.path, binding.format
     for _ in range(_MAX_TRIES):
-        drop(store, path)
+        # Before anything is dropped, as there may be no copy to be had.
         below = _read_below(binding, attributes_of)
+        drop(store, path)
         with binding.exclusive() as exclusive:
             metadata = complete(binding, attributes_of)
             if format.consolidated_document is None:
@@ -78,19 +82,27 @@ def _rendered(format, metadata, below):
 def _read_below(binding, attributes_of):
     """Return the metadata of all nodes below a group by their path relative to it."""
     store, path, format = binding.store, binding.path, binding.format
-    below = {}
+    below, others = {}, []
     pending = list(nodes.members(store, path))
     while pending:
         child = pending.pop()
         node = nodes.find(store, child, format.name, binding.options)
         if node is None:
-            continue     # of another format
+            if (other := nodes.find(store, child, None, binding.options)) is not None:
+                others.append(other)
+            continue     # else deleted since it was found
         try:
             below[child[len(binding.prefix):]] = complete(node, attributes_of)
         except NodeNotFoundError:
             continue     # deleted since it was found
         if isinstance(node, GroupBinding):
             pending += nodes.members(store, child)
+    if others:
+        shown = [f"{other.path!r} ({TITLES[other.format.name]})" for other in others[:_MAX_SHOWN]]
+        shown += [f"{len(others) - _MAX_SHOWN} more"] * (len(others) > _MAX_SHOWN)
+        raise UnsupportedError(f"{binding.describe()}: consolidated metadata of {TITLES[format.name]} would hide the "
+                               f"members of other formats: {', '.join(shown)}; copy these to {TITLES[format.name]}, or "
+                               "go without consolidated metadata", feature="consolidated metadata of several formats")
     return {name: below[name] for name in sorted(below, key=lambda name: (name.count("/"), name))}
 
 

@@ -100,7 +100,10 @@ class DescribedArray(Handle):
 
     @property
     def fill_value(self):
-        """Value of elements never written; None when the document leaves it undefined (they read as zero)."""
+        """Value of elements never written; None when the document leaves it undefined.
+
+        Then they read as zero, as empty text or bytes, and, in Zarr v2, dates as not a time.
+        """
         return self._binding.metadata.fill_value
 
     @property

@@ -109,9 +109,9 @@ class Binding(NodeBinding):
             self._run(view, plan, native, n_threads, read_task)
         except ChunkError:
             # Whoever reads chunks of another array by this one's document finds damage that is none.
-            self._check_unreplaced(view, box, plan)
+            self.check_unreplaced(view, box, plan)
             raise
-        self._check_unreplaced(view, box, plan)
+        self.check_unreplaced(view, box, plan)
         _make_true_one(out)
         if chunks is not None and out.size == 1:
             self._expect_elements(view, chunks)
@@ -197,10 +197,29 @@ class Binding(NodeBinding):
 
         workers.run(work_together if gathered.helps else work, n_threads, plan.cancel)
 
-    def _check_unreplaced(self, view, box, plan):
-        """What was read counts only while the array that was opened is still the one that stands here."""
+    def check_unreplaced(self, view, box, plan=None):
+        """Raise unless what was read counts: the array that was opened is still the one that stands here.
+
+        Parameters
+        ----------
+        view : View
+            By which it was read.
+        box : Box or Product
+            What was read of it; another shape has to hold that still.
+        plan : ReadPlan, optional
+            Which has the directory open.
+
+        Raises
+        ------
+        NodeNotFoundError
+            The array is gone.
+        StoreError
+            An array of other chunks stands here.
+        SelectionError
+            It was shrunk.
+        """
         if view.trusted and view.identity is not None:
-            if (plan.finds(self.format.array_document, view.identity) if plan.directory is not None
+            if (plan.finds(self.format.array_document, view.identity) if plan is not None and plan.directory is not None
                     else self.store.identity(self.document) == view.identity):
                 return
         now = self.look()
@@ -316,7 +335,9 @@ class Binding(NodeBinding):
             swap=view.chain.swap, order=view.chain.order, n_threads=n_threads, lenient=not options.strict,
             token=int.from_bytes(os.urandom(8)), locks=locks,
             identity=view.identity if locks is not None else None,
-            content=None if view.trusted else view.raw, old_shape=old_shape, keep_filled=options.keeps_filled,
+            content=None if view.trusted else view.raw, old_shape=old_shape,
+            # Where the fill value is undefined, so are the elements of absent chunks: no elements are equal to them.
+            keep_filled=options.keeps_filled or metadata.fill_value is None,
             missing_raises=options.missing == "raise", fsync=self.store.fsync, resume=resume, tasks=tasks,
             edges=metadata.edges, groups=box.groups,
             part=None if field is None else (field.offset, field.nbytes))
@@ -355,7 +376,13 @@ class Binding(NodeBinding):
     def stored_chunks(self):
         """Iterate over (key, chunk coordinates) of the objects that exist, inside the grid or not.
 
-        `key` is relative to the store; other keys are left out.
+        `key` is relative to the store; other keys are left out. An object that is unreachable exists: it is for the
+        caller to read it, or to leave it alone.
+
+        Raises
+        ------
+        StoreError
+            Where a directory of objects would be, something is unreachable: nobody can tell which objects exist.
         """
         return stored_chunks(self.store, self.prefix, self.metadata)
 
@@ -374,6 +401,33 @@ def stored_chunks(store, prefix, metadata):
         coords = keys.decode(key[n:], ndim)
         if coords is not None:
             yield key, coords
+        elif keys.leads_to_chunks(key[n:], ndim):
+            # A file, below which there is nothing; else an error.
+            store.exists(key)
+
+
+def names_of_chunks(store, prefix, metadata):
+    """Iterate over the keys that are erased when all objects below `prefix` are that an array may have.
+
+    These are the keys of objects, and links to nowhere in the place of directories of objects.
+    """
+    keys, ndim = metadata.chunk_keys, len(metadata.shape)
+    n, folder = len(prefix), keys.folder(ndim)
+    if folder and not _is_reachable(store.check_reachable, prefix + folder):
+        yield prefix + folder[:-1]
+        return
+    for key in store.list_prefix(prefix + folder):
+        if keys.decode(key[n:], ndim) is not None or (
+                keys.leads_to_chunks(key[n:], ndim) and not _is_reachable(store.exists, key)):
+            yield key
+
+
+def _is_reachable(ask, name):
+    try:
+        ask(name)
+    except StoreError:
+        return False
+    return True
 
 
 def _make_true_one(out):

@@ -166,7 +166,7 @@ class KeyConflictError(StoreError):
     """A key cannot be stored beside another: one would have to be a file and a directory at once, or they alias."""
 
 
-class ReadOnlyError(StoreError):
+class ReadOnlyError(StoreError, ValueError):
     """A change was asked of a store or a node that was opened for reading."""
 
 

@@ -100,8 +100,8 @@ class Group(Handle):
         """Return the names that may be those of members: what is found there tells."""
         if self._copy is not None:
             return iter(self)
-        prefix = self._binding.prefix
-        return [below[len(prefix):-1] for below in self._binding.store.list_dir(prefix)[1]]
+        binding = self._binding
+        return [below[len(binding.prefix):-1] for below in nodes.may_be_nodes(binding.store, binding.path)]
 
     def __len__(self):
         return sum(1 for _ in self)
@@ -121,7 +121,7 @@ class Group(Handle):
     def members(self, max_depth=0):
         """Iterate over (path relative to the group, node), each group before what it holds.
 
-        A member that cannot be opened, since its document is damaged or out of reach or needs what zcore does not have,
+        A member that cannot be opened, since it is damaged or unreachable or needs what zcore does not have,
         is left out with a warning that says why. Iterating over the group gives the names of all.
 
         Parameters
@@ -378,11 +378,13 @@ class Group(Handle):
     def __delitem__(self, name):
         """Delete a member and all nodes below it, readable or not.
 
+        Of a member that is a link, reachable or not, the link is removed and never what it leads to.
+
         Raises : NodeNotFoundError, if there is none.
         """
         self._binding.check_writable()
         # Not opened: a damaged member can go, too.
-        if not nodes.standing(self._binding.store, self._path_of(name)):
+        if not nodes.stands(self._binding.store, self._path_of(name)):
             raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
         self._copy = None
         lifecycle.delete(self._binding.store, self._path_of(name), self._binding.options)

@@ -66,9 +66,9 @@ def consolidate_metadata(store, *, path="", zarr_format=None):
     NodeNotFoundError
         There is no group.
     MetadataError, UnsupportedError
-        A member cannot be read: the copy would say that it is not there.
+        A member cannot be read, or is of another format than the group: the copy would say that it is not there.
     StoreError
-        The hierarchy changes faster than it can be copied; there is no copy then.
+        A member is unreachable. Or the hierarchy changes faster than it can be copied; there is no copy then.
     """
     group = open_group(store, "r+", path=path, zarr_format=zarr_format, use_consolidated=False)
     consolidated.consolidate(group._binding, read_attributes)

@@ -15,7 +15,7 @@ import contextlib
 
 from zcore import consolidated, nodes
 from zcore.binding import GroupBinding
-from zcore.engine import Binding, stored_chunks
+from zcore.engine import Binding, names_of_chunks
 from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
 from zcore.formats import MAX_NBYTES
 from zcore.formats.json_documents import check_attributes
@@ -27,7 +27,7 @@ from zcore.stores.keys import prefix_of
 from zcore.views import view_of
 
 
-def create(store, path, format, metadata, attributes, options, *, overwrite=False):
+def create(store, path, format, metadata, attributes, options, *, overwrite=False, is_below=False):
     """Create an array or a group, and the groups above it that are missing.
 
     Parameters
@@ -41,6 +41,8 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     options : Options
     overwrite : bool
         Replace the node that stands there, with all nodes below it.
+    is_below : bool
+        It is part of a change further up, which drops the copies of consolidated metadata above.
 
     Returns
     -------
@@ -71,16 +73,17 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
             standing = ()
             if not is_free:
                 nodes.check_no_special(store, path, format)
-                standing = nodes.standing(store, path)
+                # To overwrite is to replace what is unreachable as well.
+                standing = nodes.standing(store, path, nodes.pass_over_damage if overwrite else None)
             if standing and not overwrite:
                 raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
-            with consolidated.dropped(store, path, itself=bool(standing)):
+            with consolidated.dropped(store, path, itself=bool(standing), is_below=is_below):
                 for node in standing:
                     _run(_deletion_of(node, options), store, options)
                 if not is_free and any(store.list_dir(prefix)):
                     if not overwrite:
                         nodes.check_free(store, path)
-                    _clear(store, prefix, format, metadata)
+                    clear(store, prefix, format, metadata)
                 if kind is Binding:
                     store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
                 if attributes_document is not None:
@@ -136,8 +139,10 @@ def _run(deletion, store, options):
             else:
                 way.append(_deletion(store, child, options, is_below=True))
     finally:
-        while way:
-            way.pop().close()
+        # Each of them, the deepest first, even if the store fails meanwhile: they hold locks.
+        with contextlib.ExitStack() as stack:
+            for deletion in way:
+                stack.callback(deletion.close)
 
 
 def move(store, source, destination, options):
@@ -188,16 +193,20 @@ def _deletion_of(node, options):
     metadata = node.parse()
     document = prefix + node.document
     if options.lock:
-        with contextlib.suppress(FileNotFoundError), store.locks(path, node.document).whole():
+        try:
+            with store.locks(path, node.document).whole():
+                store.erase(document)
+        except FileNotFoundError:
+            # Gone, or a network file system has lost hold of it: in the latter case it must not survive what it had.
             store.erase(document)
     else:
         store.erase(document)
-    _clear(store, prefix, node.format, metadata)
+    clear(store, prefix, node.format, metadata)
     if isinstance(metadata, GroupMetadata):
         yield from list(nodes.children(store, path))
 
 
-def _clear(store, prefix, format, metadata):
+def clear(store, prefix, format, metadata):
     """Erase what a node has beside its document: attributes and chunks."""
     if format.attributes_document is not None:
         store.erase(prefix + format.attributes_document)
@@ -205,16 +214,29 @@ def _clear(store, prefix, format, metadata):
         # It is the format's own, whatever lies in it.
         store.erase_prefix(f"{prefix}{format.chunk_directory}/")
     elif isinstance(metadata, ArrayMetadata):
-        for key, _ in list(stored_chunks(store, prefix, metadata)):
+        for key in list(names_of_chunks(store, prefix, metadata)):
             store.erase(key)
         store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
 
 
 def create_ancestors(store, path, format):
     """Create the groups on the way to `path` that are missing, from the root down."""
-    if format.group_document is None:
-        return
+    if missing := missing_above(store, path, format):
+        document = format.render_group(format.new_group({}))
+        # The copies above the deepest one are those above each of them.
+        with consolidated.dropped(store, missing[0]):
+            for path in reversed(missing):
+                store.set_if_not_exists(prefix_of(path) + format.group_document, document)
+
+
+def missing_above(store, path, format):
+    """Return the paths of the groups on the way to `path` that are missing, from the deepest one up.
+
+    Raises : NodeExistsError, if an array stands on the way.
+    """
     missing = []
+    if format.group_document is None:
+        return missing
     while path:
         path = path.rpartition("/")[0]
         standing = nodes.standing(store, path)
@@ -225,12 +247,7 @@ def create_ancestors(store, path, format):
             break
         nodes.check_no_special(store, path, format)
         missing.append(path)
-    if missing:
-        document = format.render_group(format.new_group({}))
-        # The copies above the deepest one are those above each of them.
-        with consolidated.dropped(store, missing[0]):
-            for path in reversed(missing):
-                store.set_if_not_exists(prefix_of(path) + format.group_document, document)
+    return missing
 
 
 def resize(binding, shape):

@@ -251,10 +251,11 @@ def _warn_of_others(store, path, document, others):
     name = _NAMES[document]
     try:
         existing = store.existing(prefix_of(path), others)
-    except StoreError:
-        # S3 answers so of what is missing to who may not list: for advice alone nobody is kept from the node.
+    except StoreError as error:
+        # For advice alone nobody is kept from the node. S3 answers so of what is missing to who may not list.
         if not store.n_requests:
-            raise
+            pass_over_damage(error)
+            warn(f"{store.describe(path)} holds {document}, and what may be a document of another node: {error}")
         return
     for other in existing:
         is_what = f"what {document} says" if _NAMES[other] == name else f"of format {name!r}"
@@ -282,17 +283,53 @@ class Standing:
             return None
 
 
-def standing(store, path):
-    """Return a list of all documents that make `path` a node."""
-    return [Standing(store, path, format_of(_NAMES[document]), document)
-            for document in store.existing(prefix_of(path), _DOCUMENTS)]
+def standing(store, path, failed=None):
+    """Return a list of all documents that make `path` a node.
+
+    Parameters
+    ----------
+    store : Store
+    path : str
+    failed : callable, optional
+        ``failed(error)`` is called for each document that is unreachable, which is left out then unless it raises.
+
+    Raises
+    ------
+    StoreError
+        A document is unreachable and there is no `failed`, or the way to all of them is.
+    """
+    prefix = prefix_of(path)
+    found, is_told = [], False
+    for documents in (_DOCUMENTS,) if failed is None else zip(_DOCUMENTS):
+        try:
+            found += store.existing(prefix, documents)
+        except StoreError as error:
+            if failed is None:
+                raise
+            failed(error)
+            is_told = True
+    if not found and not is_told:
+        store.check_reachable(prefix)
+    return [Standing(store, path, format_of(_NAMES[document]), document) for document in found]
+
+
+def stands(store, path):
+    """Return whether a node stands at `path`, or a link that is unreachable and could be one.
+
+    Raises : StoreError, if something else is unreachable there.
+    """
+    try:
+        return bool(standing(store, path))
+    except StoreError:
+        if not store.is_link(prefix_of(path)):
+            raise
+        return True
 
 
 def check_free(store, path):
-    """Raise StoreError when a document that makes `path` a node is there, but out of reach.
+    """Raise StoreError when a document that makes `path` a node is there and unreachable.
 
-    A link to a disk that is not mounted, or to content that was dropped, is no document for `standing`. But the chunks
-    beside it are no left-overs.
+    Then the chunks beside it are no left-overs.
     """
     store.get_first(prefix_of(path), _DOCUMENTS, 0)
 
@@ -317,10 +354,11 @@ def members(store, path):
 def children(store, path):
     """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out.
 
-    One whose document cannot be read is among them: it is there, and whoever asks for it is told why it cannot be had.
+    One that is unreachable, or whose document is, is among them: it is there, and whoever asks for it is told why it
+    cannot be had.
     """
     n = len(prefix_of(path))
-    for prefix in store.list_dir(prefix_of(path))[1]:
+    for prefix in may_be_nodes(store, path):
         try:
             found = store.get_first(prefix, _ANY, 0)
         except StoreError as error:
@@ -334,6 +372,15 @@ def children(store, path):
                 yield prefix[:-1]
 
 
+def may_be_nodes(store, path):
+    """Return the prefixes right below `path` where nodes may be, sorted: directories, and links that are unreachable.
+
+    A FIFO, a socket or a device is no directory, wherever it comes from.
+    """
+    found = store.list_dir(prefix_of(path))
+    return sorted([*found.prefixes, *[f"{name}/" for name in found.unreachable if store.is_link(f"{name}/")]])
+
+
 def is_damage(error):
     """Whether an error says what is wrong with one node, so that it does not stand in the way of others.
 
@@ -341,6 +388,12 @@ def is_damage(error):
     """
     return isinstance(error, (MetadataError, UnsupportedError)) or (
         isinstance(error, StoreError) and error.errno in _OF_ONE_NODE)
+
+
+def pass_over_damage(error):
+    """Raise an error unless it says what is wrong with one node; see `is_damage`."""
+    if not is_damage(error):
+        raise error
 
 
 def check_replaceable(store, path):
@@ -388,7 +441,7 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
         if edges is not None:
             asked["chunks"] = asked["chunks"], edges
     if dtype is not None:
-        asked["dtype"] = np.dtype(dtype)
+        asked["dtype"] = binding.format.as_dtype(dtype)
     asked = {name: value for name, value in asked.items() if value != found[name]}
     if fill_value is not ... and "dtype" not in asked:
         # What the format makes of a fill value, an array of one element shows.

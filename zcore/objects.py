@@ -62,7 +62,7 @@ def write_object(binding, view, plan, task, values, old_shape, part=None):
         swap(store, binding.prefix + key, changed)
         return
     encoded = change(binding, store, view, key, coords, (origin, shape), inside, elements, kept, is_merge, part,
-                     binding.options.keeps_filled)
+                     plan.keep_filled)
     if encoded is None:
         store.erase(binding.prefix + key)
     elif encoded is not _UNCHANGED:
@@ -414,7 +414,7 @@ def _fill(metadata):
     if not has_varying_items(metadata.dtype):
         return np.frombuffer(metadata.fill_bytes, _raw_type(metadata)).reshape(())
     fill = np.empty((), metadata.dtype)
-    fill[()] = "" if metadata.fill_value is None and metadata.dtype.kind == "T" else metadata.fill_value
+    fill[()] = metadata.item_of_fill
     return fill
 
 

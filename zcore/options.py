@@ -33,7 +33,7 @@ class Options:
         Refuse what the formats forbid and real files have nonetheless: chunks cut off at the border of the array,
         blosc chunks of a foreign item size.
     write_empty_chunks : bool
-        Store objects that hold only the fill value.
+        Store objects that hold only the fill value. One that is undefined is in none: the others are always stored.
     read_only : bool
         Refuse every change.
     dimension_separator : {"/", "."} or None

@@ -132,8 +132,7 @@ def _fill_of(metadata):
     if metadata.fill_bytes:
         return np.frombuffer(metadata.fill_bytes, metadata.dtype)
     fill = np.empty(1, metadata.dtype)
-    if metadata.fill_value is not None:
-        fill[0] = metadata.fill_value
+    fill[0] = metadata.item_of_fill
     return fill
 
 

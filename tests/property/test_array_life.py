@@ -190,19 +190,19 @@ class Life(RuleBasedStateMachine):
         if self.is_sharded:
             shards = tuple([chunk * data.draw(st.integers(1, 2)) for chunk in chunks])
             keywords["shards"] = shards
-        fill = data.draw(st.sampled_from([..., *self.fills(key)]))
+        fill = data.draw(st.sampled_from([..., None, *self.fills(key)]))
         expected = self.why_not(path, overwrite)
         created = self.everywhere(lambda place: zcore.create_array(
             self.stores[place], name=path, shape=shape, chunks=chunks, dtype=dtype, fill_value=fill,
             attributes=attributes, overwrite=overwrite, zarr_format=self.zarr_format, **keywords), expected)
         if expected is None:
             # Which one a type has by default is not the matter here.
-            fill = self.fill_of(created["native"]) if fill is ... else np.array(fill, dtype)
+            fill = self.fill_of(created["native"]) if fill in (..., None) else np.array(fill, dtype)
             value = np.empty(shape, dtype)
             value[...] = fill
             self.add(path, SimpleNamespace(
                 is_array=True, attributes=dict(attributes), value=value, dtype=dtype, chunks=chunks, shards=shards,
-                fill=fill, keeps=False))
+                fill=fill, keeps=created["native"].fill_value is None))
         return self.held(path, created)
 
     @staticmethod

@@ -188,6 +188,6 @@ def test_any_history_leaves_what_a_dictionary_would_hold(kind, steps):
         assert list(store.list()) == sorted(model.items)
         assert store.getsize_prefix("") == sum(map(len, model.items.values()))
         tops = {key.partition("/")[0] for key in model.items}
-        keys, prefixes = store.list_dir("")
+        keys, prefixes, _ = store.list_dir("")
         assert keys == sorted(top for top in tops if top in model.items)
         assert prefixes == sorted(f"{top}/" for top in tops if top not in model.items)

@@ -192,6 +192,42 @@ def test_write_empty_chunks(store):
     assert (a[...] == 7).all()
 
 
+@pytest.mark.parametrize("zarr_format", [2, "zmeta"])
+@pytest.mark.parametrize("dtype", ["<i4", "|b1", "<M8[s]", "|S3", ">U2", [("a", "<i4"), ("b", "|S2")]])
+def test_no_elements_are_equal_to_an_undefined_fill_value(store, zarr_format, dtype):
+    """V2-FV-01, ZM-META-09: other readers find anything in chunks that are absent, so zeros are stored."""
+    zeros = np.zeros(10, dtype)
+    a = zcore.create_array(store, shape=10, chunks=4, dtype=dtype, zarr_format=zarr_format, fill_value=None)
+    a[0] = zeros[0]
+    assert a.nchunks_initialized == 1, "a part of a chunk"
+    a[...] = zeros
+    assert a.nchunks_initialized == 3, "whole chunks"
+    a[4] = np.ones((), dtype)
+    a[4] = zeros[4]
+    assert a.nchunks_initialized == 3, "a chunk that is changed"
+    a[8] = zeros[8]
+    a[9] = np.ones((), dtype)
+    a.resize(9)
+    assert a.nchunks_initialized == 3 and a[8] == zeros[8], "what a shrunk array keeps of a chunk"
+    a.append(zeros[:3])
+    assert a.nchunks_initialized == 3 and (a[...] == zeros[0]).all()
+    a.append(zeros[:1])
+    assert a.nchunks_initialized == 4
+    a.resize(20)
+    assert a.nchunks_initialized == 4, "nobody has written the new ones"
+
+
+def test_no_text_is_equal_to_an_undefined_fill_value(store):
+    a = zcore.create_array(store, shape=4, chunks=2, dtype=str, zarr_format=2, fill_value=None)
+    a[:2] = ""
+    assert a.nchunks_initialized == 1 and a.fill_value is None
+    objects = zcore.create_array(zcore.MemoryStore(), shape=4, chunks=2, dtype=object, zarr_format=2,
+                                 serializer={"id": "vlen-bytes"}, fill_value=None)
+    assert objects[:].tolist() == [b""] * 4
+    objects[:] = b""
+    assert objects.nchunks_initialized == 2
+
+
 # What real files hold although it is forbidden
 
 

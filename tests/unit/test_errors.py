@@ -48,6 +48,15 @@ def test_copies_keep_the_place(copied):
     assert (str(error), error.place, error.key, error.errno, error.message) == ("/a: no", "/a", "k", 5, "no")
 
 
+def test_what_is_for_reading_is_a_value_error_as_in_numpy(tmp_path):
+    make(tmp_path / "a")
+    a = zcore.open(tmp_path / "a")
+    for call in (lambda: a.__setitem__(..., 1), lambda: a.resize(1, 1), lambda: a.attrs.__setitem__("n", 1)):
+        with pytest.raises(ValueError, match="open for reading") as caught:
+            call()
+        assert isinstance(caught.value, zcore.ReadOnlyError) and isinstance(caught.value, zcore.StoreError)
+
+
 @pytest.mark.parametrize("path", ["", "group/dem"])
 def test_every_way_to_a_damaged_array(tmp_path, path):
     store = zcore.DirectoryStore(str(tmp_path))

@@ -469,6 +469,33 @@ def test_nodes_of_two_formats_in_one_place(store):
     assert store.get("a/.zarray") is None, "what is replaced are the nodes of all formats"
 
 
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_a_copy_would_hide_members_of_other_formats(store, zarr_format):
+    """It is refused before anything is changed: they would vanish from the listing."""
+    group = zcore.create_group(store, zarr_format=zarr_format)
+    group.create_array("a", shape=3, dtype="i4")
+    zcore.consolidate_metadata(store)
+    copies = {key: store.get(key) for key in store.list()}
+    group.create_group("g")
+    other = 5 - zarr_format
+    for path, format in (("b", other), ("g/c", "zmeta")):
+        zcore.create_array(store, name=path, shape=3, dtype="i4", zarr_format=format)
+    with pytest.raises(zcore.UnsupportedError, match="would hide the members") as caught:
+        zcore.consolidate_metadata(store)
+    assert f"'b' (Zarr v{other})" in str(caught.value) and "'g/c' (__zmeta__)" in str(caught.value)
+    names = ["a", "b", "g", "g/c"]
+    assert [name for name, _ in zcore.open_group(store).members(None)] == names
+    for key, raw in copies.items():
+        store.set(key, raw)      # what others have written, who do not see these members
+    with pytest.warns(UserWarning, match="does not keep consolidated metadata of groups with members of several"):
+        copied = zcore.copy(store, zcore.MemoryStore())
+    assert [name for name, _ in copied.members(None)] == names
+    group.refresh()
+    for path in ("b", "g"):
+        del group[path]
+    assert list(zcore.consolidate_metadata(store)) == ["a"]
+
+
 DAMAGE = {
     "json": (lambda document: document.write_text("{"), zcore.MetadataError),
     "loop": (lambda document: document.symlink_to("zarr.json"), zcore.StoreError),
@@ -580,3 +607,18 @@ def test_a_damaged_member_can_be_deleted(tmp_path, document):
     assert list(group) == [] and not (tmp_path / "bad/zarr.json").exists()
     with pytest.raises(zcore.NodeNotFoundError, match="no member 'bad'"):
         del group["bad"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("dtype", [str, "string", bytes, "bytes", np.dtype([("a", "i1"), ("b", "<i4")], align=True)])
+def test_an_array_of_a_type_is_found_as_it_was_asked_for(zarr_format, dtype):
+    """What a name means, and how a structure lies, is for the format to say."""
+    if zarr_format == 2 and isinstance(dtype, np.dtype):
+        dtype = np.dtype([("a", "i1"), ("b", "<i4")])
+    group = zcore.create_group(zcore.MemoryStore(), zarr_format=zarr_format)
+    made = group.require_array("a", shape=4, dtype=dtype)
+    assert group.require_array("a", shape=4, dtype=dtype) == made
+    assert zcore.open(group.store, mode="r", path="a", dtype=dtype) == made
+    for other in ("i4", "S3", bytes if made.dtype.kind == "T" else str):
+        with pytest.raises(zcore.ArrayMismatchError):
+            group.require_array("a", shape=4, dtype=other)

@@ -1,9 +1,11 @@
 """Arrays change their shape and go: what was cut off never comes back, and only what exists is touched."""
 import collections
+import errno
 import fcntl
 import functools
 import itertools
 import os
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -416,6 +418,26 @@ def test_chunks_beside_a_document_out_of_reach_are_no_left_overs(tmp_path, zarr_
     assert zcore.open(node)[...].tolist() == [7] * 4
     content.unlink()
     assert create(zarr_format=zarr_format, overwrite=True)[...].tolist() == [0] * 4
+
+
+def test_a_document_that_cannot_be_locked_any_more_does_not_survive(tmp_path):
+    """A network file system may say of a document that is there that it has lost hold of it."""
+    class LosingStore(zcore.DirectoryStore):
+        def locks(self, path, document):
+            locks = super().locks(path, document)
+            if path != "child":
+                return locks
+            lost = mock.Mock(directory=locks.directory)
+            lost.whole.side_effect = FileNotFoundError(errno.ESTALE, "Stale file handle", document)
+            return lost
+
+    for change in (lambda group: group.__delitem__("child"),
+                   lambda group: zcore.create_group(group.store, overwrite=True)):
+        group = zcore.create_group(LosingStore(tmp_path), overwrite=True)
+        zcore.create_array(tmp_path, name="child", data=[1, 2])
+        assert list(group) == ["child"]
+        change(group)
+        assert os.listdir(tmp_path) == ["zarr.json"]
 
 
 @pytest.mark.parametrize("text", [b"x", b"12", bytearray(b"x"), "5", "", b""])

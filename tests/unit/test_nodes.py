@@ -259,6 +259,16 @@ def test_a_node_beside_what_is_no_file_is_not_lost(tmp_path):
     assert a.refresh()[...].tolist() == [1, 2, 3] and dict(a.attrs) == {"x": 1}
 
 
+def test_a_node_beside_an_unreachable_document_of_another_one(tmp_path):
+    """Advice keeps nobody from the node."""
+    zcore.create_array(tmp_path, data=[1, 2, 3])
+    os.symlink("nowhere", tmp_path / ".zarray")
+    with pytest.warns(UserWarning, match="what may be a document of another node: .*leads nowhere"):
+        assert zcore.open(tmp_path)[...].tolist() == [1, 2, 3]
+    report = zcore.verify(tmp_path)
+    assert [problem[:2] for problem in report.problems] == [("unreachable", ".zarray")] and report.n_objects == 1
+
+
 def test_a_directory_that_is_pruned_each_time_it_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr(place, "_MAX_TRIES", 3)
     made = []

@@ -1,4 +1,6 @@
 """What is known of a node without an element being read, as rows for programs and words for people."""
+import contextlib
+
 import zcore
 from zcore.cli.printed import nbytes_text
 from zcore.info import type_name
@@ -42,6 +44,8 @@ def stored_sizes(array):
     """Return the bytes of each object of an array that exists, a dict by the coordinates of its chunk or shard.
 
     Objects outside of the grid are left out. Costs a listing; None where the store has none.
+
+    Raises : StoreError, if one is unreachable.
     """
     binding = array._binding
     if not binding.store.lists:
@@ -54,7 +58,8 @@ def stored_sizes(array):
 def full(node, sizes=None):
     """Return all rows of a node: a dict.
 
-    `sizes` are those of `stored_sizes`, which are looked up where they are not given.
+    `sizes` are those of `stored_sizes`, which are looked up where they are not given. Where one cannot be had, what
+    follows from them is None.
     """
     rows = short(node.path, node) | {"store": str(node.store.uri or node.store.label)}
     if isinstance(node, zcore.Group):
@@ -63,7 +68,9 @@ def full(node, sizes=None):
                        "errors": len(members) - members.count("array") - members.count("group"),
                        "attributes": node.attrs.asdict()}
     metadata = node.metadata
-    sizes = stored_sizes(node) if sizes is None else sizes
+    if sizes is None:
+        with contextlib.suppress(zcore.StoreError):
+            sizes = stored_sizes(node)
     stored = None if sizes is None else sum(sizes.values())
     return rows | {
         "dimension_names": metadata.dimension_names,
@@ -83,6 +90,6 @@ def full(node, sizes=None):
 def stored_text(rows):
     """Return how much of an array is stored, for people."""
     if rows["nbytes_stored"] is None:
-        return "not known, as there is no listing"
+        return "not known, as there is no listing or an object is unreachable"
     ratio = f" (ratio {rows['ratio']:.2f})" if rows["ratio"] else ""
     return f"{nbytes_text(rows['nbytes_stored'])}{ratio}"

@@ -22,11 +22,10 @@ def configure(parser):
 
 def run(arguments):
     """Describe the node."""
-    import zcore
     from zcore.cli import facts
 
     node = place.opened_array(arguments.path) if arguments.chunks else place.opened(arguments.path)
-    sizes = facts.stored_sizes(node) if isinstance(node, zcore.Array) else None
+    sizes = facts.stored_sizes(node) if arguments.chunks else None
     if arguments.chunks and sizes is None:
         node.nbytes_stored()       # says why there is no map
     rows = facts.full(node, sizes)

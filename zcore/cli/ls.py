@@ -29,6 +29,7 @@ def configure(parser):
 def run(arguments):
     """List what there is; returns 1 where something of it cannot be opened."""
     from zcore.cli.facts import short
+    from zcore.errors import StoreError
 
     pairs = listed(arguments.path, None if arguments.recursive else 0)
     is_whole = True
@@ -37,7 +38,11 @@ def run(arguments):
         for path, node in pairs:
             rows.append(short(path, node))
             if rows[-1]["kind"] == "array" and arguments.long:
-                rows[-1]["nbytes_stored"] = node.nbytes_stored()
+                try:
+                    rows[-1]["nbytes_stored"] = node.nbytes_stored()
+                except StoreError:
+                    # Of an object that is unreachable it cannot be told.
+                    rows[-1]["nbytes_stored"] = None
         is_whole = all(row["kind"] != "error" for row in rows)
         if arguments.json:
             machine.show(rows)
@@ -94,7 +99,8 @@ def _print_table(rows):
         if row["kind"] == "array":
             shards = f" in shards of {lengths(row['shards'])}" if row["shards"] else ""
             cells.append((str(row["format"]), printable(row["dtype"]), lengths(row["shape"]),
-                          f"{lengths(row['chunks'])}{shards}", nbytes_text(row["nbytes_stored"])))
+                          f"{lengths(row['chunks'])}{shards}",
+                          "?" if row["nbytes_stored"] is None else nbytes_text(row["nbytes_stored"])))
         else:
             cells.append((str(row.get("format", "")), row["kind"] if row["kind"] == "group" else row["error"], "", "",
                           ""))

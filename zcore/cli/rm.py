@@ -31,7 +31,7 @@ def run(arguments):
         store, path = place.located(text)
         store = nodes.store_of(store, False, False)
         # Not opened: a damaged node can go, too.
-        if not nodes.standing(store, path):
+        if not nodes.stands(store, path):
             raise NodeNotFoundError(f"{store.describe(path)} holds no node", path=path)
         if not arguments.recursive and next(nodes.children(store, path), None) is not None:
             raise ValueError(f"{text} is a group that is not empty; -r deletes it with all that is in it")

@@ -15,7 +15,7 @@ from zcore.cli.colours import painted
 from zcore.letters import printable
 
 KINDS = ("left-over", "foreign", "stale copy", "damaged", "truncated")
-SERIOUS = ("wrong document", "damaged", "truncated", "unreadable")
+SERIOUS = ("wrong document", "damaged", "truncated", "unreachable", "unreadable")
 
 
 def configure(parser):

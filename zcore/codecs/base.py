@@ -49,6 +49,10 @@ class Codec:
         """Return whether a codec with a C form does content of at most `n_bytes` bytes faster in Python."""
         return False
 
+    def resolve(self, itemsize):
+        """Return the codec for items of `itemsize` bytes, nothing left to choose."""
+        return self
+
     def spec(self):
         """Return the `CodecSpec` that documents record."""
         return CodecSpec(self.name, self.configuration())

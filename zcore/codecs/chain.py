@@ -220,7 +220,7 @@ class CodecChain:
         return types
 
     def _choose(self, dtype, strict):
-        """Settle what blosc leaves to the chain, where `dtype` becomes bytes.
+        """Settle what codecs leave to the chain, where `dtype` becomes bytes.
 
         Returns the item size that the headers have to name, 0 for any.
         """
@@ -228,10 +228,10 @@ class CodecChain:
         chosen = set()
         compressors = list(self.compressors)
         for i, codec in enumerate(compressors):
+            compressors[i] = codec = codec.resolve(itemsize)
             if isinstance(codec, BloscCodec):
                 codec.strict = strict
-                compressors[i] = codec.resolve(itemsize)
-                chosen.add(compressors[i].typesize)
+                chosen.add(codec.typesize)
         self.compressors = tuple(compressors)
         return chosen.pop() if strict and len(chosen) == 1 else 0
 

@@ -4,12 +4,11 @@
 codec "gzip"), and those that numcodecs gave to Zarr v2: `numcodecs.zlib`, `numcodecs.lz4`, and the first three under
 their older parameters. What an object needs to be decoded stands in itself; the configuration is for writing.
 """
-from zcore import deflate
+from zcore import blosc, deflate
 from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer
-from zcore.codecs.snappy import decompress_snappy
 from zcore.errors import CodecError
 from zcore.kernel.blosc_header import validate
-from zcore.kernel.compress import COMPRESSORS, blosc_compress, blosc_decompress, can_compress, zstd_levels
+from zcore.kernel.compress import COMPRESSORS, blosc_compress, zstd_levels
 
 SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 
@@ -108,9 +107,7 @@ class BloscCodec(Codec):
         if header.nbytes > n_bytes:
             raise CodecError(f"blosc header says {header.nbytes} bytes decoded, expected at most {n_bytes}",
                              codec="blosc", direction="decode", offset=4, expected=n_bytes, found=header.nbytes)
-        if header.compressor == "snappy" and not header.memcpyed and not can_compress("snappy"):
-            return decompress_snappy(data, header)
-        return blosc_decompress(data)
+        return blosc.decompress(data)
 
 
 class NumcodecsBlosc(Lenient, BloscCodec):
@@ -155,9 +152,14 @@ class ZstdCodec(StepCodec):
 
 
 class NumcodecsZstd(Lenient, ZstdCodec):
-    """Zstandard, as numcodecs names it."""
+    """Zstandard, as numcodecs names it: of levels beyond the range, which it leaves to the library, the nearest one."""
 
     name = "numcodecs.zstd"
+
+    def __init__(self, *, level=0, checksum=False):
+        check_integer("level", level, -2**31, 2**31 - 1)
+        lowest, highest = zstd_levels()
+        super().__init__(level=max(lowest, min(level, highest)), checksum=checksum)
 
 
 class GzipCodec(StepCodec):

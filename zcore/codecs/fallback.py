@@ -169,7 +169,11 @@ class FallbackSerializer(_Fallback):
     """A codec of numcodecs from array to bytes."""
 
     kind = "array_bytes"
-    is_bound_to_order = True
+
+    @property
+    def is_bound_to_order(self):
+        """Whether the shape is stored as well, or the order of the dimensions counts."""
+        return self.id != "pcodec"
 
     def encoded_nbytes(self, dtype, shape):
         """Return None: the size depends on the items."""

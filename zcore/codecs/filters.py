@@ -25,21 +25,27 @@ class NumcodecsShuffle(Lenient, StepCodec):
 
     Parameters
     ----------
-    elementsize : int
-        Bytes of an item, of which there must be a whole number; 1 and 0 change nothing.
+    elementsize : int, optional
+        Bytes of an item, of which there must be a whole number; 1 and 0 change nothing. By default those of the items
+        that become bytes, as zarr-python has it.
     """
 
     name = "numcodecs.shuffle"
     is_fixed = True
     _parameters = ("elementsize",)
 
-    def __init__(self, *, elementsize=4):
-        check_integer("elementsize", elementsize, 0, 2**31 - 1)
+    def __init__(self, *, elementsize=None):
+        if elementsize is not None:
+            check_integer("elementsize", elementsize, 0, 2**31 - 1)
         self.elementsize = elementsize
 
+    def configuration(self):
+        """Return what documents record, a dict."""
+        return {} if self.elementsize is None else {"elementsize": self.elementsize}
+
     def resolve(self, itemsize):
-        """Return the codec itself: nothing of it is left to choose."""
-        return self
+        """Return the codec for items of `itemsize` bytes, nothing left to choose."""
+        return type(self)(elementsize=itemsize) if self.elementsize is None else self
 
     def step(self):
         """Return the step of a `Program`."""
@@ -125,10 +131,13 @@ class _NumberFilter(Lenient, Codec):
 
 
 class NumcodecsDelta(_NumberFilter):
-    """The first number, then the differences of neighbours in C order; those of integers wrap."""
+    """The first number, then the differences of neighbours in C order; those of integers wrap.
+
+    Two truth values differ or they do not. numcodecs stores that, too, but decodes it to true from the first true on.
+    """
 
     name = "numcodecs.delta"
-    kinds = "iufc"
+    kinds = "biufc"
 
     def _encoded(self, numbers, astype):
         encoded = np.empty(numbers.shape, astype)
@@ -137,7 +146,8 @@ class NumcodecsDelta(_NumberFilter):
         return encoded
 
     def _decoded(self, encoded, dtype):
-        return np.add.accumulate(encoded.astype(dtype), dtype=dtype)
+        restore = np.logical_xor if dtype.kind == "b" else np.add
+        return restore.accumulate(encoded.astype(dtype), dtype=dtype)
 
 
 class NumcodecsFixedScaleOffset(_NumberFilter):

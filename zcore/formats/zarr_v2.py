@@ -34,7 +34,7 @@ from zcore.formats.zarr_v2_chain import ChainBuilder, from_chain, to_chain
 from zcore.formats.zarr_v2_codecs import unknown_parameters
 from zcore.formats.zarr_v2_consolidated import GROUP_MEMBERS
 from zcore.formats.zarr_v2_fill import parse_fill, parse_object_fill, render_fill, render_object_fill
-from zcore.formats.zarr_v2_new import new_array, new_group
+from zcore.formats.zarr_v2_new import as_dtype, new_array, new_group
 from zcore.model import node_names
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, to_descr
@@ -42,7 +42,8 @@ from zcore.model.fill_value import fill_scalar
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape, has_varying_items
 
 __all__ = [
-    "array_document", "attributes_document", "consolidated_document", "group_document", "name", "names", "new_array",
+    "array_document", "as_dtype", "attributes_document", "consolidated_document", "group_document", "name", "names",
+    "new_array",
     "new_group", "node_documents", "parse_array", "parse_attributes", "parse_consolidated", "parse_group", "parse_node",
     "render_array", "render_attributes", "render_consolidated", "render_group",
     "with_separator",

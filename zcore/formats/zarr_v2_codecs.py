@@ -37,6 +37,11 @@ def _integer(minimum, maximum):
     return read
 
 
+def _level_of_zstd(value):
+    """Return the level that the library takes this one for."""
+    return max(-131072, min(_ANY_INT32(value), 22))
+
+
 def _one_of(*choices):
     def read(value):
         if value not in choices or type(value) is not type(choices[0]):
@@ -92,7 +97,7 @@ _CODECS = {
         "cname": ("lz4", _one_of(*BLOSC_COMPRESSORS)), "clevel": (5, _integer(0, 9)), "shuffle": (1, _integer(-1, 2)),
         "blocksize": (0, _integer(0, 2**31 - 17)), "typesize": (None, _integer(1, 2**31 - 1)),
     }),
-    "zstd": (BYTES, "zstd", {"level": (0, _integer(-131072, 22)), "checksum": (False, _one_of(False, True))}),
+    "zstd": (BYTES, "zstd", {"level": (0, _level_of_zstd), "checksum": (False, _one_of(False, True))}),
     "gzip": (BYTES, "gzip", {"level": (1, _integer(-1, 9))}),
     "lz4": (BYTES, None, {"acceleration": (1, _ANY_INT32)}),
     "zlib": (BYTES, None, {"level": (1, _integer(-1, 9))}),

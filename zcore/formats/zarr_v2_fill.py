@@ -3,7 +3,7 @@
 =====================  =======================================================================================
 type                   JSON
 =====================  =======================================================================================
-any                    null: undefined, reads as zeros or empty
+any                    null: undefined, reads as zero, empty or, of ``m M``, as not a time
 ``b i u``              true or false, an integer
 ``f``                  a number, or "NaN", "Infinity", "-Infinity"
 ``c``                  ``[real, imaginary]``
@@ -30,9 +30,10 @@ def parse_fill(dtype, value):
 
     Raises : ValueError, if it is none that the type can hold.
     """
-    if value is None:
-        return bytes(dtype.itemsize)
     kind = dtype.kind
+    if value is None:
+        # Of dates zarr-python 3 leaves out chunks that are not a time; of other types, those that are zero or empty.
+        return fill_bytes(dtype, "NaT") if kind in "mM" else bytes(dtype.itemsize)
     if kind in "SV":
         raw = _from_base64(value)
         if len(raw) > dtype.itemsize:

@@ -13,7 +13,7 @@ from zcore.formats.zarr_v2_codecs import SERIALIZER, from_spec, kind_of
 from zcore.formats.zarr_v2_fill import parse_fill, parse_object_fill, render_fill, render_object_fill
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
-from zcore.model.dtypes import from_descr, is_text, to_descr
+from zcore.model.dtypes import from_descr, is_bytes, is_text, to_descr
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
 from zcore.model.named_codecs import named_codec
@@ -33,8 +33,8 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     ----------
     shape : int or sequence of int
     dtype : object
-        What `numpy.dtype` takes; `str` (see `is_text`) and `numpy.dtypes.StringDType` are text of any length, and
-        objects need a codec that makes bytes of them.
+        What `numpy.dtype` takes; `str` (see `is_text`) and `numpy.dtypes.StringDType` are text of any length, `bytes`
+        (see `is_bytes`) bytes of any length, and objects need a codec that makes bytes of them.
     chunks : None, "auto", str, int or sequence of int
         See `zcore.model.auto_chunks.normalize_chunks`.
     fill_value : object
@@ -76,16 +76,19 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     if order not in ("C", "F"):
         raise ValueError(f"order: expected 'C' or 'F', found {order!r:.60}")
     shape = shape_of(shape)
-    dtype = np.dtypes.StringDType() if is_text(dtype) else np.dtype(dtype)
-    stored = _OBJECT if has_varying_items(dtype) else from_descr(to_descr(dtype))
+    serializer_id = "vlen-bytes" if is_bytes(dtype) else None
+    dtype = as_dtype(dtype)
+    if dtype.kind == "T":
+        serializer_id = "vlen-utf8"
+    stored = _OBJECT if has_varying_items(dtype) else dtype
     if codecs is not None:
         order, configs, compressor = from_chain([_spec(codec) for codec in codecs], stored, len(shape))
     else:
         is_auto = isinstance(compressors, str) and compressors == "auto"
         configs = _configs(filters) + _configs(serializer)
         compressor = None
-        if dtype.kind == "T" and not any(kind_of(config.get("id")) == SERIALIZER for config in configs):
-            configs.insert(0, {"id": "vlen-utf8"})
+        if serializer_id is not None and not any(kind_of(config.get("id")) == SERIALIZER for config in configs):
+            configs.insert(0, {"id": serializer_id})
         configs += [DEFAULT_COMPRESSOR] if is_auto else _configs(compressors)
     chain = to_chain(order, configs, compressor, stored, len(shape))
     if stored is _OBJECT:
@@ -99,6 +102,19 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
         raise ValueError(f"expected chunks of at most {max_nbytes} bytes, the limit of blosc, found {n_bytes}")
     return ArrayMetadata(shape, stored, chunk_shape, _chunk_keys(chunk_key_encoding), chain, fill_value, raw_fill, 2,
                          attributes)
+
+
+def as_dtype(dtype):
+    """Return the type that a caller names, as arrays have it; what makes bytes of objects is another matter.
+
+    Raises : ValueError, TypeError, UnsupportedError, if there is none, or Zarr v2 cannot store it.
+    """
+    if is_bytes(dtype):
+        return _OBJECT
+    dtype = np.dtypes.StringDType() if is_text(dtype) else np.dtype(dtype)
+    if dtype.kind == "T":
+        return np.dtypes.StringDType()  # without the missing value that the caller's may have
+    return dtype if dtype.kind == "O" else from_descr(to_descr(dtype))
 
 
 def new_group(attributes=None):
@@ -135,7 +151,7 @@ def _spec(codec):
 
 def _fill(dtype, value):
     if value is None:
-        return None, bytes(dtype.itemsize)
+        return None, parse_fill(dtype, None)
     if value is ... or (dtype.kind in "SUV" and isinstance(value, (int, np.integer)) and value == 0):
         raw = bytes(dtype.itemsize)
     else:

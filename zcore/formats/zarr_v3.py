@@ -26,7 +26,7 @@ from zcore.errors import NodeNotFoundError, UnsupportedError
 from zcore.formats.json_documents import Document, render_json_lines
 from zcore.formats.zarr_v3_chain import check_chain, parse_chain, render_chain, stored_endian
 from zcore.formats.zarr_v3_consolidated import parse_consolidated, render_consolidated
-from zcore.formats.zarr_v3_dtypes import parse_data_type, render_data_type, stored_order
+from zcore.formats.zarr_v3_dtypes import as_dtype, parse_data_type, render_data_type, stored_order
 from zcore.formats.zarr_v3_extensions import is_optional
 from zcore.formats.zarr_v3_fill import parse_fill, render_fill
 from zcore.formats.zarr_v3_grids import parse_grid, parse_key_encoding, render_grid, render_key_encoding
@@ -35,7 +35,7 @@ from zcore.model import node_names
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape
 
 __all__ = [
-    "array_document", "attributes_document", "chunk_directory", "consolidated_document", "group_document",
+    "array_document", "as_dtype", "attributes_document", "chunk_directory", "consolidated_document", "group_document",
     "may_have_copy", "name", "names", "new_array", "new_group", "node_documents", "parse_array", "parse_group",
     "parse_node", "render_array", "render_group", "with_separator",
 ]

@@ -240,6 +240,11 @@ def packed(dtype, order=None):
 
 
 def as_dtype(dtype):
+    """Return the type that a caller names, as arrays have it; see `named_dtype`."""
+    return named_dtype(dtype)[0]
+
+
+def named_dtype(dtype):
     """Return `(dtype, name)` of what a caller names: by Zarr v3's name or object, else by what `numpy.dtype` takes.
 
     `name` is how he names it, if that is one of Zarr v3; else None.

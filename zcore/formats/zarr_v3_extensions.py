@@ -35,8 +35,13 @@ def parse_extension(value):
 
 
 def render_extension(name, configuration):
-    """Return the object that stands for an extension, without a configuration where that is empty."""
-    return {"name": name, "configuration": configuration} if configuration else {"name": name}
+    """Return the object that stands for an extension.
+
+    A configuration that is empty is left out; but zarr-python looks for that of each codec of numcodecs.
+    """
+    if configuration or name.startswith("numcodecs."):
+        return {"name": name, "configuration": configuration}
+    return {"name": name}
 
 
 def check_members(name, configuration, required, optional=()):

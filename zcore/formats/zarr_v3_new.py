@@ -7,11 +7,11 @@ import math
 from collections.abc import Mapping
 
 from zcore.formats.zarr_v3_chain import check_chain, render_chain, stored_endian
-from zcore.formats.zarr_v3_dtypes import as_dtype, packed, render_data_type, stored_order
+from zcore.formats.zarr_v3_dtypes import named_dtype, packed, render_data_type, stored_order
 from zcore.formats.zarr_v3_fill import parse_fill
 from zcore.formats.zarr_v3_grids import parse_key_encoding, render_key_encoding
 from zcore.formats.zarr_v3_new_chain import CHECKSUM, MAX_BLOSC_NBYTES, new_chain, spec_of, specs_of
-from zcore.model.auto_chunks import normalize_chunks, normalize_grid
+from zcore.model.auto_chunks import is_listed, normalize_chunks, normalize_grid, whole_dimensions
 from zcore.model.chunk_grid import dimensions_of, shown_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.fill_value import fill_bytes, fill_scalar
@@ -60,8 +60,9 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     compressors : "auto", None, codec or sequence of codec
         Bytes to bytes; ``"auto"`` is blosc with lz4, level 5, and nothing behind shards.
     shards : None, "auto", str, int, sequence of (int or sequence of int), or dict
-        Shape of the stored objects, in elements and a multiple of the inner chunks', or their target size; a sequence
-        of lengths in a dimension makes the grid rectilinear. A dict has it as ``"shape"``, beside
+        Shape of the stored objects, in elements and a multiple of the inner chunks', or their target size; what is to
+        hold a whole dimension (-1) is rounded up to such a multiple. A sequence of lengths in a dimension makes the
+        grid rectilinear. A dict has it as ``"shape"``, beside
         ``"index_location"``, ``"start"`` or ``"end"``.
     checksum : bool
         Put `crc32c` last, behind every chunk (inside a shard, behind every inner chunk).
@@ -83,7 +84,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     (['bytes', 'blosc', 'crc32c'], 'c/4/2')
     """
     shape = shape_of(shape)
-    dtype, data_type = as_dtype(dtype)
+    dtype, data_type = named_dtype(dtype)
     if codecs is None:
         serializer = None if serializer is None or serializer == "auto" else spec_of(serializer, dtype, len(shape))
         dtype = _in_order_of((serializer,) if serializer is not None else (), dtype)
@@ -141,6 +142,8 @@ def _chunks_and_shards(chunks, shards, shape, itemsize):
                                   math.prod(chunk_shape) * itemsize)
         shard_shape = tuple([chunk * count for chunk, count in zip(chunk_shape, counts, strict=True)])
         return chunk_shape, shard_shape, None, index_location
+    if is_listed(shards):
+        shards = list(shards)
     shard_shape, edges = normalize_grid(shards, shape, itemsize, what="shards")
     if chunks is None or isinstance(chunks, str):
         target = normalize_chunks(chunks, shard_shape, itemsize, MAX_BLOSC_NBYTES)
@@ -148,10 +151,9 @@ def _chunks_and_shards(chunks, shards, shape, itemsize):
             raise ValueError("shards that differ in length need chunks of a given shape")
         return tuple(map(_divisor, shard_shape, target)), shard_shape, None, index_location
     chunk_shape = normalize_chunks(chunks, shape, itemsize)
-    # A shard that was to be as long as its dimension ends with a whole chunk.
-    shard_shape = tuple([-(-shard // chunk) * chunk if shard == max(length, 1) and unequal is None else shard
-                         for chunk, (length, shard, unequal)
-                         in zip(chunk_shape, dimensions_of(shape, shard_shape, edges), strict=True)])
+    # A shard that was to be as long as its dimension, whatever that is, ends with a whole chunk.
+    shard_shape = tuple([-(-shard // chunk) * chunk if is_whole else shard for chunk, shard, is_whole
+                         in zip(chunk_shape, shard_shape, whole_dimensions(shards, len(shape)), strict=True)])
     if any([shard % chunk if unequal is None else not unequal.are_multiples_of(chunk) for chunk, (_, shard, unequal)
             in zip(chunk_shape, dimensions_of(shape, shard_shape, edges), strict=True)]):
         raise ValueError(f"shards: expected multiples of the chunk shape {chunk_shape}, found "

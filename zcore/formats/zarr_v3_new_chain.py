@@ -17,6 +17,8 @@ DEFAULT_BLOSC = {"cname": "lz4", "clevel": 5}  # see docs/design.md; its shuffle
 MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
 SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 CHECKSUM = CodecSpec("crc32c")
+# Codecs of numcodecs whose documents name the type of the items that they get, and of those that they make.
+_FILTERS = frozenset(("numcodecs.delta", "numcodecs.fixedscaleoffset", "numcodecs.quantize"))
 
 
 def new_chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum):
@@ -60,8 +62,10 @@ def _filtered_type(filters, dtype):
     for codec in filters:
         if codec.name == "cast_value":
             dtype, _ = parse_data_type(codec.configuration["data_type"], stored_order(dtype) or "<")
-        elif codec.name.startswith("numcodecs.") and codec.configuration.get("astype") is not None:
-            dtype = np.dtype(codec.configuration["astype"])
+        elif codec.name.startswith("numcodecs."):
+            made = codec.configuration.get("encode_dtype" if codec.name == "numcodecs.astype" else "astype")
+            # A filter's byte order says nothing: the array's goes on.
+            dtype = dtype if made is None else np.dtype(made).newbyteorder(stored_order(dtype) or "=")
     return dtype
 
 
@@ -91,8 +95,7 @@ def spec_of(codec, dtype, ndim):
         codec = _completed_shards(named_codec(codec), dtype, ndim)
     if not isinstance(codec, CodecSpec):
         codec = parse_codec(codec, ndim)
-    if codec.name == "blosc":
-        codec = _completed(codec, dtype)
+    codec = _completed(codec, dtype)
     check_configuration(codec)
     return codec
 
@@ -113,13 +116,24 @@ def _completed_shards(codec, dtype, ndim):
 
 
 def _completed(codec, dtype):
-    """Return a `blosc` codec with the members that are left out, or None, as items of `dtype` need them."""
+    """Return a codec with the members that are left out, or None, as items of `dtype` need them."""
+    name = codec.name
     given = {member: value for member, value in codec.configuration.items() if value is not None}
+    varying = has_varying_items(dtype)
+    itemsize = 1 if varying else dtype.itemsize
+    # Readers have no default for these members of numcodecs, or another one.
+    if name in _FILTERS:
+        taken = given.get("dtype", dtype.str)
+        return CodecSpec(name, {"dtype": taken, "astype": taken, **given})
+    if name == "numcodecs.astype":
+        return CodecSpec(name, {"decode_dtype": dtype.str, **given})
+    if name == "numcodecs.shuffle":
+        return CodecSpec(name, {"elementsize": itemsize, **given})
+    if name != "blosc":
+        return codec
     shuffle = given.get("shuffle")
     if type(shuffle) is int and 0 <= shuffle < len(SHUFFLES):
         given["shuffle"] = SHUFFLES[shuffle]
-    varying = has_varying_items(dtype)
-    itemsize = 1 if varying else dtype.itemsize
     return CodecSpec("blosc", {
         "typesize": itemsize if itemsize <= 255 else 1,  # what c-blosc makes of larger ones
         **DEFAULT_BLOSC,

@@ -151,6 +151,17 @@ def render_attributes(attributes):
     return render_json(attributes)
 
 
+def as_dtype(dtype):
+    """Return the type that a caller names, as arrays have it.
+
+    Raises : ValueError, TypeError, UnsupportedError, if there is none, or the format cannot store it.
+    """
+    dtype = np.dtype(dtype)
+    if dtype.itemsize == 0:
+        raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
+    return from_descr(to_descr(dtype))
+
+
 def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, compressors=None, cname=None, clevel=None,
               shuffle=None, **others):
     """Return the metadata of an array to be created.
@@ -189,10 +200,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, compres
     if others:
         raise ValueError(f"a __zmeta__ array cannot record {', '.join(others)}")
     shape = shape_of(shape)
-    dtype = np.dtype(dtype)
-    if dtype.itemsize == 0:
-        raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
-    dtype = from_descr(to_descr(dtype))
+    dtype = as_dtype(dtype)
     settings = {"cname": cname, "clevel": clevel, "shuffle": shuffle}
     settings = {setting: value for setting, value in settings.items() if value is not None}
     codecs = compressors if codecs is None else codecs

@@ -91,7 +91,7 @@ def read_first(bytes directory not None, tuple names not None, int64_t limit):
 def existing(bytes directory not None, tuple names not None):
     """Return which of several files exist: a list of their indices; directory and names as for `read_first`.
 
-    Raises : OSError, of the first one of which that cannot be told.
+    Raises : OSError, of the first one that is unreachable. In an unreachable directory none exists.
     """
     cdef char path[MAX_PATH_NBYTES]
     cdef int code

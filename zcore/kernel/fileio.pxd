@@ -37,11 +37,13 @@ cdef enum:
     ABSENT = -1
     FAILED = -2
 
-# Opens an object for reading: a descriptor, ABSENT, or FAILED with `status` filled.
+# Opens an object for reading: a descriptor, ABSENT, or FAILED with `status` filled. An unreachable one, of which a link
+# leads nowhere, is FAILED.
 cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil
 # The same, but ABSENT also when a link leads nowhere: for who asks for several names first.
 cdef int object_try_open(int dirfd, const char *name, Status *status) noexcept nogil
-# Whether there is one: 0, ABSENT, or FAILED.
+# Whether there is one: 0, ABSENT, or FAILED when it is unreachable itself. A directory on its way that is unreachable
+# is not looked for.
 cdef int object_stands(int dirfd, const char *name, Status *status) noexcept nogil
 # Reads it into `buffer`: its size, or FAILED. At most limit + 1 bytes are read and kept.
 cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) noexcept nogil

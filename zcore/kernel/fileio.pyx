@@ -4,12 +4,14 @@
 Compiled because a chunk of some kilobytes costs a few microseconds here, and would cost ten times that through
 Python's `os`. All that another operating system would do differently about files is in this module.
 """
+import os
+
 from libc.errno cimport EEXIST, EINTR, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ESPIPE, errno
 from libc.stdint cimport INT64_MAX
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, strlen, strrchr
-from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
+from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
 from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG, mkdirat
 from posix.unistd cimport close, fsync, pread, pwrite
 
@@ -54,15 +56,17 @@ cdef extern from *:
         return malloc((size_t)n_bytes);
     }
 
-    /* renameat, but EEXIST when the new name is taken. Other errors may just mean that it cannot be done here. */
-    static int zc_rename_new(int dirfd, const char *name, const char *new_name)
+    /* renameat, but EEXIST when the new name is taken; or each gets the name of the other. Other errors may just mean
+       that it cannot be done here. */
+    static int zc_rename(int dirfd, const char *name, const char *new_name, int exchanges)
     {
     #if defined(SYS_renameat2)
-        return (int)syscall(SYS_renameat2, dirfd, name, dirfd, new_name, 1 /* RENAME_NOREPLACE */);
+        return (int)syscall(SYS_renameat2, dirfd, name, dirfd, new_name,
+                            exchanges ? 2 : 1 /* RENAME_EXCHANGE, RENAME_NOREPLACE */);
     #elif defined(__APPLE__)
-        return renameatx_np(dirfd, name, dirfd, new_name, RENAME_EXCL);
+        return renameatx_np(dirfd, name, dirfd, new_name, exchanges ? RENAME_SWAP : RENAME_EXCL);
     #else
-        (void)dirfd; (void)name; (void)new_name;
+        (void)dirfd; (void)name; (void)new_name; (void)exchanges;
         errno = ENOSYS;
         return -1;
     #endif
@@ -82,12 +86,28 @@ cdef extern from *:
     enum:
         AT_SYMLINK_NOFOLLOW
     int fchmodat(int dirfd, const char *name, unsigned int mode, int flags) nogil
-    int zc_rename_new(int dirfd, const char *name, const char *new_name) nogil
+    int zc_rename(int dirfd, const char *name, const char *new_name, int exchanges) nogil
     int renameat(int olddirfd, const char *old, int newdirfd, const char *new) nogil
     int unlinkat(int dirfd, const char *name, int flags) nogil
     void *zc_allocate(int64_t n_bytes) nogil
 
 TEMP_PREFIX = ZC_TEMP_PREFIX.decode()      # names of files that are being written begin so
+
+
+def exchange(bytes first not None, bytes second not None):
+    """Give two files or directories the name of each other in one step, so that neither name is missing at any moment.
+
+    Raises : OSError; ENOSYS or EINVAL where the system, or the file system, cannot do it.
+    """
+    cdef const char *a = first
+    cdef const char *b = second
+    cdef int error = 0
+    with nogil:
+        if zc_rename(AT_FDCWD, a, b, 1) != 0:
+            error = errno
+    if error:
+        raise OSError(error, os.strerror(error), os.fsdecode(first), None, os.fsdecode(second))
+
 
 cdef enum:
     # Up to here a buffer for the largest valid object is cheaper than asking for the size of each.
@@ -179,8 +199,9 @@ cdef int identify_name(int dirfd, const char *name, Identity *identity) noexcept
 
 cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil:
     cdef int fd = object_try_open(dirfd, name, status)
-    if fd == ABSENT and _leads_nowhere(dirfd, name):
-        fail_errno(status, IO_OPEN, ENOENT)
+    cdef int error = _unreachable(dirfd, name) if fd == ABSENT else 0
+    if error:
+        fail_errno(status, IO_OPEN, error)
         return FAILED
     return fd
 
@@ -202,37 +223,52 @@ cdef int object_try_open(int dirfd, const char *name, Status *status) noexcept n
 
 cdef int object_stands(int dirfd, const char *name, Status *status) noexcept nogil:
     cdef c_stat found
-    while fstatat(dirfd, name, &found, 0) != 0:
-        if errno == ENOENT or errno == ENOTDIR:
+    # The name itself first: of what is absent, and of what is no link, one look tells that a link is not in its place.
+    cdef int flags = AT_SYMLINK_NOFOLLOW
+    while True:
+        if fstatat(dirfd, name, &found, flags) == 0:
+            if S_ISREG(found.st_mode):
+                return 0
+            if S_ISDIR(found.st_mode):
+                return ABSENT
+            if not S_ISLNK(found.st_mode):
+                fail_errno(status, IO_OPEN, ESPIPE)
+                return FAILED
+            flags = 0
+        elif flags and (errno == ENOENT or errno == ENOTDIR):
             return ABSENT
-        if errno != EINTR:
+        elif errno != EINTR:
             fail_errno(status, IO_OPEN, errno)
             return FAILED
-    return 0 if S_ISREG(found.st_mode) else ABSENT
 
 
-cdef bint _leads_nowhere(int dirfd, const char *name) noexcept nogil:
-    """Whether `name`, which could not be found, goes through a symbolic link: something is out of reach.
+cdef int _unreachable(int dirfd, const char *name) noexcept nogil:
+    """Why `name`, which could not be found, is unreachable and not absent: an errno; 0 when it is absent.
 
-    A disk that is not mounted or content that was dropped is no absent object, which would read as the fill value.
+    A disk that is not mounted or content that was dropped is no absent object, which would read as the fill value. Nor
+    is one whose directory is neither that nor a file.
     """
     cdef char path[MAX_KEY_NBYTES + 1]
     cdef c_stat found
     cdef int64_t n_name = <int64_t>strlen(name)
     cdef int64_t n = n_name
     if n > MAX_KEY_NBYTES:
-        return False
+        return 0
     memcpy(path, name, n + 1)
-    # From the end: in a directory that exists the rest is absent.
-    while n > 0 and not (n < n_name and fstatat(dirfd, path, &found, 0) == 0):
+    # From the end: in a directory that exists the rest is absent, and so it is below a file.
+    while n > 0:
+        if n < n_name and fstatat(dirfd, path, &found, 0) == 0:
+            return 0 if S_ISDIR(found.st_mode) or S_ISREG(found.st_mode) else ESPIPE
         if fstatat(dirfd, path, &found, AT_SYMLINK_NOFOLLOW) == 0:
             # Anything else has come into being since.
-            return S_ISLNK(found.st_mode)
+            return ENOENT if S_ISLNK(found.st_mode) else 0
+        if errno != ENOENT and errno != ENOTDIR:
+            return errno
         n -= 1
         while n > 0 and path[n] != c'/':
             n -= 1
         path[n] = 0
-    return False
+    return 0
 
 
 cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) noexcept nogil:
@@ -487,7 +523,7 @@ cdef int _rename(int dirfd, const char *name, Staging *staging) noexcept nogil:
     # A new name has no mode to keep. To look for one first costs as much as the rename, in a directory that another
     # thread is changing.
     if staging.expected == NEW:
-        if zc_rename_new(dirfd, staging.name, name) == 0:
+        if zc_rename(dirfd, staging.name, name, 0) == 0:
             return 0
         staging.expected = TAKEN if errno == EEXIST else UNKNOWN
     error = _keep_mode(dirfd, name, staging)

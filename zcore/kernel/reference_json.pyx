@@ -12,7 +12,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memchr, memcmp, strlen
+from libc.string cimport memchr, memcmp, memcpy, strlen
 
 from zcore.kernel.escapes cimport HALF_PAIR, decode_base64, unescape
 from zcore.kernel.references cimport WHOLE, ReferenceTable, is_key
@@ -194,6 +194,8 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
     while True:
         _string(&text, &string)
         _bytes(&text, &string, of_keys, &key)
+        if key.n and key.data[key.n - 1] == c'/':
+            _complete(&key, of_keys)
         if not is_key(key.data, key.n):
             raise _wrong(string.start, f"{_str(&key)!r:.200} is no key: {KEY_RULES}")
         _expect(&text, c':')
@@ -205,6 +207,18 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
             raise _wrong(value, f"key {_str(&key)!r:.200} is there twice")
         if _ends(&text, c'}'):
             return
+
+
+cdef int _complete(Bytes *key, Scratch scratch) except -1:
+    """Add what VirtualiZarr leaves out: the chunk of the scalar ``s``, which Zarr v2 calls ``s/0``, is ``s/`` there."""
+    cdef bint is_copied = key.data == scratch.data
+    scratch.reserve(key.n + 1)
+    if not is_copied:
+        memcpy(scratch.data, key.data, key.n)
+    key.data = scratch.data
+    scratch.data[key.n] = c'0'
+    key.n += 1
+    return 0
 
 
 cdef int _read_value(ReferenceTable table, Text *text, Bytes key, Scratch scratch, compact,

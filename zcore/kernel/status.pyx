@@ -51,6 +51,12 @@ _SENTENCES = {
     FILE_CUT: (errors.TruncatedError, "the file ended at byte {f} while it was read, expected {e}"),
     NO_MEMORY: (errors.ChunkMemoryError, "no memory for {e} bytes"),
 }
+# What stops a plan, and is handled by whoever runs it: an exception only where nobody does.
+_STOPS = {
+    STALE: "the metadata document was deleted or replaced meanwhile",
+    INTERRUPTED: "a signal has stopped the call",
+    STOPPED: "another thread has stopped the call",
+}
 _LARGEST_F4 = (2 - 2**-23) * 2.0**127
 _OPERATIONS = {
     IO_OPEN: "open", IO_READ: "read", IO_WRITE: "write", IO_RENAME: "rename", IO_UNLINK: "remove", IO_MKDIR: "mkdir",
@@ -124,6 +130,8 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
         return errors.StoreError(
             f"{where}cannot {_OPERATIONS[status.code]}: {os.strerror(number)} ({_errno.errorcode.get(number, number)})",
             key=key, errno=number)
+    if status.code in _STOPS:
+        return errors.StoreError(where + _STOPS[status.code], key=key, errno=status.sys_errno or None)
     if CAST_INTEGER <= status.code <= CAST_SPECIAL:
         sentence, expected, found = _uncast(status)
         return errors.CodecError(

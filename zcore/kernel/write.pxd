@@ -23,7 +23,7 @@ cdef class WritePlan(Plan):
     cdef const char *content_text
     cdef int64_t n_content     # -1: not compared
     cdef int64_t old_shape[MAX_NDIM]
-    cdef bint keep_filled
+    cdef readonly bint keep_filled
     cdef int fsync
     cdef uint64_t token
     cdef int64_t n_workers

@@ -64,12 +64,7 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
     if chunks is None or isinstance(chunks, str):
         target = TARGET_NBYTES if chunks in (None, "auto") else parse_nbytes(chunks)
         return auto_chunk_shape(shape, itemsize, target if max_nbytes is None else min(target, max_nbytes))
-    try:
-        asked = (exact_index(chunks),) * len(shape)
-    except TypeError:
-        if isinstance(chunks, TEXT) or not isinstance(chunks, Iterable):
-            raise TypeError(f"{what}: expected integers or a size such as '4 MB', found {chunks!r:.60}") from None
-        asked = tuple(chunks)
+    asked = _asked(chunks, len(shape), what)
     if isinstance(chunks, bool) or not all([_may_be_length(chunk) for chunk in asked]):
         raise TypeError(f"{what}: expected integers, found {chunks!r:.60}")
     if len(asked) > len(shape):
@@ -83,6 +78,26 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
             raise ValueError(f"{what}: expected integers >= 1, or -1 for the whole dimension, found {chunk}")
         chunk_shape.append(max(length, 1) if chunk == -1 else chunk)
     return tuple(chunk_shape)
+
+
+def whole_dimensions(chunks, ndim):
+    """Return for each dimension whether `chunks`, as `normalize_chunks` takes them, ask for all of it.
+
+    >>> whole_dimensions((4, -1), 3), whole_dimensions(4, 2)
+    ([False, True, True], [False, False])
+    """
+    asked = _asked(chunks, ndim, "chunks")
+    return [d >= len(asked) or asked[d] is None or (not is_listed(asked[d]) and asked[d] == -1) for d in range(ndim)]
+
+
+def _asked(chunks, ndim, what):
+    """Return the lengths that a caller gives, not yet looked at; one is that of every dimension."""
+    try:
+        return (exact_index(chunks),) * ndim
+    except TypeError:
+        if isinstance(chunks, TEXT) or not isinstance(chunks, Iterable):
+            raise TypeError(f"{what}: expected integers or a size such as '4 MB', found {chunks!r:.60}") from None
+        return tuple(chunks)
 
 
 def _may_be_length(chunk):

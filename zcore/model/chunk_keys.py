@@ -157,6 +157,22 @@ class ChunkKeyEncoding(Value):
         head = self._head if ndim else self._scalar_key
         return head[:head.rfind("/") + 1]
 
+    def leads_to_chunks(self, name, ndim):
+        """Return whether keys of chunks may lie below ``name/``; `name` is relative to the array, as keys are.
+
+        >>> [ChunkKeyEncoding.v3().leads_to_chunks(name, 2) for name in ("c", "c/4", "c/4/2", "d", "c/x")]
+        [True, True, False, False, False]
+        """
+        if self.folder(ndim).startswith(f"{name}/"):
+            return True
+        head = self._head
+        if self.separator != "/" or not name.startswith(head):
+            return False
+        parts = name[len(head):].split("/")
+        # A suffix is a part of its own behind the last index.
+        return len(parts) < ndim + bool(self._tail) and self.decode(
+            head + "/".join(parts) + self._tail, len(parts)) is not None
+
     def template(self, ndim):
         """Return `(head, separator, tail)` as bytes: a key is head + separator.join(decimal indices) + tail.
 

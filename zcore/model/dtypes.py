@@ -206,3 +206,12 @@ def is_text(dtype):
     """
     return dtype is str or (isinstance(dtype, str) and dtype in ("str", "string")) or (
         isinstance(dtype, np.dtype) and dtype.kind == "U" and dtype.itemsize == 0)
+
+
+def is_bytes(dtype):
+    """Whether a caller names bytes of any length, as `is_text` does text.
+
+    >>> is_bytes(bytes), is_bytes("bytes"), is_bytes("S5"), is_bytes("S")
+    (True, True, False, False)
+    """
+    return dtype is bytes or (isinstance(dtype, str) and dtype in ("bytes", "variable_length_bytes"))

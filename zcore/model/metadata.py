@@ -218,6 +218,15 @@ class ArrayMetadata(Value):
         return self.dtype.itemsize
 
     @property
+    def item_of_fill(self):
+        """What elements of varying length are that were never written: empty, where the fill value is undefined."""
+        if self.fill_value is not None:
+            return self.fill_value
+        if self.dtype.kind == "T":
+            return ""
+        return b"" if any([codec.name == "vlen-bytes" for codec in self.codecs]) else None
+
+    @property
     def size(self):
         """Number of elements: 1 for no dimensions, 0 if a length is 0."""
         return math.prod(self.shape)

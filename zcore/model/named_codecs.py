@@ -11,7 +11,7 @@ def named_codec(codec):
     ----------
     codec : object
         A `CodecSpec`, a dict, or an object with a method `spec` that returns the one, or `to_dict` that returns the
-        other, as zarr-python's codecs have it.
+        other, as zarr-python's codecs have it. Members that these leave to the array are left out.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def named_codec(codec):
         if hasattr(codec, "spec"):
             codec = codec.spec()
         elif hasattr(codec, "to_dict"):
-            codec = codec.to_dict()
+            codec = _left_open(codec)
         elif hasattr(codec, "get_config"):
             codec = codec.get_config()
     if isinstance(codec, CodecSpec):
@@ -44,3 +44,19 @@ def named_codec(codec):
         meant = {"name": f"numcodecs.{codec['id']}", "configuration": configuration}
         raise ValueError(f"Zarr v3 names a codec by 'name', not by 'id': {meant!r:.200}")
     return codec
+
+
+def _left_open(codec):
+    """Return the document of a codec of zarr-python without the members that it leaves to the array.
+
+    There they have values for an array of bytes until the codec is adapted (`evolve_from_array_spec`), those in shards
+    as well.
+    """
+    document = codec.to_dict()
+    configuration = dict(document.get("configuration") or {})
+    for member in getattr(codec, "_tunable_attrs", ()):
+        configuration.pop(member, None)
+    for member in ("codecs", "index_codecs"):
+        if member in configuration:
+            configuration[member] = [named_codec(inner) for inner in getattr(codec, member)]
+    return {**document, "configuration": configuration} if configuration else document

@@ -59,7 +59,7 @@ class AsdfStore(Store):
     >>> path = os.path.join(tempfile.mkdtemp(), "x.asdf")
     >>> zcore.asdf.write(path, {"image": numpy.ones((4, 4)), "of": {"name": "M 31"}})
     >>> store = AsdfStore(path)
-    >>> store.list_dir(""), store.get("image/0.0", (0, 8)), json.loads(store.get(".zattrs"))["of"]
+    >>> store.list_dir("")[:2], store.get("image/0.0", (0, 8)), json.loads(store.get(".zattrs"))["of"]
     ((['.zattrs', '.zgroup'], ['image/']), b'\\x00\\x00\\x00\\x00\\x00\\x00\\xf0?', {'name': 'M 31'})
     """
 
@@ -171,14 +171,14 @@ class AsdfStore(Store):
         # What is behind the path of an array begins the names of its chunks.
         node, start = self._find(check_prefix(prefix))
         if node is None or isinstance(node, TreeGroup) and start:
-            return [], []
+            return Listing([], [])
         if isinstance(node, TreeGroup):
             names = [*_documents_of(node), *[f"{name}/" for name in node.members]]
         else:
             chunks = [_chunk_name(node)] if isinstance(node, NDArrayNode) else self._map_of(node)[0]
             names = [name[len(start):] for name in (*_documents_of(node), *chunks) if name.startswith(start)]
         keys = [prefix + name for name in names if "/" not in name]
-        return sorted(keys), sorted({f"{prefix}{name.partition('/')[0]}/" for name in names if "/" in name})
+        return Listing(sorted(keys), sorted({f"{prefix}{name.partition('/')[0]}/" for name in names if "/" in name}))
 
     # Where the bytes are
 

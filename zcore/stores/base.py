@@ -7,12 +7,20 @@ a missing key, since a missing chunk reads as fill value.
 
 A new store defines `get` and `list_dir`, and is read-only. It may be written when it also defines `set`,
 `set_if_not_exists` and `erase`. All other operations follow from these; a store overrides what it can do better.
+
+A name without a value is one of three things, which no caller takes for one another:
+
+- absent: nothing has the name. The answer is None or False, and no listing shows it.
+- foreign: something has the name and is part of no node. To a store it is a key like any other.
+- unreachable: something has the name, and its bytes or its listing cannot be had, such as a link to a disk that is not
+  mounted. The answer is a `StoreError`, and listings show it.
 """
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
 from operator import index
 
 from zcore.buffers import flat_view
@@ -21,13 +29,27 @@ from zcore.kernel.holds import ObjectLocks, locks_of
 from zcore.stores.keys import POSIX, check_key, check_prefix
 
 ByteRange = tuple[int | None, int | None]
-Listing = tuple[list[str], list[str]]
 Parts = list[bytes | None]
 Identity = tuple[int, int, int, int, int]
 
 # Where the elements of an array lie as they are: a descriptor, which whoever has this closes, or bytes at hand; the
 # offset of the first one in there, and the strides, in bytes.
 FileLayout = namedtuple("FileLayout", ("source", "offset", "strides"))
+
+
+class Listing(namedtuple("Listing", ("keys", "prefixes", "unreachable"), defaults=((),))):
+    """What lies right below a prefix: complete names, each list sorted.
+
+    Attributes
+    ----------
+    keys : list of str
+    prefixes : list of str
+        With a final ``/``.
+    unreachable : sequence of str
+        Spelled like keys: nobody can tell which of them are prefixes.
+    """
+
+    __slots__ = ()
 
 
 class Store(ABC):
@@ -64,6 +86,18 @@ class Store(ABC):
     lists: bool = True
     swaps: bool = False
 
+    def __init_subclass__(cls, **keywords):
+        """Let a `list_dir` that returns a pair of lists return a `Listing`, in which nothing is unreachable."""
+        super().__init_subclass__(**keywords)
+        listed = cls.__dict__.get("list_dir")
+        if listed is not None:
+            @wraps(listed)
+            def list_dir(self, prefix):
+                found = listed(self, prefix)
+                return found if type(found) is Listing else Listing(*found)
+
+            cls.list_dir = list_dir
+
     # Reading
 
     @abstractmethod
@@ -82,7 +116,7 @@ class Store(ABC):
         InvalidKeyError, ValueError
             `key` is not a key; a number of `byte_range` is negative.
         StoreError
-            The value is there, or may be, and could not be read.
+            It is unreachable: the value is there, or may be, and could not be read.
         """
 
     def get_partial_values(self, requests: Iterable[tuple[str, ByteRange]]) -> Parts:
@@ -124,6 +158,8 @@ class Store(ABC):
         """Return the identity that `key` has now: (device, inode, size, mtime_ns, ctime_ns).
 
         Returns None when there is no value, and in stores that cannot tell.
+
+        Raises : StoreError, if the key is unreachable.
         """
         check_key(key, self.key_flavour)
         return None
@@ -167,11 +203,17 @@ class Store(ABC):
         return locks_of((id(self), path))
 
     def exists(self, key: str) -> bool:
-        """Return whether `key` has a value."""
+        """Return whether `key` has a value.
+
+        Raises : StoreError, if it is unreachable; so do `existing`, `getsize` and `extent`.
+        """
         return self.getsize(key) is not None
 
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
-        """Return those of `names` that are keys with a value when `prefix` stands before them; see `get_first`."""
+        """Return those of `names` that are keys with a value when `prefix` stands before them; see `get_first`.
+
+        Whether `prefix` itself is unreachable need not be looked at: `check_reachable` does that.
+        """
         return [name for name in names if self.exists(prefix + check_key(name, self.key_flavour))]
 
     def getsize(self, key: str) -> int | None:
@@ -180,7 +222,10 @@ class Store(ABC):
         return None if value is None else len(value)
 
     def getsize_prefix(self, prefix: str) -> int:
-        """Return the size of all values below `prefix`, in bytes."""
+        """Return the size of all values below `prefix`, in bytes.
+
+        Raises : StoreError, if one of them is unreachable: the sum would be too small.
+        """
         return sum(self.getsize(key) or 0 for key in self.list_prefix(prefix))
 
     def extent(self, key: str) -> tuple[str, int, int | None] | None:
@@ -210,9 +255,11 @@ class Store(ABC):
 
     @abstractmethod
     def list_dir(self, prefix: str) -> Listing:
-        """Return the keys and the prefixes right below `prefix`, each sorted; prefixes end with ``/``.
+        """Return the keys and the prefixes right below `prefix`, and what is unreachable there.
 
-        An unknown prefix has neither. Keys are complete, not names.
+        An absent prefix has none of them. A store in which nothing can be unreachable may return a pair of lists.
+
+        Raises : StoreError, if the prefix itself is unreachable.
         """
 
     def is_empty(self, prefix: str) -> bool:
@@ -224,7 +271,10 @@ class Store(ABC):
         return self.list_prefix("")
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
-        """Return an iterator over the keys below `prefix`, sorted.
+        """Return an iterator over the keys below `prefix`, sorted. Unreachable names are among them.
+
+        Of an unreachable name nobody can tell whether keys lie below it. Asked for its value it is a `StoreError`, so
+        whoever reads what is listed, to copy it for one, leaves out nothing.
 
         One directory is held at a time, with the siblings of those above it; nothing stays open in between. Keys
         that come or go meanwhile may or may not appear.
@@ -240,12 +290,16 @@ class Store(ABC):
             if item and item[-1] != "/":
                 yield item
             elif self._may_enter(item, entered):
-                keys, prefixes = self.list_dir(item)
-                pending += sorted(keys + prefixes, reverse=True)
+                found = self.list_dir(item)
+                pending += sorted([*found.keys, *found.prefixes, *found.unreachable], reverse=True)
 
     def _may_enter(self, prefix, entered):
         """Return whether a walk goes into `prefix`; `entered` is a set that lives as long as the walk."""
         return True
+
+    def check_reachable(self, prefix: str) -> None:
+        """Raise StoreError when `prefix` is unreachable, so that nobody can tell what lies below it."""
+        check_prefix(prefix, self.key_flavour)
 
     # Writing
 
@@ -341,7 +395,12 @@ class Store(ABC):
     # Removing
 
     def erase(self, key: str) -> None:
-        """Remove `key` and its value; a missing key is no error. A prefix is not a key and stays."""
+        """Remove `key` and its value; a missing key is no error. A prefix is not a key and stays.
+
+        Of a link the link is removed and never what it leads to, be it reachable or not.
+
+        Raises : StoreError, if it has the name of what is neither a value nor a link, such as a FIFO: that stays.
+        """
         self._refuse("erase", key)
 
     def erase_values(self, keys: Iterable[str]) -> None:

@@ -153,6 +153,18 @@ class DirectoryStore(Store):
     def describe(self, path: str) -> str:
         return os.path.join(self.path, path) if path else self.path
 
+    def directory_of(self, path: str) -> str:
+        """Return the directory of the node at `path`, absolute; where it is a link, the directory to which that leads.
+
+        Raises : StoreError, if a link leads out of a store that is confined.
+        """
+        directory = self._directory_of(prefix_of(path))
+        if os.path.islink(directory):
+            directory = os.path.realpath(directory)
+        if self.confined:
+            self._check_confined(directory, path)
+        return directory
+
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
         if self.confined or self._ignores_case is True:
             return super().get_first(prefix, names, limit)
@@ -165,18 +177,19 @@ class DirectoryStore(Store):
             # What finds nothing has the time to look why.
             self._check_base()
             for name in names:
-                self._check_absent(prefix + name)
+                self._check_absent(self._file_of(prefix + name), "read", prefix + name)
         elif not self.allow_aliases:
             self._look_up_case(prefix + names[found[0]], found[2][0])
             if self._ignores_case:
                 return super().get_first(prefix, names, limit)
         return found
 
-    def _check_absent(self, key):
+    def _check_absent(self, path, action, name):
+        """Raise StoreError when what could not be found at `path` is unreachable."""
         try:
-            check_absent(self._file_of(key))
+            check_absent(path)
         except OSError as exc:
-            raise self._fault(exc, "read", key) from exc
+            raise self._fault(exc, action, name) from exc
 
     def locks(self, path: str, document: str) -> ObjectLocks:
         directory = os.path.join(self.path, path) if path else self.path
@@ -199,7 +212,10 @@ class DirectoryStore(Store):
         try:
             return [names[i] for i in existing(os.fsencode(directory), file_names)]
         except OSError as exc:
-            raise self._fault(exc, "read", prefix + os.path.relpath(exc.filename, directory)) from exc
+            key = prefix + os.path.relpath(exc.filename, directory)
+            # Which says more of a link than the system does.
+            self._check_absent(exc.filename, "read", key)
+            raise self._fault(exc, "read", key) from exc
 
     def getsize(self, key: str) -> int | None:
         status = self._stat(key)
@@ -208,16 +224,18 @@ class DirectoryStore(Store):
     def list_dir(self, prefix: str) -> Listing:
         directory = self._directory_of(prefix)
         if prefix and self._is_alias(prefix[:-1]):
-            return [], []
+            return Listing([], [])
         if self.confined:
             self._check_confined(directory, prefix)
         try:
-            files, directories = listing.names_in(directory, self.path if self.confined else None)
+            files, directories, unreachable = listing.names_in(directory, self.path if self.confined else None)
         except (FileNotFoundError, NotADirectoryError):
-            return [], []
+            self._check_absent(directory, "list", prefix)
+            return Listing([], [])
         except OSError as exc:
             raise self._fault(exc, "list", prefix) from exc
-        return [prefix + name for name in files], [f"{prefix}{name}/" for name in directories]
+        return Listing([prefix + name for name in files], [f"{prefix}{name}/" for name in directories],
+                       [prefix + name for name in unreachable])
 
     def is_empty(self, prefix: str) -> bool:
         directory = self._directory_of(prefix)
@@ -226,15 +244,19 @@ class DirectoryStore(Store):
         try:
             return listing.is_empty(directory)
         except (FileNotFoundError, NotADirectoryError):
+            self._check_absent(directory, "list", prefix)
             return True
         except OSError as exc:
             raise self._fault(exc, "list", prefix) from exc
 
     def _may_enter(self, prefix, entered):
-        try:
-            return not prefix or listing.may_enter(self._directory_of(prefix), self.path, entered)
-        except OSError as exc:
-            raise self._fault(exc, "list", prefix) from exc
+        return not prefix or listing.may_enter(self._directory_of(prefix), self.path, entered)
+
+    def check_reachable(self, prefix: str) -> None:
+        directory = self._directory_of(prefix)
+        if self.confined:
+            self._check_confined(directory, prefix)
+        self._check_absent(directory, "look at", prefix)
 
     def _read(self, key, byte_range):
         """Return the bytes of the file of `key` and the status of the descriptor they came from, or None."""
@@ -291,8 +313,12 @@ class DirectoryStore(Store):
     def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
         for name in names:
             key = prefix + name
+            path = self._file_of(key)
+            if self.confined:
+                # Of a link that leads out the link is replaced.
+                self._check_confined(os.path.dirname(path), key)
             try:
-                is_special = is_special_file(self._readable_path(key))
+                is_special = is_special_file(path)
             except OSError as exc:
                 raise self._fault(exc, "look at", key) from exc
             if is_special:
@@ -325,8 +351,7 @@ class DirectoryStore(Store):
 
     def erase(self, key: str) -> None:
         self._check_writable("erase", key)
-        if self._stat(key) is not None:
-            self._remove(key, os.unlink)
+        self._remove(key, tree.remove_file)
 
     def move(self, source: str, destination: str) -> None:
         self._check_writable("move", source)
@@ -355,13 +380,7 @@ class DirectoryStore(Store):
         return bool(prefix) and os.path.islink(self._directory_of(prefix))
 
     def leads_up(self, prefix: str) -> bool:
-        try:
-            return bool(prefix) and listing.leads_up(self._directory_of(prefix), self.path)
-        except FileNotFoundError:
-            # Gone meanwhile, with all that lay below.
-            return False
-        except OSError as exc:
-            raise self._fault(exc, "list", prefix) from exc
+        return bool(prefix) and listing.leads_up(self._directory_of(prefix), self.path)
 
     def erase_prefix(self, prefix: str) -> None:
         self._check_writable("erase_prefix", prefix)
@@ -384,6 +403,9 @@ class DirectoryStore(Store):
         directory = os.path.dirname(path)
         if self.confined:
             self._check_confined(directory, key)
+            if not listing.lies_in(path, self.path):
+                # A link, which is unreachable here whatever it leads to.
+                remove = os.unlink
         if self._is_alias(key):
             return
         try:

@@ -36,8 +36,8 @@ class MemoryStore(Store):
     Examples
     --------
     >>> store = MemoryStore({"a/b": b"value"})
-    >>> store.get("a/b", (1, 2)), store.get("a"), store.list_dir("")
-    (b'al', None, ([], ['a/']))
+    >>> store.get("a/b", (1, 2)), store.get("a"), store.list_dir("").prefixes
+    (b'al', None, ['a/'])
     """
 
     def __init__(self, items: Mapping[str, bytes] | None = None, read_only: bool = False):
@@ -113,8 +113,8 @@ class MemoryStore(Store):
         check_prefix(prefix)
         with self._lock:
             entries = sorted(self._below.get(prefix, {}).items())
-        return ([prefix + name for name, is_prefix in entries if not is_prefix],
-                [f"{prefix}{name}/" for name, is_prefix in entries if is_prefix])
+        return Listing([prefix + name for name, is_prefix in entries if not is_prefix],
+                       [f"{prefix}{name}/" for name, is_prefix in entries if is_prefix])
 
     def _find(self, key):
         """Return the (bytes, generation) of `key`, or None."""

@@ -8,6 +8,7 @@ import stat
 from zcore.stores.base import ByteRange, Identity, resolve_range
 
 NO_FILE = "it is neither a file nor a directory"
+NOWHERE = "a symbolic link leads nowhere; mount the disk it points to, fetch the content, or remove the link"
 
 # O_NONBLOCK: a FIFO in the place of a value must not hang its reader. Regular files ignore it.
 _OPEN = os.O_RDONLY
@@ -40,7 +41,7 @@ def read_file(path: str, byte_range: ByteRange | None) -> tuple[bytes, os.stat_r
         return None
     try:
         status = os.fstat(fd)
-        if not _is_file(status, path):
+        if not is_file(status.st_mode, path):
             return None
         start, stop = resolve_range(byte_range, status.st_size)
         return _read_bytes(fd, start, stop - start), status
@@ -68,42 +69,58 @@ def _read_bytes(fd, start, n_bytes):
 
 
 def check_absent(path: str) -> None:
-    """Raise OSError when `path`, which could not be found, goes through a symbolic link.
+    """Raise OSError when `path`, which could not be found, is unreachable and not absent.
 
-    Something is there, then, but out of reach: a disk that is not mounted, or content that was dropped.
+    It, or what stands on its way, is a link to nowhere then: a disk that is not mounted, or content that was dropped.
+    Or something that is neither a file nor a directory stands on its way.
     """
-    # In a directory that exists the rest is absent.
-    while not os.path.exists(path) and path != os.path.dirname(path):
-        if os.path.islink(path):
-            raise OSError(errno.ENOENT, "a symbolic link on its way leads nowhere", path)
+    while path != os.path.dirname(path):
+        mode = _mode_of(os.lstat, path)
+        if mode is not None and stat.S_ISLNK(mode):
+            mode = _mode_of(os.stat, path)
+            if mode is None:
+                raise OSError(errno.ENOENT, NOWHERE, path)
+        if mode is not None:
+            # In a directory that exists the rest is absent, and so it is below a file.
+            is_file(mode, path)
+            return
         path = os.path.dirname(path)
 
 
-def _is_file(status, path):
-    """Whether it is a file, not a directory; OSError when it is neither."""
-    if stat.S_ISREG(status.st_mode):
+def _mode_of(look, path):
+    """Return the mode that `look`, `os.stat` or `os.lstat`, finds; None when nothing is there."""
+    try:
+        return look(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def is_file(mode: int, path: str) -> bool:
+    """Return whether a mode is that of a file, and not of a directory; OSError (ESPIPE) when it is of neither."""
+    if stat.S_ISREG(mode):
         return True
-    if stat.S_ISDIR(status.st_mode):
+    if stat.S_ISDIR(mode):
         return False
     raise OSError(errno.ESPIPE, NO_FILE, path)
 
 
 def stat_file(path: str) -> os.stat_result | None:
-    """Return the status of the file at `path`, or None when there is no regular file nor a link to one."""
+    """Return the status of the file at `path`, or None when nothing is there, or a directory.
+
+    Raises : OSError, in the cases of `read_file`.
+    """
     try:
         status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
+        check_absent(path)
         return None
-    return status if stat.S_ISREG(status.st_mode) else None
+    return status if is_file(status.st_mode, path) else None
 
 
 def is_special_file(path: str) -> bool:
     """Return whether a FIFO, a socket, a device or a link to one is at `path`."""
-    try:
-        mode = os.stat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+    mode = _mode_of(os.stat, path)
+    return mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def identity_of(status: os.stat_result) -> Identity:

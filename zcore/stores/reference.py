@@ -67,8 +67,8 @@ class ReferenceStore(Store):
     Examples
     --------
     >>> store = ReferenceStore({".zgroup": {"zarr_format": 2}, "x/0": ["data.nc", 100, 20], "note": "base64:AAEC"})
-    >>> store.get(".zgroup"), store.get("note"), store.list_dir("")
-    (b'{"zarr_format":2}', b'\\x00\\x01\\x02', (['.zgroup', 'note'], ['x/']))
+    >>> store.get(".zgroup"), store.get("note"), store.list_dir("").keys
+    (b'{"zarr_format":2}', b'\\x00\\x01\\x02', ['.zgroup', 'note'])
     >>> store.to_v0()["x/0"]
     ['data.nc', 100, 20]
     """
@@ -284,7 +284,7 @@ class ReferenceStore(Store):
         check_prefix(prefix)
         with self._lock:
             keys, prefixes = self._table.list_dir(prefix.encode())
-        return [key.decode() for key in keys], [prefix.decode() for prefix in prefixes]
+        return Listing([key.decode() for key in keys], [prefix.decode() for prefix in prefixes])
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         if self._in_parquet:

@@ -199,7 +199,9 @@ class ParquetTable:
     def _files_of(self, array, start, stop):
         """Return the numbers of the files that there are of these chunks, ascending."""
         numbers = []
-        for key in self._store.list_dir(array.prefix.decode())[0]:
+        found = self._store.list_dir(array.prefix.decode())
+        # To load a file that is unreachable is an error: its chunks are not absent.
+        for key in (*found.keys, *found.unreachable):
             name = key[len(array.prefix):]
             digits = name[5:-5]
             if name == f"refs.{digits}.parq" and digits.isdecimal() and digits.isascii() and len(digits) < 20:

@@ -247,8 +247,8 @@ class RemoteStore(Store):
         self._check_listing(check_prefix(prefix))
         names, prefixes = self._ask("list", prefix, self._client.list_dir, self._prefix + prefix)
         n = len(self._prefix)
-        return (sorted([name[n:] for name in names if is_key(name[n:])]),
-                sorted([name[n:] for name in prefixes if is_key(name[n:-1])]))
+        return Listing(sorted([name[n:] for name in names if is_key(name[n:])]),
+                       sorted([name[n:] for name in prefixes if is_key(name[n:-1])]))
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         self._check_listing(check_prefix(prefix))

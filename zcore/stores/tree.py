@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
 from zcore.stores.keys import is_temporary
+from zcore.stores.reading import is_file
 
 
 def prune(directory: str, base: str) -> None:
@@ -26,18 +28,46 @@ def prune(directory: str, base: str) -> None:
 
 def remove(path: str) -> None:
     """Remove what is at `path`: a file, a link, or a directory with everything in it."""
-    if os.path.isdir(path):
+    if stat.S_ISDIR(os.lstat(path).st_mode):
         remove_directory(path)
     else:
         os.unlink(path)
 
 
+def remove_file(path: str) -> None:
+    """Remove the file at `path`; of a link to one, or of one that is unreachable, the link.
+
+    Raises : IsADirectoryError, if it is a directory or a link to one; OSError (ESPIPE), if it is neither that nor a
+        file. Both stay.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        if not stat.S_ISLNK(os.lstat(path).st_mode):
+            raise
+    else:
+        if not is_file(mode, path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    os.unlink(path)
+
+
 def remove_directory(path: str) -> None:
-    """Remove the directory at `path` with everything in it; a link to one is unlinked, anything else stays."""
-    if os.path.islink(path):
-        if os.path.isdir(path):
+    """Remove the directory at `path` with everything in it; anything else stays.
+
+    Of a link to one, or of one that is unreachable, the link is removed. To be missing is no error.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if stat.S_ISLNK(mode):
+        try:
+            is_directory = stat.S_ISDIR(os.stat(path).st_mode)
+        except OSError:
+            is_directory = True
+        if is_directory:
             os.unlink(path)
-    elif os.path.isdir(path):
+    elif stat.S_ISDIR(mode):
         remove_below(path)
         _remove_empty(path)
 
@@ -79,16 +109,21 @@ def remove_temporary(directory: str, before: float) -> int:
 
 
 def unlisted(directory: str):
-    """Iterate over what lies below `directory` and is no key: (path, whether it is a temporary file or directory).
+    """Iterate over what lies below `directory` and is never listed: (path, whether it is temporary).
 
-    Besides these: links that lead nowhere, what is neither a file nor a directory, names that are not text.
+    These are temporary files and directories, and names that are not text. Directories that cannot be listed are left
+    out.
     """
     pending = [directory]
     while pending:
-        for entry in sorted(_entries(pending.pop()), key=lambda entry: entry.name):
+        try:
+            entries = sorted(_entries(pending.pop()), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
             if is_temporary(entry.name):
                 yield entry.path, True
-            elif not _is_text(entry.name) or not (entry.is_file() or entry.is_dir()):
+            elif not _is_text(entry.name):
                 yield entry.path, False
             elif entry.is_dir(follow_symlinks=False):
                 pending.append(entry.path)

@@ -55,8 +55,8 @@ class ZipStore(Store):
     >>> with ZipStore(os.path.join(folder, "x.zip"), mode="w") as store:
     ...     store.set("a/b", b"value")
     >>> store = ZipStore(os.path.join(folder, "x.zip"))
-    >>> store.get("a/b", (1, 2)), store.get("a"), store.list_dir("")
-    (b'al', None, ([], ['a/']))
+    >>> store.get("a/b", (1, 2)), store.get("a"), store.list_dir("").prefixes
+    (b'al', None, ['a/'])
     """
 
     def __init__(self, path: str | os.PathLike, *, mode: str = "r", compression: int = zipfile.ZIP_STORED,
@@ -185,7 +185,7 @@ class ZipStore(Store):
         if not self.read_only:
             return self._names.list_dir(prefix)
         keys, prefixes = self._table.list_dir(prefix.encode())
-        return [key.decode() for key in keys], [prefix.decode() for prefix in prefixes]
+        return Listing([key.decode() for key in keys], [prefix.decode() for prefix in prefixes])
 
     # Writing
 

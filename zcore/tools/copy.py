@@ -4,7 +4,7 @@ import os
 import numpy as np
 
 from zcore import api, config
-from zcore.errors import NodeNotFoundError
+from zcore.errors import NodeNotFoundError, ZcoreError
 from zcore.formats import check_format
 from zcore.model.named_codecs import named_codec
 from zcore.nbytes import room_of
@@ -60,13 +60,16 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     Raises
     ------
     NodeNotFoundError
-        There is no node at the source.
+        There is no node at the source, or it was deleted before it was copied.
     NodeExistsError
         A node, or a file, stands at the destination, and `overwrite` is false.
     ValueError, TypeError, UnsupportedError
         The destination cannot express what is asked for.
     ChunkError, StoreError
-        Something could not be read or written. The state of a copy to a directory is kept, to go on from.
+        Something could not be read or written. The state of a copy to a directory is kept, to go on from. Or the source
+        was replaced by another one meanwhile.
+    SelectionError
+        The source was shrunk meanwhile; or `selection` is none.
 
     Warns
     -----
@@ -105,9 +108,11 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
                 if isinstance(node, SourceArray):
                     target = sink.array(name, node, wanted)
                     _fill(node, target, memory, threads, work, name, progress)
+                    _check(node, work)
                     sink.end(name)
                 else:
                     sink.group(name, node)
+            _check(opened, work)
     losses.warn(_place(destination))
     return _opened(destination, destination_path, threads)
 
@@ -119,6 +124,16 @@ def _fill(source, target, memory, threads, work, name, progress):
         pass_objects(source.binding, binding, work.is_begun, progress)
     else:
         Slabs(source, target, memory, threads, work, name, progress).run()
+
+
+def _check(source, work):
+    """Look once more whether the source is what was opened: else what was copied is good for nothing."""
+    try:
+        source.check()
+    except ZcoreError as error:
+        if getattr(error, "errno", None) is None:     # else nobody knows
+            work.discard()
+        raise
 
 
 def _nbytes(array, wanted):

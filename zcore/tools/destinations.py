@@ -2,7 +2,8 @@
 
 ====================  ================================================================================================
 a directory           built under a hidden name beside its own, see `zcore.tools.building`; gone on with after a kill
-any other store       documents come last, see `zcore.tools.last`; taken back when something fails
+any other store       documents come last, see `zcore.tools.last`; taken back when something fails. A node that is
+                      replaced stays until the new one is whole, which is made at a place of its own
 a file                written under a hidden name beside its own
 ====================  ================================================================================================
 
@@ -17,17 +18,28 @@ import tempfile
 from zcore import consolidated, lifecycle, nodes
 from zcore.binding import GroupBinding
 from zcore.engine import Binding
-from zcore.errors import NodeExistsError, ReadOnlyError, StoreError, UnsupportedError, ZcoreError
+from zcore.errors import (
+    ChunkError,
+    InvalidKeyError,
+    KeyConflictError,
+    NodeExistsError,
+    ReadOnlyError,
+    StoreError,
+    UnsupportedError,
+    ZcoreError,
+)
 from zcore.formats import format_of
 from zcore.lifecycle import read_attributes
 from zcore.options import Options
 from zcore.stores import listing
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import TEMPORARY, prefix_of
-from zcore.tools.building import Building
-from zcore.tools.last import DocumentsLast
+from zcore.tools import building, last
 from zcore.tools.moved import StoredTarget
 from zcore.tools.translated import described, kept_attributes
+
+# What the system says of names that a file system does not take.
+_OF_NAMES = frozenset((errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL))
 
 FILES = (".npy", ".npz", ".asdf", ".h5", ".hdf5", ".nc")
 
@@ -45,9 +57,12 @@ class Unmarked:
     def drop_between(self):
         """Remove nothing: what is needed meanwhile goes by itself."""
 
+    def discard(self):
+        """Remove nothing: it is removed when the copy fails."""
+
 
 class StoreSink:
-    """Nodes made in a store, below a path.
+    """Nodes made in a store that holds nothing else, below a path.
 
     Parameters
     ----------
@@ -76,6 +91,7 @@ class StoreSink:
     def group(self, name, source):
         """Make a group; in a format that has none, note what is lost."""
         format = self._format_of(source)
+        nodes.check_new_names(name.rpartition("/")[2], format)     # those above it were checked before
         attributes, _ = kept_attributes(source, format, name, self._losses)
         if format.group_document is None:
             self._losses.note(f"groups and their attributes ({', '.join(attributes) or 'none'})", name)
@@ -87,6 +103,7 @@ class StoreSink:
     def array(self, name, source, wanted):
         """Make an array, and return it as what is written to."""
         format = self._format_of(source)
+        nodes.check_new_names(name.rpartition("/")[2], format)
         metadata = described(source, format, wanted, name, self._losses)
         return StoredTarget(self._made(name, format, metadata, Binding))
 
@@ -104,8 +121,8 @@ class StoreSink:
                 return found
             # It is replaced, with what was marked as done in it and below.
             self._work.forget()
-        nodes.check_new_names(path, format)
-        return lifecycle.create(self._store, path, format, metadata, attributes, self._options, overwrite=True)
+        return lifecycle.create(self._store, path, format, metadata, attributes, self._options, overwrite=True,
+                                is_below=True)
 
     def end(self, name):
         """Finish the array that was made last: nothing is left to do."""
@@ -113,7 +130,10 @@ class StoreSink:
     def close(self):
         """Finish all: groups that had a copy of the metadata below get one."""
         for binding in reversed(self._consolidated):
-            consolidated.consolidate(binding, read_attributes)
+            try:
+                consolidated.consolidate(binding, read_attributes)
+            except UnsupportedError:
+                self._losses.note("consolidated metadata of groups with members of several formats", binding.path)
 
 
 @contextlib.contextmanager
@@ -142,76 +162,92 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
         place = os.fspath(destination)
         is_local = isinstance(place, str) and "://" not in place and not os.path.isdir(place)
         if is_local and place.lower().endswith((*FILES, ".zip")):
-            with _file(place, path, overwrite, zarr_format, losses, threads) as sink:
+            with _file(place, path, overwrite, root_format, zarr_format, losses, threads) as sink:
                 yield sink, Unmarked()
             return
     store = nodes.store_of(destination, False, False)
     path = nodes.path_of(path)
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: nothing can be copied to it")
-    nodes.check_new_names(path, format_of(root_format))
-    _check_free(store, path, overwrite)
-    if store.native_path is None:
-        with _other(store, path, zarr_format, losses, threads) as sink:
-            yield sink, Unmarked()
-    else:
-        with _directory(store, path, order, overwrite, root_format, zarr_format, losses, threads) as made:
-            yield made
+    format = format_of(root_format)
+    nodes.check_new_names(path, format)
+    settle(store, path)
+    is_node = _check_free(store, path, overwrite)
+    lifecycle.missing_above(store, path, format)     # an array among them is told before anything is copied
+    with contextlib.ExitStack() as stack:
+        place = directory_of(store, path)
+        if place is None:
+            work, inner = Unmarked(), stack.enter_context(last.made_in(store, path, is_node))
+        else:
+            work = stack.enter_context(_directory(store, path, place, order, is_node))
+            inner = DirectoryStore(work.node, fsync=store.fsync)
+        sink = StoreSink(inner, "", zarr_format, work, losses, threads)
+        yield sink, work
+        sink.close()
+        lifecycle.create_ancestors(store, path, format)
+
+
+def directory_of(store, path):
+    """Return the directory of the node at a path, of which another one can take the name; None where there is none."""
+    is_one = isinstance(store, DirectoryStore) and (store.native_path is not None or type(store) is DirectoryStore)
+    return store.directory_of(path) if is_one else None
+
+
+def settle(store, path):
+    """Bring to its end what a copy to a path has left that was cut off: one of the old node and the new one stands."""
+    place = directory_of(store, path)
+    if place is None:
+        last.settle(store, path)
+    elif building.settle(building.container_of(place), place) is not None:
+        consolidated.drop(store, path)
 
 
 def _check_free(store, path, overwrite):
-    """Raise NodeExistsError unless there is nothing at a path, or a node that is to be overwritten."""
+    """Return whether a node stands at a path, which is to be overwritten.
+
+    Raises : NodeExistsError, if it is not to be, or if something else is in the way.
+    """
     if nodes.standing(store, path):
         if not overwrite:
             raise NodeExistsError(f"a node stands at {store.describe(path)} already", path=path)
         nodes.check_replaceable(store, path)
-    else:
-        nodes.check_free(store, path)
+        return True
+    nodes.check_free(store, path)
+    place = directory_of(store, path)
+    if place is None:
+        if any(last.is_document(key) for key in store.list_prefix(prefix_of(path))):
+            raise NodeExistsError(f"nodes stand below {store.describe(path)}, where there is none: they are not "
+                                  "replaced", path=path)
+    elif os.path.lexists(place) and not (os.path.isdir(place) and listing.is_empty(place)):
+        raise NodeExistsError(f"{place} is there and holds no node: it is not replaced", path=path)
+    return False
 
 
 @contextlib.contextmanager
-def _directory(store, path, order, overwrite, root_format, zarr_format, losses, threads):
-    place = os.path.join(store.native_path, *path.split("/")) if path else store.native_path
-    if os.path.islink(place):
-        place = os.path.realpath(place)
-    is_node = bool(nodes.standing(store, path))
-    if not is_node and os.path.lexists(place) and not (os.path.isdir(place) and listing.is_empty(place)):
-        raise NodeExistsError(f"{place} is there and holds no node: it is not replaced", path=path)
-    if path:
-        lifecycle.create_ancestors(store, path, format_of(root_format))
-    building = Building(place, order, store.fsync)
+def _directory(store, path, place, order, is_node):
+    work = building.Building(place, order, store.fsync)
     try:
-        sink = StoreSink(DirectoryStore(building.node, fsync=store.fsync), "", zarr_format, building, losses, threads)
-        yield sink, building
-        sink.close()
-        os.makedirs(building.node, exist_ok=True)     # of groups in a format without any, and nothing in them
+        yield work
         with consolidated.dropped(store, path):
-            building.finish(is_node)
-    except (ValueError, TypeError, NotImplementedError) as exc:
-        if not isinstance(exc, ZcoreError) or isinstance(exc, UnsupportedError):
-            building.discard()     # what the destination cannot express it can express no better the next time
+            work.finish(is_node)
+    except Exception as exc:
+        if not _may_go_on(exc):
+            work.discard()     # what the destination cannot express it can express no better the next time
+            store.prune(prefix_of(path.rpartition("/")[0]))
         raise
     finally:
-        building.leave()
+        work.leave()
+
+
+def _may_go_on(error):
+    """Whether what a copy has made is kept when it fails: the next one may come further."""
+    if isinstance(error, (InvalidKeyError, KeyConflictError)) or getattr(error, "errno", None) in _OF_NAMES:
+        return False
+    return isinstance(error, (OSError, ChunkError, MemoryError))
 
 
 @contextlib.contextmanager
-def _other(store, path, zarr_format, losses, threads):
-    lifecycle.delete(store, path, Options())
-    last = DocumentsLast(store)
-    sink = StoreSink(last, path, zarr_format, Unmarked(), losses, threads)
-    try:
-        yield sink
-        sink.close()
-        with consolidated.dropped(store, path):
-            last.finish()
-    except BaseException:
-        last.discard()
-        raise
-
-
-@contextlib.contextmanager
-def _file(place, path, overwrite, zarr_format, losses, threads):
+def _file(place, path, overwrite, root_format, zarr_format, losses, threads):
     """Make a file in a hidden directory beside its place, and give it its name in the end."""
     place = os.path.abspath(place)
     path = nodes.path_of(path)
@@ -224,6 +260,7 @@ def _file(place, path, overwrite, zarr_format, losses, threads):
         if place.lower().endswith(".zip"):
             from zcore.stores.zip import ZipStore
 
+            nodes.check_new_names(path, format_of(root_format))
             with ZipStore(place, mode="w" if overwrite else "x") as store:
                 sink = StoreSink(store, path, zarr_format, Unmarked(), losses, threads)
                 yield sink

@@ -19,6 +19,7 @@ from zcore.model.metadata import has_varying_items
 from zcore.options import Options
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import TEMPORARY
+from zcore.stores.reading import check_absent
 from zcore.tools.rechunk import passes, slabs
 
 # An object of more decoded bytes is copied by the system, from file to file.
@@ -64,49 +65,64 @@ def pass_objects(source, target, is_begun, progress):
     """
     metadata = source.metadata
     grid, keys, prefix = metadata.grid_shape, target.metadata.chunk_keys, target.prefix
-    objects = source.stored_chunks()
-    lock = allocate_lock()
-    n_advanced = 0
-    cancelled = []
     files = source.store.native_path, target.store.native_path
     by_system = None not in files and metadata.chunk_nbytes > _LARGE
+    n_left = metadata.nbytes
 
-    def work(main):
-        nonlocal n_advanced
-        while True:
-            with lock:
-                key, coords = next(objects, (None, None))
-                if key is None or cancelled:
-                    return
-                share = min(metadata.chunk_nbytes, metadata.nbytes - n_advanced)
-                n_advanced += share
-            if any([i >= n for i, n in zip(coords, grid, strict=True)]):
-                continue
-            new = prefix + keys.encode(coords)
-            if not (is_begun and target.store.exists(new)):
-                if by_system:
-                    _copy_file(os.path.join(files[0], key), os.path.join(files[1], new))
-                elif (value := source.store.get(key)) is not None:
-                    target.store.set(new, value)
-            progress.advance(share)
+    def objects():
+        nonlocal n_left
+        for key, coords in source.stored_chunks():
+            share = min(metadata.chunk_nbytes, n_left)
+            n_left -= share
+            if all([i < n for i, n in zip(coords, grid, strict=True)]):
+                yield key, prefix + keys.encode(coords), share
+
+    def move(item):
+        key, new, share = item
+        if not (is_begun and target.store.exists(new)):
+            is_done = by_system and _copy_file(os.path.join(files[0], key), os.path.join(files[1], new))
+            # What was erased since it was listed reads as the fill value, if the array is still the same in the end.
+            if not is_done and (value := source.store.get(key)) is not None:
+                target.store.set(new, value)
+        progress.advance(share)
 
     n_requests = max(source.store.n_requests, target.store.n_requests)
     n_threads = max(target.options.threads or config.threads, min(n_requests, _WAITING_NBYTES // metadata.chunk_nbytes))
-    workers.run(work, min(n_threads, MAX_THREADS, metadata.n_chunks), lambda: cancelled.append(True))
-    progress.advance(metadata.nbytes - n_advanced)
+    in_threads(objects(), move, min(n_threads, MAX_THREADS, metadata.n_chunks))
+    progress.advance(n_left)
+
+
+def in_threads(items, do, n_threads):
+    """Call `do` with each item of an iterator, in several threads; the first failure ends it."""
+    lock = allocate_lock()
+    cancelled = []
+
+    def work(main):
+        while True:
+            with lock:
+                item = None if cancelled else next(items, None)
+            if item is None:
+                return
+            do(item)
+
+    workers.run(work, max(1, n_threads), lambda: cancelled.append(True))
 
 
 def _copy_file(source, target):
-    """Copy a file, so that the new one is whole when it has its name."""
+    """Copy a file, so that the new one is whole when it has its name; return whether there is one."""
     directory = os.path.dirname(target)
     temporary = os.path.join(directory, TEMPORARY + os.urandom(12).hex())
     try:
         os.makedirs(directory, exist_ok=True)
         try:
             shutil.copyfile(source, temporary)
-        except FileNotFoundError:
-            return      # deleted since it was listed: it reads as the fill value
+        except FileNotFoundError as exc:
+            if exc.filename != source:
+                raise
+            check_absent(source)
+            return False
         os.replace(temporary, target)
+        return True
     except BaseException as exc:
         with contextlib.suppress(OSError):
             os.unlink(temporary)

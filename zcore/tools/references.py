@@ -8,7 +8,7 @@ import os
 
 from zcore.api import open
 from zcore.arrays import Array
-from zcore.errors import UnsupportedError
+from zcore.errors import UnsupportedError, ZcoreError
 from zcore.formats import zarr_v2
 from zcore.groups import Group
 from zcore.model.chunk_keys import ChunkKeyEncoding
@@ -46,6 +46,10 @@ def references(source, *, path="", inline_threshold=0, max_inlined=MAX_INLINED):
         There is nothing at `source`.
     UnsupportedError
         A chunk is in no file, and larger than what may be copied.
+    StoreError
+        A chunk, or a member of the group, is unreachable: a set without it would say that it is not there.
+    MetadataError, UnsupportedError
+        A member of the group cannot be opened.
 
     Examples
     --------
@@ -62,7 +66,9 @@ def references(source, *, path="", inline_threshold=0, max_inlined=MAX_INLINED):
     found = {}
     _add(found, "", node, inline_threshold, max_inlined)
     if isinstance(node, Group):
-        for name, member in node.members(None):
+        for name, member in node.walk():
+            if isinstance(member, ZcoreError):
+                raise member     # a set without it would say that it is not there
             _add(found, name + "/", member, inline_threshold, max_inlined)
     base = _directory_of(store)
     return ReferenceStore.of({key: _relative(value, base) for key, value in found.items()}, base=base,

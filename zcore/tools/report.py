@@ -4,7 +4,7 @@ from collections import Counter, namedtuple
 from zcore.model.value import text_of
 
 # What can be wrong, from the worst to what takes up room only.
-KINDS = ("wrong document", "damaged", "truncated", "unreadable", "stale copy", "foreign", "left-over")
+KINDS = ("wrong document", "damaged", "truncated", "unreachable", "unreadable", "stale copy", "foreign", "left-over")
 MAX_SHOWN = 20
 
 
@@ -20,12 +20,15 @@ class Problem(namedtuple("Problem", ("kind", "key", "path", "what"))):
             An object's bytes contradict its checksum, its codecs or the metadata.
         "truncated"
             An object ends before the bytes it promises.
+        "unreachable"
+            A document, an object, or what may be a node is there, and its bytes or its listing cannot be had: a link
+            leads nowhere, permission is missing, the disk fails. Never removed by a repair.
         "unreadable"
-            A document or an object could not be read, or needs what zcore does not have.
+            A document or an object needs what zcore does not have.
         "stale copy"
             Consolidated metadata say something else than the documents below.
         "foreign"
-            It belongs to no node.
+            It belongs to no node, and no object or node can have its name.
         "left-over"
             A temporary file of a writer that was killed, or an object outside the array's grid.
     key : str

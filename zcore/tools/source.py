@@ -81,6 +81,9 @@ class SourceArray:
         """Read a box of what is stored into `out`, which has its counts."""
         raise NotImplementedError
 
+    def check(self):
+        """Raise ZcoreError unless what was read counts: the array is still the one that was opened."""
+
 
 class Source:
     """A node with all below it, a context manager.
@@ -104,6 +107,9 @@ class Source:
 
     def __exit__(self, *exc_info):
         self.close()
+
+    def check(self):
+        """Raise ZcoreError unless the groups that were opened are there still; arrays are asked one by one."""
 
     def close(self):
         """Close what was opened."""

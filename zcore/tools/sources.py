@@ -20,6 +20,7 @@ class StoredArray(SourceArray):
         metadata, chain = binding.metadata, binding.chain
         super().__init__(metadata.shape, metadata.dtype, attributes, selection)
         self.binding = binding
+        self._view = binding.view
         self.metadata = metadata
         self.zarr_format = metadata.zarr_format
         self.fill_value = metadata.fill_value
@@ -48,6 +49,9 @@ class StoredArray(SourceArray):
     def _read(self, box, out):
         self.binding.read(box, out)
 
+    def check(self):
+        self.binding.check_unreplaced(self._view, self.box)
+
 
 def _are_names(value, ndim):
     return type(value) is list and len(value) == ndim and all([isinstance(name, str) for name in value])
@@ -66,6 +70,7 @@ class StoreSource(Source):
         self.store = binding.store
         self.path = binding.path
         self._hash = hashlib.sha256(f"{type(self.store).__name__} {_place_of(self.store)} {self.path}".encode())
+        self._groups = []
         self.nodes = [("", self._node(binding, selection))]
         if isinstance(binding, GroupBinding):
             if selection is not None:
@@ -84,10 +89,15 @@ class StoreSource(Source):
     def identity(self):
         return self._hash.hexdigest()
 
+    def check(self):
+        for binding in self._groups:
+            binding.look()
+
     def _node(self, binding, selection):
         attributes = read_attributes(binding)
         self._hash.update(repr((binding.path, binding.view.raw, attributes)).encode())
         if isinstance(binding, GroupBinding):
+            self._groups.append(binding)
             return SourceGroup(attributes, binding.format.name, consolidated.copied(binding) is not None)
         return StoredArray(binding, attributes, selection)
 

@@ -107,6 +107,9 @@ def passes_on(source, metadata):
     """Whether the objects of a source are those of a new array, under other names."""
     if not source.is_whole:
         return False
+    if metadata.fill_value is None and source.metadata.fill_value is not None:
+        # What is absent in the source is defined there, and would not be any more.
+        return False
     if has_varying_items(metadata.dtype) and source.metadata.fill_value != metadata.fill_value:
         return False
     return same_chunks(source.metadata.replace(chunk_keys=metadata.chunk_keys), metadata)

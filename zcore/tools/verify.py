@@ -6,6 +6,7 @@ node accounts for is noted. Then the objects of each array are listed and read.
 import os
 import re
 from array import array
+from functools import partial
 from time import time
 
 import numpy as np
@@ -32,9 +33,11 @@ from zcore.model.metadata import ArrayMetadata
 from zcore.options import Options
 from zcore.stores import tree
 from zcore.stores.base import Store
+from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import prefix_of
-from zcore.tools.building import is_alive
+from zcore.tools import building, last
 from zcore.tools.decoded import Changed, read_objects
+from zcore.tools.destinations import settle
 from zcore.tools.report import Report
 from zcore.views import view_of
 
@@ -94,6 +97,8 @@ def verify(store, *, path="", repair=False, threads=None, progress=None):
         raise ReadOnlyError(f"{store!r} is read-only: nothing in it can be removed")
     with noted():    # documents that are worth a warning are no problem
         found = _Verification(store, Options(threads=threads, read_only=not kinds, cache=0), progress)
+        if "left-over" in kinds:
+            settle(store, path)     # of a copy to this very node it may be all there is
         found.walk(path)
         found.read()
         found.remove(kinds)
@@ -129,7 +134,9 @@ def _kind_of(error):
     """Return which kind of problem an error makes."""
     if isinstance(error, TruncatedError):
         return "truncated"
-    return "damaged" if isinstance(error, (ChunkError, AsdfFormatError)) else "unreadable"
+    if isinstance(error, (ChunkError, AsdfFormatError)):
+        return "damaged"
+    return "unreachable" if isinstance(error, StoreError) else "unreadable"
 
 
 def _entries(path):
@@ -146,7 +153,11 @@ class _Verification:
         self.report = Report(store.describe(""))
         self._progress = progress
         self._path = ""
-        self._arrays = {}       # path -> bindings of what stands there; more than one where formats share a place
+        # path -> (bindings, names of documents) of what stands there; more than one where formats share a place
+        self._arrays = {}
+        # Paths and prefixes of which nobody can tell what is there.
+        self._hidden_paths = set()
+        self._hidden_prefixes = []
         self._copies = []       # (binding of a group, its copy, paths that were found)
         self._removals = []     # (problem, what removes it)
 
@@ -155,43 +166,66 @@ class _Verification:
     def walk(self, path):
         """Read the documents of all nodes, and note what belongs to none."""
         self._path = path
-        if not nodes.standing(self.store, path):
-            nodes.check_free(self.store, path)
-            if not self._has_nodes(prefix_of(path)):
-                raise nodes.not_found(self.store, path, None, self.options, "node")
+        failures = []
+        if not (nodes.standing(self.store, path, failures.append) or failures or self._has_nodes(prefix_of(path))):
+            raise nodes.not_found(self.store, path, None, self.options, "node")
         pending = [path]
         while pending:
             pending += reversed(self._visit(pending.pop()))
         for binding, copy, found in self._copies:
             for name in copy:
-                if name not in found:
+                if name not in found and not self._is_hidden(binding.prefix + name):
                     self._note_stale(binding, f"the copy has {name!r}, which is not there")
         self._note_unlisted(path)
+        if not path:
+            self._note_staged()
 
     def _visit(self, path):
         """Look at what stands at a path; returns the paths below that are to be visited."""
-        standing = nodes.standing(self.store, path)
+        prefix = prefix_of(path)
+        failures = []
+        standing = nodes.standing(self.store, path, failures.append)
+        if len(failures) == len(_NODE_DOCUMENTS):
+            # Not one of them, but the directory that they would lie in.
+            self._note_unreachable(prefix, path, failures[0])
+        else:
+            for error in failures:
+                self._note_unreachable(error.key or prefix, path, error)
+                self._hidden_paths.add(path)
         bindings = [self._binding(node) for node in standing]
+        known = self._documents(standing)
         if any([isinstance(binding, Binding) for binding in bindings]):
             self.report.n_arrays += 1
-            self._arrays[path] = [binding for binding in bindings if isinstance(binding, Binding)]
+            self._arrays[path] = [binding for binding in bindings if isinstance(binding, Binding)], known
             return []
         self.report.n_groups += any([binding is not None for binding in bindings])
-        prefix = prefix_of(path)
-        known = self._documents(standing)
-        is_told = None not in bindings    # else nobody knows what the damaged document would say of the rest
+        # Else nobody knows what the document would say of the rest.
+        is_told = not failures and None not in bindings
         try:
-            keys, prefixes = self.store.list_dir(prefix)
+            found = self.store.list_dir(prefix)
         except (MetadataError, UnsupportedError):
             if is_told:
                 raise
             return []      # keys follow from the document in an ASDF file
-        for key in keys:
-            if is_told and key[len(prefix):] not in known:
+        except StoreError as error:
+            if not self.store.lists:
+                raise
+            if not failures:
+                self._note_unreachable(prefix, path, error)
+            return []
+        for key in found.keys if is_told else ():
+            if key[len(prefix):] not in known:
                 self._note_key(key, path, known.__contains__)
+        for key in found.unreachable if is_told else ():
+            if key[len(prefix):] not in known and (error := self._why_unreachable(key)) is not None:
+                if self.store.is_link(f"{key}/"):
+                    # It could be a node.
+                    self._note_unreachable(key, path, error)
+                else:
+                    self._note_key(key, path, known.__contains__, error)
         below = []
-        for inner in prefixes:
-            if self.store.leads_up(inner):
+        for inner in found.prefixes:
+            if self.store.leads_up(inner) or inner == last.STAGING:
                 continue
             if self._has_nodes(inner):
                 below.append(inner[:-1])
@@ -200,10 +234,12 @@ class _Verification:
         return below
 
     def _has_nodes(self, prefix):
-        """Whether a node stands below a prefix, at any depth."""
-        if self.store.existing(prefix, tuple(_NODE_DOCUMENTS)):
+        """Whether a node stands below a prefix, at any depth, or may stand where something is unreachable."""
+        try:
+            return bool(self.store.existing(prefix, tuple(_NODE_DOCUMENTS))) or any(
+                key.rpartition("/")[2] in _NODE_DOCUMENTS for key in self.store.list_prefix(prefix))
+        except StoreError:
             return True
-        return any(key.rpartition("/")[2] in _NODE_DOCUMENTS for key in self.store.list_prefix(prefix))
 
     def _documents(self, standing):
         """Return the names of the documents that nodes at one place may have."""
@@ -283,55 +319,105 @@ class _Verification:
     # what belongs to no node
 
     def _note_document(self, key, path, error):
-        self.report.add("wrong document" if isinstance(error, MetadataError) else "unreadable", key, path, error)
+        self.report.add("wrong document" if isinstance(error, MetadataError) else _kind_of(error), key, path, error)
 
-    def _note_key(self, key, path, is_known):
-        """Note an object of no node; `is_known` tells of names relative to it which ones it may have."""
+    def _note_unreachable(self, key, path, error):
+        """Note a key, a prefix, or a name of which nobody can tell which of them it is."""
+        self.report.add("unreachable", key, path, error)
+        self._hidden_paths.add(key.removesuffix("/"))
+        self._hidden_prefixes.append(prefix_of(key.removesuffix("/")))
+
+    def _why_unreachable(self, key):
+        """Return the error of a key that is unreachable, else None."""
+        try:
+            self.store.exists(key)
+        except StoreError as error:
+            return error
+        return None
+
+    def _is_hidden(self, path):
+        return path in self._hidden_paths or path.startswith(tuple(self._hidden_prefixes))
+
+    def _is_behind_link(self, name):
+        """Whether a key or prefix lies in a directory that is a link: it may belong to somebody else."""
+        return any([self.store.is_link(name[:i + 1]) for i, sign in enumerate(name[:-1]) if sign == "/"])
+
+    def _note_key(self, key, path, is_known, error=None):
+        """Note an object of no node; `is_known` tells of names relative to it which ones it may have.
+
+        `error` is what asking for it ends in, of what is no file nor a link to one.
+        """
         found = _TEMPORARY.fullmatch(key[len(prefix_of(path)):])
         if found and is_known(found[1]):
             problem = self.report.add("left-over", key, path, "a temporary file of another program")
         else:
-            problem = self.report.add("foreign", key, path, "it belongs to no node")
-        self._removals.append((problem, lambda: self.store.erase(key)))
+            problem = self.report.add("foreign", key, path, "it belongs to no node" if error is None else
+                                      "it belongs to no node, and is no file that could be read")
+        if not self._is_behind_link(key):
+            # By `erase` what is no file stays.
+            self._removals.append((problem, partial(self.store.erase if error is None else self.store.delete, key)))
 
     def _note_directory(self, prefix, path):
-        n_keys = n_bytes = 0
+        n_keys = n_bytes = n_unreachable = 0
         for key in self.store.list_prefix(prefix):
+            try:
+                n_bytes += self.store.getsize(key) or 0
+            except StoreError as error:
+                if self.store.is_link(f"{key}/"):
+                    n_unreachable += 1
+                    self._note_unreachable(key, path, error)
+                    continue
             n_keys += 1
-            n_bytes += self.store.getsize(key) or 0
         if n_keys:
             problem = self.report.add("foreign", prefix, path,
                                       f"{n_keys} objects of {n_bytes} bytes belong to no node")
-            self._removals.append((problem, lambda: self.store.erase_prefix(prefix)))
+            if not n_unreachable and not self._is_behind_link(prefix):
+                self._removals.append((problem, partial(self.store.erase_prefix, prefix)))
 
     def _note_unlisted(self, path):
-        """Note what stands in the directories of a store and is no key, which its listings leave out."""
-        base = self.store.native_path
-        if base is None:
+        """Note what stands in the directories of a store and is never listed."""
+        if not isinstance(self.store, DirectoryStore):
             return
+        base = self.store.path
         for file, is_temporary in tree.unlisted(os.path.join(base, path) if path else base):
             key = os.path.relpath(file, base).replace(os.sep, "/")
             if not is_temporary:
-                problem = self.report.add("foreign", key, path, "it is no file that could be read")
+                problem = self.report.add("foreign", key, path, "its name is no text")
                 self._removals.append((problem, lambda file=file: tree.remove(file)))
                 continue
             try:
                 age = time() - max(os.lstat(one).st_mtime for one in (file, *_entries(file)))
             except OSError:
                 continue     # gone: its writer is alive
-            if is_alive(file):
+            if building.is_alive(file):
                 continue
-            what = "a directory of an interrupted copy" if os.path.isdir(file) else "a temporary file"
+            is_copy = os.path.isdir(file)
+            what = "a directory of an interrupted copy" if is_copy else "a temporary file"
             problem = self.report.add("left-over", key, path, f"{what}, written to {max(0, age):.0f} s ago")
-            if age >= _YOUNG:
+            if is_copy:
+                self._removals.append((problem, lambda file=file, key=key, age=age: self._settle(file, key, age)))
+            elif age >= _YOUNG:
                 self._removals.append((problem, lambda file=file: tree.remove(file)))
+
+    def _settle(self, container, key, age):
+        """Bring to its end what an interrupted copy has left; return whether it is gone."""
+        place = building.settle(container, removes=age >= _YOUNG)
+        if place is not None:
+            consolidated.drop(self.store, "/".join((*key.split("/")[:-1], os.path.basename(place))))
+        return not os.path.exists(container)
+
+    def _note_staged(self):
+        """Note what copies that were interrupted have left in a store in which nothing is renamed."""
+        for prefix, path in last.staged(self.store):
+            problem = self.report.add("left-over", prefix, path or "", "an interrupted copy, or one that is being made")
+            self._removals.append((problem, lambda prefix=prefix: last.settle_one(self.store, prefix)))
 
     # objects
 
     def read(self):
         """List the objects of all arrays, and read them."""
         blocks = list(self.store.blocks(self._path))
-        total = sum(binding.metadata.nbytes for bindings in self._arrays.values() for binding in bindings)
+        total = sum(binding.metadata.nbytes for bindings, _ in self._arrays.values() for binding in bindings)
         total += sum(nbytes for _, _, nbytes, _ in blocks)
         done = 0
         for name, path, nbytes, check in blocks:
@@ -341,12 +427,12 @@ class _Verification:
                 self.report.add(_kind_of(error), name, path, error)
             done += nbytes
             self._tell(done, total)
-        for path, bindings in self._arrays.items():
+        for path, (bindings, known) in self._arrays.items():
             report = self.report
             for _ in range(_MAX_TRIES):
                 n_problems, n_removals, counts = len(report.problems), len(self._removals), self._counts()
                 try:
-                    self._read_array(path, bindings, done, total)
+                    self._read_array(path, bindings, known, done, total)
                 except NodeNotFoundError:
                     pass     # deleted meanwhile: what was found of it is gone
                 except Changed:
@@ -368,13 +454,13 @@ class _Verification:
         if self._progress is not None:
             self._progress(min(done, total), total)
 
-    def _read_array(self, path, bindings, done, total):
+    def _read_array(self, path, bindings, known, done, total):
         try:
             is_read = self.store.is_in_blocks(path)
         except ZcoreError as error:
             self.report.add(_kind_of(error), bindings[0].document, path, error)
             return
-        for binding, tasks in zip(bindings, self._list_objects(path, bindings), strict=True):
+        for binding, tasks in zip(bindings, self._list_objects(path, bindings, known), strict=True):
             metadata = binding.metadata
             before, seen = done, 0
 
@@ -394,16 +480,15 @@ class _Verification:
             self.report.n_bytes += len(tasks) * metadata.chunk_nbytes
             done += metadata.nbytes
 
-    def _list_objects(self, path, bindings):
+    def _list_objects(self, path, bindings, known):
         """Return for each binding the numbers of its objects in the grid, and note what else stands below the path."""
         prefix = prefix_of(path)
-        known = self._documents(nodes.standing(self.store, path))
         found = [array("q") for _ in bindings]
         kinds = [(binding, binding.metadata.chunk_keys, binding.metadata.grid_shape, numbers)
                  for binding, numbers in zip(bindings, found, strict=True)]
-        for key in self.store.list_prefix(prefix):
+        for key in self._keys_below(prefix, path):
             name = key[len(prefix):]
-            if name in known:
+            if name in known or name in _NODE_DOCUMENTS or key.startswith(last.STAGING):
                 continue
             for binding, keys, grid, numbers in kinds:
                 coords = keys.decode(name, len(grid))
@@ -417,11 +502,28 @@ class _Verification:
                         self._note_outside(binding, key, coords)
                     break
             else:
+                error = self._why_unreachable(key)
+                if error is not None and any([keys.leads_to_chunks(name, len(grid)) for _, keys, grid, _ in kinds]):
+                    self._note_unreachable(key, path, error)
+                    continue
                 self._note_key(key, path, lambda name: name in known or any(
-                    keys.decode(name, len(grid)) is not None for _, keys, grid, _ in kinds))
+                    keys.decode(name, len(grid)) is not None for _, keys, grid, _ in kinds), error)
         return [np.frombuffer(numbers, np.int64) if numbers else np.empty(0, np.int64) for numbers in found]
 
+    def _keys_below(self, prefix, path):
+        """Iterate over the keys below a prefix, up to a directory that cannot be listed, which is noted."""
+        try:
+            yield from self.store.list_prefix(prefix)
+        except StoreError as error:
+            if not self.store.lists:
+                raise
+            self._note_unreachable(error.key or prefix, path, error)
+
     def _note_outside(self, binding, key, coords):
+        error = self._why_unreachable(key)
+        if error is not None:
+            self._note_unreachable(key, binding.path, error)
+            return
         problem = self.report.add("left-over", key, binding.path,
                                   f"chunk {coords} lies outside the grid of {binding.metadata.grid_shape}")
 
@@ -439,7 +541,7 @@ class _Verification:
         if isinstance(error, ChunkError) and kind == "damaged" and _ends_before_its_content(binding, key):
             kind = "truncated"
         problem = self.report.add(kind, key, binding.path, error)
-        if kind != "unreadable":
+        if kind in REPAIRED:
             self._removals.append((problem, lambda: self.store.erase(key)))
 
     # repair
@@ -447,6 +549,5 @@ class _Verification:
     def remove(self, kinds):
         """Remove what has a problem of these kinds."""
         for problem, remove in self._removals:
-            if problem.kind in kinds:
-                remove()
+            if problem.kind in kinds and remove() is not False:
                 self.report.n_removed += 1

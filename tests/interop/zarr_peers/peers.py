@@ -53,8 +53,6 @@ REFUSALS = [
      "knows the older name `structured` alone"),
     ("zarr", _ALL, (3, 2), lambda case: case.dtype == "raw7" and case.shards != "none",
      "cannot hash the fill value of raw bytes, which its sharding does"),
-    ("zarr", _ALL, _NEVER, lambda case: case.dtype in _TIMES and case.fill == "undefined",
-     "takes NaT for a fill value that is not defined, zcore zero"),
     ("tensorstore", _ALL, _NEVER, lambda case: case.dtype in ("text3", "string", *_TIMES), "has no such types"),
     ("tensorstore", _ALL, _NEVER, lambda case: case.dtype in ("bytes5", "raw7"),
      "makes a dimension of the bytes of an item, or ends the process"),

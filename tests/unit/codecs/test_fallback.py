@@ -127,6 +127,26 @@ def test_a_codec_that_somebody_has_registered():
         del numcodecs.registry.codec_registry["zcore_test_reversed"]
 
 
+def test_numbers_by_pcodec_in_either_order(monkeypatch):
+    """V2-COD-13: it stores no shape, so the order of the elements is that of the transposed chunk."""
+    class Flat(numcodecs.abc.Codec):
+        codec_id = "pcodec"
+
+        def encode(self, buf):
+            return numcodecs.compat.ensure_contiguous_ndarray(buf).tobytes()
+
+        def decode(self, buf, out=None):
+            return np.frombuffer(buf, "<f8")
+
+    monkeypatch.setitem(numcodecs.registry.codec_registry, "pcodec", Flat)
+    chunk = np.arange(12.0).reshape(3, 4)
+    pcodec, transpose = CodecSpec("numcodecs.pcodec"), CodecSpec("transpose", {"order": [1, 0]})
+    for specs, expected in (((pcodec,), chunk), ((transpose, pcodec), chunk.T)):
+        chain = CodecChain(specs, np.dtype("<f8"), (3, 4))
+        encoded = chain.encode(chunk)
+        assert bytes(encoded) == expected.tobytes() and np.array_equal(chain.decode(encoded), chunk)
+
+
 @pytest.mark.parametrize(("name", "configuration", "dtype"), [
     ("quantize", {"digits": 2}, "f8"), ("quantize", {"digits": 2, "dtype": "i4"}, "i4"),
     ("quantize", {"digits": 2, "dtype": "f4"}, "f8"), ("packbits", {}, "i4"),

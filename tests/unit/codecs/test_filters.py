@@ -71,6 +71,17 @@ def test_delta_keeps_minus_zero_at_the_start():
     assert encoded[7] == 0x80
 
 
+@pytest.mark.parametrize("configuration", [
+    {"dtype": "|b1"}, {"dtype": "bool", "astype": "|i1"}, {"dtype": "|b1", "astype": "<i4"},
+])
+def test_delta_of_truth_values(configuration):
+    """V2-COD-06: what numcodecs stores, decoded to what was encoded, which numcodecs does not do."""
+    chunk = RANDOM.random(1200) < 0.3
+    encoded, decoded = all_ways(chain_of("delta", configuration, "?", (30, 40)), chunk.reshape(30, 40))
+    assert encoded == numcodecs.get_codec({"id": "delta", **configuration}).encode(chunk).tobytes()
+    assert (decoded.reshape(-1) == chunk).all()
+
+
 @pytest.mark.parametrize(("offset", "scale"), [(0, 1), (100, 10), (-3.5, 0.25), (1000.0, 1e-2), (7, -3)])
 @pytest.mark.parametrize("astype", ["i1", "u1", "i2", "i4", "u4", "f4", "f8"])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u1", "i4", "f2"])
@@ -179,7 +190,7 @@ def test_bitround_of_complex_numbers_and_integers():
     ("delta", {"dtype": "O"}, "i4", "data type 'O'"),
     ("delta", {"dtype": "i4,i4"}, "i8", "data type"),
     ("delta", {"dtype": "i3"}, "i8", "data type"),
-    ("delta", {"dtype": "b1"}, "b1", "does not take numbers"),
+    ("fixedscaleoffset", {"offset": 1, "scale": 1, "dtype": "b1"}, "b1", "does not take numbers"),
     ("delta", {}, "S4", "takes numbers|does not take"),
     ("delta", {"dtype": 5}, "i4", "data type 5"),
     ("fixedscaleoffset", {"offset": 1}, "f8", "scale"),

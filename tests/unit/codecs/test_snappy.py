@@ -11,8 +11,7 @@ import pytest
 
 import zcore
 from zcore import blosc, config
-from zcore.codecs import BloscCodec, snappy
-from zcore.kernel.blosc_header import validate
+from zcore.codecs import BloscCodec
 
 MADE = runpy.run_path(str(Path(__file__).resolve().parents[2] / "fuzz" / "chunks.py"))
 snappy_chunk, SHUFFLE, BITSHUFFLE, NOT_SPLIT, MEMCPY = (
@@ -178,6 +177,24 @@ def test_damaged_streams(damage):
     assert (caught.value.codec, caught.value.direction) == ("blosc", "decode")
 
 
-def test_the_header_is_the_same_for_all(store):
+@pytest.mark.parametrize("flags", [0, SHUFFLE, BITSHUFFLE])
+def test_single_chunks(flags):
+    """`zcore.blosc.decompress` asks the same library as arrays do, after the same checks."""
+    raw = content(100, "<i4").tobytes()
+    chunk = snappy_chunk(raw, 4, 100, flags | NOT_SPLIT)
+    out = np.empty(100, "<i4")
+    assert blosc.decompress(chunk) == raw and blosc.decompress(chunk, out) is out and out.tobytes() == raw
+    assert blosc.decompress(np.frombuffer(chunk, "u1"), itemsize=4) == raw
+    for call in (lambda: blosc.decompress(chunk[:-1]), lambda: blosc.decompress(chunk, bytearray(396)),
+                 lambda: blosc.decompress(chunk, itemsize=2)):
+        with pytest.raises(zcore.CodecError):
+            call()
+
+
+def test_single_chunks_without_the_library(monkeypatch):
+    if blosc.can_compress("snappy"):
+        pytest.skip("this c-blosc has snappy")
     chunk = snappy_chunk(content(100).tobytes(), 1, 50, NOT_SPLIT)
-    assert snappy.decompress_snappy(chunk, validate(chunk)) == content(100).tobytes()
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    with pytest.raises(zcore.UnsupportedError, match="extra .snappy."):
+        blosc.decompress(chunk)

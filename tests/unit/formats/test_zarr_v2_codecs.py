@@ -217,7 +217,8 @@ def test_codecs_are_objects_with_an_id(member, value):
     {"id": "blosc", "clevel": True}, {"id": "blosc", "clevel": 5.0}, {"id": "blosc", "shuffle": 3},
     {"id": "blosc", "shuffle": "shuffle"}, {"id": "blosc", "blocksize": -1}, {"id": "blosc", "blocksize": 2**31},
     {"id": "blosc", "typesize": 0}, {"id": "zlib", "level": 10}, {"id": "zlib", "level": "1"},
-    {"id": "gzip", "level": -2}, {"id": "bz2", "level": 0}, {"id": "zstd", "level": 23}, {"id": "zstd", "checksum": 1},
+    {"id": "gzip", "level": -2}, {"id": "bz2", "level": 0}, {"id": "zstd", "level": 2**31},
+    {"id": "zstd", "checksum": 1},
     {"id": "lz4", "acceleration": 1.5}, {"id": "shuffle", "elementsize": -1}, {"id": "crc32", "location": "middle"},
     {"id": "bitround"}, {"id": "bitround", "keepbits": -1}, {"id": "delta"}, {"id": "delta", "dtype": "<M8"},
     {"id": "delta", "dtype": 4}, {"id": "delta", "dtype": [["a", "<i4"]]}, {"id": "astype", "encode_dtype": "<f4"},
@@ -240,6 +241,14 @@ def test_unknown_parameters_are_ignored_with_a_warning_and_kept():
         array = parse(compressor=config)
     assert array.codecs[-1] == CodecSpec("numcodecs.zlib", {"level": 2})
     assert rewritten(array) == ("C", None, config)
+
+
+@pytest.mark.parametrize(("level", "meant"), [(23, 22), (1000, 22), (-2**31, -131072)])
+def test_levels_that_zstd_does_not_have_are_the_nearest(level, meant):
+    """V2-COD-04: numcodecs leaves them to the library; the document keeps what it says."""
+    array = parse(compressor={"id": "zstd", "level": level})
+    assert array.codecs[-1] == CodecSpec("zstd", {"level": meant, "checksum": False})
+    assert rewritten(array)[2] == {"id": "zstd", "level": level}
 
 
 @pytest.mark.parametrize("config", [

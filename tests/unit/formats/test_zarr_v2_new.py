@@ -153,6 +153,15 @@ def test_objects():
         zarr_v2.new_array(4, object, filters=[{"id": "pickle"}])
 
 
+@pytest.mark.parametrize("dtype", [bytes, "bytes"])
+def test_bytes_of_any_length(dtype):
+    """V2-OBJ-01: as `str` is text of any length, and as in Zarr v3."""
+    found = members(4, dtype, 2, compressors=None)
+    assert (found["dtype"], found["filters"], found["fill_value"]) == ("|O", [{"id": "vlen-bytes"}], "")
+    assert members(4, dtype, 2, fill_value=b"ab")["fill_value"] == "YWI="
+    assert members(4, dtype, 2, filters=[{"id": "json2"}])["filters"] == [{"id": "json2"}]
+
+
 def test_attributes_are_part_of_the_value_alone():
     """V2-ATT-01"""
     array = zarr_v2.new_array(4, "<i4", attributes={"a": 1})

@@ -108,11 +108,19 @@ def test_object_inside_a_structure_is_unsupported():
         parse([["a", "|O"]], filters=[{"id": "vlen-utf8"}])
 
 
-@pytest.mark.parametrize("dtype", ["<f8", "|S3", "<U2", "<M8[D]", "|V2", "|b1", [["a", "<i4"], ["b", "|S2"]]])
+@pytest.mark.parametrize("dtype", ["<f8", "|S3", "<U2", "|V2", "|b1", [["a", "<i4"], ["b", "<M8[D]"]]])
 def test_null_is_undefined_and_reads_as_zeros(dtype):
     """V2-FV-01"""
     array = parse(dtype, None)
     assert array.fill_value is None and array.fill_bytes == bytes(array.itemsize)
+    assert rewritten(array)["fill_value"] is None
+
+
+@pytest.mark.parametrize("dtype", ["<M8[D]", ">M8[ns]", "<m8[10s]"])
+def test_of_dates_null_is_undefined_and_reads_as_not_a_time(dtype):
+    """V2-FV-01: zarr-python 3 stores no chunk of nothing else then."""
+    array = parse(dtype, None)
+    assert array.fill_value is None and np.isnat(np.frombuffer(array.fill_bytes, dtype)).all()
     assert rewritten(array)["fill_value"] is None
 
 

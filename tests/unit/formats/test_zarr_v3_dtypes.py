@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from zcore.errors import UnsupportedError
-from zcore.formats.zarr_v3_dtypes import as_dtype, packed, parse_data_type, render_data_type, stored_order
+from zcore.formats.zarr_v3_dtypes import named_dtype, packed, parse_data_type, render_data_type, stored_order
 
 
 def named(name, **configuration):
@@ -118,12 +118,12 @@ def test_structure_that_is_not_packed_cannot_be_written(dtype):
 def test_structure_of_a_caller_is_packed():
     """V3-XDT-05: without padding, in one byte order."""
     padded = np.dtype({"names": ["a", "b"], "formats": ["i1", ">i4"], "offsets": [0, 4], "itemsize": 8})
-    assert as_dtype(padded)[0] == np.dtype([("a", "i1"), ("b", ">i4")])
+    assert named_dtype(padded)[0] == np.dtype([("a", "i1"), ("b", ">i4")])
     mixed = [("a", "<i4"), ("b", [("c", ">f8"), ("d", "S2")])]
-    assert as_dtype(mixed)[0] == np.dtype([("a", "<i4"), ("b", [("c", "<f8"), ("d", "S2")])])
+    assert named_dtype(mixed)[0] == np.dtype([("a", "<i4"), ("b", [("c", "<f8"), ("d", "S2")])])
     assert packed(np.dtype(mixed), ">") == np.dtype([("a", ">i4"), ("b", [("c", ">f8"), ("d", "S2")])])
     with pytest.raises(ValueError, match="title"):
-        as_dtype([(("title", "a"), "i1")])
+        named_dtype([(("title", "a"), "i1")])
 
 
 @pytest.mark.parametrize(("given", "dtype", "name"), [
@@ -136,15 +136,15 @@ def test_structure_of_a_caller_is_packed():
      {"name": "fixed_length_utf32", "configuration": {"length_bytes": 8}}),
 ])
 def test_what_a_caller_may_name(given, dtype, name):
-    assert as_dtype(given) == (dtype, name)
+    assert named_dtype(given) == (dtype, name)
 
 
 def test_what_a_caller_may_not_name():
     for given in (object, "O", "U", "S", "V"):
         with pytest.raises(ValueError):
-            as_dtype(given)
+            named_dtype(given)
     with pytest.raises(TypeError):
-        as_dtype("nonsense")
+        named_dtype("nonsense")
 
 
 @pytest.mark.parametrize("name", [

@@ -153,7 +153,9 @@ def test_an_error_about_shards_speaks_of_shards(shards):
 
 @pytest.mark.parametrize(("shape", "chunks", "shards", "inner", "outer"), [
     ((100, 100), (10, 20), -1, (10, 20), (100, 100)), ((95, 100), (10, 20), (-1, 40), (10, 20), (100, 40)),
-    ((95, 100), 10, (20,), (10, 10), (20, 100)), ((0, 5), (3, 5), -1, (3, 5), (3, 5)), ((), (), (), (), ()),
+    ((95, 100), 10, (20,), (10, 10), (20, 100)), ((0, 5), (3, 5), -1, (3, 5), (3, 5)),
+    ((16, 16), (9, 9), (None,), (9, 9), (18, 18)), ((16, 16), (9, 9), "4 MB", (9, 9), (18, 18)),
+    ((16, 16), (9, 9), "auto", (9, 9), (18, 18)), ((), (), (), (), ()),
     ((8192, 8192), None, (4096, 4096), (512, 512), (4096, 4096)), ((100, 100), (10, 20), "8 kB", (10, 20), (30, 60)),
     ((100, 100), (10, 20), "auto", (10, 20), (100, 100)), ((2**20,), None, (10**6,), (250000,), (10**6,)),
 ])
@@ -166,7 +168,9 @@ def test_shapes_of_shards(shape, chunks, shards, inner, outer):
 
 
 @pytest.mark.parametrize("keywords", [
-    {"shards": (15, 20)}, {"shards": (5, 20)}, {"shards": (20, 40, 2)}, {"shards": {"shape": (20, 40), "x": 1}},
+    {"shards": (15, 20)}, {"shards": (5, 20)}, {"shape": (16, 16), "chunks": (9, 9), "shards": (16, 16)},
+    {"shape": (16, 16), "chunks": (9, 9), "shards": iter((16, 16))}, {"shape": 16, "chunks": 9, "shards": 16},
+    {"shape": (0,), "chunks": (2,), "shards": (1,)}, {"shards": (20, 40, 2)}, {"shards": {"shape": (20, 40), "x": 1}},
     {"shards": {}}, {"shards": {"shape": (20, 40), "index_location": "middle"}}, {"shards": "many"},
     {"shape": (999983 * 4,), "chunks": None, "shards": (999983 * 2 + 1,)}, {"chunk_key_encoding": "v1"},
     {"chunk_key_encoding": ChunkKeyEncoding.zmeta()}, {"chunk_key_encoding": {"name": "v2", "separator": "-"}},

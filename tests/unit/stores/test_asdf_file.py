@@ -91,9 +91,9 @@ def test_values_and_keys(path):
     zcore.asdf.write(path, {"a": BASE, "f": np.asfortranarray(BASE), "v": BASE[::2, ::3], "s": np.array(1.5),
                             "i": Inline([1, 2]), "e": np.zeros((0, 3)), "g": {"x": BASE[1]}})
     with AsdfStore(path) as store:
-        assert store.list_dir("") == ([".zattrs", ".zgroup"], ["a/", "e/", "f/", "g/", "i/", "s/", "v/"])
-        assert store.list_dir("g/x/") == (["g/x/.zarray", "g/x/.zattrs", "g/x/0"], [])
-        assert store.list_dir("nothing/") == store.list_dir("a/b/") == ([], [])
+        assert store.list_dir("")[:2] == ([".zattrs", ".zgroup"], ["a/", "e/", "f/", "g/", "i/", "s/", "v/"])
+        assert store.list_dir("g/x/")[:2] == (["g/x/.zarray", "g/x/.zattrs", "g/x/0"], [])
+        assert store.list_dir("nothing/")[:2] == store.list_dir("a/b/")[:2] == ([], [])
         assert json.loads(store.get("a/.zarray")) == {
             "zarr_format": 2, "shape": [6, 8], "chunks": [6, 8], "dtype": ">f8", "compressor": None, "fill_value": None,
             "order": "C", "filters": None}

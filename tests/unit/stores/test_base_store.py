@@ -2,7 +2,7 @@
 import pytest
 
 from zcore.errors import ReadOnlyError
-from zcore.stores import MemoryStore, Store
+from zcore.stores import Listing, MemoryStore, Store
 
 from .conformance import StoreConformance
 
@@ -54,6 +54,23 @@ def test_a_store_without_set_is_read_only():
             change()
     assert store.get_with_identity("a") == (b"1", None)
     assert store.identity("a") is None
+
+
+def test_a_pair_of_lists_is_a_listing():
+    """In stores whose authors know of nothing that could be unreachable, and of those who call `super`."""
+    class Pairs(ReadableStore):
+        def list_dir(self, prefix):
+            return tuple(self.memory.list_dir(prefix)[:2])
+
+    class Below(Pairs):
+        def list_dir(self, prefix):
+            keys, prefixes, unreachable = super().list_dir(prefix)
+            return Listing([*keys, prefix + "k"], prefixes, [prefix + "away"])
+
+    assert Pairs({"a": b""}).list_dir("") == (["a"], [], ()) and list(Pairs({"a/b": b""}).list()) == ["a/b"]
+    assert Below({"a/b": b""}).list_dir("") == (["k"], ["a/"], ["away"])
+    assert list(Below({"a/b": b""}).list()) == ["a/away", "a/b", "a/k", "away", "k"]
+    assert not Below().is_empty("x/")
 
 
 def test_a_store_needs_get_and_list_dir():

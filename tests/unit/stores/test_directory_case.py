@@ -70,7 +70,7 @@ def test_both_spellings_present_tell_that_case_matters(tmp_path):
 
 def test_missing_keys_and_keys_without_letters_tell_nothing(store):
     fresh = FoldingStore(store.path)
-    assert fresh.get("missing") is None and fresh.list_dir("missing/") == ([], [])
+    assert fresh.get("missing") is None and fresh.list_dir("missing/")[:2] == ([], [])
     assert fresh._ignores_case is None
     assert spelling.ignores_case(fresh._directory_of, "1/2") is None
     assert spelling.ignores_case(fresh._directory_of, "a/foo") is True
@@ -87,7 +87,7 @@ def test_another_spelling_is_a_missing_key(store, key):
     assert store.getsize(key) is None
     assert store.identity(key) is None
     assert list(store.list_prefix("A/")) == []
-    assert store.list_dir("A/") == ([], [])
+    assert store.list_dir("A/")[:2] == ([], [])
     store.erase(key)
     store.delete(key)
     store.erase_prefix("A/")

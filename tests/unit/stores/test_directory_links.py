@@ -35,8 +35,8 @@ def test_links_are_followed_for_reading(store, outside):
     assert store.get("d/d/k") == b"below"
     assert store.exists("file") and store.getsize("file") == 7
     assert list(store.list()) == ["a/k", "d/d/k", "d/file", "file"]
-    assert store.list_dir("") == (["file"], ["a/", "d/"])
-    assert store.list_dir("d/") == (["d/file"], ["d/d/"])
+    assert store.list_dir("")[:2] == (["file"], ["a/", "d/"])
+    assert store.list_dir("d/")[:2] == (["d/file"], ["d/d/"])
 
 
 def test_a_confined_store_refuses_links_that_leave_the_base(store, outside):
@@ -58,8 +58,8 @@ def test_a_confined_store_refuses_links_that_leave_the_base(store, outside):
         assert caught.value.errno == errno.ELOOP and caught.value.key
     assert (outside / "file").read_bytes() == b"outside" and os.listdir(outside / "d") == ["k"]
     assert sorted(os.listdir(outside)) == ["d", "file"]
-    assert list(confined.list()) == ["a/k", "b/k", "l"]
-    assert confined.list_dir("") == (["l"], ["a/", "b/"])
+    assert list(confined.list()) == ["a/k", "b/k", "d", "file", "l"]
+    assert confined.list_dir("") == (["l"], ["a/", "b/"], ["d", "file"])
     assert confined.get("b/k") == confined.get("l") == b"inside"
 
 
@@ -100,14 +100,30 @@ def test_removing_takes_the_link_and_not_the_target(store, outside):
     assert sorted(os.listdir(outside)) == ["d", "file"] and os.listdir(outside / "d") == ["k"]
 
 
-def test_erase_of_a_linked_directory_or_a_broken_link_does_nothing(store, outside):
-    """FS-DEL-03: neither is a key."""
+def test_erase_of_a_linked_directory_does_nothing(store, outside):
+    """FS-DEL-03: it is no key."""
     link(store, "d", outside)
-    link(store, "broken", "nowhere")
+    link(store, "file", outside / "file")
     store.erase("d")
-    store.erase("broken")
-    store.erase_prefix("broken/")
-    assert sorted(os.listdir(store.path)) == ["a", "broken", "d"]
+    store.erase_prefix("file/")
+    assert sorted(os.listdir(store.path)) == ["a", "d", "file"]
+
+
+def test_links_that_cannot_be_followed_are_removed_and_nothing_else(store, outside):
+    """FS-DEL-03, FS-DEL-06: nobody can tell whether they are keys or prefixes, so they go as either."""
+    confined = DirectoryStore(store.path, confined=True)
+    for place in (store, confined):
+        for target in ("nowhere", "round", outside / "none"):
+            for remove in (place.erase, place.delete, lambda key, place=place: place.erase_prefix(key + "/")):
+                link(store, "round", target)
+                remove("round")
+                assert os.listdir(store.path) == ["a"], (target, remove)
+    for target in (outside / "file", outside / "d"):
+        for remove in (confined.erase, confined.delete, lambda key: confined.erase_prefix(key + "/")):
+            link(store, "out", target)
+            remove("out")
+            assert os.listdir(store.path) == ["a"], (target, remove)
+    assert (outside / "file").read_bytes() == b"outside" and os.listdir(outside / "d") == ["k"]
 
 
 def test_loops_end(store):
@@ -116,11 +132,13 @@ def test_loops_end(store):
     link(store, "a/self", ".")
     link(store, "a/base", store.path)
     link(store, "round", "round")
-    assert list(store.list()) == ["a/k"]
-    assert store.getsize_prefix("") == 6
-    with pytest.raises(StoreError) as caught:
-        store.get("round")
-    assert caught.value.errno == errno.ELOOP
+    assert list(store.list()) == ["a/k", "round"]
+    assert store.getsize_prefix("a/") == 6
+    for call in (lambda: store.get("round"), lambda: store.getsize_prefix("")):
+        with pytest.raises(StoreError) as caught:
+            call()
+        assert caught.value.errno == errno.ELOOP
+    assert store.leads_up("a/up/") and not store.leads_up("round/")
     store.delete("round")
     assert not os.path.lexists(f"{store.path}/round")
 

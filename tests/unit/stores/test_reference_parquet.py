@@ -64,8 +64,8 @@ def test_rows(folder):
         assert store.get("x/.zattrs") == b'{"a":NaN}' and store.getsize("x/0") == 10 and store.getsize("x/9") is None
         assert store.get("x/0", (8, 5)) == bytes([28, 29]) and store.getsize("x/3") == 10 and not store.exists("x/5")
         assert list(store.list()) == [".zgroup", "x/.zarray", "x/.zattrs", "x/0", "x/1", "x/2", "x/3"]
-        assert store.list_dir("") == ([".zgroup"], ["x/"])
-        assert store.list_dir("y/") == store.list_dir("x/1/") == ([], [])
+        assert store.list_dir("")[:2] == ([".zgroup"], ["x/"])
+        assert store.list_dir("y/")[:2] == store.list_dir("x/1/")[:2] == ([], [])
         assert store.to_v0() == {
             ".zgroup": '{"zarr_format":2}', "x/.zarray": store.get("x/.zarray").decode(), "x/.zattrs": '{"a":NaN}',
             "x/0": ["data.bin", 20, 10], "x/1": "base64:YmFzZTY0OkFBQQ==", "x/2": ["data.bin", 5, 0],
@@ -123,10 +123,10 @@ def test_keys_and_order(folder, monkeypatch, separator, path, record_size):
         for key in keys}
     assert array.nchunks_initialized == 23
     if separator == "/":
-        assert store.list_dir(path + "1/") == ([], [f"{path}1/{i}/" for i in range(4)])
-        assert store.list_dir(path + "1/2/") == ([f"{path}1/2/1"], [])
+        assert store.list_dir(path + "1/")[:2] == ([], [f"{path}1/{i}/" for i in range(4)])
+        assert store.list_dir(path + "1/2/")[:2] == ([f"{path}1/2/1"], [])
         for nowhere in ("01/", "3/", "1/2/1/", "a/"):
-            assert store.list_dir(path + nowhere) == ([], [])
+            assert store.list_dir(path + nowhere)[:2] == ([], [])
     written = json.loads(json.dumps(store.to_v0()))
     np.testing.assert_array_equal(zcore.open(ReferenceStore(written, base=folder), path=path.strip("/"))[...], expected)
 
@@ -352,7 +352,7 @@ def test_files_are_read_when_they_are_needed(folder, monkeypatch):
     monkeypatch.setattr("zcore.stores.reference._parquet_table", lambda path, read_only: ParquetTable(counted))
     store = ReferenceStore(folder / "refs.parq")
     array = zcore.open(store, path="x")
-    assert store.list_dir("") == ([], ["x/"]) and store.get("x/.zarray") is not None and counted.read == []
+    assert store.list_dir("")[:2] == ([], ["x/"]) and store.get("x/.zarray") is not None and counted.read == []
     assert array[2, 1] == 9 and array[2, 0] == 8 and counted.read == ["x/refs.1.parq"]
     assert array[::9, 0].tolist() == [0, 36] and counted.read[1:] == ["x/refs.0.parq", "x/refs.7.parq"]
     assert (array[...].ravel() == np.arange(40)).all()

@@ -44,7 +44,7 @@ class RemoteConformance(StoreConformance):
     def test_a_key_may_be_a_prefix(self, example):
         example.set("a/d", b"v")
         assert example.get("a/d") == b"v" and example.get("a/d/e") == b"a/d/e"
-        assert example.list_dir("a/") == (["a/b", "a/c", "a/d"], ["a/d/", "a/f/"])
+        assert example.list_dir("a/")[:2] == (["a/b", "a/c", "a/d"], ["a/d/", "a/f/"])
         example.erase("a/d")
         assert list(example.list()) == list(CORE_EXAMPLE)
 

@@ -82,7 +82,7 @@ LOCAL, CENTRAL, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 def test_an_archive_of_zipfile(path, method):
     values = {"zarr.json": b"{}", "c/0/1": bytes(range(256)) * 2000, "c/é": b"", "c/0/2": os.urandom(600_000)}
     store = ZipStore(written(path, [("c/", b""), *values.items(), (".__zc_tmp.1", b"left over")], method))
-    assert list(store.list()) == sorted(values) and store.list_dir("c/") == (["c/é"], ["c/0/"])
+    assert list(store.list()) == sorted(values) and store.list_dir("c/")[:2] == (["c/é"], ["c/0/"])
     for key, value in values.items():
         assert store.get(key) == value and store.getsize(key) == len(value)
         for part in ((0, 10), (1, len(value)), (5, None), (None, 7), (len(value) + 1, 3), (300_000, 300_000)):

@@ -147,6 +147,17 @@ def test_large_objects_go_from_file_to_file(tmp_path):
     assert np.array_equal(new[...], values) and zcore.verify(tmp_path).problems == []
 
 
+def test_absent_objects_are_stored_where_the_fill_value_becomes_undefined():
+    """`__zmeta__` has no fill value of different fields; what is absent in the source is zero there."""
+    source, copy = zcore.MemoryStore(), zcore.MemoryStore()
+    a = zcore.create_array(source, shape=4, chunks=2, dtype=[("x", "<i4"), ("y", "S2")], zarr_format=2,
+                           fill_value=(0, b""), compressors=zcore.codecs.BloscCodec(cname="lz4", shuffle="shuffle"))
+    a[3] = 1, b"z"
+    b = copied(source, copy, zarr_format="zmeta")
+    assert (a.metadata.codecs, a.nchunks_initialized) == (b.metadata.codecs, 1)
+    assert (b.fill_value, b.nchunks_initialized) == (None, 2) and (a[...] == b[...]).all()
+
+
 def test_objects_outside_the_grid_stay_where_they_are(tmp_path):
     source = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10))
     (tmp_path / "a" / "c" / "9").mkdir()

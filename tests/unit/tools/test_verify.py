@@ -77,7 +77,7 @@ def test_every_store(tmp_path):
     assert found(memory) == {("truncated", key)}
     references[key][0] = "h/none"
     (tmp_path / "h.json").write_text(json.dumps(references))
-    assert found(tmp_path / "h.json") == {("unreadable", key)}
+    assert found(tmp_path / "h.json") == {("unreachable", key)}
 
 
 # faults of objects
@@ -132,11 +132,13 @@ def test_every_damaged_object_of_a_slab_is_named(array):
     assert {key for _, key in found(array.store.path)} == damaged
 
 
-def test_an_unreadable_object(array):
+def test_an_unreachable_object(array):
     key, file = an_object(array)
     os.unlink(file)
     os.symlink(file + ".elsewhere", file)
-    assert ("foreign", key) in found(array.store.path)      # a link that leads nowhere is no object
+    assert found(array.store.path) == {("unreachable", key)}
+    assert zcore.verify(array.store.path, repair=("left-over", "foreign", "damaged")).n_removed == 0
+    assert os.path.islink(file)
 
 
 def test_a_huge_and_nearly_empty_grid(tmp_path):
@@ -327,7 +329,7 @@ def test_a_part_of_a_hierarchy(tmp_path):
 
 def test_repair_is_told_what(tmp_path):
     zcore.create_array(tmp_path / "a", data=VALUES)
-    for wrong in ("wrong document", "all", ["left-over", "unreadable"]):
+    for wrong in ("wrong document", "all", ["left-over", "unreachable"]):
         with pytest.raises(ValueError, match="repair"):
             zcore.verify(tmp_path / "a", repair=wrong)
     with pytest.raises(zcore.ReadOnlyError):
