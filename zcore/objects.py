@@ -37,7 +37,7 @@ def read_object(binding, view, plan, task, out, part=None, source=None):
         chunk = _load_kept(binding, source, view, plan, key, coords, origin, shape)
         elements = None if chunk is None else chunk[_as_array(inside)]
     if elements is None:
-        elements = _fill(view.metadata)
+        elements = fill_of(view.metadata)
     places = _raw(out, view.metadata, part)
     places[_as_array(outside)] = _part(elements, view.metadata, part)
 
@@ -409,8 +409,11 @@ def _as_array(selection):
     return (*selection, ...)
 
 
-def _fill(metadata):
-    """Return an array without dimensions: by itself a fill value that is a list would be one of many items."""
+def fill_of(metadata):
+    """Return the fill value as an array without dimensions, of bytes or of items of varying length.
+
+    By itself a fill value that is a list would be one of many items.
+    """
     if not has_varying_items(metadata.dtype):
         return np.frombuffer(metadata.fill_bytes, _raw_type(metadata)).reshape(())
     fill = np.empty((), metadata.dtype)
@@ -420,7 +423,7 @@ def _fill(metadata):
 
 def _filled_chunk(metadata, shape):
     chunk = np.empty(shape, _raw_type(metadata))
-    chunk[...] = _fill(metadata)
+    chunk[...] = fill_of(metadata)
     return chunk
 
 
@@ -428,7 +431,7 @@ def _is_filled(chunk, metadata):
     """Whether all elements of a chunk are the fill value, byte for byte."""
     if not has_varying_items(metadata.dtype):
         return is_filled(chunk.reshape(-1).view(np.uint8), metadata.fill_bytes)
-    fill = _fill(metadata).item()
+    fill = fill_of(metadata).item()
     # Other values may be equal and not the same: numbers, arrays, containers of these.
     return (fill is None or isinstance(fill, (str, bytes))) and all(
         type(item) is type(fill) and item == fill for item in chunk.flat)  # most chunks differ at their first item

@@ -1,5 +1,26 @@
 """JSON as RFC 8259 has it and nothing looser: no member named twice, no number beyond float64."""
 import json
+import sys
+
+
+class TooManyDigitsError(ValueError):
+    """An integer has more digits than Python makes of a number, or a number of: the work would be their square."""
+
+    def __str__(self):
+        return f"an integer has more than {sys.get_int_max_str_digits()} digits, which Python neither reads nor writes"
+
+
+def checked(function, *arguments):
+    """Return ``function(*arguments)``, which reads or writes JSON.
+
+    Raises : TooManyDigitsError, in place of Python's own, which speaks of its settings.
+    """
+    try:
+        return function(*arguments)
+    except ValueError as exc:
+        if "set_int_max_str_digits" in str(exc):
+            raise TooManyDigitsError from exc
+        raise
 
 
 class RepeatedMember(ValueError):
@@ -28,6 +49,11 @@ def _no_constant(text):
     raise ValueError(f"{text} is not JSON")
 
 
-STRICT = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant)
+class _Decoder(json.JSONDecoder):
+    def decode(self, text):
+        return checked(super().decode, text)
+
+
+STRICT = _Decoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant)
 # The bare tokens NaN, Infinity and -Infinity, which Python's json has always written, are taken.
-WITH_CONSTANTS = json.JSONDecoder(object_pairs_hook=_members, parse_float=_finite)
+WITH_CONSTANTS = _Decoder(object_pairs_hook=_members, parse_float=_finite)

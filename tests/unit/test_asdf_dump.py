@@ -14,7 +14,7 @@ from zcore.asdf.origin import Reference  # noqa: E402
 from zcore.asdf.sharing import pieces_of  # noqa: E402
 from zcore.asdf.tagged import IntegerNode, TaggedMapping, TaggedScalar, TaggedSequence  # noqa: E402
 from zcore.asdf.tree import dump, load  # noqa: E402
-from zcore.errors import UnsupportedError  # noqa: E402
+from zcore.errors import AsdfFormatError, UnsupportedError  # noqa: E402
 
 
 @pytest.fixture(params=["libyaml", "python"], autouse=True)
@@ -135,6 +135,30 @@ def test_what_is_shared_is_written_once():
     for _ in range(900):
         deep = [deep]
     assert repr(again({"a": deep})["a"]) == repr(deep)
+    for _ in range(100):
+        deep = [deep]
+    with pytest.raises(ValueError, match="more than 1000 levels"):
+        written({"a": deep})
+
+
+@pytest.mark.parametrize("dtype", [[("x", "f4")], [("x", "f4", (2,)), ("y", "S3")], [("x", [("y", "i2")])],
+                                   [("x", "f4", (0,))], "S3", "f8", "?"])
+@pytest.mark.parametrize("shape", [(0,), (1,), (3,), (0, 2), (2, 0), (2, 3)])
+def test_inline_arrays_of_any_shape_come_back(shape, dtype):
+    """AS-ND-08"""
+    array = np.zeros(shape, dtype)
+    text, file = written({"a": Inline(array)})
+    found = load(text, file.blocks)["a"].read()
+    assert found.shape == shape and found.dtype == array.dtype and np.array_equal(found, array)
+
+
+def test_inline_text_takes_no_more_than_its_characters_allow():
+    """A long text and many short ones: each would take as much as the long one."""
+    long, many = "x" * 10_000, ", ".join(["y"] * 10_000)
+    for body in (f"a: !core/ndarray-1.0.0 [{long}, {many}]",
+                 f"a: !core/ndarray-1.0.0 {{data: [{many}], datatype: [ucs4, 10000]}}"):
+        with pytest.raises(AsdfFormatError, match="bytes, expected at most"):
+            load(f"%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n---\n{body}\n...\n".encode())["a"].read()
 
 
 DTYPES = ["?", "i1", "u1", "<i2", ">i2", "<u4", ">i8", "<f2", ">f4", "<f8", ">c8", "<c16", "S5", "<U3", ">U3",

@@ -80,9 +80,35 @@ def test_scalars_that_are_not_what_they_say(parse, text):
 def test_keys(parse):
     """AS-TREE-05"""
     assert parse("a: 1\n2: x\ntrue: y\n-1: z") == {"a": 1, 2: "x", True: "y", -1: "z"}
-    for key in ("1.5", "~", "[1, 2]", "{a: 1}", "2020-01-02", "!core/complex-1.0.0 1j"):
+    for key in ("[1, 2]", "{a: 1}", "!core/ndarray-1.0.0 [1]", "!core/integer-1.0.0 {sign: +}"):
         with pytest.raises(AsdfFormatError, match="expected keys"):
             parse(f"? {key}\n: 1")
+
+
+def test_any_scalar_is_a_key_as_before_version_1_6(parse):
+    """AS-TREE-05"""
+    assert parse("1.5: a\n~: b\n!!binary YQ==: c\n2020-01-02: d\n!core/complex-1.0.0 1j: e") == {
+        1.5: "a", None: "b", b"a": "c", datetime.date(2020, 1, 2): "d", 1j: "e"}
+
+
+def test_messages_do_not_repeat_what_is_shared(parse):
+    """Lists of lists that are shared stand for 2**60 items."""
+    body = "x0: &x0 [1, 1]\n" + "".join([f"x{i + 1}: &x{i + 1} [*x{i}, *x{i}]\n" for i in range(60)])
+    for members in ("source: *x60, datatype: int8, shape: [1]", "source: 0, datatype: *x60, shape: [1]",
+                    "source: 0, datatype: int8, shape: *x60", "source: 0, datatype: int8, shape: [1], strides: *x60",
+                    "source: 0, datatype: int8, shape: [1], offset: *x60",
+                    "source: 0, datatype: [[int8, *x60]], shape: [1]",
+                    "source: 0, datatype: [{datatype: int8, name: *x60}], shape: [1]",
+                    "source: 0, datatype: [{datatype: int8, shape: *x60}], shape: [1]",
+                    "source: 0, datatype: int8, shape: [1], byteorder: *x60", "data: *x60, datatype: int8, shape: [1]",
+                    "data: [1], mask: *x60"):
+        node = parse(f"{body}a: !core/ndarray-1.0.0 {{byteorder: little, {members}}}")["a"] if (
+            "byteorder" not in members) else parse(f"{body}a: !core/ndarray-1.0.0 {{{members}}}")["a"]
+        with pytest.raises((AsdfFormatError, UnsupportedError)) as caught:
+            node.read()
+        assert len(str(caught.value)) < 400 and len(repr(node)) < 500
+    with pytest.raises(AsdfFormatError, match=r"found \[\[\.\.\.\], \[\.\.\.\]\]"):
+        parse(f"{body}? *x60\n: 1")
 
 
 def test_a_key_that_is_there_twice(parse):
@@ -217,7 +243,7 @@ def test_complex_numbers(parse):
                  "d: !core/complex-1.0.0 '-3.5e2'\ne: !core/complex-1.0.0 -i")
     assert tree["a"] == 1 - 1j and tree["b"] == 2.5j and tree["d"] == -350 and tree["e"] == -1j
     assert math.isinf(tree["c"].real) and math.isnan(tree["c"].imag)
-    for text in ("", "1 + 2i", "1i2", "(1", "1+", "abc", "nani nani", "1.5.5"):
+    for text in ("", "1 + 2i", "1i2", "(1", "1)", "()", "(", "1+", "abc", "nani nani", "1.5.5"):
         with pytest.raises(AsdfFormatError, match="complex"):
             complex_number(text)
     for value in (1 - 1j, complex("-inf-nanj"), complex(-0.0, -0.0), 1e300 + 1e-300j):

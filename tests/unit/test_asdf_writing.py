@@ -16,6 +16,7 @@ from zcore.asdf.writing import NewBlocks
 from zcore.errors import (
     AsdfFormatError,
     ChecksumError,
+    NodeExistsError,
     ReadOnlyError,
     StoreError,
     UnsupportedError,
@@ -581,6 +582,44 @@ def test_exploded_and_imploded(path):
     whole = zcore.asdf.implode(written[0])
     assert os.path.basename(whole) == "a_exploded_all.asdf"
     check(whole, 2, **tree)
+
+
+def test_exploding_replaces_no_file_unless_it_is_asked_to(path):
+    """AS-EXP-01: nothing is written, where one of the names is taken."""
+    zcore.asdf.write(path, {"a": A, "b": B})
+    for name in ("a_exploded.asdf", "a_exploded0001.asdf"):
+        other = path.with_name(name)
+        other.write_bytes(b"mine")
+        with pytest.raises(NodeExistsError, match=name):
+            zcore.asdf.explode(path)
+        assert sorted(os.listdir(path.parent)) == sorted(["a.asdf", name]) and other.read_bytes() == b"mine"
+        other.unlink()
+    written = zcore.asdf.explode(path)
+    with pytest.raises(NodeExistsError, match="a_exploded.asdf is there already"):
+        zcore.asdf.explode(path)
+    check(zcore.asdf.explode(path, overwrite=True)[0], 0, a=A, b=B)
+    path.with_name("all.asdf").write_bytes(b"mine")
+    with pytest.raises(NodeExistsError, match="all.asdf is there already"):
+        zcore.asdf.implode(written[0], path.with_name("all.asdf"))
+    assert path.with_name("all.asdf").read_bytes() == b"mine"
+    check(zcore.asdf.implode(written[0], path.with_name("all.asdf"), overwrite=True), 2, a=A, b=B)
+
+
+def test_exploding_never_replaces_what_it_reads(tmp_path):
+    """AS-EXP-01: neither the file, nor one that the tree names."""
+    path = tmp_path / "a0000.asdf"
+    zcore.asdf.write(path, {"a": A})
+    before = path.read_bytes()
+    with pytest.raises(NodeExistsError, match="is one that is exploded"):
+        zcore.asdf.explode(path, tmp_path / "a.asdf", overwrite=True)
+    assert os.listdir(tmp_path) == ["a0000.asdf"] and path.read_bytes() == before
+    main = zcore.asdf.explode(path, tmp_path / "b.asdf")[0]
+    with zcore.asdf.open(main, "rw") as file:
+        file.tree["b"] = B
+        file.update()
+    with pytest.raises(NodeExistsError, match="b0000.asdf would be"):
+        zcore.asdf.explode(main, tmp_path / "b.asdf", overwrite=True)
+    check(main, 1, a=A, b=B)
 
 
 def test_names_of_exploded_files_are_uris(tmp_path):

@@ -8,6 +8,7 @@ from itertools import count
 
 import numpy as np
 
+from zcore.asdf.tagged import shown
 from zcore.errors import AsdfFormatError, UnsupportedError
 
 MAX_FIELDS = 10_000  # on all levels: a list that is shared may stand for more than the text has
@@ -65,11 +66,11 @@ def _dtype_of(datatype, byteorder, depth, counter):
             raise UnsupportedError(f"datatype {datatype!r:.100} is not known", feature=f"datatype {datatype:.100}")
         return np.dtype(order + code)
     if not isinstance(datatype, list) or not datatype:
-        raise AsdfFormatError(f"expected a datatype, found {datatype!r:.100}", member="datatype")
+        raise AsdfFormatError(f"expected a datatype, found {shown(datatype)}", member="datatype")
     if len(datatype) == 2 and isinstance(datatype[0], str) and is_integer(datatype[1]) and datatype[0] in _TEXTS:
         code, width = _TEXTS[datatype[0]]
         if not 0 <= datatype[1] <= MAX_NBYTES // width:
-            raise AsdfFormatError(f"datatype {datatype!r:.100}: a length out of bounds", member="datatype")
+            raise AsdfFormatError(f"datatype {shown(datatype)}: a length out of bounds", member="datatype")
         return np.dtype(f"{order}{code}{datatype[1]}")
     if depth >= MAX_DEPTH:
         raise AsdfFormatError(f"a datatype of more than {MAX_DEPTH} levels", member="datatype")
@@ -85,19 +86,19 @@ def _field_of(item, i, byteorder, depth, counter):
         raise AsdfFormatError(f"field {i} has no datatype", member="datatype")
     name = item.get("name", f"f{i}")
     if not isinstance(name, str):
-        raise AsdfFormatError(f"field {i}: expected a name, found {name!r:.100}", member="datatype")
+        raise AsdfFormatError(f"field {i}: expected a name, found {shown(name)}", member="datatype")
     shape = item.get("shape", ())
     if is_integer(shape):
         shape = [shape]
     if not isinstance(shape, list | tuple) or not all(is_integer(n) and 0 <= n <= MAX_NBYTES for n in shape):
-        raise AsdfFormatError(f"field {name!r:.100}: expected a shape, found {shape!r:.100}", member="datatype")
+        raise AsdfFormatError(f"field {name!r:.100}: expected a shape, found {shown(shape)}", member="datatype")
     return name or f"f{i}", _dtype_of(item["datatype"], item.get("byteorder", byteorder), depth, counter), tuple(shape)
 
 
 def _structure_of(fields):
     names = [name for name, _, _ in fields]
     if len(set(names)) < len(names):
-        raise AsdfFormatError(f"a datatype with two fields of one name: {names!r:.200}", member="datatype")
+        raise AsdfFormatError(f"a datatype with two fields of one name: {shown(names)}", member="datatype")
     n_bytes = 0
     for name, dtype, shape in fields:
         n_items = 1
@@ -113,7 +114,7 @@ def _structure_of(fields):
 def _order_of(byteorder):
     order = _ORDERS.get(byteorder) if isinstance(byteorder, str) else None
     if order is None:
-        raise AsdfFormatError(f"expected byteorder big or little, found {byteorder!r:.100}", member="byteorder")
+        raise AsdfFormatError(f"expected byteorder big or little, found {shown(byteorder)}", member="byteorder")
     return order
 
 

@@ -3,7 +3,6 @@
 Arrays that share memory share a block; each of them is that block with an offset and strides. What occurs more than
 once in the tree is written once, with an anchor. The loop has no recursion: a tree may be deep, and part of itself.
 """
-import datetime
 import io
 
 import numpy as np
@@ -12,16 +11,15 @@ from zcore.asdf.datatypes import datatype_of, packed
 from zcore.asdf.inline import lists_of
 from zcore.asdf.layout import STANDARD_VERSION
 from zcore.asdf.ndarray import NDArrayNode
-from zcore.asdf.scalars import complex_text, is_plain_text, written
+from zcore.asdf.scalars import SCALARS, complex_text, is_plain_text, written
 from zcore.asdf.sharing import pieces_of
-from zcore.asdf.tagged import STSCI, TaggedMapping, TaggedScalar, TaggedSequence
+from zcore.asdf.tagged import MAX_DEPTH, STSCI, TaggedMapping, TaggedScalar, TaggedSequence
 from zcore.asdf.yaml_library import emitter_of, import_yaml
 from zcore.config import __version__
 from zcore.errors import UnsupportedError
 
 ROOT = STSCI + "core/asdf-"
 
-_SCALARS = (bool, int, float, str, bytes, datetime.date, type(None))
 
 
 class Inline:
@@ -130,7 +128,7 @@ class _Writer:
         pending = [(tree, "")]
         while pending:
             value, where = pending.pop()
-            if isinstance(value, _SCALARS):
+            if isinstance(value, SCALARS):
                 continue
             key = id(value)
             if key in self.counts:
@@ -165,8 +163,6 @@ class _Writer:
         """Return the dict or list that stands for an object, or None for a scalar."""
         if isinstance(value, dict | list | tuple):
             return value
-        if isinstance(value, complex):
-            return None
         if isinstance(value, np.generic):
             if value.dtype.kind in "biufcSU" and value.dtype.char not in "gG":
                 return None
@@ -247,13 +243,14 @@ class _Writer:
     def events(self, tree):
         """Iterate over the events of the tree."""
         yaml = self.yaml
-        pending = [tree]
+        pending, depth = [tree], 0
         while pending:
             value = pending.pop()
             if isinstance(value, yaml.Event):
+                depth -= 1
                 yield value
                 continue
-            found = None if isinstance(value, _SCALARS) else self.forms.get(id(value))
+            found = None if isinstance(value, SCALARS) else self.forms.get(id(value))
             if found is None:
                 yield self._scalar(value)
                 continue
@@ -265,6 +262,10 @@ class _Writer:
                     yield yaml.AliasEvent(anchor)
                     continue
                 self.anchors[id(value)] = anchor = f"id{len(self.anchors) + 1:03}"
+            depth += 1
+            if depth > MAX_DEPTH:
+                # Nobody could read it, and each level is indented more than the one above it.
+                raise ValueError(f"the tree has more than {MAX_DEPTH} levels")
             tag = getattr(form, "tag", None)
             if isinstance(form, dict):
                 yield yaml.MappingStartEvent(anchor, tag, tag is None, flow_style=False)

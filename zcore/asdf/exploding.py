@@ -8,10 +8,10 @@ import os
 from zcore.asdf import updating
 from zcore.asdf.file import open
 from zcore.asdf.writing import Form, NewBlocks, front_of, replacing, write_file
-from zcore.errors import UnsupportedError
+from zcore.errors import NodeExistsError, UnsupportedError
 
 
-def explode(path, target=None, *, compression=None, checksum=True):
+def explode(path, target=None, *, overwrite=False, compression=None, checksum=True):
     """Write a file in exploded form beside it; returns the paths that were written, that of the tree first.
 
     Parameters
@@ -20,6 +20,8 @@ def explode(path, target=None, *, compression=None, checksum=True):
     target : str or path-like, optional
         Of the file with the tree; `path` with ``_exploded`` behind its stem by default. Those of the blocks have four
         digits behind the stem of that one, and lie in its directory.
+    overwrite : bool
+        Whether files that have these names are replaced.
     compression, checksum
         As for `write`.
 
@@ -27,6 +29,9 @@ def explode(path, target=None, *, compression=None, checksum=True):
     ------
     UnsupportedError
         The file has a block that no array refers to: it would be lost.
+    NodeExistsError
+        A file has one of the names, and `overwrite` is False; or the file of a block would replace one that the
+        arrays lie in. Nothing was written.
     """
     from urllib.parse import quote
 
@@ -34,28 +39,36 @@ def explode(path, target=None, *, compression=None, checksum=True):
 
     target = _target(path, target, "_exploded")
     stem, ending = os.path.splitext(target)
-    names = []
+    names, contents = [], []
     with open(path) as file:
         if len(updating.referenced(file)) < len(file.blocks):
             raise UnsupportedError(f"{file.path} has blocks that no array refers to, and an exploded file has none",
                                    feature="exploded blocks of what is no array")
 
         def add_block(content):
-            blocks = NewBlocks(compression)
-            blocks.add(content)
             names.append(f"{stem}{len(names):04}{ending}")
-            with replacing(names[-1]) as fd:
-                write_file(fd, front_of([], b""), blocks, Form(checksum))
+            contents.append(content)
             return quote(os.path.basename(names[-1]))
 
         text = dump(file.tree, add_block)
+        if not overwrite:
+            _check_free([target, *names])
+        read_from = {os.path.realpath(file.path), *map(os.path.realpath, updating.named_files(file))}
+        for name in names:
+            if os.path.realpath(name) in read_from:
+                raise NodeExistsError(f"{name} would be the file of a block, and is one that is exploded", path=name)
+        for name, content in zip(names, contents, strict=True):
+            blocks = NewBlocks(compression)
+            blocks.add(content)
+            with replacing(name) as fd:
+                write_file(fd, front_of([], b""), blocks, Form(checksum))
         # Last: what it names is there.
         with replacing(target) as fd:
             write_file(fd, front_of(updating.comments_of(file), text), NewBlocks(), Form())
     return [target, *names]
 
 
-def implode(path, target=None, *, compression=None, checksum=True, index=True, pad=0, block_align=1):
+def implode(path, target=None, *, overwrite=False, compression=None, checksum=True, index=True, pad=0, block_align=1):
     """Write a file in exploded form as one file; returns its path.
 
     Parameters
@@ -64,12 +77,21 @@ def implode(path, target=None, *, compression=None, checksum=True, index=True, p
         Of the file with the tree.
     target : str or path-like, optional
         `path` with ``_all`` behind its stem by default.
+    overwrite : bool
+        Whether a file that has this name is replaced.
     compression, checksum, index, pad, block_align
         As for `write`.
+
+    Raises
+    ------
+    NodeExistsError
+        A file has the name, and `overwrite` is False. Nothing was written.
     """
     from zcore.asdf.dump import dump
 
     target = _target(path, target, "_all")
+    if not overwrite:
+        _check_free([target])
     blocks = NewBlocks(compression)
     with open(path) as file:
         if len(updating.referenced(file)) < len(file.blocks):
@@ -103,3 +125,9 @@ def _target(path, target, ending):
         return os.path.abspath(os.fspath(target))
     stem, suffix = os.path.splitext(os.path.abspath(os.fspath(path)))
     return f"{stem}{ending}{suffix or '.asdf'}"
+
+
+def _check_free(paths):
+    for path in paths:
+        if os.path.lexists(path):
+            raise NodeExistsError(f"{path} is there already; overwrite=True replaces it", path=path)

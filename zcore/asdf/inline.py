@@ -8,6 +8,9 @@ from zcore.errors import AsdfFormatError
 
 MAX_NDIM = 64  # of NumPy
 MAX_NBYTES = 1 << 30
+# Each text takes as much as the longest one: so many bytes in all, or so many for each character that there is.
+MAX_TEXT_NBYTES = 1 << 26
+MAX_CHARACTER_NBYTES = 64
 
 _KINDS = (bool, int, float, complex)
 _DTYPES = {bool: "?", int: "i8", float: "f8", complex: "c16"}
@@ -121,9 +124,12 @@ def _fitted(found, shape):
 def _converted(items, missing, dtype):
     if dtype is None:
         dtype = _deduced(items)
-    if len(items) * dtype.itemsize > MAX_NBYTES:
-        # Each text takes as much as the longest one.
-        raise AsdfFormatError(f"inline data of {len(items) * dtype.itemsize} bytes, expected at most {MAX_NBYTES}",
+    most = MAX_NBYTES
+    if dtype.kind in "SU":
+        n_characters = sum([len(item) for item in items if isinstance(item, str)])
+        most = min(most, max(MAX_TEXT_NBYTES, MAX_CHARACTER_NBYTES * n_characters))
+    if len(items) * dtype.itemsize > most:
+        raise AsdfFormatError(f"inline data of {len(items) * dtype.itemsize} bytes, expected at most {most}",
                               member="data")
     if dtype.names is not None:
         if missing is not None:
@@ -196,7 +202,7 @@ def _records(items, dtype):
         base, shape = dtype[name].base, dtype[name].shape
         column = [item[i] for item in items]
         # The values of a field are as many as its type says, and have been counted.
-        part = array_of(column, base, (len(items), *shape), len(items) * max(1, _n_values(dtype[name])))
+        part = array_of(column, base, (len(items), *shape), max(1, len(items)) * max(1, _n_values(dtype[name])))
         if isinstance(part, np.ma.MaskedArray):
             raise AsdfFormatError("inline data: fields cannot be null", member="data")
         array[name] = part
@@ -213,6 +219,9 @@ def lists_of(array):
 
 
 def _plain(value):
+    if isinstance(value, np.ndarray):
+        # `tolist` leaves the arrays in the fields of a record as they are.
+        value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, bytes):

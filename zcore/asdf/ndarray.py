@@ -9,6 +9,7 @@ import numpy as np
 
 from zcore.asdf.datatypes import dtype_of, is_integer
 from zcore.asdf.inline import MAX_NDIM, array_of
+from zcore.asdf.tagged import shown
 from zcore.errors import AsdfFormatError, UnsupportedError
 
 MAX_NBYTES = 2**63 - 1
@@ -49,7 +50,7 @@ class NDArrayNode:
                                   f"{'both' if 'data' in members else 'neither'}", member="source")
         source = members.get("source")
         if "source" in members and not is_integer(source) and not isinstance(source, str):
-            raise AsdfFormatError(f"ndarray: expected a block number or a URI, found {source!r:.100}", member="source")
+            raise AsdfFormatError(f"ndarray: expected a block number or a URI, found {shown(source)}", member="source")
         return source
 
     @property
@@ -243,17 +244,17 @@ class NDArrayNode:
         shape = _shape_of(members["shape"])
         offset, strides = members.get("offset", 0), members.get("strides")
         if not is_integer(offset) or offset < 0:
-            raise AsdfFormatError(f"ndarray: expected an offset of 0 or more, found {offset!r:.100}", member="offset")
+            raise AsdfFormatError(f"ndarray: expected an offset of 0 or more, found {shown(offset)}", member="offset")
         if strides is not None:
             if not isinstance(strides, list) or len(strides) != len(shape) or not all(map(is_integer, strides)):
-                raise AsdfFormatError(f"ndarray: expected {len(shape)} strides, found {strides!r:.100}",
+                raise AsdfFormatError(f"ndarray: expected {len(shape)} strides, found {shown(strides)}",
                                       member="strides")
             if 0 in strides:
                 raise AsdfFormatError("ndarray: a stride of 0", member="strides")
         if shape[:1] == ("*",):
             shape = self._counted(shape, dtype.itemsize, offset, strides)
         if math.prod([n for n in shape if n]) * dtype.itemsize > MAX_NBYTES:
-            raise AsdfFormatError(f"ndarray: a shape of more than 2**63 bytes, {list(shape)!r:.200}", member="shape")
+            raise AsdfFormatError(f"ndarray: a shape of more than 2**63 bytes, {shown(shape)}", member="shape")
         if strides is None:
             strides = c_strides(shape, dtype.itemsize)
         if 0 not in shape and any([abs(n) > MAX_NBYTES for n in (offset, *strides)]):
@@ -277,7 +278,7 @@ class NDArrayNode:
 def _shape_of(shape):
     if not isinstance(shape, list) or not all([is_integer(n) and 0 <= n <= MAX_NBYTES or n == "*" and i == 0
                                                for i, n in enumerate(shape)]):
-        raise AsdfFormatError(f"ndarray: expected a shape, found {shape!r:.100}", member="shape")
+        raise AsdfFormatError(f"ndarray: expected a shape, found {shown(shape)}", member="shape")
     if len(shape) > MAX_NDIM:
         raise UnsupportedError(f"an array of {len(shape)} dimensions, NumPy has at most {MAX_NDIM}",
                                feature=f"more than {MAX_NDIM} dimensions")

@@ -13,6 +13,7 @@ from zcore.asdf.tagged import YAML
 from zcore.errors import AsdfFormatError
 
 MAX_DIGITS = 4300  # of an integer; Python's own bound, beyond which the work grows faster than the text
+SCALARS = (bool, int, float, complex, str, bytes, datetime.date, type(None))
 MIN_INTEGER, MAX_INTEGER = -2**63 + 2, 2**63 - 1  # YAML subset, "Numeric literals": what a tree may hold as a number
 
 _BOOLEAN = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}
@@ -29,9 +30,10 @@ _timestamp = re.compile(
     re.ASCII).fullmatch
 _is_date = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII).fullmatch
 
-_number = r"(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf(?:inity)?|nan)"
+# No two repetitions may share characters: text that does not match would be tried in all ways to divide it.
+_number = r"(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf(?:inity)?|nan)"
 _complex = re.compile(
-    rf"\(?\s*(?:(?P<real>[+-]?{_number})(?=[+-]|$|\)))?(?:(?P<imaginary>[+-]?{_number}?)[ij])?\s*\)?",
+    rf"(?:(?P<real>[+-]?{_number})(?=[+-]|\Z))?(?:(?P<imaginary>[+-]?{_number}?)[ij])?",
     re.ASCII | re.IGNORECASE).fullmatch
 
 # The characters that a plain scalar which is no text can begin with.
@@ -159,8 +161,9 @@ def complex_number(text):
     >>> complex_number("1-1j"), complex_number("(2.5I)"), complex_number("inf+nani"), complex_number("3")
     ((1-1j), 2.5j, (inf+nanj), (3+0j))
     """
-    found = _complex(text)
-    if found is None or found["real"] is found["imaginary"] is None or (text[:1] == "(") != (text[-1:] == ")"):
+    inside = text.removeprefix("(").removesuffix(")") if text[:1] == "(" and text[-1:] == ")" else text
+    found = _complex(inside.strip())
+    if found is None or found["real"] is found["imaginary"] is None:
         raise AsdfFormatError(f"{text!r:.100} is no complex number")
     real, imaginary = found["real"], found["imaginary"]
     if imaginary in ("", "+", "-"):

@@ -4,8 +4,41 @@ A tag names the type that whoever wrote the file had in mind. Nothing is made of
 the dict, list or text that it is, and is written again with its tag.
 """
 
+from itertools import islice
+
 STSCI = "tag:stsci.edu:asdf/"
 YAML = "tag:yaml.org,2002:"
+MAX_DEPTH = 1000  # of lists and mappings in a tree, read or written
+
+_MAX_SHOWN = 8  # items of a list or mapping in a message
+
+
+def shown(value):
+    """Return a value of a tree as messages show it: in short, and lists and mappings one level deep.
+
+    A list that is shared may stand for 2**60 items in a text of a few lines, so `repr` may have no end.
+
+    >>> shown([1, [2, 3]]), shown({"a": {}})
+    ('[1, [...]]', "{'a': {...}}")
+    """
+    if isinstance(value, dict):
+        members = [f"{_shown_item(name)}: {_shown_item(value[name])}" for name in islice(value, _MAX_SHOWN)]
+        return f"{{{', '.join(members)}{', ...' if len(value) > _MAX_SHOWN else ''}}}"
+    if isinstance(value, list | tuple):
+        items = map(_shown_item, value[:_MAX_SHOWN])
+        return f"[{', '.join(items)}{', ...' if len(value) > _MAX_SHOWN else ''}]"
+    return _shown_item(value)
+
+
+def _shown_item(value):
+    """Return a scalar as messages show it, and a sign for any other value."""
+    if isinstance(value, dict):
+        return "{...}"
+    if isinstance(value, list | tuple):
+        return "[...]"
+    if isinstance(value, str | bytes):
+        return repr(value[:100])
+    return f"{value!r:.100}"
 
 
 class TaggedMapping(dict):

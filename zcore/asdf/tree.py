@@ -13,14 +13,13 @@ import re
 from zcore.asdf.dump import dump
 from zcore.asdf.ndarray import NDArrayNode
 from zcore.asdf.origin import Origin, Reference
-from zcore.asdf.scalars import OF_TAG, complex_number, plain_value
-from zcore.asdf.tagged import STSCI, YAML, IntegerNode, TaggedMapping, TaggedScalar, TaggedSequence
+from zcore.asdf.scalars import OF_TAG, SCALARS, complex_number, plain_value
+from zcore.asdf.tagged import MAX_DEPTH, STSCI, YAML, IntegerNode, TaggedMapping, TaggedScalar, TaggedSequence, shown
 from zcore.asdf.yaml_library import import_yaml, parser_of
 from zcore.errors import AsdfFormatError, UnsupportedError, warn
 
 __all__ = ["dump", "load"]
 
-MAX_DEPTH = 1000
 MAX_PLAIN = 4096      # plain scalars that are known again
 MAX_MERGED = 1 << 20  # members that `<<` copies, all together
 
@@ -56,7 +55,8 @@ def load(text, blocks=(), *, path=None, allowed=None, origin=None):
 
     Notes
     -----
-    ASDF file layout, "Tree"; ASDF standard, "YAML subset": keys are texts, integers and truth values.
+    ASDF file layout, "Tree"; ASDF standard, "YAML subset": since version 1.6.0 keys are texts, integers and truth
+    values. Before, any scalar was one, so all are read.
 
     Examples
     --------
@@ -229,14 +229,14 @@ class _Maker:
     def _add(self, frame, value, event):
         """Take a key, or a value that is more than another member."""
         if not frame.has_key:
-            if value is not _MERGE and not isinstance(value, str | int):
-                raise self._error(f"expected keys that are texts, integers or truth values, found {value!r:.100}",
-                                  event)
+            if value is not _MERGE and not isinstance(value, SCALARS):
+                raise self._error(f"expected keys that are scalars, found {shown(value)}", event)
             frame.key, frame.has_key = value, True
         else:
             frame.has_key = False
             if frame.key is _MERGE:
-                frame.merged = [*(frame.merged or ()), value]
+                frame.merged = [] if frame.merged is None else frame.merged
+                frame.merged.append(value)
                 return
             if frame.key in frame.target:
                 warn(f"the tree, line {event.start_mark.line + 1}: the key {frame.key!r:.100} is there twice; the last "

@@ -51,6 +51,16 @@ def referenced(file):
     return {source % n_blocks for source in sources if isinstance(source, int) and -n_blocks <= source < n_blocks}
 
 
+def named_files(file):
+    """Return the paths of the other files that arrays of the tree lie in, without those that may not be read."""
+    sources = [None if node.is_list else node.members.get("source") for node in file.origin.arrays]
+    paths = []
+    for source in {source for source in sources if isinstance(source, str)}:
+        with contextlib.suppress(ZcoreError):
+            paths.append(file.origin.path_of(source.partition("#")[0]))
+    return paths
+
+
 def update_in_place(file, compression, checksum, embed):
     """Write the tree of an `AsdfFile`, and the arrays that are new in it, into the space that there is.
 

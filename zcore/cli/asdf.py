@@ -37,6 +37,8 @@ def configure(parser):
         if name in ("extract", "explode", "implode"):
             action.add_argument("target", metavar="TARGET", nargs=None if name == "extract" else "?",
                                 help="the file that is written")
+        if name in ("explode", "implode"):
+            action.add_argument("--overwrite", action="store_true", help="replace files that are there already")
         machine.add_option(action)
         action.set_defaults(act=act)
 
@@ -178,13 +180,13 @@ def _array_called(file, name):
 def _explode(arguments):
     from zcore import asdf
 
-    _tell_of(arguments, asdf.explode(arguments.path, arguments.target), printed=True)
+    _tell_of(arguments, asdf.explode(arguments.path, arguments.target, overwrite=arguments.overwrite), printed=True)
 
 
 def _implode(arguments):
     from zcore import asdf
 
-    _tell_of(arguments, [asdf.implode(arguments.path, arguments.target)], printed=True)
+    _tell_of(arguments, [asdf.implode(arguments.path, arguments.target, overwrite=arguments.overwrite)], printed=True)
 
 
 def _tell_of(arguments, paths, printed=False):

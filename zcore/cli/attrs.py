@@ -55,8 +55,12 @@ def parsed(pair):
     """Return the name and the value of an attribute that are given as two texts."""
     import json
 
+    from zcore.strict_json import TooManyDigitsError, checked
+
     name, text = pair
     try:
-        return name, json.loads(text)
+        return name, checked(json.loads, text)
+    except TooManyDigitsError:
+        raise
     except (ValueError, RecursionError):
         return name, text

@@ -1,13 +1,17 @@
 """Where two nodes differ, found slab by slab, so that arrays of any size fit into memory."""
 import json
+import math
+from itertools import chain
 
 import numpy as np
 
 import zcore
 from zcore.cli.facts import kind_of
-from zcore.cli.slabs import slabs_of
+from zcore.cli.slabs import slab_of, slabs_of
 from zcore.errors import ZcoreError
 from zcore.info import type_name
+from zcore.tools.rechunk import slab_at
+from zcore.tools.stored import Stored, slabs_with_more
 
 SLAB_NBYTES = 2**24            # of each array; a comparison needs some eight times as much
 NUMBERS = "biufc"
@@ -88,24 +92,50 @@ def _are_comparable(one, other):
 
 def _of_values(first, second, rtol, atol):
     """Return how many values differ, the place of the first of them, and the largest difference; None without any."""
-    count, at, values, largest = 0, None, (None, None), None
+    shape, found = first.shape, _Found(rtol, atol)
     # Slabs are whole chunks of the array whose objects hold more elements: those are decoded once.
     larger = max((first, second), key=lambda array: np.prod(array.metadata.chunk_shape, dtype=float))
-    for slab in slabs_of(first.shape, larger.metadata.chunk_shape, larger.dtype.itemsize, SLAB_NBYTES):
-        one, other = np.asarray(first[slab]), np.asarray(second[slab])
-        differ = _differ(one, other, rtol, atol)
+    slab = slab_of(shape, larger.metadata.chunk_shape, larger.dtype.itemsize, SLAB_NBYTES)
+    stored = [Stored(array._binding) for array in (first, second)]
+    numbers = slabs_with_more(shape, slab, stored)
+    n_seen = 0
+    for selection in slabs_of(shape, slab, numbers):
+        one, other = np.asarray(first[selection]), np.asarray(second[selection])
+        found.compare(one, other, [part.start for part in selection])
+        n_seen += one.size
+    n_absent = math.prod(shape) - n_seen
+    if n_absent:
+        # What neither has reads as two values, compared once.
+        place = next(i for i, number in enumerate(chain(numbers, [None])) if number != i)
+        found.compare(*[np.asarray(array.fill()) for array in stored], slab_at(shape, slab, place)[0], n_absent)
+    return found.result()
+
+
+class _Found:
+    """What differs of the values that were compared."""
+
+    def __init__(self, rtol, atol):
+        self._tolerances = rtol, atol
+        self._count, self._at, self._values, self._largest = 0, None, (None, None), None
+
+    def compare(self, one, other, starts, times=None):
+        """Compare two boxes of values, the elements from `starts` on, or two values that are there so many times."""
+        differ = _differ(one, other, *self._tolerances)
         n = int(np.count_nonzero(differ))
         if not n:
-            continue
-        if at is None:
-            inside = np.unravel_index(int(np.argmax(differ)), differ.shape)
-            at = [int(i) + part.start for i, part in zip(inside, slab, strict=True)]
-            values = one[inside], other[inside]
-        count += n
+            return
+        inside = np.unravel_index(int(np.argmax(differ)), differ.shape)
+        at = list(starts) if times else [int(i) + start for i, start in zip(inside, starts, strict=True)]
+        if self._at is None or at < self._at:
+            self._at, self._values = at, (one[inside], other[inside])
+        self._count += times or n
         if one.dtype.kind in NUMBERS and other.dtype.kind in NUMBERS:
-            largest = max(largest or 0.0, _largest(one[differ], other[differ]))
-    return None if at is None else {"count": count, "at": at, "first": values[0], "second": values[1],
-                                    "largest": largest}
+            self._largest = max(self._largest or 0.0, _largest(one[differ], other[differ]))
+
+    def result(self):
+        """Return what `_of_values` does."""
+        return None if self._at is None else {"count": self._count, "at": self._at, "first": self._values[0],
+                                              "second": self._values[1], "largest": self._largest}
 
 
 def _differ(one, other, rtol, atol):

@@ -5,7 +5,7 @@ import numpy as np
 
 import zcore
 from zcore.cli.printed import Progress
-from zcore.cli.slabs import SLAB_NBYTES, slabs_of
+from zcore.cli.slabs import SLAB_NBYTES, slab_of, slabs_of
 
 SHORT_NBYTES = 2**26           # up to this a measurement is repeated
 N_REPEATS = 3
@@ -129,7 +129,7 @@ def _read(array, data, label):
 
 def _best_time(move, data, chunk_shape, label):
     """Return the seconds of all slabs together, each as ``move(slab)`` measured it."""
-    slabs = list(slabs_of(data.shape, chunk_shape, data.itemsize, SLAB_NBYTES))
+    slabs = list(slabs_of(data.shape, slab_of(data.shape, chunk_shape, data.itemsize, SLAB_NBYTES)))
     times = []
     for _ in range(N_REPEATS if is_repeated(data.nbytes) else 1):
         times.append(0.0)

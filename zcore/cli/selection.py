@@ -1,6 +1,5 @@
 """A selection as it is typed between brackets, parsed and never run: ``0, 10:20, ::-2, [1, 5], "field", ...``."""
 import ast
-from itertools import product
 
 import numpy as np
 
@@ -88,13 +87,23 @@ def _pieces(array, box, shape, nbytes):
     if k == 0 and array.metadata.edges is None:
         chunk = max(1, array.chunks[dimensions[0]] // abs(box[dimensions[0]].step))
         n = max(n // chunk * chunk, min(n, chunk))
-    for before in product(*[box[d] for d in dimensions[:k]]):
+    for before in _places([box[d] for d in dimensions[:k]]):
         for start in range(0, shape[k], n):
             at = list(box)
             for d, i in zip(dimensions[:k], before, strict=True):
                 at[d] = i
             at[dimensions[k]] = box[dimensions[k]][start:start + n]
             yield np.asarray(array[tuple(slice_of(one) if isinstance(one, range) else one for one in at)])
+
+
+def _places(ranges):
+    """Yield the product of ranges; `itertools.product` would make a tuple of each."""
+    if not ranges:
+        yield ()
+        return
+    for i in ranges[0]:
+        for rest in _places(ranges[1:]):
+            yield (i, *rest)
 
 
 def slice_of(one):

@@ -1,17 +1,16 @@
 """An array in slabs: boxes of whole chunks that fit into a given memory."""
-from itertools import product
+from zcore.tools.rechunk import n_slabs, slab_at
 
 SLAB_NBYTES = 2**26
 
 
-def slabs_of(shape, chunk_shape, itemsize, nbytes=SLAB_NBYTES):
-    """Yield selections that make up an array in C order: boxes of whole chunks, of at most about `nbytes`.
+def slab_of(shape, chunk_shape, itemsize, nbytes=SLAB_NBYTES):
+    """Return the shape of the boxes that an array is cut into: of whole chunks, and of at most about `nbytes`.
 
-    A box grows along the last dimension first, as bytes in C order do. It is never less than a chunk.
+    It grows along the last dimension first, as bytes in C order do. It is never less than a chunk.
 
-    >>> list(slabs_of((5, 4), (2, 2), 1, 8))
-    [(slice(0, 2, None), slice(0, 4, None)), (slice(2, 4, None), slice(0, 4, None)),
-     (slice(4, 5, None), slice(0, 4, None))]
+    >>> slab_of((5, 4), (2, 2), 1, 8)
+    (2, 4)
     """
     lengths = [max(1, min(length, chunk)) for length, chunk in zip(shape, chunk_shape, strict=True)]
     room = itemsize
@@ -23,5 +22,16 @@ def slabs_of(shape, chunk_shape, itemsize, nbytes=SLAB_NBYTES):
         lengths[d] *= n
         if lengths[d] < shape[d]:
             break
-    yield from product(*[[slice(start, min(start + step, length)) for start in range(0, length, step)]
-                         for length, step in zip(shape, lengths, strict=True)])
+    return tuple(lengths)
+
+
+def slabs_of(shape, slab, numbers=None):
+    """Yield the selections of the slabs of an array, of all or of those with some numbers, in C order.
+
+    >>> list(slabs_of((3, 4), (2, 4)))
+    [(slice(0, 2, None), slice(0, 4, None)), (slice(2, 3, None), slice(0, 4, None))]
+    """
+    numbers = range(n_slabs(shape, slab)) if numbers is None else numbers
+    for number in numbers:
+        starts, counts = slab_at(shape, slab, number)
+        yield tuple([slice(start, start + n) for start, n in zip(starts, counts, strict=True)])

@@ -7,6 +7,7 @@ from zcore.errors import CodecError
 
 # Above what the strongest preset takes (65 MiB): a dictionary of up to 4 GiB is what the header of a stream asks for.
 MAX_LZMA_MEMORY = 1 << 28
+_PIECE_NBYTES = 1 << 16     # that a decoder is given: behind each stream it copies what is left of them
 
 
 class _Archiver(Lenient, Codec):
@@ -32,31 +33,30 @@ class _Archiver(Lenient, Codec):
         CodecError
             `data` are damaged, or have another size of content.
         """
-        rest = bytes(data)
-        parts = []
-        found = 0
+        raw, at = memoryview(data), 0
+        parts, found = [], 0
         try:
-            while rest or not parts:
+            while at < len(raw) and (self.several or at == 0) or not parts:
                 decoder = self._decoder()
-                parts.append(decoder.decompress(rest, max(0, n_bytes - found) + 1))
-                found += len(parts[-1])
-                check_size(self.name, found, n_bytes, at_most=True)
-                if not decoder.eof:
-                    raise CodecError(f"compressed stream of {len(data)} bytes ends before it has given {n_bytes}",
-                                     codec=self.name, direction="decode", offset=len(data), expected=n_bytes,
-                                     found=len(data))
-                rest = decoder.unused_data
-                if rest and not self.several:
-                    break
+                while not decoder.eof:
+                    piece = raw[at:at + _PIECE_NBYTES] if decoder.needs_input else b""
+                    if decoder.needs_input and not piece:
+                        raise CodecError(f"compressed stream of {len(raw)} bytes ends before it has given {n_bytes}",
+                                         codec=self.name, direction="decode", offset=len(raw), expected=n_bytes,
+                                         found=len(raw))
+                    at += len(piece)
+                    parts.append(decoder.decompress(piece, max(0, n_bytes - found) + 1))
+                    found += len(parts[-1])
+                    check_size(self.name, found, n_bytes, at_most=True)
+                at -= len(decoder.unused_data)
         except (OSError, EOFError, ValueError, *self._errors()) as exc:
             if isinstance(exc, CodecError):
                 raise
-            raise CodecError(f"compressed stream is damaged: {exc}", codec=self.name, direction="decode",
-                             offset=len(data) - len(rest), expected=n_bytes, found=found) from exc
-        if rest:
-            raise CodecError(f"compressed stream ends at byte {len(data) - len(rest)}, the object at {len(data)}",
-                             codec=self.name, direction="decode", offset=len(data) - len(rest),
-                             expected=len(data) - len(rest), found=len(data))
+            raise CodecError(f"compressed stream is damaged: {exc}", codec=self.name, direction="decode", offset=at,
+                             expected=n_bytes, found=found) from exc
+        if at < len(raw):
+            raise CodecError(f"compressed stream ends at byte {at}, the object at {len(raw)}", codec=self.name,
+                             direction="decode", offset=at, expected=at, found=len(raw))
         check_size(self.name, found, n_bytes, at_most)
         return b"".join(parts)
 

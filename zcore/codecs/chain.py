@@ -52,7 +52,10 @@ MAX_SHAPES = 4096  # of chunks that differ, where each is tried
 # Content of no known size is decoded to so many times what holds it, and again to more if that was not enough, ...
 _GROWTH = 8
 _SMALL_NBYTES = 1 << 16
-# ... up to here.
+# ... up to so many bytes for each item of the chunk and each byte of its object, and so many for nothing; and up to the
+# last one.
+VARYING_NBYTES_EACH = 64
+VARYING_NBYTES_FREE = 1 << 27
 MAX_VARYING_NBYTES = 2**31 - 1
 _KINDS = ("array_array", "array_bytes", "bytes_bytes")
 
@@ -325,16 +328,20 @@ class CodecChain:
         ChunkError
             The object is damaged.
         """
-        types, sizes = self._stages_of(self.chunk_shape if shape is None else shape)
-        chunk = self.serializer.decode(self._unwrap(data, sizes), *types[-1])
+        shape = self.chunk_shape if shape is None else shape
+        types, sizes = self._stages_of(shape)
+        chunk = self.serializer.decode(self._unwrap(data, sizes, shape), *types[-1])
         for codec, (dtype, inner) in zip(reversed(self.array_codecs), reversed(types[:-1]), strict=True):
             chunk = codec.decode(chunk, dtype, inner)
         return np.asarray(chunk, self.dtype)
 
-    def _unwrap(self, data, sizes):
+    def _unwrap(self, data, sizes, shape):
         """Undo the codecs from bytes to bytes."""
+        # Of all codecs together: each could make much of what the one before has made of little.
+        most = VARYING_NBYTES_FREE + VARYING_NBYTES_EACH * (len(data) + prod(shape))
         for codec, (n_bytes, is_exact) in zip(reversed(self.compressors), reversed(sizes[:-1]), strict=True):
-            data = codec.decode(data, n_bytes, not is_exact) if n_bytes is not None else _decode_varying(codec, data)
+            data = (codec.decode(data, n_bytes, not is_exact) if n_bytes is not None
+                    else _decode_varying(codec, data, min(most, MAX_VARYING_NBYTES)))
         return data
 
     def encode(self, chunk):
@@ -368,7 +375,7 @@ class CodecChain:
         """Yield the selected elements of a shard's object, with `is_partial`; see `Shards.read`."""
         _, sizes = self._stages_of(shape)
         axes = range(len(shape)) if axes is None else axes
-        return self.shards_of(shape).read(self._unwrap(raw, sizes), map(self.transposed, selections),
+        return self.shards_of(shape).read(self._unwrap(raw, sizes, shape), map(self.transposed, selections),
                                           self.transposed(axes))
 
     def read_part(self, raw, selection, shape, axes=None):
@@ -386,20 +393,20 @@ class CodecChain:
         axes = range(len(shape)) if axes is None else axes
         if changes is not None:
             changes = [change._replace(selection=self.transposed(change.selection)) for change in changes]
-        shard = self.shards_of(shape).change(None if raw is None else self._unwrap(raw, sizes), changes,
+        shard = self.shards_of(shape).change(None if raw is None else self._unwrap(raw, sizes, shape), changes,
                                              self.transposed(kept), keep_filled, self.transposed(axes))
         return None if shard is None else self._wrap(shard)
 
 
-def _decode_varying(codec, data):
-    """Decode content whose size nothing says: to more and more, so that little costs little."""
+def _decode_varying(codec, data, most):
+    """Decode content of no known size, `most` bytes at the most: to more and more, so that little costs little."""
     limit = max(_GROWTH * len(data), _SMALL_NBYTES)
     while True:
-        limit = min(limit, MAX_VARYING_NBYTES)
+        limit = min(limit, most)
         try:
             return codec.decode(data, limit, True)
         except CodecError as error:
             is_too_long = error.expected == limit and error.found is not None and error.found > limit
-            if not is_too_long or limit >= MAX_VARYING_NBYTES:
+            if not is_too_long or limit >= most:
                 raise
         limit *= _GROWTH

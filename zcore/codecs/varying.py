@@ -6,7 +6,7 @@ size and its bytes, all numbers being 32-bit little-endian; `numcodecs.vlen-arra
 everywhere but in JSON.
 
 A chunk of such items has no bytes of its own, so its encoded size has no bound; its content is bounded by the bytes
-that hold it.
+that hold it, and by what `CodecChain` decodes of them.
 """
 import json
 from operator import index as exact_index
@@ -17,8 +17,12 @@ from zcore.codecs.base import Codec, Lenient
 from zcore.errors import CodecError
 from zcore.kernel.varying import pack_items, pack_text, unpack_items, unpack_text
 from zcore.model.dtypes import from_typestr
+from zcore.strict_json import checked
 
 _COUNT_NBYTES = 4
+# Of JSON: values in a chunk, and more for each of its items.
+MAX_VALUES = 1 << 23
+MAX_VALUES_EACH = 64
 
 
 class _ObjectCodec(Codec):
@@ -174,9 +178,9 @@ class NumcodecsJson2(Lenient, _ObjectCodec):
         """
         items = np.atleast_1d(chunk).tolist() + [chunk.dtype.str, list(chunk.shape)]
         try:
-            text = json.dumps(items, skipkeys=self.skipkeys, ensure_ascii=self.ensure_ascii, allow_nan=self.allow_nan,
-                              sort_keys=self.sort_keys, indent=self.indent, separators=tuple(self.separators))
-            return text.encode(self.encoding)
+            encoder = json.JSONEncoder(skipkeys=self.skipkeys, ensure_ascii=self.ensure_ascii, allow_nan=self.allow_nan,
+                                       sort_keys=self.sort_keys, indent=self.indent, separators=tuple(self.separators))
+            return checked(encoder.encode, items).encode(self.encoding)
         except (TypeError, ValueError, RecursionError) as exc:
             raise CodecError(f"items are no JSON: {exc}", codec=self.name, direction="encode") from exc
 
@@ -189,7 +193,12 @@ class NumcodecsJson2(Lenient, _ObjectCodec):
             `data` are no such list, or of another shape.
         """
         try:
-            members = json.loads(str(data, self.encoding), strict=self.strict)
+            text = str(data, self.encoding)
+            n_values, most = sum(map(text.count, ",[{")), MAX_VALUES + MAX_VALUES_EACH * _n_items(shape)
+            if n_values > most:
+                # Each takes many times the memory that it has in the text.
+                self._fail(f"chunk has {n_values} commas and brackets, expected at most {most}", 0, most, n_values)
+            members = checked(json.JSONDecoder(strict=self.strict).decode, text)
         except (ValueError, RecursionError) as exc:
             self._fail(f"chunk is no JSON: {exc}", 0)
         if type(members) is not list or len(members) < 2 or members[-1] != list(shape):

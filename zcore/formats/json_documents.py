@@ -8,12 +8,13 @@ Every refusal is a `MetadataError` that says where: path, document, member, what
 """
 import json
 import re
+from functools import partial
 
 import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError, warn
 from zcore.formats import MAX_NBYTES
-from zcore.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember
+from zcore.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, checked
 
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
 
@@ -75,6 +76,8 @@ class Document:
             raise self.error(exc.args[0], "expected once, found twice") from exc
         except UnicodeDecodeError as exc:
             raise self.error(None, f"expected JSON in UTF-8, found {exc.reason} at byte {exc.start}") from exc
+        except TooManyDigitsError as exc:
+            raise self.error(None, str(exc)) from exc
         except ValueError as exc:
             if not raw.strip() or _nesting(raw)[1] > 0:
                 raise self.error(None, f"the document is incomplete: it ends at byte {len(raw)}") from exc
@@ -189,7 +192,7 @@ def render_json(members):
     long, to be read again.
     """
     _check_writable(members, 1)
-    return _readable(json.dumps(members, indent=4, sort_keys=True, default=_scalar))
+    return _readable(checked(_encode_indented, members))
 
 
 def render_json_lines(members, bare_constants=()):
@@ -207,7 +210,7 @@ def render_json_lines(members, bare_constants=()):
     }
     """
     _check_writable(members, 1)
-    lines = [f"  {_quote(member)}: {(_encode_any if member in bare_constants else _encoded_strictly)(value)}"
+    lines = [f"  {_quote(member)}: {_encoded_loosely(value) if member in bare_constants else _encoded_strictly(value)}"
              for member, value in members.items()]
     return _readable("{\n" + ",\n".join(lines) + "\n}")
 
@@ -228,14 +231,16 @@ def check_attributes(attributes, old):
             _encoded_strictly(value)
         except (TypeError, ValueError) as exc:
             # NaN does not equal itself, its text does.
-            if name not in old or repr(value) != repr(old[name]):
+            if isinstance(exc, TooManyDigitsError) or name not in old or repr(value) != repr(old[name]):
                 kind = TypeError if isinstance(exc, TypeError) else ValueError
                 raise kind(f"attribute {name!r:.60}: {exc}") from None
 
 
 def _encoded_strictly(value):
     try:
-        return _encode(value)
+        return checked(_encode, value)
+    except TooManyDigitsError:
+        raise
     except ValueError:
         raise ValueError("NaN and infinities are not JSON; as text, such as 'NaN', they can be stored") from None
 
@@ -257,7 +262,8 @@ def _scalar(value):
 
 _quote = json.encoder.encode_basestring_ascii  # what `_encode` does with text
 _encode = json.JSONEncoder(default=_scalar, allow_nan=False, check_circular=False).encode
-_encode_any = json.JSONEncoder(default=_scalar, check_circular=False).encode
+_encode_indented = json.JSONEncoder(default=_scalar, indent=4, sort_keys=True).encode
+_encoded_loosely = partial(checked, json.JSONEncoder(default=_scalar, check_circular=False).encode)
 
 
 def _check_writable(value, depth):

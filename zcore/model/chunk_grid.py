@@ -77,7 +77,8 @@ def chunk_regions(shape, chunk_shape, edges=None):
             if start + n >= length:
                 break
 
-    return regions(0)
+    # Else a dimension without elements would be asked for its chunks again for each chunk of those before it.
+    return iter(()) if 0 in shape else regions(0)
 
 
 def shown_chunks(chunk_shape, edges=None):

@@ -18,6 +18,7 @@ from zcore.kernel.fileio import TEMP_PREFIX
 POSIX = "posix"
 WINDOWS = "windows"
 NATIVE = WINDOWS if os.name == "nt" else POSIX
+MAX_WINDOWS_PATH = 32_767  # characters that any of its calls takes
 
 # Names of files that are being written begin so; they are never keys.
 TEMPORARY = TEMP_PREFIX
@@ -160,6 +161,9 @@ def absolute_base(path, cwd, flavour=NATIVE):
         base = posixpath.normpath(posixpath.join(cwd, path))
         # Two leading slashes are kept by normpath, but are one on Linux and macOS.
         return base[1:] if base.startswith("//") else base
+    if len(path) > MAX_WINDOWS_PATH:
+        raise ValueError(f"the base directory of a store has a path of {len(path)} characters, Windows takes "
+                         f"{MAX_WINDOWS_PATH}")
     import ntpath
     base = ntpath.normpath(ntpath.join(cwd, _without_long_form(path)))
     drive, rest = ntpath.splitdrive(base)

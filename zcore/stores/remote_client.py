@@ -10,6 +10,8 @@ from collections import namedtuple
 Answer = namedtuple("Answer", ("data", "start", "size", "tag"))
 Standing = namedtuple("Standing", ("size", "tag"))
 
+MAX_WHOLE_NBYTES = 2**31 - 1  # of an object that is read to its end, whatever size a server tells
+
 ABSENT = object()  # the condition of `put` that there is no object yet
 
 

@@ -2,15 +2,21 @@
 
 obstore follows redirects by itself, and resolves names by itself. Here a server is asked only after the addresses of
 its name were looked at, at one of these very addresses, and a redirect is another URL to be judged.
+
+A server may also be slow, or never come to an end. One deadline holds for all that stands before the content: looking
+for a connection, any number of answers "100 Continue", headers, redirects. Content has to come at a least rate, between
+two parts of it only so much else may come, and how much is read of a whole object has a limit. The content of redirects
+and errors is not read at all.
 """
 from __future__ import annotations
 
 import http.client
+import io
 import re
 import socket
 import time
 from collections import namedtuple
-from functools import cache
+from functools import cache, partial
 from ipaddress import ip_address, ip_network
 from threading import Lock
 from urllib.parse import quote, urljoin, urlsplit
@@ -18,17 +24,20 @@ from weakref import finalize
 
 from zcore.errors import StoreError
 from zcore.stores.forks import renew_in_children
-from zcore.stores.remote_client import Answer, Client, Standing
+from zcore.stores.remote_client import MAX_WHOLE_NBYTES, Answer, Client, Standing
 from zcore.stores.remote_urls import has_controls
 
 MAX_REDIRECTS = 5
-TIMEOUT = 30.0             # seconds without a byte
+TIMEOUT = 30.0             # seconds without a byte, and for all that comes before the content
 SLACK = 60.0               # seconds after which
 MIN_RATE = 1 << 13         # so many bytes a second have to have come, or a server might take as long as it likes
 RETRIES = 3
 PAUSE = 0.2                # seconds before the first of them; each one after waits twice as long
 MAX_IDLE = 32              # connections that are kept, of all servers
 PART = 1 << 20             # bytes that are read at a time
+MAX_HEAD_NBYTES = 1 << 18  # that come before the content, or between two parts of it
+MAX_ENDLESS_NBYTES = 1 << 28    # of an object that is read to its end, whose size the server does not tell
+MAX_SKIPPED_NBYTES = 2**31 - 1  # before a part, where the server heeds no ranges
 
 _PASSING = frozenset((429, 500, 502, 503, 504))
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
@@ -91,7 +100,6 @@ class HttpClient(Client):
 
     def standing(self, name):
         def read(response):
-            response.read()
             size = response.getheader("Content-Length")
             if size is None or not size.isdecimal():
                 raise StoreError("the server does not tell the size")
@@ -114,10 +122,12 @@ class HttpClient(Client):
         raise AssertionError
 
     def _request(self, method, url, asked, read):
+        latest = time.monotonic() + self._timeout
         for _ in range(MAX_REDIRECTS + 1):
             permit = self._judge(url)
             place, target = _split(url)
             connection, is_new = self._connection(place, permit, url)
+            connection.expect_head(latest)
             response = None
             headers = {"Accept-Encoding": "identity", "User-Agent": "zcore", **permit.headers}
             if asked is not None:
@@ -132,6 +142,7 @@ class HttpClient(Client):
                     # The server has closed it meanwhile.
                     connection.close()
                     connection, _ = self._connection(place, permit, url, new=True)
+                    connection.expect_head(latest)
                     connection.request(method, target, headers=headers)
                     response = connection.getresponse()
                 if response.status in _REDIRECTS:
@@ -139,8 +150,8 @@ class HttpClient(Client):
                     if location is None:
                         raise StoreError(f"HTTP status {response.status} without a place to go to")
                     url = urljoin(url, location)
-                    response.read(PART)
                     continue
+                connection.expect_body()
                 return _checked(response, read)
             finally:
                 self._give_back(place, permit, connection, response)
@@ -161,12 +172,17 @@ class HttpClient(Client):
         if not permit.anywhere:
             for address in addresses:
                 if is_near(address):
-                    raise RefusedError(f"the host {host!r} has the address {address}, of this machine or its link",
+                    raise RefusedError(f"the host {host!r} has the address {address}, of this machine, its link "
+                                       "or its cloud",
                                        url=url)
         return _Connection(place, addresses, self._timeout), True
 
     def _give_back(self, place, permit, connection, response):
-        if response is None or not response.isclosed() or response.will_close:
+        # Only behind content that was read to its end may another answer begin.
+        is_over = response is not None and not response.will_close and (response.isclosed() or response.length == 0)
+        if response is not None:
+            response.close()
+        if not is_over:
             connection.close()
             return
         with self._lock:
@@ -188,13 +204,14 @@ class _Connection(http.client.HTTPConnection):
         self._is_secret = place[0] == "https"
         self.default_port = 443 if self._is_secret else 80
         super().__init__(place[1], place[2], timeout=timeout)
+        self.response_class = partial(_Response, self)
         self._addresses = addresses
 
     def connect(self):
         error = None
         for address in self._addresses:
             try:
-                self.sock = socket.create_connection((address, self.port), self.timeout)
+                self.sock = socket.create_connection((address, self.port), self._seconds_left())
                 break
             except OSError as exc:
                 error = exc
@@ -202,7 +219,77 @@ class _Connection(http.client.HTTPConnection):
             raise error or OSError("the name has no address")
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._is_secret:
+            self.sock.settimeout(self._seconds_left())
             self.sock = _secrets().wrap_socket(self.sock, server_hostname=self.host)
+
+    def expect_head(self, latest):
+        """Note that a request begins whose answer has to have come up to its content at a time of `monotonic`."""
+        self._latest, self._began = latest, None
+        self._n_came, self._room = 0, MAX_HEAD_NBYTES
+
+    def expect_body(self):
+        """Note that content begins."""
+        self._began, self._n_came = time.monotonic(), 0
+
+    def expect_part(self, n_bytes):
+        """Note that up to `n_bytes` of content are read now; what comes around them has a limit."""
+        self._room = n_bytes + MAX_HEAD_NBYTES
+
+    def read_into(self, sock, raw, buffer):
+        """Return how many bytes came from a socket into a buffer; `raw` is the socket as a file."""
+        sock.settimeout(self._seconds_left())
+        try:
+            n = raw.readinto(buffer)
+        except TimeoutError:
+            self._seconds_left()    # tells whose fault it is
+            raise
+        self._n_came += n
+        self._room -= n
+        if self._room < 0:
+            raise StoreError(f"more than {MAX_HEAD_NBYTES} bytes came that are no content")
+        return n
+
+    def _seconds_left(self):
+        """Return how long the next bytes are waited for."""
+        now = time.monotonic()
+        if self._began is None:
+            left = self._latest - now
+            if left <= 0:
+                raise TimeoutError("timed out: the head of the answer took too long")
+        else:
+            left = self._began + SLACK + self._n_came / MIN_RATE - now
+            if left <= 0:
+                raise StoreError(f"{self._n_came} bytes came in more than {SLACK:.0f} seconds, slower than {MIN_RATE} "
+                                 "bytes a second")
+        return min(self.timeout, left)
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer whose bytes come within the limits of its connection."""
+
+    def __init__(self, connection, sock, *args, **keywords):
+        super().__init__(sock, *args, **keywords)
+        self.connection = connection
+        self.fp.close()
+        self.fp = io.BufferedReader(_Wire(connection, sock))
+
+
+class _Wire(io.RawIOBase):
+    """The bytes of a socket, read as a connection allows."""
+
+    def __init__(self, connection, sock):
+        self._connection, self._sock = connection, sock
+        self._raw = sock.makefile("rb", buffering=0)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        return self._connection.read_into(self._sock, self._raw, buffer)
+
+    def close(self):
+        self._raw.close()
+        super().close()
 
 
 @cache
@@ -218,10 +305,10 @@ class _PassingError(Exception):
 
 
 def is_near(address: str) -> bool:
-    """Return whether an address is one of this machine, or of its link alone.
+    """Return whether an address is one of this machine, of its link alone, or of the cloud that this machine runs in.
 
-    Loopback, link-local, and those that stand for no address or all; also as IPv6 writes them. Private networks are not
-    near: archives lie there.
+    Loopback, link-local, those that stand for no address or all, and those at which clouds give credentials to their
+    machines; also as IPv6 writes them. Private networks are not near: archives lie there.
 
     >>> is_near("127.0.0.1"), is_near("::ffff:169.254.1.1"), is_near("10.0.0.1"), is_near("fe80::1%eth0")
     (True, True, False, True)
@@ -229,7 +316,7 @@ def is_near(address: str) -> bool:
     address = ip_address(address.partition("%")[0])
     if address.version == 6:
         inner = address.ipv4_mapped or address.sixtofour
-        if inner is None and address in _TRANSLATED:
+        if inner is None and any([address in network for network in _TRANSLATED]):
             inner = ip_address(int(address) & 0xFFFFFFFF)
         if inner is None and int(address) >> 32 == 0 and int(address) > 1:
             inner = ip_address(int(address))
@@ -237,7 +324,8 @@ def is_near(address: str) -> bool:
             return is_near(str(inner))
     elif int(address) >> 24 == 0:
         return True
-    return address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
+    return (address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
+            or address in _METADATA)
 
 
 def _close(idle):
@@ -262,7 +350,6 @@ def _split(url):
 
 def _checked(response, read):
     if response.status in (404, 410):
-        response.read(PART)
         return None
     if response.status in _PASSING:
         raise _PassingError(f"HTTP status {response.status} {response.reason}")
@@ -270,6 +357,8 @@ def _checked(response, read):
         raise StoreError(f"HTTP status {response.status} {response.reason}")
     if (response.getheader("Content-Encoding") or "identity") != "identity":
         raise StoreError(f"it came encoded by {response.getheader('Content-Encoding')!r:.40}, for which nobody asked")
+    if (response.getheader("Transfer-Encoding") or "chunked").lower() != "chunked":
+        raise StoreError(f"it came transferred as {response.getheader('Transfer-Encoding')!r:.40}")
     return read(response)
 
 
@@ -277,7 +366,6 @@ def _answer(response, start, length):
     """Return the `Answer` in a response to the request for a part."""
     if response.status == 416:
         found = re.match(r"bytes \*/(\d{1,18})\s*$", response.getheader("Content-Range") or "")
-        response.read(PART)
         is_part = start != 0 or length is not None
         if found is None or not is_part or (int(found[1]) > start if start is not None else int(found[1])):
             raise StoreError("HTTP status 416 Range Not Satisfiable")
@@ -293,44 +381,55 @@ def _answer(response, start, length):
         expected = max(0, size - length) if start is None else start
         if first != expected or stop != (size if start is None or length is None else min(start + length, size)):
             raise StoreError(f"bytes {first} to {stop} of {size} came")
-        return Answer(_body(response, 0, stop - first), first, size, None)
+        return Answer(_body(response, 0, stop - first, length is not None), first, size, None)
     size = response.getheader("Content-Length")
     size = int(size) if size is not None and size.isdecimal() else None
     if start is None:
         if size is None:
             raise StoreError("the server heeds no ranges and does not tell the size")
         start = max(0, size - length)
+    if start > MAX_SKIPPED_NBYTES:
+        raise StoreError(f"the server heeds no ranges, and at most {MAX_SKIPPED_NBYTES} bytes before a part are read")
     if size is None:
-        data = _rest(response, start, length)
+        data = _rest(response, start, length, MAX_ENDLESS_NBYTES)
         return Answer(data, start, start + len(data), None)
     stop = size if length is None else min(start + length, size)
-    return Answer(_body(response, start, max(start, stop) - start), start, size, None)
+    return Answer(_body(response, start, max(start, stop) - start, length is not None), start, size, None)
 
 
-def _body(response, n_skipped, n_bytes):
+def _body(response, n_skipped, n_bytes, is_asked):
     """Return bytes of the body, all of which have to come; what is behind them is left where it is."""
+    if not is_asked and n_bytes > MAX_WHOLE_NBYTES:
+        raise StoreError(f"it has {n_bytes} bytes, and at most {MAX_WHOLE_NBYTES} are read of an object that is read "
+                         "as a whole")
     data = _rest(response, n_skipped, n_bytes)
     if len(data) != n_bytes:
         raise _PassingError(f"{len(data)} bytes came, {n_bytes} were promised")
     return data
 
 
-def _rest(response, n_skipped, n_bytes):
-    """Return bytes of the body, fewer if it ends."""
+def _rest(response, n_skipped, n_bytes, limit=MAX_WHOLE_NBYTES):
+    """Return bytes of the body, fewer if it ends; `n_bytes` None: all, which are `limit` at the most."""
     n, parts = 0, []
-    stop = None if n_bytes is None else n_skipped + n_bytes
-    latest = time.monotonic() + SLACK
+    stop = n_skipped + (limit + 1 if n_bytes is None else n_bytes)
     # Not `read`, which returns when it has them all, however late each of them comes.
-    while (stop is None or n < stop) and (part := response.read1(PART if stop is None else min(PART, stop - n))):
+    while n < stop:
+        n_asked = min(PART, stop - n)
+        response.connection.expect_part(n_asked)
+        part = response.read1(n_asked)
+        if not part:
+            break
         if n + len(part) > n_skipped:
             parts.append(part[max(0, n_skipped - n):])
         n += len(part)
-        if time.monotonic() > latest + n / MIN_RATE:
-            raise StoreError(f"{n} bytes came in more than {SLACK:.0f} seconds, slower than {MIN_RATE} bytes a second")
-    if response.length == 0:
-        # It ends there, and the connection may serve for another one.
-        response.read()
+    if n_bytes is None and n == stop:
+        raise StoreError(f"more than {limit} bytes came, and no more are read of an object "
+                         f"{'whose size is not told' if limit == MAX_ENDLESS_NBYTES else 'that is read as a whole'}")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-_TRANSLATED = ip_network("64:ff9b::/96")  # RFC 6052
+_TRANSLATED = ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48")  # RFC 6052, RFC 8215
+# Where clouds tell their machines who they are, as far as that is not link-local: Alibaba, Azure, Oracle; by IPv6 AWS
+# and Google.
+_METADATA = frozenset(map(ip_address, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254",
+                                       "fd20:ce::254")))

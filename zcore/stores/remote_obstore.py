@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 
 from zcore.errors import StoreError, not_installed
-from zcore.stores.remote_client import ABSENT, Answer, Client, ConditionError, Standing
+from zcore.stores.remote_client import ABSENT, MAX_WHOLE_NBYTES, Answer, Client, ConditionError, Standing
 
 MAX_OFFSET = 2**63 - 1     # of what is asked for
 PAGE = 1000                # names of a listing that are held at a time
@@ -100,15 +100,25 @@ class ObstoreClient(Client):
             options["range"] = {"offset": start}
         found = self._call(self._obstore.get, name, options=options)
         first, stop = found.range
-        data = found.bytes().to_bytes()
         size = found.meta["size"]
         if start is None:
             is_all = first == max(0, size - length) and stop == size
         else:
             is_all = first == start and stop == (size if length is None else min(start + length, size))
-        if not is_all or len(data) != stop - first:
-            raise StoreError(f"{len(data)} bytes came, for bytes {first} to {stop} of {size}")
-        return Answer(data, first, size, _tag_of(found.meta))
+        if not is_all:
+            raise StoreError(f"bytes {first} to {stop} of {size} came")
+        _check_whole(length, stop - first)
+        # Not `bytes()`, which takes memory by the server's word, and ends the process where there is none.
+        parts, n = [], 0
+        for part in found.stream():
+            parts.append(bytes(part))
+            n += len(parts[-1])
+            if n > stop - first:
+                break
+        if n != stop - first:
+            raise StoreError(f"{n} bytes came{' or more' if n > stop - first else ''}, for bytes {first} to {stop} of "
+                             f"{size}")
+        return Answer(parts[0] if len(parts) == 1 else b"".join(parts), first, size, _tag_of(found.meta))
 
     def _nothing_of(self, name, start, error=None):
         """Return the answer of an empty part; raises `error` if it is not empty."""
@@ -139,6 +149,7 @@ class ObstoreClient(Client):
         if start is None:
             start = max(0, size - length)
         stop = size if length is None else min(start + length, size)
+        _check_whole(length, stop - start)
         parts, n = [], 0
         for part in found.stream():
             part = memoryview(part)
@@ -193,6 +204,11 @@ class ObstoreClient(Client):
                              "processes by 'spawn' or 'forkserver'")
         _is_used = True
         return function(self._store, *args, **keywords)
+
+
+def _check_whole(length, n_bytes):
+    if length is None and n_bytes > MAX_WHOLE_NBYTES:
+        raise StoreError(f"it has {n_bytes} bytes, and at most {MAX_WHOLE_NBYTES} are read to the end of an object")
 
 
 def _tag_of(found):

@@ -236,6 +236,12 @@ class _DatasetTarget:
         self.nbytes = int(np.prod(dataset.shape, dtype=object)) * dtype.itemsize
         self.object_shape = dataset.chunks or (1,) * len(dataset.shape)
 
+    def fill(self):
+        """Return what elements read as that are not written, an ndarray of one; None where all are to be written."""
+        if has_varying_items(self.dtype) or self._dataset.chunks is None:
+            return None
+        return np.asarray([self._dataset.fillvalue], self.dtype)
+
     def write(self, starts, values):
         place = tuple([slice(start, start + n) for start, n in zip(starts, values.shape, strict=True)])
         if has_varying_items(values.dtype):

@@ -20,11 +20,13 @@ from zcore.options import Options
 from zcore.stores.directory import DirectoryStore
 from zcore.stores.keys import TEMPORARY
 from zcore.stores.reading import check_absent
-from zcore.tools.rechunk import passes, slabs
+from zcore.tools.rechunk import n_slabs, passes, slab_at
+from zcore.tools.stored import Stored, count_of, is_same_fill, slabs_with_more
 
 # An object of more decoded bytes is copied by the system, from file to file.
 _LARGE = 1 << 20
 _WAITING_NBYTES = 1 << 26     # of decoded chunks whose objects are under way from or to a service
+MAX_MARKS = 1 << 12           # of a pass in the journal
 _VARYING_NBYTES = 64    # what an item of varying length is taken for
 
 
@@ -138,9 +140,10 @@ class Slabs:
     Parameters
     ----------
     source : object
-        `shape`, `dtype`, `object_shape`, and ``read(starts, out)``.
+        `shape`, `dtype`, `object_shape`, `fill_value`, ``read(starts, out)`` and ``stored()``.
     target : object
-        The same, with ``write(starts, values)``.
+        `shape`, `dtype`, `nbytes`, `object_shape`, ``write(starts, values)``, and ``fill()``, an ndarray of what an
+        element reads as that is not written, or None.
     memory : int
         Bytes for all that is held.
     threads : int or None
@@ -194,21 +197,48 @@ class Slabs:
         store = DirectoryStore(folder)
         if self._is_done("between"):
             return StoredTarget(Binding(store, "", format_of(3), options))
+        fill_value = ... if self.source.fill_value is None else self.source.fill_value
         made = creation.create_array(store, "", options, shape=self.source.shape, dtype=self.source.dtype,
-                                     overwrite=True, chunks=self.passes.between, compressors=None, checksum=False)
+                                     fill_value=fill_value, overwrite=True, chunks=self.passes.between,
+                                     compressors=None, checksum=False)
         self._mark("between")
         return StoredTarget(made)
 
     def _pass(self, stage, source, target, slab, weight):
-        for i, (starts, counts) in enumerate(slabs(source.shape, slab)):
-            if not self._is_done(stage, i):
-                values = self._elements(counts, source.dtype)
-                source.read(starts, values)
-                if target.dtype != source.dtype:
-                    values = self._cast(values, target.dtype)
-                target.write(starts, values)
-                self._mark(stage, i)
-            self.progress.advance(_nbytes(counts, self.target.dtype.itemsize) * weight)
+        shape, left = source.shape, self.target.nbytes * weight
+        numbers = self._needed(source, target, slab)
+        n = count_of(numbers)
+        # Done one after the other, they are marked by their last ones: the journal grows no longer than that.
+        n_at_once = -(-n // MAX_MARKS) or 1
+        for first in range(0, n, n_at_once):
+            stop = min(first + n_at_once, n)
+            is_done = self._is_done(stage, numbers[stop - 1])
+            for i in range(first, stop):
+                starts, counts = slab_at(shape, slab, numbers[i])
+                if not is_done:
+                    values = self._elements(counts, source.dtype)
+                    source.read(starts, values)
+                    if target.dtype != source.dtype:
+                        values = self._cast(values, target.dtype)
+                    target.write(starts, values)
+                    if i == stop - 1:
+                        self._mark(stage, numbers[i])
+                n_bytes = _nbytes(counts, self.target.dtype.itemsize) * weight
+                left -= n_bytes
+                self.progress.advance(n_bytes)
+        self.progress.advance(left)
+
+    def _needed(self, source, target, slab):
+        """Return the numbers of the slabs that are brought over, in C order.
+
+        What is absent needs not be, where it is absent in the target as well and reads as the same value there.
+        """
+        stored, fill = source.stored(), target.fill()
+        if stored is not None and fill is not None:
+            absent = stored.fill() if source.dtype == target.dtype else self._cast(stored.fill(), target.dtype)
+            if is_same_fill(absent, fill):
+                return slabs_with_more(source.shape, slab, [stored])
+        return range(n_slabs(source.shape, slab))
 
     def _cast(self, values, dtype):
         cast = self._elements(values.shape, dtype)
@@ -250,6 +280,15 @@ class StoredTarget:
         self.dtype = metadata.dtype
         self.nbytes = metadata.nbytes
         self.object_shape = metadata.chunk_shape
+        self.fill_value = metadata.fill_value
+
+    def stored(self):
+        """Return what there is of it, a `Stored`."""
+        return Stored(self.binding)
+
+    def fill(self):
+        """Return what elements read as that are not written, an ndarray of one."""
+        return self.stored().fill()
 
     def read(self, starts, out):
         self.binding.read(Box(starts, (1,) * len(starts), out.shape), out)

@@ -300,6 +300,10 @@ class NumpyTarget:
         else:
             np.save(path, np.zeros(shape, dtype), allow_pickle=False)
 
+    def fill(self):
+        """Return None: all elements are to be written."""
+        return None
+
     def write(self, starts, values):
         if not values.nbytes:
             return

@@ -14,9 +14,12 @@ and written once. Nothing here reads or writes; lengths are elements.
 import math
 from collections import namedtuple
 
+from zcore.errors import OutOfMemoryError
+
 MAX_READS = 2.0           # of an object of the source in one pass, on the average
 MAX_SLAB_NBYTES = 1 << 26   # as large as a slab gets for other reasons than to save reads
 MAX_BETWEEN_NBYTES = 1 << 22  # of a chunk of the array between
+MAX_TOUCHED = 1 << 22         # slabs that hold a part of one object
 
 
 class Passes(namedtuple("Passes", ("read", "between", "write"))):
@@ -149,19 +152,55 @@ def _divisor(length, most):
     return math.gcd(length, 1 << (most.bit_length() - 1))
 
 
-def slabs(shape, slab):
-    """Iterate over the slabs of an array in C order: for each the first element, and how many there are per dimension.
+def slab_at(shape, slab, number):
+    """Return the first element of a slab, by its number in C order, and how many there are per dimension.
 
-    >>> list(slabs((3, 2), (2, 2)))
-    [((0, 0), (2, 2)), ((2, 0), (1, 2))]
+    >>> slab_at((3, 2), (2, 2), 1)
+    ((2, 0), (1, 2))
+    """
+    starts = []
+    for n, length in zip(reversed(shape), reversed(slab), strict=True):
+        number, i = divmod(number, -(-n // length))
+        starts.append(i * length)
+    starts = tuple(reversed(starts))
+    return starts, tuple([min(length, n - start) for length, n, start in zip(slab, shape, starts, strict=True)])
+
+
+def n_slabs(shape, slab):
+    """Return how many slabs an array has."""
+    return math.prod([-(-n // length) for n, length in zip(shape, slab, strict=True)])
+
+
+def slabs_of_parts(shape, slab, parts):
+    """Return the numbers of the slabs that some parts of an array touch, a sorted list.
+
+    Parameters
+    ----------
+    shape, slab : tuple of int
+    parts : iterable of (tuple, tuple)
+        The first element of each, and the one behind the last, per dimension.
+
+    Raises
+    ------
+    OutOfMemoryError
+        A part touches more than `MAX_TOUCHED`.
+
+    Examples
+    --------
+    >>> slabs_of_parts((10**18, 4), (10, 2), [((5, 0), (15, 2)), ((0, 0), (1, 1))])
+    [0, 2]
     """
     grid = [-(-n // length) for n, length in zip(shape, slab, strict=True)]
-    place = [0] * len(grid)
-    for _ in range(math.prod(grid)):
-        starts = tuple([i * length for i, length in zip(place, slab, strict=True)])
-        yield starts, tuple([min(length, n - start) for length, n, start in zip(slab, shape, starts, strict=True)])
-        for d in reversed(range(len(place))):
-            place[d] += 1
-            if place[d] < grid[d]:
-                break
-            place[d] = 0
+    numbers = set()
+    for starts, stops in parts:
+        touched = [range(first // length, -(-stop // length))
+                   for first, stop, length in zip(starts, stops, slab, strict=True)]
+        n_touched = math.prod([indices.stop - indices.start for indices in touched])
+        if n_touched > MAX_TOUCHED:
+            raise OutOfMemoryError(f"one object reaches into {n_touched} slabs of the shape {slab}, expected at most "
+                                   f"{MAX_TOUCHED}; more memory makes them larger", nbytes=8 * n_touched)
+        found = [0]
+        for indices, n in zip(touched, grid, strict=True):
+            found = [number * n + i for number in found for i in indices]
+        numbers.update(found)
+    return sorted(numbers)

@@ -4,6 +4,7 @@ Each array says what a new one could take over from it, and reads boxes of its e
 """
 from zcore.errors import SelectionError
 from zcore.kernel.selection import Box, basic, whole
+from zcore.tools.stored import Stored
 
 
 class SourceGroup:
@@ -76,6 +77,10 @@ class SourceArray:
             first[d] += start * steps[d]
             counts[d] = n
         self._read(Box(tuple(first), steps, tuple(counts)), out.reshape(counts))
+
+    def stored(self):
+        """Return what there is of it, a `Stored`; None where only reading tells."""
+        return None if self.binding is None else Stored(self.binding, self.box, self.dimensions)
 
     def _read(self, box, out):
         """Read a box of what is stored into `out`, which has its counts."""

@@ -151,3 +151,41 @@ def test_a_damaged_chunk_ends_in_2(run, weather):
         file.truncate(20)
     code, _, err = run("diff", weather, weather)
     assert code == 2 and "c/2/0" in err
+
+
+@pytest.mark.slow
+def test_what_exists_bounds_a_comparison(tmp_path, run):
+    """Two arrays of 2**60 elements: what neither has is compared once."""
+    first = zcore.create_array(tmp_path / "a", shape=(2**30, 2**30), chunks=(64, 64), dtype="i4", fill_value=7)
+    second = zcore.create_array(tmp_path / "b", shape=(2**30, 2**30), chunks=(32, 64), dtype="i4", fill_value=7)
+    other = zcore.create_array(tmp_path / "c", shape=(2**30, 2**30), chunks=(32, 64), dtype="i4", fill_value=9)
+    for array in (first, second, other):
+        array[:64, :64] = 1
+    a, b, c = (str(tmp_path / name) for name in "abc")
+    assert run("diff", a, b)[0] == 0
+    first[2**29, 5] = 2
+    assert run("diff", a, b)[:2] == (
+        1, f"/: 1 of {2**60} values differ, by 5 at the most; the first at [536870912, 5]: 2 and 7\n")
+    assert run("diff", a, c)[:2] == (
+        1, f"/: {2**60 - 64 * 64} of {2**60} values differ, by 7 at the most; the first at [0, 64]: 7 and 9\n")
+
+
+@pytest.mark.parametrize("fills", [(0, 0), (0, 5)])
+@pytest.mark.parametrize("shape", [(7,), (13, 11), (1, 1), ()])
+def test_sparse_arrays_are_compared_as_they_read(tmp_path, monkeypatch, fills, shape):
+    monkeypatch.setattr("zcore.tools.stored.MAX_UNLISTED", 0)
+    monkeypatch.setattr("zcore.cli.differences.SLAB_NBYTES", 16)
+    rng = np.random.default_rng(1)
+    for n in (0, 1, 3):
+        pair = [zcore.create_array(zcore.MemoryStore(), shape=shape, chunks=(2,) * len(shape), dtype="i2",
+                                   fill_value=fill) for fill in fills]
+        for array in pair:
+            for _ in range(n):
+                array[tuple([int(rng.integers(length)) for length in shape])] = int(rng.integers(1, 9))
+        one, other = (array[...] for array in pair)
+        found = [item for item in differences.differences(*pair) if item["what"] == "values"]
+        where = np.argwhere(np.asarray(one != other))
+        assert bool(found) == bool(len(where))
+        if found:
+            assert found[0]["count"] == len(where) and list(found[0]["at"]) == where[0].tolist()
+            assert found[0]["largest"] == np.abs(one.astype(float) - other).max()

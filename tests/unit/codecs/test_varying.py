@@ -123,6 +123,50 @@ def test_an_endless_text_is_not_decoded(monkeypatch):
     assert caught.value.expected == 1 << 20
 
 
+BOMBS = {"zstd": {}, "gzip": {"level": 9}, "numcodecs.zlib": {"level": 9}, "numcodecs.bz2": {}, "numcodecs.lzma": {},
+         "numcodecs.lz4": {}}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_what_little_may_become_is_bounded(monkeypatch, name):
+    """By the bytes of the object and the items of the chunk, however many codecs there are."""
+    monkeypatch.setattr("zcore.codecs.chain.VARYING_NBYTES_FREE", 1 << 20)
+    codec = codec_of(name, BOMBS[name])
+    bomb = codec.encode(bytes(1 << 23))
+    inner = bomb
+    for others in ((CodecSpec(name, BOMBS[name]),), (CodecSpec(name, BOMBS[name]),) * 2):
+        expected = (1 << 20) + 64 * (2 + len(inner))
+        if expected < 1 << 23:
+            with pytest.raises(CodecError) as caught:
+                chain_of("vlen-utf8", STRING, (2,), others=others).decode(inner)
+            assert caught.value.expected <= expected
+        inner = codec.encode(inner)
+
+
+@pytest.mark.slow
+def test_a_long_text_is_decoded_from_little():
+    text = np.array(["x" * 100_000_000, ""], STRING)
+    chain = chain_of("vlen-utf8", STRING, (2,), others=(CodecSpec("zstd"),))
+    raw = chain.encode(text)
+    assert len(raw) < 100_000 and chain.decode(raw)[0] == text[0]
+
+
+def test_json_of_too_many_values_is_not_parsed(monkeypatch):
+    """A list of two bytes takes 56."""
+    monkeypatch.setattr("zcore.codecs.varying.MAX_VALUES", 1000)
+    chain = chain_of("numcodecs.json2", OBJECT, (2,))
+    assert chain.decode(chain.encode(objects([[[]] * 450, [1, 2]]))).tolist() == [[[]] * 450, [1, 2]]
+    with pytest.raises(CodecError, match="commas and brackets"):
+        chain.decode(chain.encode(objects([[[]] * 600, [1, 2]])))
+
+
+@pytest.mark.parametrize("name", ["numcodecs.bz2", "numcodecs.lzma"])
+def test_many_streams_are_one_content(name):
+    codec = codec_of(name, {})
+    raw = codec.encode(b"") * 3 + codec.encode(b"ab" * 50_000) + codec.encode(b"c") * 3000
+    assert codec.decode(raw, 103_000) == b"ab" * 50_000 + b"c" * 3000
+
+
 ENCODED = bytes.fromhex("02000000 01000000 61 03000000 62c3a9")
 
 

@@ -168,6 +168,45 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
+def raw_server(answer):
+    """Give the port of a server that answers each request by the bytes that an iterable gives, or that a call makes.
+
+    It may be endless: then it ends with the connection, which stays open behind the last bytes. An item that is True
+    stands for a moment without any.
+    """
+    over = threading.Event()
+
+    def serve():
+        while True:
+            connection = server.accept()[0]
+            if over.is_set():
+                return connection.close()
+            threading.Thread(target=speak, args=(connection,), daemon=True).start()
+
+    def speak(connection):
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65536)
+            for part in answer() if callable(answer) else answer:
+                if over.is_set():
+                    return
+                if part is True:
+                    time.sleep(0.01)
+                else:
+                    connection.sendall(part)
+            over.wait(20)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            over.set()
+            socket.create_connection(server.getsockname(), timeout=5).close()
+            thread.join()
+
+
+@contextlib.contextmanager
 def http_server():
     """Give the URL of an HTTP server of this process, with a final ``/``, and its `Site`."""
     server = _Server(("127.0.0.1", 0), _Handler)

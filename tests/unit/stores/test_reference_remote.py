@@ -1,8 +1,13 @@
 """Reference sets whose targets, or which themselves, a service keeps."""
+import itertools
 import json
 import pickle
 import socket
+import subprocess
+import sys
+import textwrap
 import threading
+import time
 from base64 import b64encode
 
 import numpy as np
@@ -13,6 +18,8 @@ from zcore.errors import ReferenceFormatError, ReferenceTargetError, StoreError,
 from zcore.stores.reference import ReferenceStore
 from zcore.stores.reference_remote import joined
 from zcore.stores.remote_http import is_near
+
+from .servers import raw_server
 
 N, CHUNK = 600, 10
 
@@ -131,6 +138,109 @@ def test_a_server_that_takes_its_time(made, monkeypatch):
     made.faults["dir/data.bin"] = ["drip"]
     with pytest.raises(ReferenceTargetError, match="slower than 10000 bytes"):
         ReferenceStore(refs_to(made, made.url + "dir/data.bin")).get("x/1")
+
+
+def dripped(text):
+    """A text, byte by byte."""
+    return lambda: (part for i in range(len(text)) for part in (text[i:i + 1], True))
+
+
+def again(text, start=b""):
+    """A text without end."""
+    return lambda: itertools.chain([start], itertools.repeat(text))
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+LONG = b"Content-Length: 1000000000\r\n\r\n"
+
+
+@pytest.mark.parametrize(("answer", "message"), [
+    (again(b"HTTP/1.1 100 Continue\r\n\r\n"), "bytes came that are no content|timed out"),
+    (again(b"HTTP/1.1 100 Continue\r\nX: " + b"x" * 60_000 + b"\r\n\r\n"), "bytes came that are no content"),
+    (again(b"x", OK + b"X: "), "line too long|more than|timed out"),
+    (dripped(OK + b"X: y\r\n" * 99), "timed out"),
+    (dripped(b"HTTP/1.1 100 Continue\r\n\r\n" * 99), "timed out"),
+    (dripped(CHUNKED), "timed out"),
+    (lambda: itertools.chain([CHUNKED], dripped(b"1\r\nx\r\n" * 1000)()), "slower than"),
+    (lambda: itertools.chain([CHUNKED], dripped(b"1;" + b"x" * 9999)()), "slower than"),
+    (lambda: itertools.chain([CHUNKED + b"1\r\nx\r\n0\r\n"], dripped(b"X: y\r\n" * 1000)()), "slower than"),
+    (again(b"X: y\r\n", CHUNKED + b"1\r\nx\r\n0\r\n"), "that are no content"),
+    (lambda: itertools.chain([OK + LONG], dripped(b"x" * 9999)()), "slower than"),
+    (lambda: itertools.chain([OK + b"\r\n"], dripped(b"x" * 9999)()), "slower than"),
+], ids=range(12))
+def test_a_server_that_never_comes_to_an_end(monkeypatch, answer, message):
+    monkeypatch.setattr("zcore.stores.remote_http.SLACK", 0.2)
+    monkeypatch.setattr("zcore.stores.remote_http.MIN_RATE", 100_000)
+    with raw_server(answer) as port:
+        store = ReferenceStore({"x": [f"http://127.0.0.1:{port}/"]}, services={"http://": {"timeout": 0.4,
+                                                                                          "retries": 0}})
+        began = time.monotonic()
+        with pytest.raises(ReferenceTargetError, match=message):
+            store.get("x")
+        assert time.monotonic() - began < 10
+
+
+def test_the_content_of_redirects_and_errors_is_not_read(made):
+    """However slow, or without an end, it is."""
+    for status, message in ((b"302 Found\r\nLocation: " + made.url.encode() + b"dir/data.bin", None),
+                            (b"404 Not Found", "missing"), (b"410 Gone", "missing"), (b"403 Forbidden", "403"),
+                            (b"416 Range Not Satisfiable\r\nContent-Range: bytes */3", "416")):
+        with raw_server(again(b"x", b"HTTP/1.1 " + status + b"\r\n" + LONG)) as port:
+            store = ReferenceStore({"x": [f"http://127.0.0.1:{port}/", 0, 4]},
+                                   services={"http://": {"timeout": 5, "retries": 0}})
+            if message is None:
+                assert store.get("x") == made.files["dir/data.bin"][:4]
+            else:
+                with pytest.raises(ReferenceTargetError, match=message):
+                    store.get("x")
+
+
+def test_one_deadline_holds_for_all_redirects():
+    with raw_server(lambda: [*[True] * 20, b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"]) as port:
+        store = ReferenceStore({"x": [f"http://127.0.0.1:{port}/"]}, services={"http://": {"timeout": 0.5,
+                                                                                          "retries": 0}})
+        with pytest.raises(ReferenceTargetError, match="timed out"):
+            store.get("x")
+
+
+def test_how_much_is_read_of_a_whole_object_has_a_limit(monkeypatch):
+    monkeypatch.setattr("zcore.stores.remote_http.MAX_WHOLE_NBYTES", 4_000_000)
+    monkeypatch.setattr("zcore.stores.remote_http.MAX_ENDLESS_NBYTES", 2_000_000)
+    piece = b"%x\r\n" % 100_000 + b"x" * 100_000 + b"\r\n"
+    for answer, message in ((again(b"x" * 100_000, OK + b"\r\n"), "more than 2000000 bytes came.*is not told"),
+                            (again(piece, CHUNKED), "more than 2000000 bytes came"),
+                            (again(b"x", OK + LONG), "it has 1000000000 bytes, and at most 4000000 are read"),
+                            ([OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + piece], "transferred as 'gzip"),
+                            ([OK + b"Content-Encoding: gzip\r\n\r\n" + piece], "encoded by 'gzip'")):
+        with raw_server(answer) as port:
+            store = ReferenceStore({"x": [f"http://127.0.0.1:{port}/"]})
+            with pytest.raises(ReferenceTargetError, match=message):
+                store.get("x")
+    with raw_server([CHUNKED + piece * 15 + b"0\r\n\r\n"]) as port:
+        assert ReferenceStore({"x": [f"http://127.0.0.1:{port}/"]}).get("x") == b"x" * 1_500_000
+    monkeypatch.setattr("zcore.stores.remote_http.MAX_SKIPPED_NBYTES", 2_000_000)
+    with raw_server(again(b"x", OK + LONG)) as port:
+        store = ReferenceStore({"x": [f"http://127.0.0.1:{port}/", 3_000_000, 5]})
+        with pytest.raises(ReferenceTargetError, match="heeds no ranges, and at most 2000000 bytes"):
+            store.get("x")
+
+
+def test_an_interrupt_ends_the_wait_for_a_server():
+    program = textwrap.dedent("""
+        import signal, sys, zcore
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        store = zcore.ReferenceStore({"x": [sys.argv[1]]})
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        try:
+            store.get("x")
+        except KeyboardInterrupt:
+            print("ended")
+    """)
+    with raw_server(dripped(OK + b"X: y\r\n" * 10_000)) as port:
+        done = subprocess.run([sys.executable, "-c", program, f"http://127.0.0.1:{port}/"], capture_output=True,
+                              text=True, timeout=20)
+    assert done.stdout == "ended\n", done.stderr
 
 
 def test_one_connection_serves_for_many_requests(made):
@@ -321,7 +431,10 @@ def test_other_schemes(url):
     ("224.0.0.1", True), ("::", True), ("::1", True), ("fe80::1", True), ("fe80::1%lo", True),
     ("::ffff:127.0.0.1", True), ("::ffff:a9fe:a9fe", True), ("2002:7f00:1::", True), ("64:ff9b::7f00:1", True),
     ("::7f00:1", True), ("10.0.0.1", False), ("192.168.1.1", False), ("8.8.8.8", False), ("2606:4700::1", False),
-    ("64:ff9b::808:808", False), ("fd00::1", False)])
+    ("64:ff9b::808:808", False), ("fd00::1", False), ("fd00:ec2::254", True), ("fd20:ce::254", True),
+    ("100.100.100.200", True), ("168.63.129.16", True), ("192.0.0.192", True), ("169.254.170.2", True),
+    ("::ffff:100.100.100.200", True), ("64:ff9b::a83f:8110", True), ("64:ff9b:1::6464:64c8", True),
+    ("2002:c000:c0::", True), ("100.100.100.201", False), ("192.0.0.1", False)])
 def test_what_is_near(address, near):
     assert is_near(address) is near
 

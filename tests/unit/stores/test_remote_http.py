@@ -1,4 +1,5 @@
 """Plain HTTP servers, with and without ranges, and with the faults of real ones."""
+import itertools
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import pytest
 import zcore
 from zcore.errors import NodeNotFoundError, ReadOnlyError, StoreError
 from zcore.stores.remote import RemoteStore
+
+from .servers import raw_server
 
 pytest.importorskip("obstore", reason="obstore is not installed (extra remote)")
 
@@ -190,3 +193,26 @@ def test_names_of_zarr_python(example):
     made = zcore.storage.ObjectStore(HTTPStore(example.url + "data", client_options={"allow_http": True}))
     np.testing.assert_array_equal(zcore.open(made)["a"][...], example.values)
     assert zcore.storage.FsspecStore is zcore.RemoteStore
+
+
+HEAD = b"HTTP/1.1 %s\r\nLast-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n"
+PART = HEAD % b"206 Partial Content" + b"Content-Range: bytes 10-19/100\r\n"
+
+
+@pytest.mark.parametrize(("head", "part", "message"), [
+    (PART + b"Content-Length: 1000000000000\r\n\r\n", (10, 10), "bytes came or more, for bytes 10 to 20 of 100"),
+    (HEAD % b"200 OK" + b"Content-Length: 1000000000000\r\n\r\n", None, "at most 2147483647 are read"),
+    (HEAD % b"200 OK" + b"Content-Length: 1000000000000\r\n\r\n", (5, None), "at most 2147483647 are read"),
+])
+def test_a_server_that_says_more_than_it_should(head, part, message):
+    """No memory is taken by its word, and no more is read than was asked for."""
+    with raw_server(lambda: itertools.chain([head], itertools.repeat(b"x" * 100_000))) as port:
+        with pytest.raises(StoreError, match=message):
+            RemoteStore(f"http://127.0.0.1:{port}/", **ONCE).get("k", part)
+
+
+@pytest.mark.parametrize("n_bytes", [5, 15])
+def test_a_server_that_gives_another_part_than_it_says(n_bytes):
+    with raw_server([PART + b"Content-Length: %d\r\n\r\n" % n_bytes + b"x" * n_bytes]) as port:
+        with pytest.raises(StoreError, match=f"{n_bytes} bytes came"):
+            RemoteStore(f"http://127.0.0.1:{port}/", **ONCE).get("k", (10, 10))

@@ -4,7 +4,9 @@ import math
 import os
 import subprocess
 import sys
+import textwrap
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import zcore
-from zcore.tools.rechunk import MAX_READS, n_reads, passes, slabs
+from zcore.tools.rechunk import MAX_READS, n_reads, n_slabs, passes, slab_at
 
 lengths = st.integers(1, 40)
 shapes = st.integers(0, 3).flatmap(lambda n: st.tuples(*[st.tuples(*[side] * n) for side in (lengths,) * 3]))
@@ -41,7 +43,7 @@ def test_slabs_tile_the_array_in_whole_objects_and_fit(parts, itemsize, room):
         assert are_whole(plan.read, plan.between)
     count = np.zeros(shape, int)
     for slab in {plan.read, plan.write}:
-        for starts, counts in slabs(shape, slab):
+        for starts, counts in map(partial(slab_at, shape, slab), range(n_slabs(shape, slab))):
             count[tuple(slice(start, start + n) for start, n in zip(starts, counts, strict=True))] += 1
     assert (count == len({plan.read, plan.write})).all()
 
@@ -50,7 +52,7 @@ def test_slabs_tile_the_array_in_whole_objects_and_fit(parts, itemsize, room):
 def test_the_number_of_reads_is_that_of_touched_objects(parts, data):
     shape, source, slab = parts
     n = 0
-    for starts, counts in slabs(shape, slab):
+    for starts, counts in map(partial(slab_at, shape, slab), range(n_slabs(shape, slab))):
         n += math.prod((start + count - 1) // side - start // side + 1
                        for start, count, side in zip(starts, counts, source, strict=True))
     n_objects = math.prod(-(-length // side) for length, side in zip(shape, source, strict=True))
@@ -140,3 +142,77 @@ def test_memory_is_bounded(tmp_path):
 def test_two_gigabytes_within_256_megabytes(tmp_path):
     _, after = peaks(tmp_path, 16384, 256_000_000)
     assert after <= 320_000_000
+
+
+def limited(code, *arguments, seconds=30):
+    """Run code in a process that has little time, and little memory."""
+    program = "import resource; resource.setrlimit(resource.RLIMIT_AS, (3 << 30,) * 2)\n" + textwrap.dedent(code)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program, *map(str, arguments)], capture_output=True,
+                          text=True, timeout=seconds)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_what_exists_bounds_a_copy_to_other_chunks(tmp_path):
+    """An array of 2**60 elements of which two chunks are stored: no slab without them is looked at."""
+    source = zcore.create_array(tmp_path / "a", shape=(2**30, 2**30), chunks=(64, 64), dtype="i4", fill_value=7)
+    source[:64, :64], source[2**29:2**29 + 70, -3:] = 1, 2
+    for wanted in ("chunks=(64, 32)", "chunks=(1, 4096), memory=100_000", "dtype='f8'",
+                   "selection=(slice(None, None, -1), slice(0, None, 3))"):
+        assert limited(f"""
+            import sys, zcore
+            told = []
+            b = zcore.copy(sys.argv[1], zcore.MemoryStore(), {wanted}, progress=lambda *done: told.append(done))
+            assert told[-1][0] == told[-1][1] == b.nbytes and len(told) < 1000
+            print(b.fill_value, b.nchunks_initialized < 500)
+            rows = b[2**29 - 70:2**29 + 70, -1]
+            print(rows.tolist().count(2) + int(b[0, 0]))
+            """, tmp_path / "a") in ("7 True\n71\n", "7.0 True\n71\n", "7 True\n77\n")
+
+
+def test_marks_of_a_copy_are_few(tmp_path, monkeypatch):
+    monkeypatch.setattr("zcore.tools.moved.MAX_MARKS", 5)
+    values = np.arange(4000).reshape(400, 10)
+    source = zcore.create_array(tmp_path / "a", data=values, chunks=(1, 10))
+    marks = []
+    monkeypatch.setattr("zcore.tools.building.Building.mark", lambda self, work: marks.append(work))
+    new = zcore.copy(source, tmp_path / "b", chunks=(2, 5), memory=2000)
+    assert 2 < len(marks) <= 6 and np.array_equal(new[...], values)
+
+
+@pytest.mark.parametrize("fill_value", [0, 3])
+@pytest.mark.parametrize("memory", [400, 4000, "1 GB"])
+@pytest.mark.parametrize("selection", [None, np.s_[5:, ::-2], np.s_[::-3, 4], np.s_[7, 1:]])
+def test_sparse_arrays_come_to_other_chunks(tmp_path, monkeypatch, fill_value, memory, selection):
+    monkeypatch.setattr("zcore.tools.stored.MAX_UNLISTED", 0)
+    source = zcore.create_array(tmp_path / "a", shape=(50, 40), chunks=(4, 3), dtype="i2", fill_value=fill_value)
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        source[rng.integers(50), rng.integers(40)] = 9
+    for wanted in ({"chunks": (3, 7)}, {"dtype": ">f4"}, {"chunks": (50, 1)}):
+        wanted = {name: value[:1] if name == "chunks" and isinstance(selection, tuple) and not all(
+            [isinstance(part, slice) for part in selection]) else value for name, value in wanted.items()}
+        new = zcore.copy(source, zcore.MemoryStore(), selection=selection, memory=memory, **wanted)
+        expected = source[...] if selection is None else source[selection]
+        assert np.array_equal(new[...], expected) and new.fill_value == fill_value
+
+
+def test_a_fill_value_that_differs_becomes_elements(tmp_path, monkeypatch):
+    monkeypatch.setattr("zcore.tools.stored.MAX_UNLISTED", 0)
+    source = zcore.create_array(tmp_path / "a", shape=(20,), chunks=(2,), dtype="f8", fill_value=np.nan)
+    source[3] = 1
+    new = zcore.copy(source, zcore.MemoryStore(), chunks=(5,))
+    assert np.array_equal(new[...], source[...], equal_nan=True)
+    text = zcore.create_array(tmp_path / "t", shape=(20,), chunks=(2,), dtype=str, fill_value="x")
+    text[3] = "y"
+    assert zcore.copy(text, zcore.MemoryStore(), chunks=(5,))[...].tolist() == text[...].tolist()
+
+
+def test_chunks_out_of_reach_are_not_taken_for_absent_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr("zcore.tools.stored.MAX_UNLISTED", 0)
+    source = zcore.create_array(tmp_path / "a", data=np.arange(1, 41), chunks=(4,))
+    os.remove(tmp_path / "a/c/3")
+    os.symlink("/nowhere/x", tmp_path / "a/c/3")
+    with pytest.raises(zcore.StoreError, match="c/3"):
+        zcore.copy(source, zcore.MemoryStore(), chunks=(5,), memory=64)

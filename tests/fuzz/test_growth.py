@@ -1,0 +1,385 @@
+"""No parser takes more than its input: of one that is twice as long it takes about twice the time, not four times.
+
+Each input is made of a number, and grows with it. It is doubled until parsing takes a measurable time, then twice more.
+"""
+import base64
+import gc
+import io
+import json
+import time
+import zipfile
+
+import pytest
+
+import zcore
+from zcore.asdf import layout, scalars, scan
+from zcore.codecs.chain import codec_of
+from zcore.errors import ZcoreError
+from zcore.formats import zarr_v2
+from zcore.formats.json_documents import Document
+from zcore.stores.file_uri import uri_to_path
+from zcore.stores.keys import check_key
+from zcore.stores.reference import ReferenceStore
+from zcore.stores.reference_document import read_document
+from zcore.stores.zip import ZipStore
+
+MAX_RATIO = 9       # of the time of an input four times as long: 4, and 16 for a square
+MAX_N = 1 << 16
+CASES = {}
+
+
+def cases(prefix, parse, makes):
+    for name, make in makes.items():
+        CASES[f"{prefix}-{name}"] = make, parse
+
+
+def parsed(parse, given):
+    try:
+        parse(given)
+    except (ZcoreError, ValueError):
+        pass        # in time
+
+
+def seconds(parse, given):
+    """The least processor time of some runs."""
+    times = []
+    for _ in range(3):
+        begin = time.process_time()
+        parsed(parse, given)
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+def ratio(make, parse, least):
+    """How many times longer an input takes that is four times as long; None where the input never takes long."""
+    n, spent = 64, 0.0
+    while (spent := seconds(parse, make(n))) < least:
+        if n >= MAX_N:
+            return None
+        n *= 2
+    return seconds(parse, make(4 * n)) / spent
+
+
+def check(make, parse, least):
+    gc.collect()
+    gc.disable()
+    try:
+        found = ratio(make, parse, least)
+        if found is not None and found >= MAX_RATIO:
+            found = ratio(make, parse, 4 * least)       # something else had the processor's cache
+    finally:
+        gc.enable()
+    assert found is None or found < MAX_RATIO
+
+
+# ASDF
+
+cases("asdf-complex", scalars.complex_number, {
+    "digits": lambda n: "1" * n, "digits-x": lambda n: "1" * n + "x", "spaces": lambda n: "(" + " " * n + "x",
+    "fraction-x": lambda n: "1." + "1" * n + "x", "exponent-x": lambda n: "1e" + "1" * n + "x",
+    "points": lambda n: "1." * n, "exponents": lambda n: "1e" * n, "signs": lambda n: "1+" * n,
+    "nan": lambda n: "nan" * n,
+    "spaces-behind": lambda n: "1i" + " " * n + "x"})
+cases("asdf-plain", scalars.plain_value, {
+    "digits": lambda n: "1" * n, "underscores": lambda n: "1_" * n, "octal": lambda n: "0" + "7" * n,
+    "hexadecimal": lambda n: "0x" + "f" * n, "binary": lambda n: "0b" + "1" * n, "base-60": lambda n: "1" + ":30" * n,
+    "base-60-x": lambda n: "1" + ":30" * n + "x", "base-60-real": lambda n: "1" + ":30" * n + ".5",
+    "real": lambda n: "1." + "5" * n, "real-x": lambda n: "1." + "5" * n + "x",
+    "exponent": lambda n: "1.0e+" + "1" * n, "date-spaces": lambda n: "2020-01-01" + " " * n + "x",
+    "date-digits": lambda n: "2020-01-01 00:00:00." + "1" * n, "zone": lambda n: "2020-01-01 00:00:00" + " " * n + "Q"})
+
+
+def tree(body):
+    return b"%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n---\n" + body.encode() + b"\n...\n"
+
+
+def load(text):
+    from zcore.asdf.tree import load
+
+    return load(text)
+
+
+def read_arrays(text):
+    for node in load(text).values():
+        if hasattr(node, "read"):
+            node.read()
+
+
+def laughs(n, rest):
+    """Lists of lists that are shared, which stand for 2**n items."""
+    return tree("x0: &x0 [1, 1]\n" + "".join([f"x{i + 1}: &x{i + 1} [*x{i}, *x{i}]\n" for i in range(n)]) +
+                rest.format(f"*x{n}"))
+
+
+def many(n, form):
+    return "\n".join([form.format(i, i + 1) for i in range(n)])
+
+
+if pytest.importorskip("yaml"):
+    cases("asdf-tree", load, {name: (lambda make: lambda n: tree(make(n)))(make) for name, make in {
+        "flow": lambda n: "a: [" + "1, " * n + "]", "block": lambda n: "a:\n" + "- 1\n" * n,
+        "texts": lambda n: "a: [" + ", ".join(map("t{}".format, range(n))) + "]", "same-key": lambda n: "a: 1\n" * n,
+        "keys": lambda n: many(n, "a{}: 1"), "anchors": lambda n: many(n, "a{0}: &x{0} [1]"),
+        "aliases": lambda n: "x: &x [1]\n" + many(n, "a{}: *x"),
+        "merge": lambda n: "x: &x {a: 1}\n" + many(n, "a{}: {{<<: *x}}"),
+        "merge-one": lambda n: "x: &x {a: 1}\ny: {" + "<<: *x, " * n + "}",
+        "merge-list": lambda n: "x: &x {a: 1}\ny: {<<: [" + "*x, " * n + "]}",
+        "merge-chain": lambda n: "x0: &x0 {a: 1}\n" + many(n, "x{1}: &x{1} {{<<: *x{0}, k{0}: 1}}"),
+        "long": lambda n: "a: " + "x" * n, "quoted": lambda n: 'a: "' + "x" * n + '"',
+        "escapes": lambda n: 'a: "' + "\\n" * n + '"', "lines": lambda n: 'a: "' + "x\n " * n + '"',
+        "literal": lambda n: "a: |\n" + "  x\n" * n, "folded": lambda n: "a: >\n" + "  x\n" * n,
+        "comments": lambda n: "a: 1\n" + "# x\n" * n, "deep": lambda n: "a: " + "[" * n,
+        "deep-mappings": lambda n: "{" * n, "dashes": lambda n: "- " * n, "questions": lambda n: "? " * n,
+        "tags": lambda n: "a: [" + "!x 1, " * n + "]", "long-tag": lambda n: "a: !<" + "t" * n + "> 1",
+        "long-anchor": lambda n: "a: &" + "a" * n + " 1", "pairs": lambda n: "a: [" + "a: 1, " * n + "]",
+        "mistake-behind": lambda n: "a: 1\n" * n + "}", "quotes": lambda n: '"' * n, "colons": lambda n: "a" + ":" * n,
+        "odd-tags": lambda n: "a: [" + ", ".join([f"!core/ndarray-{i + 2}.0.0 [1]" for i in range(n)]) + "]",
+        "references": lambda n: "a: [" + "{$ref: '#/a'}, " * n + "]", "binary": lambda n: "a: !!binary " + "QUJD" * n,
+    }.items()})
+    cases("asdf-inline", read_arrays, {
+        "numbers": lambda n: tree("a: !core/ndarray-1.0.0 [" + "1, " * n + "]"),
+        "rows": lambda n: tree("a: !core/ndarray-1.0.0 [" + "[1], " * n + "]"),
+        "text": lambda n: tree("a: !core/ndarray-1.0.0 [" + "a, " * n + "b]"),
+        "records": lambda n: tree("a: !core/ndarray-1.0.0 {data: [" + "[1, 2], " * n + "], datatype: [int8, int8]}"),
+        "fields": lambda n: tree(
+            "a: !core/ndarray-1.0.0 {data: [[" + "1, " * n + "]], datatype: [" + "int8, " * n + "]}"),
+        "null": lambda n: tree("a: !core/ndarray-1.0.0 [" + "null, " * n + "1]"),
+        "shared": lambda n: tree("x: &x [" + "1, " * n + "]\na: !core/ndarray-1.0.0 [" + "*x, " * n + "]"),
+        "shared-shape": lambda n: laughs(n, "a: !core/ndarray-1.0.0 {{source: 0, datatype: int8, shape: {}}}"),
+        "shared-type": lambda n: laughs(n, "a: !core/ndarray-1.0.0 {{data: [1], datatype: {}, shape: [1]}}"),
+        "shared-key": lambda n: laughs(n, "? {}\n: 1")})
+
+
+class Raw:
+    """A file in memory."""
+
+    def __init__(self, data):
+        self.data, self.size = data, len(data)
+
+    def read(self, offset, n_bytes):
+        return self.data[offset:offset + n_bytes]
+
+    def skip_hole(self, offset):
+        return offset
+
+
+def scanned(data):
+    source = Raw(data)
+    return scan.find_blocks(source, scan.read_front(source))
+
+
+START = b"#ASDF 1.0.0\n"
+BLOCK = layout.render_block_header(48, 0, b"", 0, 0, 0, bytes(16))
+INDEX = START + BLOCK + b"#ASDF BLOCK INDEX\n%YAML 1.1\n---"
+cases("asdf-scan", scanned, {
+    "comments": lambda n: START + b"#\n" * n, "long-comment": lambda n: START + b"#" * n,
+    "blocks": lambda n: START + BLOCK * n, "spaced": lambda n: START + (BLOCK + b"x" * 10) * n,
+    "index": lambda n: START + BLOCK * n + layout.render_block_index([12 + 54 * i for i in range(n)]),
+    "wrong-index": lambda n: START + BLOCK * n + layout.render_block_index([13 + 54 * i for i in range(n)]),
+    "index-digits": lambda n: INDEX + b" [" + b"1" * n + b"]\n...\n",
+    "index-spaces": lambda n: INDEX + b" [" + b" " * n + b"x]\n...\n",
+    "index-lines": lambda n: INDEX + b"\n" * n + b"x",
+    "index-items": lambda n: INDEX + b"\n" + b"- 12\n" * n + b"x\n...\n",
+    "index-commas": lambda n: INDEX + b" [" + b"1 , " * n + b"x]\n...\n",
+    "indices": lambda n: START + BLOCK + b"#ASDF BLOCK INDEX\n" * n,
+    "magics": lambda n: START + BLOCK + layout.BLOCK_MAGIC * n,
+    "reaching": lambda n: START + b"".join([
+        layout.render_block_header(48, 0, b"", 64 * (n - i), 0, 0, bytes(16)) + b"y" * 10 for i in range(n)]),
+    "tree-dots": lambda n: START + b"%YAML 1.1\n" + b"..\n" * n,
+    "tree-space": lambda n: START + b"%YAML 1.1\n...\n" + b" " * n + layout.BLOCK_MAGIC})
+
+# JSON, and documents of Zarr
+
+
+def bracketed(text):
+    return lambda n: ('{"a": ' + text * n).encode()
+
+
+cases("json", lambda raw: Document(raw, "x", "zarr.json", bare_constants=("a",), max_nbytes=1 << 30), {
+    "numbers": lambda n: b'{"a": [' + b"1," * n + b"1]}", "digits": lambda n: b'{"a": ' + b"1" * n + b"}",
+    "fraction": lambda n: b'{"a": 0.' + b"1" * n + b"}", "exponent": lambda n: b'{"a": 1e' + b"1" * n + b"}",
+    "escapes": lambda n: b'{"a": "' + b"\\n" * n + b'"}', "pairs": lambda n: b'{"a": "' + b"\\ud83d\\ude00" * n + b'"}',
+    "backslashes": lambda n: b'{"a": "' + b"\\" * n, "quotes": lambda n: b'"' * n, "open": bracketed("["),
+    "open-close": bracketed("[]"), "names": lambda n: json.dumps({f"k{i}": 1 for i in range(n)}).encode(),
+    "same-name": lambda n: b"{" + b'"k":1,' * n + b'"k":1}', "blanks": lambda n: b"{" + b" " * n + b"x",
+    "not-finite": lambda n: b'{"a": [' + b"NaN," * n + b"1]}", "quoted-quotes": bracketed('"\\"')})
+
+ARRAY = {"zarr_format": 3, "node_type": "array", "shape": [10, 10], "data_type": "int32", "fill_value": 0,
+         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [5, 5]}},
+         "chunk_key_encoding": {"name": "default"},
+         "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}
+
+
+def v3(**members):
+    return json.dumps({**ARRAY, **members}).encode()
+
+
+def rectilinear(n, lengths):
+    return v3(shape=[n, 10], chunk_grid={"name": "rectilinear", "configuration": {
+        "kind": "inline", "chunk_shapes": [lengths, [5, 5]]}})
+
+
+def struct(n):
+    return {"name": "struct", "configuration": {"fields": [{"name": f"a{i}", "data_type": "int8"} for i in range(n)]}}
+
+
+def opened(raw, key="zarr.json"):
+    store = zcore.MemoryStore()
+    store.set(key, raw)
+    array = zcore.open_array(store, mode="r")
+    return repr(array), str(array.info), array[:1], array._repr_html_()
+
+
+BYTES = ARRAY["codecs"]
+cases("v3", opened, {
+    "shape": lambda n: v3(shape=[1] * n), "edges": lambda n: rectilinear(n, [1] * n),
+    "unlike-edges": lambda n: rectilinear(3 * n, [1, 2] * n),
+    "runs": lambda n: rectilinear(8 * n, [[1, 2], [2, 3]] * n),
+    "struct": lambda n: v3(data_type=struct(n), fill_value={f"a{i}": 0 for i in range(n)}),
+    "struct-base64": lambda n: v3(data_type=struct(n), fill_value=base64.b64encode(bytes(n)).decode()),
+    "checksums": lambda n: v3(codecs=BYTES + [{"name": "crc32c"}] * n),
+    "transposes": lambda n: v3(codecs=[{"name": "transpose", "configuration": {"order": [1, 0]}}] * n + BYTES),
+    "order": lambda n: v3(codecs=[{"name": "transpose", "configuration": {"order": list(range(n))}}, *BYTES]),
+    "dimension-names": lambda n: v3(dimension_names=["x"] * n),
+    "attributes": lambda n: v3(attributes={f"a{i}": i for i in range(n)}),
+    "unknown": lambda n: v3(**{f"u{i}": {"must_understand": False} for i in range(n)}),
+    "fill-hexadecimal": lambda n: v3(data_type="float64", fill_value="0x" + "0" * n),
+    "fill-list": lambda n: v3(data_type="bytes", fill_value=[1] * n),
+    "type": lambda n: v3(data_type="r" + "8" * n), "codec": lambda n: v3(codecs=[{"name": "x" * n}])})
+V2 = {"zarr_format": 2, "shape": [10], "chunks": [5], "dtype": "<i4", "compressor": None, "fill_value": None,
+      "filters": None, "order": "C"}
+cases("v2", lambda raw: zarr_v2.parse_array(raw, "x"), {
+    "fields": lambda n: json.dumps({**V2, "dtype": [[f"a{i}", "<i4"] for i in range(n)]}).encode(),
+    "type": lambda n: json.dumps({**V2, "dtype": "<i4," * n}).encode(),
+    "unit": lambda n: json.dumps({**V2, "dtype": "<M8[" + "1" * n + "ns]"}).encode(),
+    "filters": lambda n: json.dumps({**V2, "filters": [{"id": "delta", "dtype": "<i4"}] * n}).encode(),
+    "fill": lambda n: json.dumps({**V2, "dtype": f"<U{n}", "fill_value": "x" * n}).encode()})
+
+
+def group(names):
+    store = zcore.MemoryStore()
+    node = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+    store.set("zarr.json", json.dumps({**node, "consolidated_metadata": {
+        "kind": "inline", "must_understand": False, "metadata": dict.fromkeys(names, node)}}).encode())
+    return store
+
+
+def walked(store):
+    root = zcore.open_group(store, mode="r")
+    return list(root.members(max_depth=None)), str(root.tree())
+
+
+cases("consolidated", walked, {
+    "flat": lambda n: group([f"a{i}" for i in range(n)]),
+    "two-levels": lambda n: group([f"g{i % 10}/a{i}" for i in range(n)]),
+    "orphans": lambda n: group([f"g{i}/a/b/c" for i in range(n)])})
+
+# References
+
+
+def version_1(**members):
+    return json.dumps({"version": 1, "refs": {}, **members}).encode()
+
+
+def generated(n, **members):
+    return version_1(gen=[{"key": "k{{i}}", "url": "u", "dimensions": {"i": {"stop": n}}, **members}])
+
+
+def url(text):
+    return version_1(templates={"t": "x"}, refs={"k": [text]})
+
+
+cases("references", read_document, {
+    "texts": lambda n: json.dumps({f"k{i}": "x" for i in range(n)}).encode(),
+    "targets": lambda n: json.dumps({f"k{i}": [f"u{i}", i, 5] for i in range(n)}).encode(),
+    "objects": lambda n: json.dumps({f"k{i}": {"a": 1} for i in range(n)}).encode(),
+    "object": lambda n: json.dumps({"k": {f"a{i}": i for i in range(n)}}).encode(),
+    "escapes": lambda n: b'{"a":"' + b"\\n" * n + b'"}', "pairs": lambda n: b'{"a":"' + b"\\ud83d\\ude00" * n + b'"}',
+    "escaped-keys": lambda n: b"{" + b",".join([b'"\\u0061%d":"\\n"' % i for i in range(n)]) + b"}",
+    "same-key": lambda n: b"{" + b'"a":"x",' * n + b'"a":"x"}', "backslashes": lambda n: b'{"a":"' + b"\\" * n,
+    "deep": lambda n: b'{"a":{"b":' * n, "blanks": lambda n: b"{" + b" " * n,
+    "digits": lambda n: b'{"a":["u",' + b"1" * n,
+    "base64": lambda n: b'{"a":"base64:' + b"QUJD" * n + b'"}',
+    "members": lambda n: b'{"version":1,' + b",".join([b'"m%d":1' % i for i in range(n)]) + b"}",
+    "templates": lambda n: version_1(templates={f"t{i}": "x" for i in range(n)}, refs={f"k{i}": ["{{t" + str(i) + "}}"]
+                                                                                        for i in range(n)}),
+    "one-text": lambda n: url("{{t}}" * n), "braces": lambda n: url("{" * n), "closed": lambda n: url("{{t" + "}" * n),
+    "open-blanks": lambda n: url("{{" + " " * n), "comments": lambda n: url("{#" * n),
+    "sum": lambda n: url("{{ 1" + " + 1" * n + "}}"), "number": lambda n: url("{{ " + "1" * n + "}}"),
+    "underscores": lambda n: url("{{ 1" + "_1" * n + "x}}"), "name": lambda n: url("{{ " + "a" * n + "!}}"),
+    "text": lambda n: url("{{ '" + "\\" * n + "}}"),
+    "generated": generated, "generated-urls": lambda n: generated(n, url="u{{i}}", offset="{{ i * 10 }}", length="5"),
+    "generated-same": lambda n: generated(n, key="k"),
+    "generated-expressions": lambda n: generated(n, key="k{{ '%03d' % i }}"),
+    "generators": lambda n: version_1(gen=[{"key": f"k{j}", "url": "u", "dimensions": {"i": {"stop": 1}}}
+                                           for j in range(n)]),
+    "dimensions": lambda n: generated(1, key="k", dimensions={f"i{j}": {"stop": 1} for j in range(n)}),
+    "listed": lambda n: generated(n, dimensions={"i": list(range(n))})})
+
+
+def walked_references(mapping):
+    store = ReferenceStore(mapping)
+    return store.list_dir(""), list(store.list_prefix("")), store.get("none"), store.list_dir("a0/")
+
+
+cases("reference-store", walked_references, {
+    "flat": lambda n: {f"k{i}": "x" for i in range(n)}, "directories": lambda n: {f"a{i}/x": "x" for i in range(n)}})
+
+# Zip archives, keys, URIs, streams
+
+
+def zipped(names):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"")
+    return file.getvalue()
+
+
+@pytest.fixture
+def read_zip(tmp_path):
+    def read(raw):
+        path = tmp_path / "a.zip"
+        path.write_bytes(raw)
+        with ZipStore(path, mode="r") as store:
+            return store.list_dir(""), list(store.list_prefix(""))
+
+    return read
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("make", [
+    lambda n: zipped([f"a{i}" for i in range(n)]), lambda n: zipped(["a"] * n),
+    lambda n: zipped([f"a{i}/b/c" for i in range(n)]), lambda n: zipped(["a"]) + b"PK\5\6" * n,
+], ids=["flat", "same", "directories", "ends"])
+def test_a_zip_archive_takes_no_more_time_than_it_is_long(read_zip, make):
+    check(make, read_zip, 0.002)
+
+
+cases("uri", lambda text: uri_to_path(text, "posix"), {
+    "scheme": lambda n: "a" * n + ":", "slashes": lambda n: "file:" + "/" * n,
+    "escapes": lambda n: "file:///" + "%41" * n, "signs": lambda n: "file:///" + "%" * n,
+    "above": lambda n: "file:///" + "a/../" * n})
+cases("uri-windows", lambda text: uri_to_path(text, "windows"), {
+    "slashes": lambda n: "file:" + "/" * n, "escapes": lambda n: "file:///c:/" + "%41" * n,
+    "above": lambda n: "file:///c:/" + "a/../" * n})
+cases("key", check_key, {"parts": lambda n: "a/" * n + "a", "periods": lambda n: "." * n})
+
+STREAMS = {name: (codec_of(name, {}).encode(b""), codec_of(name, {})) for name in (
+    "numcodecs.bz2", "numcodecs.lzma", "gzip", "zstd")}
+for _name, (_raw, _codec) in STREAMS.items():
+    cases(_name, (lambda codec: lambda raw: codec.decode(raw, 10, True))(_codec),
+          {"streams": (lambda raw: lambda n: raw * n)(_raw)})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CASES)
+def test_no_parser_takes_more_than_its_input(name):
+    check(*CASES[name], 0.002)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CASES)
+def test_no_parser_takes_more_than_a_long_input(name):
+    check(*CASES[name], 0.03)

@@ -1,0 +1,106 @@
+"""What there is of an array: the parts of it that lie in objects which exist, and the slabs that hold some of them.
+
+A document may say 2**62 elements where next to nothing is stored. Whoever walks along an array by slabs walks along
+those that hold something; what the others read as is known without reading them.
+"""
+import contextlib
+import math
+
+from zcore.kernel.selection import whole
+from zcore.model.metadata import has_varying_items, viewed
+from zcore.objects import fill_of
+from zcore.tools.rechunk import n_slabs, slabs_of_parts
+
+MAX_UNLISTED = 1 << 10     # objects and slabs for which a store is not listed
+
+
+class AsManyExist(Exception):
+    """There are as many objects as somebody could look for one by one: listing them all has no point."""
+
+
+class Stored:
+    """Where in an array, or in what is selected of it, there is more than the fill value.
+
+    Parameters
+    ----------
+    binding : Binding
+    box : Box, optional
+        What is selected.
+    dimensions : list of int, optional
+        Those of the array that the selection has kept.
+    """
+
+    def __init__(self, binding, box=None, dimensions=None):
+        self._binding = binding
+        self._box = whole(binding.metadata.shape) if box is None else box
+        self._dimensions = range(len(self._box.starts)) if dimensions is None else dimensions
+        # How many objects the selection may touch, at the most.
+        self.n_objects = math.prod(map(min, binding.metadata.grid_shape, self._box.counts))
+
+    def parts(self):
+        """Iterate over the parts in objects that exist: the first index, and the one behind the last, per dimension.
+
+        Raises : AsManyExist, when more objects were listed than the selection can touch.
+        """
+        metadata, box = self._binding.metadata, self._box
+        grid = metadata.grid_shape
+        for n_listed, (_, coords) in enumerate(self._binding.stored_chunks()):
+            if n_listed >= self.n_objects:
+                raise AsManyExist
+            if any([i >= n for i, n in zip(coords, grid, strict=True)]):
+                continue
+            places = [_indices(*place) for place in zip(*metadata.place_of(coords), box.starts, box.steps, box.counts,
+                                                        strict=True)]
+            if all([first < stop for first, stop in places]):
+                yield tuple([places[d][0] for d in self._dimensions]), tuple([places[d][1] for d in self._dimensions])
+
+    def is_known(self):
+        """Whether what is absent reads as the fill value, and the store tells what exists."""
+        return self._binding.options.missing == "fill" and self._binding.store.lists
+
+    def fill(self):
+        """Return the value that is read where nothing is stored, an ndarray of one element."""
+        metadata = self._binding.metadata
+        return viewed(fill_of(metadata).reshape(1), metadata.dtype)
+
+
+def is_same_fill(one, other):
+    """Return whether two arrays of one element hold the same, bit by bit; those of varying length the same value."""
+    if has_varying_items(one.dtype) or has_varying_items(other.dtype):
+        return one.dtype == other.dtype and type(one[0]) is type(other[0]) and one[0] == other[0]
+    return one.tobytes() == other.tobytes()
+
+
+def _indices(origin, length, start, step, count):
+    """Return which of the elements `start`, `start + step`, … lie in a chunk: the first and the one behind the last."""
+    if step < 0:
+        first, stop = -((origin + length - 1 - start) // -step), (start - origin) // -step + 1
+    else:
+        first, stop = -(-(origin - start) // step), -(-(origin + length - start) // step)
+    return max(first, 0), min(stop, count)
+
+
+def slabs_with_more(shape, slab, arrays):
+    """Return the numbers of the slabs in which one of some arrays may have more than its fill value.
+
+    Parameters
+    ----------
+    shape, slab : tuple of int
+    arrays : list of Stored
+
+    Returns
+    -------
+    sequence of int
+        In C order; of a range the length may be beyond what `len` takes, see `count_of`.
+    """
+    n_all = n_slabs(shape, slab)
+    is_small = max(n_all, *[array.n_objects for array in arrays]) <= MAX_UNLISTED
+    if n_all > 1 and not is_small and all([array.is_known() for array in arrays]):
+        with contextlib.suppress(AsManyExist):
+            return slabs_of_parts(shape, slab, (part for array in arrays for part in array.parts()))
+    return range(n_all)
+
+
+def count_of(numbers):
+    """Return how many numbers of slabs there are."""
+    return numbers.stop if isinstance(numbers, range) else len(numbers)
