@@ -20,7 +20,8 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     store : str, os.PathLike or Store
         A directory, a ``file:`` URI, or a store.
     mode : {"r", "r+", "a", "w", "w-", "x"}
-        Read; read and write; open or create; create and replace; create where nothing is, by two names.
+        Read; read and write; open or create; create, and replace what is there with all below it; create where nothing
+        is, by two names.
     path : str, optional
         Of the node in the store; its root by default.
     shape, chunks, dtype, fill_value
@@ -66,7 +67,12 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     NodeNotFoundError
         Nothing to open.
     NodeExistsError
-        Mode ``"w-"`` or ``"x"``, and an array is there.
+        Mode ``"w-"`` or ``"x"``, and a node is there.
+    StoreError
+        A node is to be created where there is none, but attributes or chunks of one whose document was lost; mode
+        ``"w"`` erases them.
+    TypeError
+        An array is described that is to be created, and it has no `shape` or no `dtype`.
     ArrayMismatchError
         The array that is there has another shape, chunk shape, type, fill value or separator than was given, or has no
         separator as it is not of Zarr v2. It is both a TypeError, as in h5py and zarr-python, and a ValueError.
@@ -92,38 +98,55 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         raise ValueError(f"dimension_separator is of Zarr v2, zarr_format is {zarr_format!r}")
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"))
     path = nodes.path_of(path, zarr_format)
-    described = shape, chunks, dtype, fill_value
-    if mode in ("r", "r+", "a"):
-        array = _existing(store, path, zarr_format, options, described)
-        if array is not None:
-            return array
-        if mode != "a":
-            raise nodes.not_found(store, path, zarr_format, options, "node")
-    if shape is None:
-        if dtype is not None or dimension_separator is not None:
-            raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=")
-        return Group(creation.create_group(store, path, options, zarr_format=zarr_format or 3, attributes=attributes,
-                                           overwrite=mode == "w"))
-    if zarr_format is None and (cname, clevel, shuffle) != (None, None, None):
-        zarr_format = "zmeta"
-    of_new = options
-    if dimension_separator is not None:
-        if zarr_format != 2:
+    if zarr_format is None and shape is not None and (cname, clevel, shuffle) != (None, None, None):
+        of_new = "zmeta"
+    else:
+        of_new = zarr_format or 3
+
+    def find():
+        return _existing(store, path, zarr_format, options, (shape, chunks, dtype, fill_value))
+
+    def make():
+        if shape is None:
+            _check_is_of_a_group(mode, dtype=dtype, chunks=chunks, cname=cname, clevel=clevel, shuffle=shuffle,
+                                 dimension_separator=dimension_separator,
+                                 fill_value=None if fill_value is ... else repr(fill_value),
+                                 compressors=None if compressors == "auto" else repr(compressors))
+            return Group(creation.create_group(store, path, options, zarr_format=of_new, attributes=attributes,
+                                               overwrite=mode == "w"))
+        if dimension_separator is not None and zarr_format != 2:
             raise ValueError("a new array of a dimension_separator is of Zarr v2 and needs zarr_format=2")
-        of_new = options.changed({"dimension_separator": None})    # its document says it
-    try:
         return Array(creation.create_array(
-            store, path, of_new, shape=shape, dtype=dtype, chunks=chunks, fill_value=fill_value, cname=cname,
-            clevel=clevel, shuffle=shuffle, compressors=compressors, zarr_format=zarr_format or 3,
-            chunk_key_encoding=dimension_separator, attributes=attributes, overwrite=mode == "w"))
-    except NodeExistsError:
-        if mode != "a":
+            # Its document says the separator.
+            store, path, options.changed({"dimension_separator": None}) if dimension_separator else options,
+            shape=shape, dtype=dtype, chunks=chunks, fill_value=fill_value, cname=cname, clevel=clevel,
+            shuffle=shuffle, compressors=compressors, zarr_format=of_new, chunk_key_encoding=dimension_separator,
+            attributes=attributes, overwrite=mode == "w"))
+
+    return _opened(store, path, zarr_format, options, mode, "node", find, make)
+
+
+def _opened(store, path, zarr_format, options, mode, what, find, make):
+    """Return the node that is found or made, as the mode says; `find` and `make` as for `creation.found_or_made`."""
+    if mode in ("w", "w-", "x"):
+        return make()
+    found = None
+    try:
+        found = creation.found_or_made(find, make, path) if mode == "a" else find()
+    except NodeExistsError as error:
+        if error.path != path:
             raise
-        # Somebody else created it since we looked, and may have deleted it again.
-        array = _existing(store, path, zarr_format, options, described)
-        if array is None:
-            raise nodes.not_found(store, path, zarr_format, options) from None
-        return array
+        # A node of another format, or one that others create and delete faster than we look.
+    if found is None:
+        raise nodes.not_found(store, path, zarr_format, options, what)
+    return found
+
+
+def _check_is_of_a_group(mode, **of_arrays):
+    """Raise TypeError when what is to be created without a shape is described as an array."""
+    given = [name for name, value in of_arrays.items() if value is not None]
+    if given:
+        raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=, as {given[0]}= is given")
 
 
 def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks="auto", shards=None, filters=None,
@@ -175,7 +198,7 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
     checksum : bool
         Let a checksum follow the compressors, so that every damage is found; Zarr v3 only.
     overwrite : bool
-        Replace the node that is there, with all nodes below it.
+        Replace the node that is there, with all nodes below it, and what nodes whose documents were lost have left.
     lock, missing, threads, strict, write_empty_chunks, fsync, cache
         See `open`.
 
@@ -187,6 +210,8 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
     ------
     NodeExistsError
         A node is there, and `overwrite` is false.
+    StoreError
+        There is no node, but attributes or chunks of one whose document was lost, and `overwrite` is false.
     UnknownCodecError
         There is no codec of a name; it is an UnsupportedError.
     ValueError, TypeError, UnsupportedError
@@ -224,7 +249,7 @@ def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=Fa
     attributes : dict, optional
         Of the group.
     overwrite : bool
-        Replace the node that is there, with all nodes below it.
+        Replace the node that is there, with all nodes below it, and what nodes whose documents were lost have left.
     lock, missing, threads, strict, write_empty_chunks, fsync, cache
         See `open`; for the group and the arrays that are opened through it.
 
@@ -236,6 +261,8 @@ def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=Fa
     ------
     NodeExistsError
         A node is there, and `overwrite` is false.
+    StoreError
+        There is no node, but attributes of one whose document was lost, and `overwrite` is false.
     """
     options = Options(lock, missing, threads, strict, write_empty_chunks, cache=cache)
     store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
@@ -249,7 +276,7 @@ def open_array(store, mode="r", **keywords):
     Parameters
     ----------
     store, mode, **keywords
-        Those of `open`, which gives a group where one stands.
+        Those of `open`, which gives a group where one stands. Without a `shape` mode ``"a"`` creates nothing.
 
     Returns
     -------
@@ -260,6 +287,11 @@ def open_array(store, mode="r", **keywords):
     NodeNotFoundError
         There is none, or a group.
     """
+    if keywords.get("shape") is None:
+        if mode in ("w", "w-", "x"):
+            raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=")
+        if mode == "a":
+            mode = "r+"     # what could be created is no array
     found = open(store, mode, **keywords)
     if not isinstance(found, Array):
         raise NodeNotFoundError(f"{found.store.describe(found.path)} holds a group, not an array", path=found.path)
@@ -299,19 +331,24 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", cache=cache)
     store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"))
     path = nodes.path_of(path, zarr_format)
-    if mode in ("r", "r+", "a"):
+    def find():
         found = nodes.find_or_read_set(store, path, zarr_format, options)
-        if found is None and mode != "a":
-            raise nodes.not_found(store, path, zarr_format, options, "group")
-        if found is not None:
-            if not isinstance(found, GroupBinding):
-                raise NodeNotFoundError(f"{store.describe(path)} holds an array, not a group", path=path)
-            copy = None if use_consolidated is False else consolidated.copy_of(found)
-            if copy is None and use_consolidated:
-                raise ValueError(f"{store.describe(path)} has no consolidated metadata")
-            return Group(found, copy)
-    return Group(creation.create_group(store, path, options, zarr_format=zarr_format or 3, attributes=attributes,
-                                       overwrite=mode == "w"))
+        if found is None:
+            return None
+        if not isinstance(found, GroupBinding):
+            raise NodeNotFoundError(f"{store.describe(path)} holds an array, not a group", path=path)
+        copy = None if use_consolidated is False else consolidated.copy_of(found)
+        if copy is None and use_consolidated:
+            raise ValueError(f"{store.describe(path)} has no consolidated metadata")
+        return Group(found, copy)
+
+    def make():
+        if use_consolidated:
+            raise ValueError(f"{store.describe(path)} would be a new group, which has no consolidated metadata")
+        return Group(creation.create_group(store, path, options, zarr_format=zarr_format or 3, attributes=attributes,
+                                           overwrite=mode == "w"))
+
+    return _opened(store, path, zarr_format, options, mode, "group", find, make)
 
 
 def _existing(store, path, zarr_format, options, described):

@@ -7,10 +7,8 @@ from zcore import lifecycle
 from zcore.assignment import cast_to
 from zcore.described import DescribedArray
 from zcore.elements import allocated
-from zcore.engine import Binding
 from zcore.kernel.selection import basic
 from zcore.model.metadata import shape_of
-from zcore.options import Options
 from zcore.selected import SelectedArray, read_whole
 
 
@@ -329,12 +327,6 @@ class Array(SelectedArray):
             raise ValueError(f"axis is {axis}, the array has {self.ndim} dimensions")
         return lifecycle.append(self._binding, cast_to(read_whole(data), self.dtype), axis % self.ndim)
 
-    # manners
-
-    def __reduce__(self):
-        binding = self._binding
-        return _reopen, (binding.store, binding.path, binding.format.name, binding.options.as_keywords())
-
 
 def _of_buffer(values):
     """Return what has a buffer as an ndarray that shares it, anything else as it is."""
@@ -342,9 +334,3 @@ def _of_buffer(values):
         return np.asarray(memoryview(values))
     except TypeError:
         return values
-
-
-def _reopen(store, path, format_name, keywords):
-    from zcore.formats import format_of
-
-    return Array(Binding(store, path, format_of(format_name), Options(**keywords)))

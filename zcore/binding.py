@@ -6,7 +6,7 @@ from zcore.errors import LockError, NodeNotFoundError, ReadOnlyError, ZcoreError
 from zcore.formats import MAX_NBYTES
 from zcore.model.metadata import GroupMetadata
 from zcore.stores.keys import prefix_of
-from zcore.views import is_reshaped, renewed, view_of
+from zcore.views import UNSEEN, is_reshaped, renewed, view_of
 
 
 class NodeBinding:
@@ -115,6 +115,11 @@ class NodeBinding:
         view = self.look()
         self.adopt(view)
         return view
+
+    def see(self):
+        """Read the document if it has only been described by another process; then the node is there."""
+        if self.view.ticket == UNSEEN:
+            self.reload()
 
     def describe(self):
         """Return where the node is, for messages."""

@@ -9,14 +9,20 @@ import numpy as np
 from zcore import blosc, lifecycle, nodes
 from zcore.assignment import cast_to
 from zcore.codecs.chain import codec_of
-from zcore.errors import UnsupportedError, ZcoreError
+from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
 from zcore.kernel.selection import whole
-from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata
+from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items
 from zcore.model.named_codecs import named_codec
-from zcore.options import as_bool
+from zcore.model.value import text_of
+from zcore.options import Options, as_bool
 from zcore.stores.keys import prefix_of
+from zcore.stores.memory import MemoryStore
 
+# A node that others create and delete again is looked for so often.
+_MAX_TRIES = 20
+# Codecs that do not take every number of their type.
+_CHOOSY = ("cast_value", "scale_offset")
 # Keywords of a new array whose default leaves the choice to the format, and is not passed on.
 _LEFT_OPEN = {
     "shards": None, "filters": None, "serializer": "auto", "compressors": "auto", "codecs": None, "order": "C",
@@ -25,9 +31,75 @@ _LEFT_OPEN = {
 }
 
 
-def create_array(store, path, options, *, shape=None, dtype=None, data=None, chunks="auto", fill_value=...,
-                 zarr_format=3, attributes=None, overwrite=False, **settings):
+class NewNode:
+    """A node that is to be created: all that can be checked without a store has been.
+
+    Attributes
+    ----------
+    format : module
+    metadata : ArrayMetadata or GroupMetadata
+    attributes : dict or None
+        Where the format keeps them in a document of their own.
+    data : ndarray or None
+        What an array is to hold, of its shape and type.
+    """
+
+    __slots__ = ("format", "metadata", "attributes", "data")
+
+    def __init__(self, format, metadata, attributes, data=None):
+        self.format = format
+        self.metadata = metadata
+        self.attributes = attributes
+        self.data = data
+
+    def check(self, store, path, options, overwrite, *, is_topmost=True):
+        """Raise what `put` would raise before it changes anything, for nodes that are created together.
+
+        `is_topmost`: none of the others lies above this one.
+        """
+        nodes.check_names(path, self.format)
+        _check_replaceable(store, path, overwrite)
+        lifecycle.documents_of(path, self.format, self.metadata, self.attributes, options)
+        if is_topmost:
+            lifecycle.missing_above(store, path, self.format)
+        if not overwrite:
+            lifecycle.check_free(store, path, self.format, self.metadata)
+
+    def put(self, store, path, options, overwrite):
+        """Create the node, and return its binding."""
+        nodes.check_new_names(path, self.format)
+        _check_replaceable(store, path, overwrite)
+        try:
+            binding = lifecycle.create(store, path, self.format, self.metadata, self.attributes, options,
+                                       overwrite=overwrite)
+            if self.data is not None:
+                binding.write(whole(self.metadata.shape), self.data)
+        except ZcoreError as error:
+            error.locate(store.describe(path))
+            raise
+        return binding
+
+
+def _check_replaceable(store, path, overwrite):
+    if not overwrite or not store.is_link(prefix_of(path)):     # a link is replaced, wherever it leads
+        nodes.check_replaceable(store, path)
+
+
+def create_array(store, path, options, *, overwrite=False, **keywords):
     """Create an array and return its `Binding`; see `zcore.create_array`."""
+    overwrite = as_bool(overwrite, "overwrite")
+    return new_array(**keywords).put(store, path, options, overwrite)
+
+
+def create_group(store, path, options, *, overwrite=False, **keywords):
+    """Create a group and return its `GroupBinding`; see `zcore.create_group`."""
+    overwrite = as_bool(overwrite, "overwrite")
+    return new_group(**keywords).put(store, path, options, overwrite)
+
+
+def new_array(*, shape=None, dtype=None, data=None, chunks="auto", fill_value=..., zarr_format=3, attributes=None,
+              **settings):
+    """Return the `NewNode` of an array; see `zcore.create_array`."""
     if data is not None:
         if shape is not None:
             raise TypeError("shape= and data= exclude each other: the array has the shape of its data")
@@ -46,8 +118,6 @@ def create_array(store, path, options, *, shape=None, dtype=None, data=None, chu
                 if type(value) is not type(_LEFT_OPEN[name]) or value != _LEFT_OPEN[name]}
     format = format_of(zarr_format)
     attributes = _checked(attributes)
-    overwrite = as_bool(overwrite, "overwrite")
-    nodes.check_replaceable(store, path)
     if "compressors" in settings and format.name != 2:  # Zarr v2 also has its own way to name them, and numcodecs'
         settings["compressors"] = specs_of(settings["compressors"])
     if format.attributes_document is None:
@@ -56,27 +126,55 @@ def create_array(store, path, options, *, shape=None, dtype=None, data=None, chu
     _check_can_compress(metadata.codecs)
     if data is not None:
         data = cast_to(data, metadata.dtype)     # what the type does not hold leaves no array behind
-    binding = _put(store, path, format, metadata, attributes, options, overwrite)
-    if data is not None:
-        try:
-            binding.write(whole(metadata.shape), data)
-        except ZcoreError as error:
-            error.locate(binding.describe())
-            raise
-    return binding
+    new = NewNode(format, metadata, attributes, data)
+    if data is not None and _may_refuse(metadata):
+        # What the codecs do not take is found out where there is nothing to lose.
+        new.put(MemoryStore(), "", Options(), False)
+    return new
 
 
-def create_group(store, path, options, *, zarr_format=3, attributes=None, overwrite=False):
-    """Create a group and return its `GroupBinding`; see `zcore.create_group`."""
+def _may_refuse(metadata):
+    """Whether the codecs of an array may refuse elements of its type."""
+    return has_varying_items(metadata.dtype) or any([name in text_of(metadata.codecs) for name in _CHOOSY])
+
+
+def new_group(*, zarr_format=3, attributes=None):
+    """Return the `NewNode` of a group; see `zcore.create_group`."""
     format = format_of(zarr_format)
     if format.group_document is None:
         raise UnsupportedError(f"the format {zarr_format!r} has no groups", feature=f"groups of {zarr_format}")
     attributes = _checked(attributes)
-    overwrite = as_bool(overwrite, "overwrite")
-    nodes.check_replaceable(store, path)
     inline = format.attributes_document is None
     metadata = format.new_group((attributes or {}) if inline else None)
-    return _put(store, path, format, metadata, None if inline else attributes, options, overwrite)
+    return NewNode(format, metadata, None if inline else attributes)
+
+
+def found_or_made(find, make, path):
+    """Return what `find()` finds, else what `make()` makes; others may create and delete the node at any moment.
+
+    Parameters
+    ----------
+    find : callable
+        Returns None where there is nothing.
+    make : callable
+        Raises NodeExistsError when a node has come meanwhile.
+    path : str
+        Of the node.
+
+    Raises
+    ------
+    NodeExistsError
+        There is nothing to find, again and again, and yet something is in the way.
+    """
+    for n_left in reversed(range(_MAX_TRIES)):
+        found = find()
+        if found is not None:
+            return found
+        try:
+            return make()
+        except NodeExistsError as error:
+            if n_left == 0 or error.path != path:
+                raise
 
 
 def zero_of(dtype):
@@ -100,27 +198,41 @@ def create_hierarchy(store, path, below, options, *, overwrite=False):
     for name, metadata in below.items():
         if not isinstance(metadata, (ArrayMetadata, GroupMetadata)):
             raise TypeError(f"{name!r}: expected the metadata of an array or a group, found {type(metadata).__name__}")
+    n_nodes = len(below)
     below = {nodes.path_of(name, metadata.zarr_format): metadata for name, metadata in below.items()}
-    made = []
+    if len(below) < n_nodes:
+        raise ValueError("two of the paths are spellings of one")
+    new = {}
     for name in sorted(below, key=lambda name: (name.count("/"), name)):   # groups before what they hold
         metadata = below[name]
         if isinstance(metadata, GroupMetadata):
             metadata = metadata.replace(consolidated=None)
         format = format_of(metadata.zarr_format)
         attributes = None if format.attributes_document is None else metadata.attributes
-        at = f"{prefix_of(path)}{name}" if name else path
-        nodes.check_replaceable(store, at)
-        made.append((name, _put(store, at, format, metadata, attributes, options, overwrite)))
-    return made
+        new[name] = NewNode(format, metadata, attributes)
+    return create_all(store, path, new, options, overwrite=overwrite)
 
 
-def _put(store, path, format, metadata, attributes, options, overwrite):
-    nodes.check_new_names(path, format)
-    try:
-        return lifecycle.create(store, path, format, metadata, attributes, options, overwrite=overwrite)
-    except ZcoreError as error:
-        error.locate(store.describe(path))
-        raise
+def create_all(store, path, new, options, *, overwrite=False):
+    """Create several nodes below `path`, or none of them when one cannot be; return a list of (relative path, binding).
+
+    `new` are the nodes by their paths relative to `path`, groups before what they hold.
+    """
+    places = {name: f"{prefix_of(path)}{name}" if name else path for name in new}
+    for name, node in new.items():
+        above = [other for other in _above(name) if other in new]
+        for other in above:
+            if isinstance(new[other].metadata, ArrayMetadata):
+                raise NodeExistsError(f"{other!r} is an array, {name!r} cannot be below it", path=places[name])
+        node.check(store, places[name], options, overwrite, is_topmost=not above)
+    return [(name, node.put(store, places[name], options, overwrite)) for name, node in new.items()]
+
+
+def _above(path):
+    """Iterate over the paths above a path, from below."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def _checked(attributes):

@@ -1,10 +1,8 @@
 """The group that the user holds: a mapping of names to arrays and groups."""
 from zcore import creation, lifecycle, nodes
 from zcore.arrays import Array
-from zcore.binding import GroupBinding
 from zcore.engine import Binding
 from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, ZcoreError, noted, warn
-from zcore.formats import format_of
 from zcore.handles import Handle
 from zcore.info import Info
 from zcore.letters import printable
@@ -36,6 +34,14 @@ class Group(Handle):
         # The consolidated metadata by which members are listed, or None. The members themselves are read.
         self._copy = copy
 
+    @property
+    def metadata(self):
+        """All that the group's document says as of the last look, and the copy of metadata by which it is listed."""
+        metadata = self._binding.metadata
+        if self._copy is None or metadata.consolidated is not None:
+            return metadata
+        return metadata.replace(consolidated=self._copy)     # which Zarr v2 has in a document of its own
+
     # members
 
     def _path_of(self, name):
@@ -48,6 +54,7 @@ class Group(Handle):
         if isinstance(name, str) and not name.strip("/"):
             return None     # the group itself, which is not among its members
         binding = self._binding
+        binding.see()
         return nodes.find(binding.store, self._path_of(name), None, binding.options)
 
     def __getitem__(self, name):
@@ -92,6 +99,7 @@ class Group(Handle):
         if self._copy is not None:
             yield from sorted({path.partition("/")[0] for path in self._copy})
             return
+        self._binding.see()
         n = len(prefix_of(self._binding.path))
         for path in nodes.members(self._binding.store, self._binding.path):
             yield path[n:]
@@ -101,6 +109,7 @@ class Group(Handle):
         if self._copy is not None:
             return iter(self)
         binding = self._binding
+        binding.see()
         return [below[len(binding.prefix):-1] for below in nodes.may_be_nodes(binding.store, binding.path)]
 
     def __len__(self):
@@ -129,6 +138,11 @@ class Group(Handle):
         max_depth : int or None
             0 gives the members right below; None all.
 
+        Raises
+        ------
+        ValueError, TypeError
+            `max_depth` is no such number.
+
         Examples
         --------
         >>> import zcore
@@ -137,7 +151,10 @@ class Group(Handle):
         >>> [path for path, node in g.members(None)]
         ['a', 'a/b']
         """
-        for path, node in self.walk(max_depth):
+        return self._readable(self.walk(max_depth))
+
+    def _readable(self, walked):
+        for path, node in walked:
             if isinstance(node, ZcoreError):
                 warn(f"{node}; it is left out of the members")
             else:
@@ -157,6 +174,10 @@ class Group(Handle):
         >>> [(path, type(node).__name__) for path, node in g.walk()]
         [('a', 'Group'), ('a/b', 'MetadataError')]
         """
+        _check_depth(max_depth)
+        return self._walk(max_depth)
+
+    def _walk(self, max_depth):
         way = [("", self._children())]
         while way:
             prefix, children = way[-1]
@@ -241,6 +262,7 @@ class Group(Handle):
         max_depth : int, optional
             0 shows the members right below; by default all are shown.
         """
+        _check_depth(max_depth)
         return "\n".join([printable(self.name), *_branches(self, max_depth)])
 
     # changes
@@ -269,11 +291,17 @@ class Group(Handle):
     def __setitem__(self, name, data):
         """Create an array that holds `data`, in the place of an array that is there.
 
-        Raises : NodeExistsError, if it is a group: all below it would be lost.
+        Raises
+        ------
+        NodeExistsError
+            It is a group: all below it would be lost.
+        StoreError
+            It is an array whose document was lost, and chunks are left.
         """
-        if isinstance(self.get(name), Group):
+        found = self.get(name)
+        if isinstance(found, Group):
             raise NodeExistsError(f"a group stands at {self._path_of(name)}; del it first", path=self._path_of(name))
-        self.create_array(name, data=data, overwrite=True)
+        self.create_array(name, data=data, overwrite=found is not None)
 
     def empty(self, name, shape, *, dtype="f8", **keywords):
         """Create an array of which nothing is written.
@@ -336,27 +364,34 @@ class Group(Handle):
         NodeExistsError
             A group is there.
         """
-        try:
-            return self.create_array(name, shape=shape, dtype=dtype, **keywords)
-        except NodeExistsError:
-            found = self[name]
-            if not isinstance(found, Array):
-                raise
+        def check(found):
             nodes.check_is_asked_for(found._binding, shape, None, dtype, ...)
-            return found
+
+        return self._required(name, Array, lambda: self.create_array(name, shape=shape, dtype=dtype, **keywords), check)
 
     def require_group(self, name, **keywords):
         """Return the group of this name, which is created when there is none.
 
         Raises : NodeExistsError, if an array is there.
         """
-        try:
-            return self.create_group(name, **keywords)
-        except NodeExistsError:
-            found = self[name]
-            if not isinstance(found, Group):
-                raise
+        return self._required(name, Group, lambda: self.create_group(name, **keywords))
+
+    def _required(self, name, kind, make, check=None):
+        """Return the member of this name, which is created when there is none; other processes may do the same."""
+        path = self._path_of(name)
+
+        def find():
+            found = self.get(name)
+            if found is None:
+                return None
+            if not isinstance(found, kind):
+                raise NodeExistsError(f"{self.store.describe(path)} is no {kind.__name__.lower()}", path=path)
+            if check is not None:
+                check(found)
             return found
+
+        self._binding.check_writable()
+        return creation.found_or_made(find, make, path)
 
     def move(self, source, destination):
         """Give the member `source` another path below the group; groups above it that are missing are created.
@@ -368,7 +403,7 @@ class Group(Handle):
         NodeNotFoundError
             There is no such member.
         NodeExistsError
-            Something stands at the destination, or it lies below the source.
+            Something is at the destination, or it lies below the source.
         """
         binding = self._binding
         binding.check_writable()
@@ -383,11 +418,10 @@ class Group(Handle):
         Raises : NodeNotFoundError, if there is none.
         """
         self._binding.check_writable()
-        # Not opened: a damaged member can go, too.
-        if not nodes.stands(self._binding.store, self._path_of(name)):
-            raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
         self._copy = None
-        lifecycle.delete(self._binding.store, self._path_of(name), self._binding.options)
+        # Not opened: a damaged member can go, too.
+        if not lifecycle.delete(self._binding.store, self._path_of(name), self._binding.options):
+            raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
 
     def refresh(self):
         """Look at the group's document again, and list its members from the store. Returns the group."""
@@ -406,14 +440,18 @@ class Group(Handle):
         """Return the names of the members, which a prompt offers behind ``group["``."""
         return list(self)
 
-    def __reduce__(self):
-        binding = self._binding
-        return _reopen, (binding.store, binding.path, binding.format.name, binding.options.as_keywords())
-
 
 def node_of(binding):
     """Return the `Array` or `Group` of a binding."""
     return Array(binding) if type(binding) is Binding else Group(binding)
+
+
+def _check_depth(max_depth):
+    """Raise unless a value is one of `max_depth=`."""
+    if max_depth is not None and (isinstance(max_depth, bool) or not hasattr(max_depth, "__index__")):
+        raise TypeError(f"max_depth is {max_depth!r:.60}, expected an integer or None")
+    if max_depth is not None and max_depth < 0:
+        raise ValueError(f"max_depth is {max_depth!r:.60}, expected 0 or more, or None for all")
 
 
 def _counted(n, noun):
@@ -437,7 +475,3 @@ def _branches(group, max_depth):
         yield f"{indent}{'├── ' if children else '└── '}{text}"
         if isinstance(node, Group) and (max_depth is None or len(way) <= max_depth):
             way.append((indent + ("│   " if children else "    "), list(node._children())[::-1]))
-
-
-def _reopen(store, path, format_name, keywords):
-    return Group(GroupBinding(store, path, format_of(format_name), Options(**keywords)))

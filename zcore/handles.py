@@ -1,12 +1,16 @@
 """What an array and a group are to the user alike: handles on a node of a store."""
 from zcore.attributes import Attributes
+from zcore.formats import format_of
+from zcore.options import Options
+from zcore.views import view_from_elsewhere
 
 
 class Handle:
     """A handle on one node.
 
     Two are equal when they lead to the same place, the same path of equal stores, whatever each knows of the node by
-    now. Copies and pickles lead there, too; only a `MemoryStore` is copied with it, by `copy.deepcopy` and by pickle.
+    now. Copies and pickles lead there, too, and know what the handle knew, without a look at the store: that comes with
+    their first use. Only a `MemoryStore` is copied with a handle, by `copy.deepcopy` and by pickle.
     """
 
     __slots__ = ("_binding", "__weakref__")
@@ -81,6 +85,11 @@ class Handle:
     def __hash__(self):
         return hash((self.store, self.path))
 
+    def __reduce__(self):
+        binding = self._binding
+        return _from_elsewhere, (type(self), type(binding), binding.store, binding.path, binding.format.name,
+                                 binding.options.as_keywords(), binding.view.raw, binding.view.identity)
+
     def __repr__(self):
         place = f"{self.store.label}/{self.path}".rstrip("/") or "/"
         return (f"<zcore.{type(self).__name__} {place!r}{self._described()}, format {self.zarr_format}"
@@ -89,3 +98,9 @@ class Handle:
     def _described(self):
         """Return what a repr says between the place and the format."""
         return ""
+
+
+def _from_elsewhere(kind, bind, store, path, format_name, keywords, raw, identity):
+    format, options = format_of(format_name), Options(**keywords)
+    view = view_from_elsewhere(format, bind.name_of_document(format), raw, identity, path, options)
+    return kind(bind(store, path, format, options, view))

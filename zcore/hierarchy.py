@@ -85,7 +85,7 @@ def create_hierarchy(*, store, nodes, overwrite=False, **options):
         What `metadata` of a handle is, by its new path. Groups above that are missing are created. Zarr v2 has
         attributes in a document of their own: they do not come along.
     overwrite : bool
-        Replace the nodes that are there, each with all nodes below it.
+        Replace the nodes that are there, each with all nodes below it, as `zcore.create_array` does.
     **options
         ``lock`` and its kin, see `zcore.open`.
 
@@ -97,7 +97,9 @@ def create_hierarchy(*, store, nodes, overwrite=False, **options):
     Raises
     ------
     NodeExistsError
-        A node is there, and `overwrite` is false; or one of `nodes` lies below an array. Those before it are created.
+        A node is there, and `overwrite` is false; or one of `nodes` lies below an array. Nothing has been changed then.
+    StoreError, UnsupportedError, ValueError, TypeError
+        As for `zcore.create_array`, of any of them; nothing has been changed then either.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """A node comes into being, changes its shape, and goes; always in an order that no kill can turn into wrong data.
 
 ========  ==========================================================================================================
-create    left-overs erased, attributes, then the metadata document: a node exists from its last write on
-delete    the document first, then the rest; to overwrite is to delete and to create
+create    attributes, then the metadata document: a node exists from its last write on
+delete    see `zcore.deletion`; to overwrite is to delete and to create
 shrink    the document first, then objects outside are erased and border objects reset beyond the new shape
 grow      objects outside the old shape erased and border objects reset beyond it, whoever wrote them, then the document
 append    the data, then the document
@@ -12,16 +12,20 @@ Each step runs under the whole-range lock of the document, or, while there is no
 What is in the way is found by listing the objects that exist, never by probing the chunks of the grid.
 """
 import contextlib
+import errno
 
-from zcore import consolidated, nodes
+from zcore import consolidated, deletion, nodes
 from zcore.binding import GroupBinding
-from zcore.engine import Binding, names_of_chunks
+from zcore.deletion import clear as clear  # what makes a node and what takes it away is found in one place
+from zcore.deletion import delete as delete
+from zcore.engine import Binding
 from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
 from zcore.formats import MAX_NBYTES
 from zcore.formats.json_documents import check_attributes
 from zcore.kernel.selection import Box, whole
-from zcore.model.metadata import ArrayMetadata, GroupMetadata
+from zcore.model.metadata import ArrayMetadata
 from zcore.objects import swap
+from zcore.options import Options
 from zcore.place import hold_place
 from zcore.stores.keys import prefix_of
 from zcore.views import view_of
@@ -40,7 +44,7 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
         Where the format keeps them in a document of their own; else they are part of the metadata.
     options : Options
     overwrite : bool
-        Replace the node that stands there, with all nodes below it.
+        Replace the node that stands there, with all nodes below it and what lost nodes have left there.
     is_below : bool
         It is part of a change further up, which drops the copies of consolidated metadata above.
 
@@ -52,43 +56,34 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
     ------
     NodeExistsError
         A node stands there, and `overwrite` is false; or an array stands above.
+    StoreError
+        There is no node, but attributes or chunks that the new one would take for its own, and `overwrite` is false.
     """
-    if options.dimension_separator is not None:
-        raise TypeError("dimension_separator is what an array is opened with; a new one has chunk_key_encoding")
-    prefix = prefix_of(path)
-    kind = Binding if isinstance(metadata, ArrayMetadata) else GroupBinding
-    name = kind.name_of_document(format)
+    kind, document, attributes_document = documents_of(path, format, metadata, attributes, options)
+    prefix, name = prefix_of(path), kind.name_of_document(format)
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: no {kind.what} can be created", key=prefix + name)
-    if format.strict_attributes:
-        check_attributes(metadata.attributes or {}, {})
-    document = kind.render(format, metadata)
-    # What nobody could open, such as codecs that do not go together, is refused before anything is changed.
-    view_of(format, name, document, None, path, options, 0)
-    attributes_document = format.render_attributes(attributes) if attributes else None
     while True:
         create_ancestors(store, path, format)
+        if overwrite:
+            deletion.unlink(store, path)
         with hold_place(store, path, name, options) as is_here:
             is_free = store.is_empty(prefix)
-            standing = ()
-            if not is_free:
-                nodes.check_no_special(store, path, format)
-                # To overwrite is to replace what is unreachable as well.
-                standing = nodes.standing(store, path, nodes.pass_over_damage if overwrite else None)
-            if standing and not overwrite:
-                raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
-            with consolidated.dropped(store, path, itself=bool(standing), is_below=is_below):
-                for node in standing:
-                    _run(_deletion_of(node, options), store, options)
-                if not is_free and any(store.list_dir(prefix)):
-                    if not overwrite:
-                        nodes.check_free(store, path)
-                    clear(store, prefix, format, metadata)
+            if not is_free and not overwrite:
+                check_free(store, path, format, metadata)
+            # To overwrite is to replace what is unreachable as well.
+            failed = nodes.pass_over_damage if overwrite else None
+            is_replaced = not is_free and bool(nodes.standing(store, path, failed))
+            with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below):
+                if not is_free:
+                    nodes.check_no_special(store, path, format)
+                    if overwrite:
+                        deletion.make_way(store, path, format, metadata, options)
                 if kind is Binding:
                     store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
                 if attributes_document is not None:
                     store.set(prefix + format.attributes_document, attributes_document)
-                if not store.swaps or standing:
+                if not store.swaps or is_replaced:
                     store.set(prefix + name, document)
                 elif not store.set_if_not_exists(prefix + name, document):
                     raise NodeExistsError(f"another process has created a node at {store.describe(path)} meanwhile",
@@ -101,48 +96,41 @@ def create(store, path, format, metadata, attributes, options, *, overwrite=Fals
         overwrite = True
 
 
-def delete(store, path, options):
-    """Delete the node at `path` and all nodes below it; one that is gone already is no error.
+def documents_of(path, format, metadata, attributes, options):
+    """Return (class of the binding, document, document of the attributes or None) of a new node; see `create`.
 
-    Files that belong to no node are left alone. Of a directory that is a link the link goes: what it leads to may be a
-    node of another hierarchy, or one above.
+    Raises what nobody could open, such as codecs that do not go together: it is refused before anything is changed.
     """
-    _run(_deletion(store, path, options), store, options)
+    if options.dimension_separator is not None:
+        raise TypeError("dimension_separator is what an array is opened with; a new one has chunk_key_encoding")
+    kind = Binding if isinstance(metadata, ArrayMetadata) else GroupBinding
+    if format.strict_attributes:
+        check_attributes(metadata.attributes or {}, {})
+    document = kind.render(format, metadata)
+    view_of(format, kind.name_of_document(format), document, None, path, options, 0)
+    return kind, document, format.render_attributes(attributes) if attributes else None
 
 
-def _deletion(store, path, options, is_below=False):
-    """Delete the node at `path`, a generator of the paths of the nodes below, each to be deleted when it is given.
+def check_free(store, path, format, metadata):
+    """Raise unless a node of this format and metadata can be made at `path` without anything being replaced.
 
-    `is_below`: those above are being deleted, and the copies above these are dropped.
+    Raises
+    ------
+    NodeExistsError
+        A node stands there.
+    StoreError
+        There are attributes or chunks that the new node would take for its own, or what cannot be told.
     """
-    if store.is_link(prefix_of(path)):
-        with consolidated.dropped(store, path, is_below=is_below):
-            store.erase_prefix(prefix_of(path))
-        return
     standing = nodes.standing(store, path)
     if standing:
-        with (consolidated.dropped(store, path, itself=True, is_below=is_below),
-              hold_place(store, path, standing[0].document, options)):
-            for node in standing:
-                yield from _deletion_of(node, options)
-        store.prune(prefix_of(path))
-
-
-def _run(deletion, store, options):
-    """Run a deletion, and those of the nodes below, however deep they lie: the interpreter's stack is not."""
-    way = [deletion]
-    try:
-        while way:
-            child = next(way[-1], None)
-            if child is None:
-                way.pop()
-            else:
-                way.append(_deletion(store, child, options, is_below=True))
-    finally:
-        # Each of them, the deepest first, even if the store fails meanwhile: they hold locks.
-        with contextlib.ExitStack() as stack:
-            for deletion in way:
-                stack.callback(deletion.close)
+        raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
+    nodes.check_free(store, path)
+    found = deletion.left_over(store, prefix_of(path), format, metadata)
+    if found is not None:
+        raise StoreError(
+            f"{store.describe(path)} holds {found[len(prefix_of(path)):]!r}, and no document says of which node: a "
+            "document was lost, or a creation or deletion was interrupted; overwrite=True (mode 'w') erases it",
+            key=found, errno=errno.EEXIST)
 
 
 def move(store, source, destination, options):
@@ -160,9 +148,9 @@ def move(store, source, destination, options):
         raise NodeNotFoundError(f"no node stands at {store.describe(source)}", path=source)
     if destination == source or destination.startswith(prefix_of(source)):
         raise NodeExistsError(f"{store.describe(destination)} lies below {store.describe(source)}", path=destination)
+    if not store.is_empty(prefix_of(destination)):
+        raise NodeExistsError(f"{store.describe(destination)} is not free", path=destination)
     create_ancestors(store, destination, found[0].format)
-    if nodes.standing(store, destination):
-        raise NodeExistsError(f"a node stands at {store.describe(destination)} already", path=destination)
     with contextlib.ExitStack() as held:
         held.enter_context(consolidated.dropped(store, source, itself=True))
         held.enter_context(consolidated.dropped(store, destination))
@@ -183,45 +171,18 @@ def kind_of(node):
     return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
 
 
-def _deletion_of(node, options):
-    """Take the document of a node away while nobody writes an object, then the rest; see `_deletion`.
-
-    From then on there is no node, and no kill brings it back.
-    """
-    store, path = node.store, node.path
-    prefix = prefix_of(path)
-    metadata = node.parse()
-    document = prefix + node.document
-    if options.lock:
-        try:
-            with store.locks(path, node.document).whole():
-                store.erase(document)
-        except FileNotFoundError:
-            # Gone, or a network file system has lost hold of it: in the latter case it must not survive what it had.
-            store.erase(document)
-    else:
-        store.erase(document)
-    clear(store, prefix, node.format, metadata)
-    if isinstance(metadata, GroupMetadata):
-        yield from list(nodes.children(store, path))
-
-
-def clear(store, prefix, format, metadata):
-    """Erase what a node has beside its document: attributes and chunks."""
-    if format.attributes_document is not None:
-        store.erase(prefix + format.attributes_document)
-    if format.chunk_directory is not None:
-        # It is the format's own, whatever lies in it.
-        store.erase_prefix(f"{prefix}{format.chunk_directory}/")
-    elif isinstance(metadata, ArrayMetadata):
-        for key in list(names_of_chunks(store, prefix, metadata)):
-            store.erase(key)
-        store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
-
-
 def create_ancestors(store, path, format):
-    """Create the groups on the way to `path` that are missing, from the root down."""
-    if missing := missing_above(store, path, format):
+    """Create the groups on the way to `path` that are missing, from the root down.
+
+    Raises
+    ------
+    NodeExistsError
+        An array stands above.
+    StoreError
+        There are attributes that a new group would take for its own.
+    """
+    missing = missing_above(store, path, format)
+    if missing:
         document = format.render_group(format.new_group({}))
         # The copies above the deepest one are those above each of them.
         with consolidated.dropped(store, missing[0]):
@@ -230,14 +191,9 @@ def create_ancestors(store, path, format):
 
 
 def missing_above(store, path, format):
-    """Return the paths of the groups on the way to `path` that are missing, from the deepest one up.
-
-    Raises : NodeExistsError, if an array stands on the way.
-    """
+    """Return the paths of the groups above `path` that are missing, from below; see `create_ancestors`."""
     missing = []
-    if format.group_document is None:
-        return missing
-    while path:
+    while path and format.group_document is not None:
         path = path.rpartition("/")[0]
         standing = nodes.standing(store, path)
         if any([isinstance(node.parse(), ArrayMetadata) for node in standing]):
@@ -246,6 +202,11 @@ def missing_above(store, path, format):
             # Whoever made this one has made those above it.
             break
         nodes.check_no_special(store, path, format)
+        group = format.new_group({})
+        if deletion.left_over(store, prefix_of(path), format, group) is not None:
+            # Perhaps of somebody who is just making it, or deleting it.
+            with hold_place(store, path, format.group_document, Options()), contextlib.suppress(NodeExistsError):
+                check_free(store, path, format, group)
         missing.append(path)
     return missing
 

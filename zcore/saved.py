@@ -1,8 +1,8 @@
 """NumPy arrays stored and loaded by one call, as `numpy.save`, `numpy.savez` and `numpy.load` do."""
-import numpy as np
-
-from zcore.api import create_array, create_group, open
+from zcore import creation, nodes
+from zcore.api import create_array, open
 from zcore.arrays import Array
+from zcore.options import Options, as_bool
 
 
 def save(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
@@ -24,7 +24,7 @@ def save(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
 
     Examples
     --------
-    >>> import zcore
+    >>> import numpy as np, zcore
     >>> store = zcore.MemoryStore()
     >>> save(store, np.arange(4), weights=np.ones(2))
     >>> load(store)
@@ -44,6 +44,8 @@ def save_array(store, data, *, path=None, **keywords):
 def save_group(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
     """Store arrays, be it a single one, as members of a group; see `save`.
 
+    Nothing is replaced unless all of them can be stored.
+
     Raises : ValueError, if there is none, or a name is given twice.
     """
     if not arrays and not named:
@@ -52,11 +54,13 @@ def save_group(store, *arrays, path=None, zarr_format=3, overwrite=False, **name
     twice = unnamed.keys() & named.keys()
     if twice:
         raise ValueError(f"an array without a name would be {min(twice)}, as the one of that name")
-    # Before anything is replaced.
-    members = {name: np.asarray(array) for name, array in {**unnamed, **named}.items()}
-    group = create_group(store, path=path, zarr_format=zarr_format, overwrite=overwrite)
-    for name, array in members.items():
-        group.create_array(name, data=array)
+    members = {nodes.path_of(name, zarr_format): creation.new_array(data=array, zarr_format=zarr_format)
+               for name, array in {**unnamed, **named}.items()}
+    if "" in members or len(members) < len(unnamed) + len(named):
+        raise ValueError(f"the names {', '.join(map(repr, named))} are not those of as many members")
+    creation.create_all(nodes.store_of(store, False, False), nodes.path_of(path, zarr_format),
+                        {"": creation.new_group(zarr_format=zarr_format), **members}, Options(),
+                        overwrite=as_bool(overwrite, "overwrite"))
 
 
 def load(store, path=None, *, zarr_format=None):

@@ -17,6 +17,9 @@ from zcore.model.value import text_of
 # A document younger than this when it was read may be replaced by one of the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
 
+# The ticket of a view that was made somewhere else, of which nobody here has seen the document.
+UNSEEN = -1
+
 # What has nothing to do with an array's shape.
 _UNSHAPED = tuple([name for name in ArrayMetadata._fields if name not in ("shape", "chunk_shape")])
 
@@ -40,6 +43,14 @@ def view_of(format, document, raw, identity, path, options, ticket):
     """
     trusted = identity is None or is_trusted(identity)
     return View(*_resolved(format, document, raw, path, options), raw, identity, trusted, ticket)
+
+
+def view_from_elsewhere(format, document, raw, identity, path, options):
+    """Return the view of a document that another process has read, without asking a store; see `view_of`.
+
+    It is not trusted: until it is read here, too, another document may stand there.
+    """
+    return view_of(format, document, raw, identity, path, options, UNSEEN)._replace(trusted=False)
 
 
 def renewed(view, raw, identity, ticket, metadata=None):

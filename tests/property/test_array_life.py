@@ -97,10 +97,9 @@ class Life(RuleBasedStateMachine):
         return self.zarr_format != "zmeta"
 
     def below(self, path):
-        """The paths of a node and of all that lies below it; arrays of the oldest format lie nowhere."""
+        """The paths of a node and of all that lies below it."""
         prefix = path + "/" if path else ""
-        return [other for other in self.nodes
-                if other == path or (self.has_groups and other != path and other.startswith(prefix))]
+        return [other for other in self.nodes if other == path or other.startswith(prefix)]
 
     def why_not(self, path, overwrite):
         """The exception of a creation, or None; groups above are made then."""
@@ -115,8 +114,8 @@ class Life(RuleBasedStateMachine):
                 break
         return zcore.NodeExistsError if path in self.nodes and not overwrite else None
 
-    def add(self, path, node):
-        for other in self.below(path):
+    def add(self, path, node, overwrite):
+        for other in self.below(path) if overwrite else ():
             del self.nodes[other]
         self.nodes[path] = node
         self.add_ancestors(path)
@@ -202,7 +201,7 @@ class Life(RuleBasedStateMachine):
             value[...] = fill
             self.add(path, SimpleNamespace(
                 is_array=True, attributes=dict(attributes), value=value, dtype=dtype, chunks=chunks, shards=shards,
-                fill=fill, keeps=created["native"].fill_value is None))
+                fill=fill, keeps=created["native"].fill_value is None), overwrite)
         return self.held(path, created)
 
     @staticmethod
@@ -219,7 +218,7 @@ class Life(RuleBasedStateMachine):
             self.stores[place], "w" if overwrite else "w-", path=path, attributes=attributes,
             zarr_format=self.zarr_format), expected)
         if expected is None:
-            self.add(path, SimpleNamespace(is_array=False, attributes=dict(attributes)))
+            self.add(path, SimpleNamespace(is_array=False, attributes=dict(attributes)), overwrite)
 
     def root_group(self, place):
         return zcore.open_group(self.stores[place], "r+")
@@ -274,7 +273,7 @@ class Life(RuleBasedStateMachine):
         """A copy leads to the same place, or, of a store in memory, to what was there."""
         node = self.nodes.get(held.path)
         expected = zcore.NodeNotFoundError if node is None or not node.is_array else None
-        copies = self.everywhere(lambda place: pickle.loads(pickle.dumps(held.by_place[place])), expected)
+        copies = self.everywhere(lambda place: pickle.loads(pickle.dumps(held.by_place[place])).refresh(), expected)
         if expected is None:
             assert copies["memory"].store is not held.by_place["memory"].store
             assert as_bytes(copies["memory"][...]) == as_bytes(node.value)

@@ -299,7 +299,8 @@ def test_arrays_below_a_path(store, path):
     assert zcore.open(store, path="other")[:].tolist() == [9] * 6
     make(store, "w", path=clean)
     assert zcore.open(store, path=clean)[:].tolist() == [0] * 6
-    assert zcore.open(store, path="other")[:].tolist() == [9] * 6
+    if path:
+        assert zcore.open(store, path="other")[:].tolist() == [9] * 6
 
 
 @pytest.mark.parametrize(

@@ -105,12 +105,13 @@ def test_info_of_arrays_in_arrays_that_numpy_cannot_print(store, zarr_format):
 
 
 def test_repr_and_info(store):
+    root = repr(make(store, 3, 3))
     a = make(store, (10, 10), (4, 4), path="p")
     a[0] = 1
     name = type(store).__name__ if isinstance(store, zcore.MemoryStore) else os.path.basename(store.path)
+    assert root == f"<zcore.Array '{name}' (3,) int32, chunks (3,), format zmeta>"
     assert repr(a) == f"<zcore.Array '{name}/p' (10, 10) int32, chunks (4, 4), format zmeta>"
     assert repr(zcore.open(store, path="p")) == repr(a)[:-1] + ", read-only>"
-    assert repr(make(store, 3, 3)) == f"<zcore.Array '{name}' (3,) int32, chunks (3,), format zmeta>"
     for text in ("(10, 10) = 100 elements", "int32", "(3, 3), 3 stored", "BloscCodec", "400 decoded", "/p"):
         assert text in repr(a.info_complete()) and text in str(a.info_complete())
     assert a.info["chunks"] == "(4, 4), 9 in a grid of (3, 3)" and "objects" not in a.info

@@ -77,7 +77,7 @@ def test_every_way_to_a_damaged_array(tmp_path, path):
     (folder / "__zmeta__").write_bytes(b"{")
     for call in (lambda: zcore.open(store, path=path), lambda: zcore.open(store, "a", path=path, shape=4, dtype="i4"),
                  array.refresh, lambda: array[...], lambda: array.__setitem__(0, 1), lambda: array.resize(9, 9),
-                 lambda: pickle.loads(pickle.dumps(array))):
+                 lambda: pickle.loads(pickle.dumps(array)).refresh()):
         error = error_of(call)
         assert isinstance(error, zcore.MetadataError) and error.document == "__zmeta__"
         assert error.place == str(folder)

@@ -65,7 +65,7 @@ def test_a_hierarchy_below_a_group(tmp_path):
     below = g.create_group("copy")
     made = dict(below.create_hierarchy({"/x/y": g.metadata}))
     assert made["x/y"].name == "/copy/x/y" and isinstance(g["copy/x"], zcore.Group)
-    with pytest.raises(zcore.NodeExistsError, match="an array stands at"):
+    with pytest.raises(zcore.NodeExistsError, match="cannot be below it"):
         below.create_hierarchy({"b": zcore.zeros(3).metadata, "b/c": g.metadata})
     with pytest.raises(zcore.ReadOnlyError):
         zcore.open_group(tmp_path).create_hierarchy({"z": g.metadata})

@@ -26,6 +26,7 @@ LAYERS = (
     ("attributes", "creation", "info"),
     ("drawing",),
     ("lifecycle",),
+    ("deletion",),
     ("consolidated", "place"),
     ("nodes",),
     ("engine",),

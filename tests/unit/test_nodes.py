@@ -201,7 +201,9 @@ def test_paths_in_a_store_where_no_array_can_be(tmp_path, path, lock):
     os.symlink("nowhere", tmp_path / "broken")
     os.mkdir(tmp_path / "data")
     (tmp_path / "data" / "__zdata__").touch()
-    for mode in ("a", "w", "w-"):
+    for mode in ("a", "w-", "w"):
+        if mode == "w" and path in ("broken", "loop"):
+            continue     # a link is replaced
         with pytest.raises(zcore.StoreError) as caught:
             make(tmp_path, mode, path=path, lock=lock)
         one_sentence(caught.value)

@@ -1,7 +1,8 @@
 """Delete arrays and groups.
 
-The document of a node goes first, then its chunks: a run that is stopped leaves no array with holes. Files that belong
-to no node stay where they are.
+What is in a group goes first, then the group: a run that is stopped is gone on with by the same command. The document
+of an array goes before its chunks. Files that belong to no node stay. Of a path that is a symbolic link the link goes,
+also with a slash behind it, and what it leads to stays.
 
 Examples:
   zcore rm data.zarr/2016/t2m
@@ -22,22 +23,12 @@ def configure(parser):
 
 def run(arguments):
     """Delete the nodes; nothing is deleted unless all of them can be."""
-    from zcore import lifecycle, nodes
-    from zcore.errors import NodeNotFoundError
+    from zcore import deletion
     from zcore.options import Options
 
-    found = []
-    for text in arguments.paths:
-        store, path = place.located(text)
-        store = nodes.store_of(store, False, False)
-        # Not opened: a damaged node can go, too.
-        if not nodes.stands(store, path):
-            raise NodeNotFoundError(f"{store.describe(path)} holds no node", path=path)
-        if not arguments.recursive and next(nodes.children(store, path), None) is not None:
-            raise ValueError(f"{text} is a group that is not empty; -r deletes it with all that is in it")
-        found.append((store, path))
+    found = [_found(text, arguments.recursive) for text in arguments.paths]
     for store, path in found:
-        lifecycle.delete(store, path, Options())
+        deletion.delete(store, path, Options())
         if not path and store.native_path is not None:
             with contextlib.suppress(OSError):
                 # Left by a store at its root; one with other people's files stays.
@@ -45,3 +36,33 @@ def run(arguments):
     if arguments.json:
         machine.show({"deleted": arguments.paths})
     return 0
+
+
+def _found(text, recursive):
+    """Return the store of what is to be deleted, and the path in it; a link is a member of the directory it lies in."""
+    from zcore import deletion, nodes
+    from zcore.errors import NodeNotFoundError
+    from zcore.stores.directory import DirectoryStore
+
+    store, path = place.located(_as_it_lies(text))
+    store = nodes.store_of(store, False, False)
+    if not path and store.native_path is not None and os.path.islink(store.native_path):
+        directory, path = os.path.split(store.native_path)
+        store = DirectoryStore(directory, check_base=False)
+    is_link = store.is_link(f"{path}/" if path else "")
+    # Not opened: a damaged node can go, too.
+    if not deletion.is_any(store, path):
+        raise NodeNotFoundError(f"{store.describe(path)} holds no node", path=path)
+    if not recursive and not is_link and deletion.has_members(store, path):
+        raise ValueError(f"{text} is a group that is not empty; -r deletes it with all that is in it")
+    return store, path
+
+
+def _as_it_lies(text):
+    """Return the path of a link without what would follow it: a slash behind it, a step up from it."""
+    bare = text.rstrip(os.sep)
+    if not os.path.islink(bare):
+        return text
+    if os.pardir not in bare.split(os.sep):
+        return bare
+    return os.path.join(os.path.realpath(os.path.dirname(bare)), os.path.basename(bare))

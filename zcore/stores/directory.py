@@ -517,4 +517,5 @@ def _file_names(names, flavour):
 
 
 def _rebuild(cls, path, options):
-    return cls(path, **options)
+    # Whether it is a directory here shows when it is used.
+    return cls(path, check_base=False, **options)

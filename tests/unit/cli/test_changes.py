@@ -1,6 +1,7 @@
 """`zcore attrs`, `create` and `rm`: the verbs that change what is stored."""
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -165,10 +166,40 @@ def test_the_copy_of_a_group_above_is_dropped(run, weather):
     assert zcore.open_group(weather).metadata.consolidated is None
 
 
-def test_a_link_goes_and_not_what_it_leads_to(run, weather):
-    os.symlink("height", "weather.zarr/link")
-    assert run("rm", "weather.zarr/link")[0] == 0
-    assert not os.path.lexists("weather.zarr/link") and zcore.open("weather.zarr/height").nchunks_initialized == 2
+@pytest.mark.parametrize("spelling", ["{}", "{}/", "x/../{}", "{}/.", "{}/zarr.json", "file://{full}"])
+@pytest.mark.parametrize("link", ["link", "weather.zarr/link", "weather.zarr/2016/link", "notes/link"])
+def test_a_link_goes_and_not_what_it_leads_to(run, weather, link, spelling):
+    os.mkdir("x")
+    os.mkdir("notes")
+    zcore.create_array("other.zarr", data=np.arange(4))
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    for target, options in (("weather.zarr/height", []), ("weather.zarr", []), ("other.zarr", ["-r"])):
+        os.symlink(os.path.abspath(target), link)
+        assert run("rm", *options, spelling.format(link, full=os.path.abspath(link))) == (0, "", "")
+        assert not os.path.lexists(link)
+        assert before == {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("link", ["link", "weather.zarr/link"])
+def test_a_link_to_nowhere_goes(run, weather, link):
+    os.symlink("nowhere", link)
+    assert run("rm", link) == (0, "", "") and not os.path.lexists(link)
+    assert run("rm", link)[0] == 1
+
+
+def test_a_link_to_what_is_no_node_stays(run, weather):
+    os.mkdir("raw")
+    Path("raw/notes.txt").touch()
+    os.symlink("raw", "link")
+    assert run("rm", "-r", "link")[0] == 1 and os.path.islink("link")
+
+
+def test_members_far_below_need_the_word_as_well(run, weather):
+    os.unlink("weather.zarr/2016/zarr.json")
+    code, _, err = run("rm", "weather.zarr/2016")
+    assert code == 1 and "-r deletes it" in err
+    assert run("rm", "-r", "weather.zarr/2016")[0] == 0
+    assert not os.path.exists("weather.zarr/2016")
 
 
 @pytest.mark.parametrize("verb", [["rm"], ["attrs", "--set", "a", "1"]])

@@ -1,4 +1,5 @@
 """What is there and cannot be reached is never taken for absent, nor removed as foreign, by any call that lists."""
+import functools
 import os
 import shutil
 import stat
@@ -334,7 +335,10 @@ def test_left_overs_of_a_node_that_is_gone(tmp_path):
         place = tmp_path / f"of {key.replace('/', '-')}"
         (place / folder).mkdir(parents=True)
         (place / key).symlink_to(tmp_path / "elsewhere")
-        array = zcore.create_array(place, shape=(4, 6), chunks=(2, 3), dtype="i4", fill_value=7)
+        create = functools.partial(zcore.create_array, place, shape=(4, 6), chunks=(2, 3), dtype="i4", fill_value=7)
+        refuses(key, create)
+        assert (place / key).is_symlink()
+        array = create(overwrite=True)
         assert (array[...] == 7).all() and not (place / key).is_symlink()
 
 

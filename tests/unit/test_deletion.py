@@ -1,0 +1,353 @@
+"""What is deleted or overwritten goes with all below it, and does not come back; what nobody named stays."""
+import errno
+import functools
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore import lifecycle
+from zcore.formats import NODE_DOCUMENTS
+from zcore.options import Options
+
+WITH_GROUPS = [3, 2]
+DOCUMENTS = [document for documents in NODE_DOCUMENTS.values() for document in documents]
+
+
+@pytest.fixture(params=["directory", "memory"])
+def store(request, tmp_path):
+    return zcore.DirectoryStore(tmp_path / "s") if request.param == "directory" else zcore.MemoryStore()
+
+
+def fill(store, zarr_format=3):
+    """A group with members at several depths, some without groups above them."""
+    group = zcore.create_group(store, zarr_format=zarr_format, attributes={"old": True})
+    for path in ("a", "g/b", "g/h/c"):
+        group.create_array(path, shape=4, chunks=2, dtype="i4", attributes={"old": path})[...] = 7
+    return group
+
+
+def below(store):
+    """Paths of all that has a document."""
+    return sorted({key.rpartition("/")[0] for key in store.list() if key.rpartition("/")[2] in DOCUMENTS})
+
+
+REPLACE = {
+    "open_group": lambda store, path, zarr_format: zcore.open_group(store, "w", path=path, zarr_format=zarr_format),
+    "create_group": lambda store, path, zarr_format: zcore.create_group(
+        store, path=path, zarr_format=zarr_format, overwrite=True),
+    "group": lambda store, path, zarr_format: zcore.group(store, path=path, zarr_format=zarr_format, overwrite=True),
+    "open": lambda store, path, zarr_format: zcore.open(
+        store, "w", path=path, zarr_format=zarr_format, shape=4, chunks=2, dtype="i4"),
+    "create_array": lambda store, path, zarr_format: zcore.create_array(
+        store, name=path, zarr_format=zarr_format, shape=4, chunks=2, dtype="i4", overwrite=True),
+}
+
+
+@pytest.mark.parametrize("document", ["stands", "is lost"])
+@pytest.mark.parametrize("path", ["", "g"])
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+@pytest.mark.parametrize("replace", REPLACE)
+def test_nothing_below_survives_what_replaces_it(store, replace, zarr_format, path, document):
+    fill(store, zarr_format)
+    if document == "is lost":
+        lost = f"{path}/{NODE_DOCUMENTS[zarr_format][-1]}".lstrip("/")
+        assert store.exists(lost)
+        store.erase(lost)
+    store.set(f"{path}/notes.txt".lstrip("/"), b"mine")
+    node = REPLACE[replace](store, path, zarr_format)
+    assert below(store) == ([""] if path == "" else ["", "a", "g"])
+    assert node.attrs == {} and store.get(f"{path}/notes.txt".lstrip("/")) == b"mine"
+    if isinstance(node, zcore.Array):
+        assert node[...].tolist() == [0] * 4
+    else:
+        again = node.create_array("h/c", shape=4, chunks=2, dtype="i4")
+        assert again[...].tolist() == [0] * 4 and again.attrs == {}
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_a_copy_of_lost_metadata_is_no_copy_of_new_ones(store, zarr_format):
+    fill(store, zarr_format)
+    zcore.consolidate_metadata(store)
+    store.erase(NODE_DOCUMENTS[zarr_format][-1])
+    group = zcore.open_group(store, "w", zarr_format=zarr_format)
+    assert list(zcore.open_group(store)) == list(group) == []
+
+
+def test_members_below_directories_that_are_no_groups_are_deleted(store):
+    group = fill(store)
+    group.create_array("g/x/y/z", data=np.arange(3))
+    store.erase("g/x/zarr.json")
+    store.erase("g/x/y/zarr.json")
+    del group["g"]
+    assert below(store) == ["", "a"] and not list(store.list_prefix("g/"))
+
+
+def test_nodes_below_an_array_are_deleted_with_it(store):
+    """Nothing may be there, and yet other programs, and runs that were killed, have left some."""
+    for path in ("a/c/n/c/m", "a/n", "a/c/n"):
+        zcore.create_array(store, name=path, data=np.arange(4), chunks=2)
+        for above in ("a", "a/c", "a/c/n/c"):
+            store.erase(above + "/zarr.json")
+        if path == "a/c/n/c/m":
+            store.erase("a/c/n/zarr.json")
+    zcore.create_array(store, name="a", data=np.arange(4), chunks=2)
+    group = zcore.open_group(store, "r+")
+    del group["a"]
+    assert list(store.list()) == ["zarr.json"]
+
+
+def test_reserved_names_and_other_formats_stay(store):
+    """A directory that no node can be in is somebody else's, and so is a node of a format to come."""
+    group = fill(store)
+    for key in ("g/__mine/zarr.json", "g/v1/meta"):
+        store.set(key, store.get("g/zarr.json"))
+    del group["g"]
+    assert [key for key in store.list() if key.startswith("g/")] == ["g/__mine/zarr.json", "g/v1/meta"]
+
+
+class Failing(zcore.MemoryStore):
+    """Fails at its n-th change."""
+
+    n_left = -1
+
+    def _count(self):
+        if self.n_left == 0:
+            raise zcore.StoreError("injected", errno=errno.EIO)
+        self.n_left -= 1
+
+
+for _name in ("set", "set_if_not_exists", "erase", "erase_prefix"):
+    def _counted(self, *arguments, _name=_name):
+        self._count()
+        return getattr(zcore.MemoryStore, _name)(self, *arguments)
+    setattr(Failing, _name, _counted)
+
+
+CUT = {
+    **{name: functools.partial(replace, path="g", zarr_format=None) for name, replace in REPLACE.items()
+       if name in ("open_group", "open")},
+    **{name: functools.partial(REPLACE[name], path="g") for name in ("create_group", "create_array")},
+    "del": lambda store, zarr_format: zcore.open_group(store, "r+").__delitem__("g"),
+}
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+@pytest.mark.parametrize("call", CUT)
+def test_what_is_cut_off_at_any_change_goes_on_when_it_is_called_again(call, zarr_format):
+    """In between there is the old group with some of its members, as they were, or nothing, or the new node."""
+    run = functools.partial(CUT[call], zarr_format=zarr_format)
+    n = 0
+    while True:
+        store = Failing()
+        fill(store, zarr_format)
+        zcore.consolidate_metadata(store, path="g")
+        store.n_left = n
+        try:
+            run(store)
+            break
+        except zcore.StoreError as error:
+            assert "injected" in str(error)
+        store.n_left = -1
+        check_partly_deleted(store)
+        is_standing = "g" in zcore.open_group(store)
+        try:
+            run(store)
+        except zcore.NodeNotFoundError:
+            assert call == "del" and not is_standing
+        assert call != "del" or not {"g/.zattrs", "g/.zmetadata"}.intersection(store.list())
+        assert below(store) == ["", "a"] + (["g"] if call != "del" else [])
+        if call != "del":
+            found = zcore.open(store, path="g")
+            assert found.attrs == {} and (isinstance(found, zcore.Group) or not found[...].any())
+        n += 1
+    assert n > 5
+
+
+def check_partly_deleted(store):
+    """What stands at g is the old group, or nothing, or the new node; each member is whole or not there at all."""
+    top = zcore.open_group(store)
+    assert top["a"][...].tolist() == [7] * 4
+    found = top.get("g")
+    if not isinstance(found, zcore.Group):
+        assert found is None or (not found[...].any() and found.attrs == {})
+        assert set(below(store)) <= {"", "a", "g"}
+        return
+    listed = [path for path, _ in found.members(None)]
+    assert [f"g/{path}" for path in sorted(listed)] == [path for path in below(store) if path.startswith("g/")]
+    assert found.attrs == ({"old": True} if found.attrs else {})
+    for path in listed:
+        node = found[path]
+        if isinstance(node, zcore.Array):
+            assert node[...].tolist() == [7] * 4 and node.attrs == {"old": f"g/{path}"}
+
+
+@pytest.mark.parametrize("name", ["unlink", "rmdir", "replace", "link", "mkdir"])
+def test_a_directory_whose_system_fails_at_any_call(tmp_path, monkeypatch, name):
+    original, count = getattr(os, name), [0]
+
+    def failing(*arguments, **keywords):
+        if "old" in os.fspath(arguments[0]):
+            count[0] -= 1
+            if count[0] == -1:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return original(*arguments, **keywords)
+
+    for n in range(200):
+        place = tmp_path / f"old{n}"
+        fill(zcore.DirectoryStore(place))
+        count[0] = n
+        monkeypatch.setattr(os, name, failing)
+        try:
+            zcore.open_group(place, "w", path="g")
+            is_done = count[0] >= 0
+        except zcore.StoreError as error:
+            assert error.errno == errno.EIO
+            is_done = False
+        monkeypatch.undo()
+        check_partly_deleted(zcore.DirectoryStore(place))
+        group = zcore.open_group(place, "w", path="g")
+        assert list(group) == [] and group.attrs == {}
+        if is_done:
+            break
+    else:
+        pytest.fail("it never came to an end")
+
+
+# Links
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """A hierarchy that links lead to, and that nobody names."""
+    group = zcore.create_group(tmp_path / "elsewhere")
+    group.create_array("m/a", data=np.arange(4), chunks=2)
+    (tmp_path / "elsewhere" / "notes.txt").write_text("mine")
+    return tmp_path / "elsewhere"
+
+
+def content(directory):
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("target", ["a node", "a directory above nodes", "what is not there"])
+@pytest.mark.parametrize("call", ["del", "create_group", "create_array", "delete of the link"])
+def test_a_member_that_is_a_link_is_unlinked(tmp_path, elsewhere, call, target):
+    group = zcore.create_group(zcore.DirectoryStore(tmp_path / "s"))
+    group.create_group("g")
+    if target == "a directory above nodes":
+        (elsewhere / "zarr.json").unlink()
+    before = content(elsewhere)
+    link = tmp_path / "s/g/link"
+    link.symlink_to(tmp_path / "none" if target == "what is not there" else elsewhere)
+    if call == "del":
+        del group["g"]
+        assert not os.path.lexists(tmp_path / "s/g")
+    elif call == "delete of the link":
+        assert lifecycle.delete(group.store, "g/link", Options())
+    elif call == "create_group":
+        assert list(group.create_group("g/link", overwrite=True)) == []
+        assert not link.is_symlink()
+    else:
+        assert group.create_array("g/link", shape=4, dtype="i8", overwrite=True)[...].tolist() == [0] * 4
+        assert not link.is_symlink()
+    assert content(elsewhere) == before
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_what_was_on_a_disk_that_is_not_mounted_is_not_back_with_it(tmp_path, zarr_format):
+    """Documents and chunks may be links each by itself, as in a dataset of which the content was dropped."""
+    store = zcore.DirectoryStore(tmp_path / "s")
+    group = fill(store, zarr_format)
+    document = NODE_DOCUMENTS[zarr_format][0]
+    chunk = "c/0" if zarr_format == 3 else "0"
+    for name in (f"a/{chunk}", f"g/b/{document}", "a/notes.txt"):
+        (tmp_path / "s" / name).unlink(missing_ok=True)
+        (tmp_path / "s" / name).symlink_to(tmp_path / "disk" / name)
+    del group["a"]
+    left = content(tmp_path / "s")
+    for call in (lambda: group.__delitem__("g"), lambda: zcore.open_group(store, "w")):
+        with pytest.raises(zcore.StoreError, match=document):
+            call()     # which chunks are those of g/b, nobody can tell
+        assert content(tmp_path / "s") == left
+    group.create_group("g/b", overwrite=True)
+    del group["g"]
+    left = [path.name for path in (tmp_path / "s").rglob("*") if path.is_symlink()]
+    assert left == ["notes.txt"]
+    (tmp_path / "s/a" / chunk).parent.mkdir(exist_ok=True)
+    (tmp_path / "s/a" / chunk).symlink_to(tmp_path / "disk/0")
+    make = functools.partial(group.create_array, "a", shape=4, chunks=2, dtype="i4")
+    with pytest.raises(zcore.StoreError, match="overwrite=True"):
+        make()
+    assert make(overwrite=True)[...].tolist() == [0] * 4
+
+
+def test_a_link_to_what_is_no_node_stays(tmp_path):
+    group = fill(zcore.DirectoryStore(tmp_path / "s"))
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/x").write_text("mine")
+    (tmp_path / "s/g/raw").symlink_to(tmp_path / "raw")
+    del group["g"]
+    assert os.listdir(tmp_path / "s/g") == ["raw"] and (tmp_path / "s/g/raw/x").read_text() == "mine"
+
+
+def test_the_root_of_a_store_may_be_a_link(tmp_path):
+    fill(zcore.DirectoryStore(tmp_path / "s"))
+    (tmp_path / "link").symlink_to("s")
+    group = zcore.open_group(tmp_path / "link", "w")
+    assert (tmp_path / "link").is_symlink() and list(group) == list(zcore.open(tmp_path / "s")) == []
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_chunks_behind_a_link_are_not_the_arrays_to_delete(tmp_path, zarr_format):
+    """Two arrays may share a directory of chunks."""
+    make = functools.partial(zcore.create_array, data=np.arange(4), chunks=2, zarr_format=zarr_format,
+                             chunk_key_encoding={"name": "v2", "separator": "/"} if zarr_format == 2 else None)
+    kept = make(tmp_path / "kept") if zarr_format == 3 else make(tmp_path / "kept", data=np.arange(16).reshape(4, 4))
+    shared = "c" if zarr_format == 3 else "1"
+    group = zcore.create_group(tmp_path / "s", zarr_format=zarr_format)
+    make(tmp_path / "s", name="a", data=kept[...])
+    for name in os.listdir(tmp_path / "s/a" / shared):
+        os.unlink(tmp_path / "s/a" / shared / name)
+    os.rmdir(tmp_path / "s/a" / shared)
+    (tmp_path / "s/a" / shared).symlink_to(tmp_path / "kept" / shared)
+    before = content(tmp_path / "kept")
+    del group["a"]
+    assert content(tmp_path / "kept") == before and not os.path.lexists(tmp_path / "s/a")
+
+
+# Costs
+
+
+def counted(call, calls):
+    return lambda *arguments: calls.append(None) or call(*arguments)
+
+
+@pytest.mark.parametrize("shape", ["deep", "wide"])
+def test_a_deletion_costs_what_there_is(tmp_path, shape, monkeypatch):
+    """As many calls as there are nodes, times a few, whether they lie side by side or one in the other."""
+    n_calls = []
+    for n in (200, 400):
+        store = zcore.MemoryStore()
+        group = zcore.group(store)
+        for path in ["/".join(["n"] * n)] if shape == "deep" else [f"n/{i}" for i in range(n - 1)]:
+            group.create_group(path)
+        calls = []
+        for name in ("get", "get_first", "existing", "list_dir", "erase", "list_prefix", "exists"):
+            monkeypatch.setattr(store, name, counted(getattr(store, name), calls))
+        del group["n"]
+        assert len(list(store.list())) == 1
+        n_calls.append(len(calls))
+    assert n_calls[1] < 2.1 * n_calls[0] and n_calls[1] < 20 * 400
+
+
+@pytest.mark.slow
+def test_a_directory_as_deep_as_paths_may_be(tmp_path):
+    """More levels than a process may open files, or than its stack holds."""
+    depth = max(1100, sys.getrecursionlimit() + 100)
+    group = zcore.group(tmp_path / "s")
+    group.create_group("/".join(["n"] * depth))
+    del group["n"]
+    assert os.listdir(tmp_path / "s") == ["zarr.json"]
