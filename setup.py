@@ -109,6 +109,7 @@ def make_extension(source, variant, libs):
             header, archive = blosc_files()
             extension.include_dirs.append(str(header.parent))
             extension.extra_objects.append(str(archive))
+            extension.define_macros.append(("ZCORE_BUNDLED", "1"))
             extension.extra_link_args += [*hidden_symbols(), "-lpthread"]
     return extension
 

@@ -12,9 +12,13 @@ import warnings
 from zcore.cli.parser import parser_of, verb_of
 from zcore.letters import printable
 
+BROKEN_PIPE = 141      # as of a program that SIGPIPE has ended
+
 
 def main(argv=None):
-    """Run the command line and return its exit code: 0, 1 for a failure, 130 for Ctrl-C; `diff` has codes of its own.
+    """Run the command line and return its exit code: 0, or 1 for a failure, where `diff` has codes of its own.
+
+    It is 130 for Ctrl-C, and 141 where the reader of the output has left.
 
     Parameters
     ----------
@@ -42,7 +46,7 @@ def main(argv=None):
             _flush(sys.stdout)
     except BrokenPipeError:
         # Whoever read our output has left, and need not be told.
-        return failure
+        return BROKEN_PIPE
     except KeyboardInterrupt:
         _complain(f"{command}: interrupted")
         return 130

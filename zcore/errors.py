@@ -12,7 +12,7 @@ from contextlib import contextmanager
 _thread = _local()
 
 
-def warn(message):
+def warn(message, category=UserWarning):
     """Warn of the line of the program by which zcore was called, not of one in here: how deep that lies may change.
 
     While the thread is in `noted`, the message is kept instead.
@@ -24,7 +24,7 @@ def warn(message):
     frame, level = sys._getframe(1), 2
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "zcore":
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 @contextmanager
@@ -46,6 +46,10 @@ def warn_of(place, notes):
     """Warn of each message, which was kept by `noted`, and name the place that it is about."""
     for message in notes:
         warn(message if place in message else f"{place}: {message}")
+
+
+class IncompleteCopyWarning(UserWarning):
+    """A copy leaves nodes or files of its source out, as no destination can hold them; the message names them."""
 
 
 class ZcoreError(Exception):
@@ -171,7 +175,11 @@ class NotADirectoryStoreError(StoreError, NotADirectoryError):
 
 
 class LockError(StoreError):
-    """A lock could not be had because the file system or the permissions do not allow it; `lock=None` goes without."""
+    """A lock could not be had.
+
+    The file system or the permissions do not allow it, and `lock=None` goes without; or the thread holds it already, in
+    a call that has not ended, and `errno` is EDEADLK.
+    """
 
 
 class ReferenceTargetError(StoreError):

@@ -13,12 +13,13 @@ from operator import index as as_integer
 
 import numpy as np
 
-from zcore.errors import SelectionError
+from zcore.errors import HugeIndexError, SelectionError
 from zcore.kernel.selection import basic, in_bounds
 from zcore.product import Product, dense
 
 VALID = ("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
          "valid indices")
+_LOWEST, _HIGHEST = np.iinfo(np.intp).min, np.iinfo(np.intp).max
 
 
 def indexed(selection, shape):
@@ -108,7 +109,14 @@ def normal_index(index):
     if kind not in "iu":
         raise SelectionError("arrays used as indices must be of integer (or boolean) type"
                              if isinstance(index, np.ndarray) else f"{VALID}, found {type(index).__name__}")
-    return array.astype(np.intp, copy=False) if array.ndim else int(array)
+    if not array.ndim:
+        return int(array)
+    if array.size and not np.can_cast(array.dtype, np.intp):
+        # A cast would make of the largest numbers negative ones, which count from the end.
+        for number in (int(array.min()), int(array.max())):
+            if not _LOWEST <= number <= _HIGHEST:
+                raise HugeIndexError(f"index {number} is out of bounds for any array")
+    return array.astype(np.intp, copy=False)
 
 
 def _is_alone(mask, indices):

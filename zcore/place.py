@@ -3,6 +3,7 @@ import contextlib
 import errno
 import os
 import weakref
+from _thread import get_ident
 from functools import partial
 
 from zcore.errors import LockError, StoreError
@@ -56,7 +57,7 @@ class _Place:
     latest, or the process would wait for itself when it creates the next array here.
     """
 
-    __slots__ = ("fcntl", "fd", "keeper", "__weakref__")
+    __slots__ = ("fcntl", "fd", "keeper", "thread", "__weakref__")
 
     def __init__(self):
         import fcntl
@@ -65,7 +66,8 @@ class _Place:
         self.fcntl = fcntl
         self.fd = -1
         self.keeper = None
-        _places.add(self)
+        self.thread = get_ident()
+        _places[id(self)] = self
 
     def take(self, store, path, directory):
         """Lock the directory of a node, which is made if it is missing; False when the name leads elsewhere by then."""
@@ -82,14 +84,35 @@ class _Place:
 
     def _lock(self, directory):
         try:
-            self.fcntl.flock(self.fd, self.fcntl.LOCK_EX)
+            if not self._is_locked():
+                self._check_others(directory)
+                self.fcntl.flock(self.fd, self.fcntl.LOCK_EX)
         except OSError as exc:
+            if isinstance(exc, LockError):
+                raise
             raise LockError(f"cannot lock directory {directory}: {exc.strerror}; lock=None writes without locks",
                             key=directory, errno=exc.errno) from exc
 
+    def _is_locked(self):
+        """Lock the directory, unless another descriptor holds it; return whether this one does now."""
+        try:
+            self.fcntl.flock(self.fd, self.fcntl.LOCK_EX | self.fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _check_others(self, directory):
+        """Raise LockError when a call further up in this thread holds the directory, as one in a signal handler has."""
+        for place in _living():
+            if (place is not self and place.thread == self.thread and place.fd >= 0
+                    and os.path.sameopenfile(place.fd, self.fd) and place._is_locked()):
+                raise LockError(f"this thread holds the lock of the directory {directory} already, in a call that has "
+                                "not ended: a signal handler, or other code that runs inside that call, would wait "
+                                "for ever", key=directory, errno=errno.EDEADLK)
+
     def _keep(self, directory):
         try:
-            if not self.is_at(directory):
+            if not self._has_name(directory):
                 return False
             # Noted before it is made, as a signal may come between the two; in the directory wherever it is moved.
             self.keeper = TEMP_PREFIX + os.urandom(8).hex()
@@ -102,6 +125,12 @@ class _Place:
 
     def is_at(self, directory):
         """Whether the directory that is held has this name."""
+        try:
+            return self._has_name(directory)
+        except OSError as exc:
+            raise StoreError(f"cannot look at {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
+
+    def _has_name(self, directory):
         try:
             return os.path.samestat(os.fstat(self.fd), os.stat(directory))
         except (FileNotFoundError, NotADirectoryError):
@@ -119,14 +148,16 @@ class _Place:
             with contextlib.suppress(OSError):
                 self.fcntl.flock(self.fd, self.fcntl.LOCK_UN)
             fd, self.fd = self.fd, -1
-            os.close(fd)
+            # Nothing was written to it that could be lost.
+            with contextlib.suppress(OSError):
+                os.close(fd)
 
     __del__ = give_back
 
 
 def _after_fork_in_child():
     """Close the copies of descriptors, or a lock of the parent would live as long as the child does."""
-    for place in list(_places):
+    for place in _living():
         # The file is the parent's.
         place.keeper = None
         fd, place.fd = place.fd, -1
@@ -134,5 +165,10 @@ def _after_fork_in_child():
             os.close(fd)
 
 
-_places = weakref.WeakSet()
+def _living():
+    # Taken together in one step: other threads, and signal handlers, add to them.
+    return [place for ref in _places.valuerefs() if (place := ref()) is not None]
+
+
+_places = weakref.WeakValueDictionary()
 os.register_at_fork(after_in_child=_after_fork_in_child)

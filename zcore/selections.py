@@ -3,6 +3,8 @@
 zarr-python 3, "Advanced indexing". Each becomes what NumPy's indexing becomes, a `Product` or slices. Where zarr-python
 refuses a negative step or an empty list, these are taken.
 """
+from operator import index as as_integer
+
 import numpy as np
 
 from zcore.errors import SelectionError
@@ -63,7 +65,8 @@ def coordinates(selection, shape):
         raise SelectionError(f"expected {len(shape)} integers or lists of integers, one for each dimension")
     if not shape:
         return Product(shape, [], [], [])
-    arrays = [((d,), (np.atleast_1d(np.asarray(index, np.intp)),)) for d, index in enumerate(indices)]
+    arrays = [((d,), (index if isinstance(index, np.ndarray) else np.array([in_bounds(index, d, shape[d])]),))
+              for d, index in enumerate(indices)]
     slices = [None] * len(shape)
     groups, result = joined(arrays, slices, shape)
     return Product(shape, slices, groups, result)
@@ -114,7 +117,8 @@ def blocks(selection, metadata):
             first = in_bounds(index, d, grid[d])
             last = first + 1
         elif isinstance(index, slice) and index.step in (None, 1):
-            first, last = (None if i is None else i + grid[d] if i < 0 else i for i in (index.start, index.stop))
+            first, last = [None if i is None else as_integer(i) for i in (index.start, index.stop)]
+            first, last = [i + grid[d] if i is not None and i < 0 else i for i in (first, last)]
             if first is not None and not 0 <= first < max(grid[d], 1):
                 raise SelectionError(f"block {index.start} is out of bounds for axis {d} with {grid[d]}", dimension=d)
         else:

@@ -21,64 +21,60 @@ _idle = []           # where threads wait that make a call for the main thread
 
 
 class _Job:
-    """One piece of work and who is in it."""
+    """One piece of work and who is in it.
 
-    __slots__ = ("work", "cancel", "lock", "n_inside", "n_aside", "closed", "abandoned", "left", "exception")
+    Without a lock: a signal handler may run in the middle of `close`, and wait there for what a thread inside has to
+    come back to let go. Who comes in is counted first and looks then whether it is closed; who closes does so first
+    and looks then for those inside.
+    """
+
+    __slots__ = ("work", "cancel", "inside", "aside", "closed", "abandoned", "left", "exception")
 
     def __init__(self, work, cancel):
         self.work = work
         self.cancel = cancel
-        self.lock = allocate_lock()
-        self.n_inside = self.n_aside = 0
+        # As long as there are threads there; adding and taking away is one step each.
+        self.inside, self.aside = [], []
         self.closed = self.abandoned = False
-        self.left = allocate_lock()
-        self.left.acquire()
+        self.left = SimpleQueue()      # something for each who may have been the last one
         self.exception = None
 
     def help(self):
         """Work on it from a thread of the pool, unless it is over."""
-        with self.lock:
-            if self.closed:
-                return
-            self.n_inside += 1
+        self.inside.append(None)
+        if self.closed:
+            self._leave()
+            return
         _thread.job = self
         try:
             self.work(False)
         except _AbandonedError:
             return
         except BaseException as exception:
-            with self.lock:
-                self.exception = exception
-                self.abandoned = True
+            self.exception = exception
+            self.abandoned = True
             self.cancel()
         finally:
             _thread.job = None
-        self._count(-1, 0)
+        self._leave()
 
-    def _count(self, inside, aside):
-        """Note who comes and goes; whoever waits for the last one is told."""
-        with self.lock:
-            self.n_inside += inside
-            self.n_aside += aside
-            if self.closed and not self._is_waited_for() and self.left.locked():
-                self.left.release()
-
-    def _is_waited_for(self):
-        return self.n_inside > 0 or self.n_aside > 0 and not self.abandoned
+    def _leave(self):
+        self.inside.pop()
+        if self.closed:
+            self.left.put(None)
 
     def step_aside(self):
         """Leave, to come back; until then nothing of the caller's is touched."""
-        self._count(-1, 1)
+        self.aside.append(None)
+        self._leave()
 
     def step_back(self):
         """Come back; raises _AbandonedError if there is nothing to come back to."""
-        with self.lock:
-            is_abandoned = self.abandoned
-            if not is_abandoned:
-                self.n_aside -= 1
-                self.n_inside += 1
-        if is_abandoned:
+        self.inside.append(None)
+        if self.abandoned:
+            self._leave()
             raise _AbandonedError
+        self.aside.pop()
 
     def close(self, abandon):
         """Let nobody else in and wait for those inside: they write into the caller's memory.
@@ -88,12 +84,11 @@ class _Job:
         interrupted = None
         while True:
             try:
-                with self.lock:
-                    self.closed = True
-                    self.abandoned = self.abandoned or abandon
-                    waiting = self._is_waited_for()
-                if waiting:
-                    self.left.acquire()
+                self.closed = True
+                if abandon:
+                    self.abandoned = True
+                while self.inside or (self.aside and not self.abandoned):
+                    self.left.get()
                 break
             except BaseException as exception:
                 # A signal handler raised. The work stops at its next task, and only then may we leave.

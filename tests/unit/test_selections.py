@@ -627,3 +627,53 @@ def test_an_index_may_be_an_array_of_zcore():
     assert (a[rows] == model[rows[...]]).all() and (a.oindex[rows, 1:] == model[rows[...], 1:]).all()
     a[rows, 0] = make(zcore.MemoryStore(), np.array([7, 8, 9]), (2,))
     assert a[:, 0].tolist() == [9, 4, 7]
+
+
+class Integer:
+    """What is no int and can be used as one."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def __index__(self):
+        return self._value
+
+
+HUGE = [2**63, 2**64 - 4, 2**64 - 1]
+
+
+@pytest.mark.parametrize("huge", [*HUGE, 2**64, -(2**63) - 1, -(2**64)])
+@pytest.mark.parametrize("ways", ["oindex", "vindex", "blocks", None])
+def test_an_index_beyond_64_bits_is_out_of_bounds_and_never_counts_from_the_end(huge, ways):
+    array = zcore.array(np.arange(20).reshape(2, 10), chunks=(1, 4))
+    accessor = array if ways is None else getattr(array, ways)
+    indices = [huge, Integer(huge)]
+    if huge in HUGE:
+        indices += [np.uint64(huge), np.array(huge, "u8")]
+        if ways != "blocks":
+            indices += [[0, huge], np.array([0, huge], "u8"), np.array([huge], "u8")]
+    for index in indices:
+        for selection in ((0, index), ([0, 1], index), (index, 0)):
+            if ways == "blocks" and isinstance(selection[0], list):
+                continue
+            with pytest.raises(SelectionError):
+                accessor[selection]
+            with pytest.raises(SelectionError):
+                accessor[selection] = 99
+    assert array[...].tolist() == np.arange(20).reshape(2, 10).tolist()
+
+
+@pytest.mark.parametrize("huge", [*HUGE, 2**70, -(2**70)])
+def test_bounds_of_slices_beyond_64_bits_are_clipped(huge):
+    data = np.arange(10)
+    array = zcore.array(data, chunks=4)
+    for bound in [huge, Integer(huge)] + ([np.uint64(huge)] if huge in HUGE else []):
+        for part in (slice(bound), slice(bound, None), slice(bound, None, -1), slice(None, bound, -1)):
+            assert array[part].tolist() == array.oindex[part].tolist() == data[part].tolist()
+    if huge > 0:
+        assert array.blocks[1:huge].tolist() == data[4:].tolist()
+
+
+def test_bounds_of_blocks_may_be_small_integers_of_numpy():
+    array = zcore.array(np.arange(3000), chunks=1000)
+    assert array.blocks[np.uint8(1):np.int8(2)][0] == 1000

@@ -6,7 +6,7 @@ below the directory of the file that names it, or where the caller allows it.
 import os
 import re
 import weakref
-from _thread import allocate_lock  # of threading, without its import time
+from _thread import RLock  # of threading, without its import time
 
 import numpy as np
 
@@ -46,7 +46,8 @@ class Origin:
         self._others = {}
         self._buffers = weakref.WeakValueDictionary()
         self._counts = None
-        self._lock = allocate_lock()
+        # Reentrant: a signal handler may read.
+        self._lock = RLock()
 
     # blocks
 

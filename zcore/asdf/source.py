@@ -1,4 +1,5 @@
 """The file that an ASDF file is: opened once, read by position, never beyond what it has."""
+import contextlib
 import errno
 import os
 import stat
@@ -39,7 +40,7 @@ class FileSource:
         except OSError as exc:
             raise self.fault("open", exc) from exc
         try:
-            status = os.fstat(self._fd)
+            status = self._status()
             if not stat.S_ISREG(status.st_mode):
                 raise StoreError(f"{path} is no regular file", key=path, errno=errno.ESPIPE)
         except BaseException:
@@ -60,17 +61,33 @@ class FileSource:
 
     def refresh(self):
         """Take notice of the size that the file has now."""
-        self.size = os.fstat(self.fd).st_size
+        self.size = self._status().st_size
+
+    def _status(self):
+        try:
+            return os.fstat(self.fd)
+        except OSError as exc:
+            if isinstance(exc, StoreError):
+                raise
+            raise self.fault("look at", exc) from exc
 
     def close(self):
-        """Close the file; what was read stays."""
+        """Close the file; what was read stays.
+
+        Raises : StoreError, if the system finds only now that something could not be written.
+        """
         fd, self._fd = self._fd, None
-        if fd is not None:
+        if fd is None:
+            return
+        try:
             os.close(fd)
+        except OSError as exc:
+            raise self.fault("close", exc) from exc
 
     def __del__(self):
         if getattr(self, "_fd", None) is not None:
-            self.close()
+            with contextlib.suppress(StoreError):
+                self.close()
 
     def read(self, offset, n_bytes):
         """Return the bytes from `offset` on, fewer than `n_bytes` where the file ends."""
@@ -86,8 +103,9 @@ class FileSource:
         return b"".join(parts)
 
     def _read_once(self, offset, n_bytes):
+        fd = self.fd
         try:
-            return os.pread(self.fd, n_bytes, offset)
+            return os.pread(fd, n_bytes, offset)
         except OSError as exc:
             raise self.fault("read", exc) from exc
 

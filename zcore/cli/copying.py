@@ -1,5 +1,9 @@
 """What `cp`, `convert` and `rechunk` share: one engine, `zcore.copy`, and the options that it takes."""
+import contextlib
+import warnings
+
 from zcore.cli import machine, place
+from zcore.errors import IncompleteCopyWarning
 
 SOURCE = ("array or group: a directory, a zip archive or reference set and what lies in it, or a .npy, .npz, ASDF or "
           "HDF5 file")
@@ -38,7 +42,7 @@ def add_form(parser):
 
 
 def copied(arguments, **keywords):
-    """Copy by the arguments of a verb, show what was made, and return the exit code."""
+    """Copy by the arguments of a verb, show what was made, and return the exit code: 1 where members were left out."""
     import zcore
     from zcore.cli import facts
     from zcore.cli.create import compressor_of, grid_of
@@ -59,13 +63,31 @@ def copied(arguments, **keywords):
             keywords[name] = options[name]
     source, path = _located(arguments.source)
     destination, destination_path = _located(arguments.destination)
-    with Progress(f"copying to {arguments.destination}") as progress:
+    with _left_out() as left_out, Progress(f"copying to {arguments.destination}") as progress:
         made = zcore.copy(source, destination, path=path, destination_path=destination_path,
                           overwrite=arguments.overwrite, memory=arguments.memory, threads=arguments.threads,
                           progress=progress.to, **keywords)
     if arguments.json:
         machine.show(facts.full(made) if made is not None else {"path": arguments.destination})
-    return 0
+    return 1 if left_out else 0
+
+
+@contextlib.contextmanager
+def _left_out():
+    """Give a list, and put the warnings of members that are left out into it as well."""
+    found = []
+    show = warnings.showwarning
+
+    def note(message, category, *where):
+        if issubclass(category, IncompleteCopyWarning):
+            found.append(message)
+        show(message, category, *where)
+
+    warnings.showwarning = note
+    try:
+        yield found
+    finally:
+        warnings.showwarning = show
 
 
 def _located(text):

@@ -205,4 +205,4 @@ _CLASSES = {cls.kind: cls for cls in (FallbackBytes, FallbackArray, FallbackSeri
 
 def _bytes_of(encoded):
     """Return what numcodecs gives, an ndarray or bytes-like, as bytes."""
-    return encoded.tobytes() if isinstance(encoded, np.ndarray) else bytes(encoded)
+    return np.ascontiguousarray(encoded).tobytes() if isinstance(encoded, np.ndarray) else bytes(encoded)

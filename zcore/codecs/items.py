@@ -5,6 +5,8 @@ apart and puts them together, and hands over what a chunk is stored as.
 """
 import numpy as np
 
+from zcore.model.metadata import MAX_NDIM
+
 
 class Items:
     """What a plan asks for the elements of one selection.
@@ -38,11 +40,11 @@ class Items:
 
         `raw` is what the chunk of that `shape` is stored as.
         """
-        self._elements[(*outside, ...)] = self._decode(raw, shape)[(*inside, ...)]
+        _put(self._elements, outside, _taken(self._decode(raw, shape), inside))
 
     def fill(self, outside):
         """Give these elements the fill value."""
-        self._elements[(*outside, ...)] = self._fill
+        _put(self._elements, outside, self._fill)
 
     def write(self, raw, shape, kept, inside, outside, keeps_filled):
         """Return what a chunk is stored as after a change, or None: it holds nothing but the fill value.
@@ -64,7 +66,7 @@ class Items:
             stays = (*[slice(n) for n in kept], ...)
             chunk[stays] = self._decode(raw, shape)[stays]
         if self.has_elements:
-            chunk[(*inside, ...)] = self._elements[(*outside, ...)]
+            _put(chunk, inside, _taken(self._elements, outside))
         if not keeps_filled and self._is_filled(chunk):
             return None
         return self._chain.encode(chunk.transpose(self._axes))
@@ -78,3 +80,25 @@ class Items:
         # Other values may be equal and not the same: numbers, arrays, containers of these.
         return (fill is None or isinstance(fill, (str, bytes))) and all(
             type(item) is type(fill) and item == fill for item in chunk.flat)  # most chunks differ at their first item
+
+
+def _taken(array, selection):
+    """Return the elements of a selection, slices or arrays of indices that broadcast together."""
+    array, index = _indexed(array, selection)
+    return array[index]
+
+
+def _put(array, selection, values):
+    """Assign to the elements of such a selection."""
+    array, index = _indexed(array, selection)
+    array[index] = values
+
+
+def _indexed(array, selection):
+    """Return a view of an array and the index that selects there: an array, not an item, also without dimensions."""
+    if array.ndim == MAX_NDIM and isinstance(selection[0], np.ndarray):
+        # Of so many dimensions one has the length 1, and NumPy takes one list less.
+        d = array.shape.index(1)
+        array = array[(slice(None),) * d + (0,)]
+        selection = selection[:d] + selection[d + 1:]
+    return array, (*selection, ...)

@@ -59,8 +59,10 @@ class BytesCodec(Codec):
         stored = self.stored_dtype(chunk.dtype)
         if stored == chunk.dtype:
             # As bytes: a copy of a structure would leave out those that belong to no field.
-            return chunk.view(f"V{chunk.dtype.itemsize}").tobytes()
-        return chunk.astype(stored).tobytes()
+            stored = np.dtype(f"V{chunk.dtype.itemsize}")
+            chunk = chunk.view(stored)
+        # In order first: of an array that is not, NumPy before 2.4 takes the bytes only up to 32 dimensions.
+        return chunk.astype(stored, "C", copy=False).tobytes()
 
     def decode(self, data, dtype, shape):
         """Return the chunk that `data` are.

@@ -11,7 +11,7 @@ import numpy as np
 from zcore.codecs.items import Items
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.kernel.feed import Feed
-from zcore.model.metadata import has_varying_items
+from zcore.model.metadata import MAX_NDIM, has_varying_items
 
 NO_CHUNK = 2**64 - 1  # both words of an empty chunk's entry
 MAX_CHUNKS = 2**26    # of a shard; the index has 16 bytes for each
@@ -78,7 +78,9 @@ class Shards:
         fill = np.zeros(1, dtype) if fill is None else np.ascontiguousarray(fill, dtype).reshape(1)
         self._fill = fill
         self.chain = make_chain(codec.codecs, dtype, chunk_shape, strict, fill)
-        self.index_chain = make_chain(codec.index_codecs, np.dtype(np.uint64), (*grid_shape, 2), strict)
+        # An array of 65 dimensions NumPy does not have.
+        index_shape = (*grid_shape, 2) if len(grid_shape) < MAX_NDIM else (self.n_chunks, 2)
+        self.index_chain = make_chain(codec.index_codecs, np.dtype(np.uint64), index_shape, strict)
         self.at_start = codec.index_location == "start"
         self.max_encoded = self.chunk_room = None
         if self.chain.max_encoded is not None:

@@ -2,6 +2,7 @@
 #ifndef ZCORE_ATOMICS_H
 #define ZCORE_ATOMICS_H
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <time.h>
@@ -14,6 +15,9 @@ static inline int zc_swap_if(int64_t *p, int64_t expected, int64_t desired)
 {
     return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
+
+/* The calling thread, as long as it lives: positive. */
+static inline int64_t zc_this_thread(void) { return (int64_t)(intptr_t)pthread_self(); }
 
 /* The n-th wait for something another thread or process holds: spin, then yield, then sleep up to 1 ms.
    The first sleeps are short because an object is held for some microseconds; the cap bounds what a busy lock costs

@@ -129,14 +129,19 @@ cdef int _decode_block(const uint8_t *src, const BloscHeader *header, int64_t bl
     cdef int64_t n_stored
     cdef int64_t offset = _load_i32(src + HEADER_NBYTES + 4 * block)
     cdef int stream
+    cdef int code
     for stream in range(streams):
         n_stored = _load_i32(src + offset)
         offset += 4
         if n_stored == n_stream:
             memcpy(dst + stream * n_stream, src + offset, n_stream)
-        elif not decode_stream(header.flags >> 5, src + offset, n_stored, dst + stream * n_stream, n_stream):
-            # Said in the same words as of a chunk that c-blosc could not decode.
-            return fail(status, BLOSC_DECODE, HEADER_NBYTES, header.nbytes, -1)
+        else:
+            code = decode_stream(header.flags >> 5, src + offset, n_stored, dst + stream * n_stream, n_stream, status)
+            if code == BLOSC_DECODE:
+                # Said in the same words as of a chunk that c-blosc could not decode.
+                return fail(status, BLOSC_DECODE, HEADER_NBYTES, header.nbytes, -1)
+            if code != OK:
+                return code
         offset += n_stored
     return OK
 

@@ -57,9 +57,10 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
 cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int compressor,
                           int clevel, int shuffle, int64_t typesize, int64_t blocksize, int n_threads,
                           Status *status) noexcept nogil
-# Decodes one stream of a block, in blosc's format number `fmt`, into exactly `dst_nbytes` bytes; whether that worked.
+# Decodes one stream of a block, in blosc's format number `fmt`, into exactly `dst_nbytes` bytes: OK, or a code.
 # Formats: LZ4, zlib and zstd.
-cdef bint decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes) noexcept nogil
+cdef int decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes,
+                       Status *status) noexcept nogil
 # Encodes one stream by LZ4; its size, or 0 when it does not fit into `capacity`.
 cdef int64_t encode_stream_lz4(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
                                int acceleration) noexcept nogil

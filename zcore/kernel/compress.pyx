@@ -63,22 +63,35 @@ cdef void _probe() noexcept:
 
 
 _probe()
+if libs.zc_provide() != 0:
+    raise ImportError("the system's malloc, calloc and pthread_create cannot be found")
+
+
+cdef int _fail(Status *status, int code, int64_t offset, int64_t expected, int64_t found) noexcept nogil:
+    """Record what a library says, which may say of missing memory what it says of damage."""
+    if libs.zc_has_failed():
+        return fail(status, NO_MEMORY, 0, expected, 0)
+    return fail(status, code, offset, expected, found)
 
 
 cdef bint has_format(int fmt) noexcept nogil:
     return 0 <= fmt < 8 and _available[fmt]
 
 
-cdef bint decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes) noexcept nogil:
+cdef int decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes,
+                       Status *status) noexcept nogil:
     cdef unsigned long n = <unsigned long>dst_nbytes
+    cdef bint is_decoded = False
+    libs.zc_forget_failures()
     if fmt == FORMAT_LZ4:
-        return libs.LZ4_decompress_safe(<const char *>src, <char *>dst, <int>n_bytes, <int>dst_nbytes) == dst_nbytes
-    if fmt == FORMAT_ZSTD:
+        is_decoded = libs.LZ4_decompress_safe(<const char *>src, <char *>dst, <int>n_bytes,
+                                              <int>dst_nbytes) == dst_nbytes
+    elif fmt == FORMAT_ZSTD:
         # An error is a number far beyond any size.
-        return libs.ZSTD_decompress(dst, <size_t>dst_nbytes, src, <size_t>n_bytes) == <size_t>dst_nbytes
-    if fmt == FORMAT_ZLIB:
-        return libs.uncompress(dst, &n, src, <unsigned long>n_bytes) == 0 and n == <unsigned long>dst_nbytes
-    return False
+        is_decoded = libs.ZSTD_decompress(dst, <size_t>dst_nbytes, src, <size_t>n_bytes) == <size_t>dst_nbytes
+    elif fmt == FORMAT_ZLIB:
+        is_decoded = libs.uncompress(dst, &n, src, <unsigned long>n_bytes) == 0 and n == <unsigned long>dst_nbytes
+    return OK if is_decoded else _fail(status, BLOSC_DECODE, 0, dst_nbytes, -1)
 
 
 cdef int64_t encode_stream_lz4(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
@@ -106,17 +119,21 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
         return fail(status, BLOSC_SNAPPY, 2, 0, header.flags >> 5)
     if not _has_room(&header, n_threads):
         return fail(status, NO_MEMORY, 8, 2 * <int64_t>header.blocksize, 0)
-    result = libs.blosc_decompress_ctx(src, dst, <size_t>dst_nbytes, n_threads)
+    libs.zc_forget_failures()
+    # Threads without a block would be started for nothing.
+    result = libs.zc_blosc_decompress(src, dst, <size_t>dst_nbytes, <int>min(<int64_t>n_threads, n_blocks(&header)))
+    if result == libs.ZC_NO_MEMORY:
+        return fail(status, NO_MEMORY, 8, 2 * <int64_t>header.blocksize, 0)
     if result != dst_nbytes:
-        return fail(status, BLOSC_DECODE, 16, dst_nbytes, result)
+        return _fail(status, BLOSC_DECODE, 16, dst_nbytes, result)
     return OK
 
 
 cdef bint _has_room(const BloscHeader *header, int n_threads) noexcept nogil:
-    """Whether each thread can have two blocks of memory.
+    """Whether each thread can have two blocks of memory, which may be as large as the header of a damaged chunk says.
 
-    c-blosc takes them and writes to them without looking whether it got them, and a block may be as large as the
-    header of a damaged chunk says.
+    c-blosc takes what is freed here, so that no page is new to it: with several threads that is twice as fast. A
+    library of the system writes to what it asks for without looking whether it got it.
     """
     cdef int64_t n = min(<int64_t>n_threads, n_blocks(header))
     cdef void *room
@@ -140,10 +157,14 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
     # c-blosc stores item sizes above 255 as 1; saying so here keeps the byte from wrapping.
     if typesize > 255:
         typesize = 1
-    result = libs.blosc_compress_ctx(clevel, shuffle, <size_t>typesize, <size_t>n_bytes, src, dst, <size_t>capacity,
-                                     _NAMES[compressor], <size_t>blocksize, n_threads)
+    libs.zc_forget_failures()
+    result = libs.zc_blosc_compress(clevel, shuffle, <size_t>typesize, <size_t>n_bytes, src, dst, <size_t>capacity,
+                                    _NAMES[compressor], <size_t>blocksize, n_threads)
+    if result == libs.ZC_NO_MEMORY:
+        fail(status, NO_MEMORY, 0, n_bytes, 0)
+        return -1
     if result <= 0:
-        fail(status, BLOSC_ENCODE, 0, n_bytes, result)
+        _fail(status, BLOSC_ENCODE, 0, n_bytes, result)
         return -1
     return result
 
@@ -160,6 +181,7 @@ cdef int64_t zstd_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int6
     # frame says: `dst` is the window.
     cdef size_t n
     cdef int error
+    libs.zc_forget_failures()
     if contexts.zstd_decoder == NULL:
         contexts.zstd_decoder = libs.ZSTD_createDCtx()
         if contexts.zstd_decoder == NULL:
@@ -171,7 +193,7 @@ cdef int64_t zstd_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int6
         if error == ZSTD_TOO_SMALL:
             fail(status, STREAM_LONG, 0, limit, limit + 1)
         else:
-            fail(status, STREAM_DAMAGED, 0, limit, -error)
+            _fail(status, STREAM_DAMAGED, 0, limit, -error)
         return -1
     return <int64_t>n
 
@@ -180,6 +202,7 @@ cdef int64_t zstd_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int6
                          Contexts *contexts, Status *status) noexcept nogil:
     cdef size_t n
     cdef int error
+    libs.zc_forget_failures()
     if contexts.zstd_encoder == NULL:
         contexts.zstd_encoder = libs.ZSTD_createCCtx()
         if contexts.zstd_encoder == NULL:
@@ -191,7 +214,7 @@ cdef int64_t zstd_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int6
     n = libs.ZSTD_compress2(contexts.zstd_encoder, dst, <size_t>capacity, src, <size_t>n_bytes)
     if libs.ZSTD_isError(n):
         error = libs.ZSTD_getErrorCode(n)
-        fail(status, STREAM_ENCODE, 0, n_bytes, -error)
+        _fail(status, STREAM_ENCODE, 0, n_bytes, -error)
         return -1
     return <int64_t>n
 
@@ -206,6 +229,7 @@ cdef int64_t zlib_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int6
     cdef int64_t n_out
     cdef const char *version = libs.zlibVersion()
     cdef int result
+    libs.zc_forget_failures()
     memset(&stream, 0, sizeof(stream))
     result = libs.inflateInit2_(&stream, GZIP_WINDOW_BITS if gzip else ZLIB_WINDOW_BITS, version, sizeof(stream))
     if result != Z_OK:
@@ -236,7 +260,7 @@ cdef int64_t zlib_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int6
             fail(status, STREAM_SHORT, n_read, limit, n_bytes)
             break
         elif result != Z_OK and result != Z_BUF_ERROR:
-            fail(status, STREAM_DAMAGED, n_read, limit, result)
+            _fail(status, STREAM_DAMAGED, n_read, limit, result)
             break
     libs.inflateEnd(&stream)
     return n_written if status.code == OK else -1
@@ -252,11 +276,12 @@ cdef int64_t zlib_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int6
     cdef const char *version = libs.zlibVersion()
     cdef int window_bits = GZIP_WINDOW_BITS if gzip else ZLIB_WINDOW_BITS
     cdef int result
+    libs.zc_forget_failures()
     memset(&stream, 0, sizeof(stream))
     # The header of a gzip member has no name and the time 0: the same chunk makes the same object.
     result = libs.deflateInit2_(&stream, level, Z_DEFLATED, window_bits, ZLIB_MEMORY_LEVEL, 0, version, sizeof(stream))
     if result != Z_OK:
-        fail(status, STREAM_ENCODE, 0, n_bytes, result)
+        _fail(status, STREAM_ENCODE, 0, n_bytes, result)
         return -1
     while result == Z_OK:
         n_in = min(n_bytes - n_read, <int64_t>ZLIB_PART_NBYTES)
@@ -297,12 +322,13 @@ cdef int64_t lz4_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64
 cdef int64_t lz4_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int acceleration,
                         Status *status) noexcept nogil:
     cdef int n = 0
+    libs.zc_forget_failures()
     if n_bytes <= LZ4_MAX_NBYTES:
         # Not more than an int: the bound of what LZ4 takes is one.
         n = libs.LZ4_compress_fast(<const char *>src, <char *>dst + LZ4_HEADER_NBYTES, <int>n_bytes,
                                    <int>min(capacity - LZ4_HEADER_NBYTES, <int64_t>0x7fffffff), acceleration)
     if n <= 0:
-        fail(status, STREAM_ENCODE, 0, n_bytes, n)
+        _fail(status, STREAM_ENCODE, 0, n_bytes, n)
         return -1
     dst[0] = n_bytes & 0xff
     dst[1] = (n_bytes >> 8) & 0xff

@@ -12,8 +12,8 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
-from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG, mkdirat
-from posix.unistd cimport close, fsync, pread, pwrite
+from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG
+from posix.unistd cimport close, pread, pwrite
 
 from zcore.kernel.status cimport (
     CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, WANTED, Status,
@@ -56,6 +56,22 @@ cdef extern from *:
         return malloc((size_t)n_bytes);
     }
 
+    /* The system's calls, made again when a signal has ended them: a network file system stops in any of them. */
+    #define ZC_AGAIN(call) int failed; do failed = (call); while (failed && errno == EINTR); return failed
+    static int zc_fstat(int fd, struct stat *s) { ZC_AGAIN(fstat(fd, s)); }
+    static int zc_fstatat(int dirfd, const char *name, struct stat *s, int flags)
+    {
+        ZC_AGAIN(fstatat(dirfd, name, s, flags));
+    }
+    static int zc_fchmodat(int dirfd, const char *name, unsigned mode) { ZC_AGAIN(fchmodat(dirfd, name, mode, 0)); }
+    static int zc_mkdirat(int dirfd, const char *name) { ZC_AGAIN(mkdirat(dirfd, name, 0777)); }
+    static int zc_renameat(int dirfd, const char *name, const char *new_name)
+    {
+        ZC_AGAIN(renameat(dirfd, name, dirfd, new_name));
+    }
+    static int zc_unlinkat(int dirfd, const char *name) { ZC_AGAIN(unlinkat(dirfd, name, 0)); }
+    static int zc_fsync(int fd) { ZC_AGAIN(fsync(fd)); }
+
     /* renameat, but EEXIST when the new name is taken; or each gets the name of the other. Other errors may just mean
        that it cannot be done here. */
     static int zc_rename(int dirfd, const char *name, const char *new_name, int exchanges)
@@ -81,14 +97,16 @@ cdef extern from *:
         int64_t st_size
     int64_t ZC_MTIME_NS(c_stat s) nogil
     int64_t ZC_CTIME_NS(c_stat s) nogil
-    int c_fstat "fstat"(int fd, c_stat *s) nogil
-    int fstatat(int dirfd, const char *name, c_stat *s, int flags) nogil
+    int fstat "zc_fstat"(int fd, c_stat *s) nogil
+    int fstatat "zc_fstatat"(int dirfd, const char *name, c_stat *s, int flags) nogil
     enum:
         AT_SYMLINK_NOFOLLOW
-    int fchmodat(int dirfd, const char *name, unsigned int mode, int flags) nogil
+    int fchmodat "zc_fchmodat"(int dirfd, const char *name, unsigned int mode) nogil
+    int mkdirat "zc_mkdirat"(int dirfd, const char *name) nogil
+    int fsync "zc_fsync"(int fd) nogil
     int zc_rename(int dirfd, const char *name, const char *new_name, int exchanges) nogil
-    int renameat(int olddirfd, const char *old, int newdirfd, const char *new) nogil
-    int unlinkat(int dirfd, const char *name, int flags) nogil
+    int renameat "zc_renameat"(int dirfd, const char *name, const char *new_name) nogil
+    int unlinkat "zc_unlinkat"(int dirfd, const char *name) nogil
     void *zc_allocate(int64_t n_bytes) nogil
 
 TEMP_PREFIX = ZC_TEMP_PREFIX.decode()      # names of files that are being written begin so
@@ -183,7 +201,7 @@ cdef void _identity_of(const c_stat *found, Identity *identity) noexcept nogil:
 
 cdef int identify_fd(int fd, Identity *identity) noexcept nogil:
     cdef c_stat found
-    if c_fstat(fd, &found) != 0:
+    if fstat(fd, &found) != 0:
         return errno
     _identity_of(&found, identity)
     return 0
@@ -237,7 +255,7 @@ cdef int object_stands(int dirfd, const char *name, Status *status) noexcept nog
             flags = 0
         elif flags and (errno == ENOENT or errno == ENOTDIR):
             return ABSENT
-        elif errno != EINTR:
+        else:
             fail_errno(status, IO_OPEN, errno)
             return FAILED
 
@@ -276,7 +294,7 @@ cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) 
     cdef int64_t wanted = limit + 1
     cdef int64_t n
     if wanted > SMALL_NBYTES:
-        if c_fstat(fd, &found) != 0:
+        if fstat(fd, &found) != 0:
             fail_errno(status, IO_READ, errno)
             return FAILED
         if found.st_size < wanted:
@@ -302,7 +320,7 @@ cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) 
 
 cdef int object_identify(int fd, Identity *identity, Status *status) noexcept nogil:
     cdef c_stat found
-    if c_fstat(fd, &found) != 0:
+    if fstat(fd, &found) != 0:
         fail_errno(status, IO_READ, errno)
         return FAILED
     if S_ISDIR(found.st_mode):
@@ -411,7 +429,7 @@ cdef int _make_parents(int dirfd, const char *name, bint with_fsync, Status *sta
         if path[i] != c'/':
             continue
         path[i] = 0
-        if mkdirat(dirfd, path, 0o777) != 0:
+        if mkdirat(dirfd, path) != 0:
             if errno != EEXIST:
                 return fail_errno(status, IO_MKDIR, errno)
         elif with_fsync:
@@ -499,9 +517,12 @@ cdef int _sync_directory(int dirfd, const char *name) noexcept nogil:
         path[0] = c'.'
         n_dir = 1
     path[n_dir] = 0
-    fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC)
-    if fd < 0:
-        return 0 if errno == ENOENT else errno
+    while True:
+        fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC)
+        if fd >= 0:
+            break
+        if errno != EINTR:
+            return 0 if errno == ENOENT else errno
     if fsync(fd) != 0:
         error = errno
     close(fd)
@@ -521,7 +542,7 @@ cdef int _keep_mode(int dirfd, const char *name, Staging *staging) noexcept nogi
             return errno
         staging.default_mode = new.st_mode & 0o7777
     if S_ISREG(old.st_mode) and (old.st_mode & 0o7777) != <unsigned int>staging.default_mode:
-        if fchmodat(dirfd, staging.name, old.st_mode & 0o7777, 0) != 0:
+        if fchmodat(dirfd, staging.name, old.st_mode & 0o7777) != 0:
             return errno
     return 0
 
@@ -536,7 +557,7 @@ cdef int _rename(int dirfd, const char *name, Staging *staging) noexcept nogil:
             return 0
         staging.expected = TAKEN if errno == EEXIST else UNKNOWN
     error = _keep_mode(dirfd, name, staging)
-    if error == 0 and renameat(dirfd, staging.name, dirfd, name) != 0:
+    if error == 0 and renameat(dirfd, staging.name, name) != 0:
         error = errno
     return error
 
@@ -557,13 +578,13 @@ cdef int object_commit(int dirfd, const char *name, Staging *staging, Status *st
 cdef void object_drop(int dirfd, Staging *staging) noexcept nogil:
     """Remove the staged file, if there is one."""
     if staging.name[0]:
-        unlinkat(dirfd, staging.name, 0)
+        unlinkat(dirfd, staging.name)
         staging.name[0] = 0
 
 
 cdef int object_erase(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil:
     cdef int error
-    if unlinkat(dirfd, name, 0) != 0:
+    if unlinkat(dirfd, name) != 0:
         error = errno
         if error == ENOENT or error == ENOTDIR:
             return OK

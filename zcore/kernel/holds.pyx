@@ -21,7 +21,7 @@ from zcore.kernel.locks cimport (
     Holder, LockTable, close_copies, holder_close, holder_open, holder_replace, key_hash, lock_object, lock_whole,
     n_forks, unlock_object, unlock_whole,
 )
-from zcore.kernel.status cimport INTERRUPTED, OK, STALE, Status, check, status_clear
+from zcore.kernel.status cimport INTERRUPTED, OK, STALE, Status, make_error, status_clear
 
 
 cdef int _poll_signals(void *context) noexcept with gil:
@@ -114,7 +114,13 @@ cdef class _Hold:
                 continue
             if code == STALE:
                 raise FileNotFoundError(status.sys_errno, os.strerror(status.sys_errno), self.locks.document)
-            check(&status)
+            raise make_error(&status, self._name(), None, None, None, ())
+
+    def _name(self):
+        """Return what is locked, for messages: a path or a key; None where there is no name."""
+        if self.locks.directory is None:
+            return self.key
+        return os.path.join(self.locks.directory, self.locks.document)
 
     def __exit__(self, *exc_info):
         """Give back what is held, if anything."""
@@ -165,7 +171,8 @@ cdef class _Hold:
         staging_init(&staging, number, fsync)
         with nogil:
             holder_replace(&self.holder, &content[0], content.shape[0], &staging, &status)
-        check(&status)
+        if status.code != OK:
+            raise make_error(&status, self._name(), None, None, None, ())
         return identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns
 
     @property

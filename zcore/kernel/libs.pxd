@@ -6,11 +6,19 @@ blosc distribution ships no headers of theirs.
 
 
 cdef extern from "blosc.h" nogil:
-    int blosc_compress_ctx(int clevel, int doshuffle, size_t typesize, size_t nbytes, const void *src, void *dest,
-                           size_t destsize, const char *compressor, size_t blocksize, int numinternalthreads)
-    int blosc_decompress_ctx(const void *src, void *dest, size_t destsize, int numinternalthreads)
     const char *blosc_list_compressors()
     const char *blosc_get_version_string()
+
+# `blosc_compress_ctx` and `blosc_decompress_ctx` with memory and threads that are there, and what goes with them.
+cdef extern from "provided.h" nogil:
+    enum:
+        ZC_NO_MEMORY
+    int zc_provide()
+    void zc_forget_failures()
+    int zc_has_failed()
+    int zc_blosc_compress(int level, int shuffle, size_t typesize, size_t n_bytes, const void *src, void *dst,
+                          size_t capacity, const char *compressor, size_t blocksize, int n_threads)
+    int zc_blosc_decompress(const void *src, void *dst, size_t n_bytes, int n_threads)
 
 
 cdef extern from * nogil:

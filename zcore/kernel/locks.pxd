@@ -17,13 +17,14 @@ cdef enum:
     N_STRIPES = 256
 
 cdef struct LockTable:
-    int64_t gate               # holders of objects, or -1 while somebody holds the whole
+    int64_t gate               # holders of objects, or minus the thread that holds the whole
     int64_t waiting            # threads that want the whole; new holders of objects let them pass ...
     int64_t queued             # ... and queue up
     int64_t window             # so many of these go first, once somebody had the whole
-    int64_t stripes[256]       # 1 while held; objects whose hashes collide here only wait for each other
+    int64_t stripes[256]       # the thread that holds it, or 0; objects whose hashes collide here exclude each other
 
-# Asked while waiting; non-zero gives up (a signal, or the plan was stopped).
+# Asked while waiting; non-zero gives up (a signal, or the plan was stopped). May run any Python code, which finds this
+# thread in the table by what it holds, and only by that.
 ctypedef int (*Poll)(void *context) noexcept nogil
 
 cdef struct Holder:            # one writer's hold on a node's objects
@@ -41,7 +42,8 @@ cdef struct Holder:            # one writer's hold on a node's objects
 cdef uint64_t key_hash(const char *key) noexcept nogil
 cdef int holder_open(Holder *holder, LockTable *table, int dirfd, const char *document, Status *status) noexcept nogil
 cdef void holder_close(Holder *holder) noexcept nogil
-# 0 with the object held; STALE when the name no longer stands for the document that was opened; or a failure.
+# 0 with the object held; STALE when the name no longer stands for the document that was opened; LOCK_OWN when this
+# thread would wait for itself; or a failure.
 cdef int lock_object(Holder *holder, uint64_t hash, Poll poll, void *context, Status *status) noexcept nogil
 cdef void unlock_object(Holder *holder) noexcept nogil
 cdef int lock_whole(Holder *holder, Poll poll, void *context, Status *status) noexcept nogil

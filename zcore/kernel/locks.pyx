@@ -11,18 +11,23 @@ The turnstile, the byte before the range, keeps a stream of object writers from 
 he holds it while he waits, and writers look at it at the start of each call and at every `TURNSTILE_EVERY`-th object.
 Inside a process the counter `waiting` does the same, and a window keeps those who want the whole from starving the
 others in turn: after each of them the writers that had to queue up go first.
+
+A signal handler, or other Python code that runs inside a call that holds an object, may want locks of the same node.
+The table names the threads that hold: a thread that would wait for itself gets LOCK_OWN, and one that holds an object
+passes gate and turnstile with another one, as who is waited for there waits for it. While Python code may run, a
+thread stands in the table with what it holds alone; so nobody is kept waiting by one who only waits.
 """
 from libc.errno cimport EACCES, EAGAIN, EINTR, ENOENT, ENOTDIR, EPERM, EROFS, ESTALE, errno
 from libc.string cimport memset
 from posix.fcntl cimport O_CLOEXEC, O_NOCTTY, O_RDWR, openat
 from posix.unistd cimport close
 
-from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
+from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if, zc_this_thread
 from zcore.kernel.fileio cimport (
     Identity, identify_fd, identify_name, object_commit, object_drop, object_stage, same_identity,
 )
 from zcore.kernel.status cimport (
-    INTERRUPTED, IO_OPEN, LOCK_FAILED, OK, STALE, Status, fail, fail_errno,
+    INTERRUPTED, IO_OPEN, LOCK_FAILED, LOCK_OWN, OK, STALE, Status, fail, fail_errno,
 )
 
 cdef extern from "file_lock.h" nogil:
@@ -112,13 +117,32 @@ cdef void holder_close(Holder *holder) noexcept nogil:
     _close_document(holder)
 
 
-cdef int _wait(int64_t *n, Poll poll, void *context, Status *status) noexcept nogil:
-    """The n-th wait for somebody; non-zero when the waiter has to give up. A poll may take the GIL: it is rare."""
+cdef int _n_held(const LockTable *table) noexcept nogil:
+    """How many objects of the node this thread holds, in calls further up its stack."""
+    cdef int64_t me = zc_this_thread()
+    cdef int n = 0
+    cdef int i
+    for i in range(N_STRIPES):
+        n += zc_load(&table.stripes[i]) == me
+    return n
+
+
+cdef int _wait(int64_t *n, int64_t *count, Poll poll, void *context, Status *status) noexcept nogil:
+    """The n-th wait for somebody; non-zero when the waiter has to give up. A poll may take the GIL: it is rare.
+
+    `count` is what the waiter is counted in, or NULL: not during a poll.
+    """
+    cdef int stops
     zc_back_off(n[0])
     n[0] += 1
-    if poll != NULL and n[0] % 32 == 0 and poll(context):
-        return fail(status, INTERRUPTED, 0, 0, 0)
-    return OK
+    if poll == NULL or n[0] % 32 != 0:
+        return OK
+    if count != NULL:
+        zc_add(count, -1)
+    stops = poll(context)
+    if count != NULL:
+        zc_add(count, 1)
+    return fail(status, INTERRUPTED, 0, 0, 0) if stops else OK
 
 
 cdef int _wait_range(Holder *holder, int kind, int64_t start, int64_t n_bytes, Poll poll, void *context,
@@ -132,7 +156,10 @@ cdef int _wait_range(Holder *holder, int kind, int64_t start, int64_t n_bytes, P
             return OK
         if error != EAGAIN:
             return fail_errno(status, LOCK_FAILED, error)
-        error = _wait(&n, poll, context, status)
+        if not zc_has_ranges() and _n_held(holder.table) > 1:
+            # One lock stands for all objects, and another descriptor of this thread has it.
+            return fail(status, LOCK_OWN, 0, 0, 0)
+        error = _wait(&n, NULL, poll, context, status)
         if error != OK:
             return error
 
@@ -149,7 +176,13 @@ cdef int _pass_turnstile(Holder *holder, Poll poll, void *context, Status *statu
     cdef int code
     if not zc_has_ranges():
         return OK
-    code = _wait_range(holder, ZC_SHARED, RANGE_START - 1, 1, poll, context, status)
+    code = zc_lock_range(holder.fd, ZC_SHARED, RANGE_START - 1, 1)
+    if code == EAGAIN and zc_load(&holder.table.gate) == -zc_this_thread():
+        return fail(status, LOCK_OWN, 0, 0, 0)
+    if code == EAGAIN and _n_held(holder.table) > 0:
+        return OK
+    if code != OK:
+        code = _wait_range(holder, ZC_SHARED, RANGE_START - 1, 1, poll, context, status)
     if code == OK:
         zc_lock_range(holder.fd, ZC_UNLOCK, RANGE_START - 1, 1)
     return code
@@ -163,16 +196,17 @@ cdef int _enter_gate(LockTable *table, Poll poll, void *context, Status *status)
     cdef int code = OK
     while True:
         is_free = zc_load(&table.waiting) == 0
-        if is_free or zc_load(&table.window) > 0:
-            holders = zc_load(&table.gate)
-            if holders >= 0:
-                if zc_swap_if(&table.gate, holders, holders + 1):
-                    break
-                continue
+        holders = zc_load(&table.gate)
+        if holders >= 0 and (is_free or zc_load(&table.window) > 0 or (not queued and _n_held(table) > 0)):
+            if zc_swap_if(&table.gate, holders, holders + 1):
+                break
+            continue
         if not queued:
+            if holders == -zc_this_thread():
+                return fail(status, LOCK_OWN, 0, 0, 0)
             zc_add(&table.queued, 1)
             queued = True
-        code = _wait(&n, poll, context, status)
+        code = _wait(&n, &table.queued, poll, context, status)
         if code != OK:
             break
     if code == OK and not is_free:
@@ -191,6 +225,7 @@ cdef void _close_window(LockTable *table) noexcept nogil:
 
 cdef int lock_object(Holder *holder, uint64_t hash, Poll poll, void *context, Status *status) noexcept nogil:
     cdef int64_t *stripe = &holder.table.stripes[hash % N_STRIPES]
+    cdef int64_t me = zc_this_thread()
     cdef int64_t n = 0
     cdef int code
     if holder.whole:
@@ -200,13 +235,17 @@ cdef int lock_object(Holder *holder, uint64_t hash, Poll poll, void *context, St
         code = _pass_turnstile(holder, poll, context, status)
         if code != OK:
             return code
-    code = _enter_gate(holder.table, poll, context, status)
-    if code != OK:
-        return code
-    while not zc_swap_if(stripe, 0, 1):
-        code = _wait(&n, poll, context, status)
+    while True:
+        code = _enter_gate(holder.table, poll, context, status)
         if code != OK:
-            zc_add(&holder.table.gate, -1)
+            return code
+        if zc_swap_if(stripe, 0, me):
+            break
+        zc_add(&holder.table.gate, -1)
+        if zc_load(stripe) == me:
+            return fail(status, LOCK_OWN, 0, 0, 0)
+        code = _wait(&n, NULL, poll, context, status)
+        if code != OK:
             return code
     holder.hash = hash
     holder.n_locked += 1
@@ -235,13 +274,17 @@ cdef void unlock_object(Holder *holder) noexcept nogil:
 
 cdef int lock_whole(Holder *holder, Poll poll, void *context, Status *status) noexcept nogil:
     cdef LockTable *table = holder.table
+    cdef int64_t me = zc_this_thread()
     cdef int64_t n = 0
     cdef int code = OK
     zc_add(&table.waiting, 1)
     # A window that nobody queues for any more is no reason to wait.
     while ((zc_load(&table.window) > 0 and zc_load(&table.queued) > 0)
-           or not zc_swap_if(&table.gate, 0, -1)):
-        code = _wait(&n, poll, context, status)
+           or not zc_swap_if(&table.gate, 0, -me)):
+        if zc_load(&table.gate) == -me or _n_held(table) > 0:
+            code = fail(status, LOCK_OWN, 0, 0, 0)
+        else:
+            code = _wait(&n, &table.waiting, poll, context, status)
         if code != OK:
             zc_add(&table.waiting, -1)
             return code

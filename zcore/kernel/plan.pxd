@@ -29,7 +29,8 @@ cdef struct Brought:           # the bytes of an object that the caller has brou
 
 cdef struct Worker:            # what one thread owns while it runs a plan
     void *plan                 # the Plan it runs, which outlives it
-    bint main                  # it looks for signals
+    bint main                  # it looks for signals ...
+    bint joined                # ... but not now: others that hold objects wait for what it does
     int64_t last_poll_ns
     const Brought *brought     # the object of the task that it is at; NULL: it is read here
     bint keeps_filled          # objects of nothing but the fill value
@@ -88,6 +89,7 @@ cdef class Plan(Tasks):
     cdef object _error(self, object codecs)
     cdef int _run_signal_handlers(self) noexcept with gil
     cdef int poll(self, Worker *worker) noexcept nogil
+    cdef bint is_poll_due(self, const Worker *worker) noexcept nogil
     cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil
     cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
     cdef int place_of(self, const char *key, Place *place) noexcept nogil

@@ -203,17 +203,17 @@ cdef class Plan(Tasks):
 
     cdef int poll(self, Worker *worker) noexcept nogil:
         """Whether the worker has to stop; on the main thread signal handlers get their turn."""
-        cdef int64_t now
         if zc_load(&self.stop):
             return 1
-        if worker.main:
-            now = zc_now_ns()
-            if now - worker.last_poll_ns > POLL_NS:
-                worker.last_poll_ns = now
-                if self._run_signal_handlers():
-                    zc_store(&self.stop, 1)
-                    return 1
+        if self.is_poll_due(worker) and not worker.joined:
+            worker.last_poll_ns = zc_now_ns()
+            if self._run_signal_handlers():
+                zc_store(&self.stop, 1)
+                return 1
         return 0
+
+    cdef bint is_poll_due(self, const Worker *worker) noexcept nogil:
+        return worker.main and zc_now_ns() - worker.last_poll_ns > POLL_NS
 
     cdef int _run_signal_handlers(self) noexcept with gil:
         try:
@@ -396,6 +396,7 @@ cdef class Plan(Tasks):
 
     cdef object _error(self, object codecs):
         cdef str key = None
+        cdef str direction = self._direction()
         cdef tuple inner = ()
         raised, self.raised = self.raised, None
         if self.status.code == OK or self.status.code == STALE:
@@ -404,7 +405,6 @@ cdef class Plan(Tasks):
         if self.status.task >= 0:
             key, coords, _, _, _ = self.task(self.status.task)
             inner = self._inner_coords(self.place(self.status.task)[1])
-        direction = self._direction()
         if self.status.code == RAISED:
             return locate_error(raised, &self.status, key, coords, direction, inner)
         codec = codecs[self.status.step] if 0 <= self.status.step < len(codecs) else None

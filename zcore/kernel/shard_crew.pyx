@@ -151,8 +151,11 @@ cdef class CrewPlan(WritePlan):
                 crew = self._join(i)
                 if crew == NULL:
                     continue
-                while not self.poll(worker) and self._help_once(crew, worker):
+                # A signal handler that wants the object of this crew would wait for its owner, who waits for helpers.
+                worker.joined = True
+                while not self.poll(worker) and not self.is_poll_due(worker) and self._help_once(crew, worker):
                     found = True
+                worker.joined = False
                 zc_add(&crew.n_helpers, -1)
             if found:
                 n_waits = 0

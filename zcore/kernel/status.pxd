@@ -62,6 +62,7 @@ cdef enum Code:
     IO_UNLINK = 35
     IO_MKDIR = 36
     LOCK_FAILED = 37           # the file system or the permissions refuse locks
+    LOCK_OWN = 38              # the thread would wait for itself
     RAISED = 80                # a codec in Python has raised: the exception is in the Workspace
     # control flow of a plan, never an error of the data
     STALE = 50                 # the metadata document is not the one the plan was made from

@@ -364,11 +364,17 @@ class Store(ABC):
         for key, parts in of_key.items():
             _check_disjoint(key, parts)
         for key, parts in of_key.items():
-            value = bytearray(self.get(key) or b"")
-            value += bytes(max(0, max(stop for _, stop, _ in parts) - len(value)))
-            for start, stop, view in parts:
-                value[start:stop] = view
-            self.set(key, value)
+            self._set_parts(key, parts)
+
+    def _set_parts(self, key, parts):
+        self.set(key, self._with_parts(key, parts))
+
+    def _with_parts(self, key, parts):
+        value = bytearray(self.get(key) or b"")
+        value += bytes(max(0, max(stop for _, stop, _ in parts) - len(value)))
+        for start, stop, view in parts:
+            value[start:stop] = view
+        return value
 
     def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
         """Raise StoreError when a key is the name of what is no value and no prefix, and is not to be replaced.

@@ -6,15 +6,14 @@ that depth costs no more than the length of a key.
 """
 from __future__ import annotations
 
-from _thread import RLock  # of threading, without its import time
 from collections.abc import Mapping, Sequence
 from itertools import count
 
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError
+from zcore.kernel.holds import ObjectLocks
 from zcore.options import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range
-from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import check_key, check_prefix
 
 
@@ -45,14 +44,10 @@ class MemoryStore(Store):
         self._below = {"": {}}  # prefix -> {name: whether it is that of a prefix}; but for the root none is empty
         self._generation = 0
         self._number = next(_numbers)
-        self._renew_locks()
-        renew_in_children(self)
+        self._locks = ObjectLocks()
         for key, value in (items or {}).items():
             self._put(key, value, exclusive=False)
         self.read_only = as_bool(read_only, "read_only")
-
-    def _renew_locks(self):
-        self._lock = RLock()
 
     def __repr__(self):
         return f"<MemoryStore at {id(self):#x}{', read-only' if self.read_only else ''}>"
@@ -69,7 +64,8 @@ class MemoryStore(Store):
     def _items(self):
         return {key: value for key in self.list() if (value := self.get(key)) is not None}
 
-    # Reading goes without the lock: a value that is replaced or removed meanwhile is whole either way.
+    # Reading goes without the lock: a value that is replaced or removed meanwhile is whole either way, and a signal
+    # handler may read inside of a change.
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
         found = self._find(key)
@@ -111,8 +107,7 @@ class MemoryStore(Store):
 
     def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)
-        with self._lock:
-            entries = sorted(self._below.get(prefix, {}).items())
+        entries = sorted(self._below.get(prefix, {}).copy().items())
         return Listing([prefix + name for name, is_prefix in entries if not is_prefix],
                        [f"{prefix}{name}/" for name, is_prefix in entries if is_prefix])
 
@@ -136,21 +131,24 @@ class MemoryStore(Store):
         self._check_writable("set_if_not_exists", key)
         return self._put(key, value, exclusive=True)
 
-    def set_partial_values(self, changes) -> None:
-        with self._lock:
-            super().set_partial_values(changes)
+    def _set_parts(self, key, parts):
+        with self._locks.whole():
+            self._put_held(key, bytes(self._with_parts(key, parts)), exclusive=False)
 
     def _put(self, key, value, exclusive):
-        parent, name = _split(check_key(key))
+        check_key(key)
         data = value if type(value) is bytes else bytes(flat_view(value))
-        with self._lock:
-            if key not in self._values:
-                self._make_way(key, parent, name)
-            elif exclusive:
-                return False
-            self._generation += 1
-            self._values[key] = data, self._generation
-            return True
+        with self._locks.whole():
+            return self._put_held(key, data, exclusive)
+
+    def _put_held(self, key, data, exclusive):
+        if key not in self._values:
+            self._make_way(key, *_split(key))
+        elif exclusive:
+            return False
+        self._generation += 1
+        self._values[key] = data, self._generation
+        return True
 
     def _make_way(self, key, parent, name):
         """Note a new key, and the prefixes above it that are missing."""
@@ -171,14 +169,14 @@ class MemoryStore(Store):
     def erase(self, key: str) -> None:
         self._check_writable("erase", key)
         check_key(key)
-        with self._lock:
+        with self._locks.whole():
             if self._values.pop(key, None) is not None:
                 self._cut(key)
 
     def erase_prefix(self, prefix: str) -> None:
         self._check_writable("erase_prefix", prefix)
         check_prefix(prefix)
-        with self._lock:
+        with self._locks.whole():
             if prefix not in self._below:
                 return
             pending = [prefix]

@@ -8,7 +8,7 @@ for. What `allowed` names is the caller's own word, and goes without.
 from __future__ import annotations
 
 import posixpath
-from threading import Lock
+from _thread import RLock  # of threading, without its import time
 
 from zcore import workers
 from zcore.errors import ReferenceTargetError, StoreError, UnsupportedError
@@ -56,7 +56,8 @@ class RemoteTargets:
         self.n_requests = N_REQUESTS
 
     def _renew_locks(self):
-        self._lock = Lock()
+        # Reentrant: a signal handler may read.
+        self._lock = RLock()
 
     def get(self, url, start, length, key=None):
         """Return bytes of a target, `length` from `start` on, fewer where it ends; all with a `length` of None.

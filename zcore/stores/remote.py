@@ -7,13 +7,14 @@ is replaced only while it has the tag it was read with.
 from __future__ import annotations
 
 import os
+from _queue import SimpleQueue
+from _thread import RLock, _local  # of threading, without its import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import count
 from operator import index
-from threading import BoundedSemaphore, Lock
 
 from zcore import workers
 from zcore.buffers import flat_view
@@ -91,8 +92,12 @@ class RemoteStore(Store):
         renew_in_children(self)
 
     def _renew_locks(self):
-        self._lock = Lock()
-        self._free = BoundedSemaphore(self.n_requests)
+        # Reentrant: a signal handler may read.
+        self._lock = RLock()
+        self._free = SimpleQueue()      # a token for each request that may be under way, and is not
+        for _ in range(self.n_requests):
+            self._free.put(True)
+        self._thread = _local()
 
     def __repr__(self):
         return f"RemoteStore({self.url!r}{', read-only' if self.read_only else ''})"
@@ -117,14 +122,23 @@ class RemoteStore(Store):
 
     def _change(self, what, key, function, *args, byte_range=None):
         """The same of a method that changes something: it is waited for, whatever happens meanwhile."""
-        with self._free:
-            try:
-                return function(*args)
-            except ConditionError:
-                raise
-            except Exception as exc:
-                part = "" if byte_range is None else f", {_shown(byte_range)}"
-                raise StoreError(f"cannot {what} {self.url}{key}{part}: {message_of(exc)}", key=key) from exc
+        # A signal handler in the middle of a request would wait for the token of that one.
+        is_inner = getattr(self._thread, "is_asking", False)
+        self._thread.is_asking = True
+        token = None
+        try:
+            token = is_inner or self._free.get()
+            return function(*args)
+        except ConditionError:
+            raise
+        except Exception as exc:
+            part = "" if byte_range is None else f", {_shown(byte_range)}"
+            raise StoreError(f"cannot {what} {self.url}{key}{part}: {message_of(exc)}", key=key) from exc
+        finally:
+            if not is_inner:
+                self._thread.is_asking = False
+                if token:
+                    self._free.put(True)
 
     def _read(self, key, byte_range):
         """Return the `Answer` of a key that is one, for a byte range as `Store.get` takes it, or None."""

@@ -15,10 +15,10 @@ import io
 import re
 import socket
 import time
+from _thread import RLock  # of threading, without its import time
 from collections import namedtuple
 from functools import cache, partial
 from ipaddress import ip_address, ip_network
-from threading import Lock
 from urllib.parse import quote, urljoin, urlsplit
 from weakref import finalize
 
@@ -80,7 +80,8 @@ class HttpClient(Client):
 
     def _renew_locks(self):
         # Connections of the parent are not the child's to speak on, either.
-        self._lock = Lock()
+        # Reentrant: a signal handler may read.
+        self._lock = RLock()
         self._idle = {}
         # Not by __del__: who judges knows the client, too, and of such a circle sockets might be the first to go.
         finalize(self, _close, self._idle)

@@ -5,6 +5,7 @@ chunks there. Deflated ones are decoded in Python.
 """
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import zipfile
@@ -104,16 +105,20 @@ class ZipStore(Store):
             writer.discard()
             warn(f"{self!r} was not closed: there is no archive")
         if getattr(self, "_fd", None) is not None:
-            self.close()
+            with contextlib.suppress(StoreError):
+                self.close()
 
     def close(self) -> None:
         """Finish the archive that is written, or let go of the one that is read; no thread may be using the store."""
         writer, self._writer = self._writer, None
         fd, self._fd = self._fd, None
         if fd is not None:
-            os.close(fd)
+            try:
+                os.close(fd)
+            except OSError as exc:
+                raise StoreError(f"cannot close {self.path}: {exc.strerror}", errno=exc.errno) from exc
         if writer is not None and writer.is_open:
-            with writer.lock:
+            with writer.locks.whole():
                 writer.finish(self._members.values())
 
     def references_of(self, prefix: str) -> References | None:
@@ -204,36 +209,38 @@ class ZipStore(Store):
         self._check_writable("set_if_not_exists", key)
         return self._put(key, value, exclusive=True)
 
-    def set_partial_values(self, changes) -> None:
-        self._check_writable("set_partial_values")
-        with self._lock():
-            super().set_partial_values(changes)
-
     def erase(self, key: str) -> None:
         self._check_writable("erase", key)
         check_key(key)
-        with self._lock():
+        with self._held():
             self._names.erase(key)
             self._members.pop(key, None)
 
+    def _set_parts(self, key, parts):
+        with self._held():
+            self._put_held(key, self._with_parts(key, parts), exclusive=False)
+
     def _put(self, key, value, exclusive):
         view = flat_view(value)
-        with self._lock():
-            # The names know which keys cannot stand beside each other.
-            is_new = self._names.set_if_not_exists(check_name(key), b"")
-            if exclusive and not is_new:
-                return False
-            try:
-                self._members[key] = self._writer.append(key, view)
-            except BaseException:
-                if is_new:
-                    self._names.erase(key)
-                raise
-            return True
+        with self._held():
+            return self._put_held(key, view, exclusive)
 
-    def _lock(self):
+    def _put_held(self, key, data, exclusive):
+        # The names know which keys cannot stand beside each other.
+        is_new = self._names.set_if_not_exists(check_name(key), b"")
+        if exclusive and not is_new:
+            return False
+        try:
+            self._members[key] = self._writer.append(key, data)
+        except BaseException:
+            if is_new:
+                self._names.erase(key)
+            raise
+        return True
+
+    def _held(self):
         self._fileno()
-        return self._writer.lock
+        return self._writer.locks.whole()
 
 
 def _opened(path):
@@ -242,10 +249,15 @@ def _opened(path):
         fd = os.open(path, _OPEN)
     except OSError as exc:
         raise StoreError(f"cannot open the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
-    status = os.fstat(fd)
-    if not stat.S_ISREG(status.st_mode):
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise StoreError(f"{path} is no file, and so no zip archive")
+    except BaseException as exc:
         os.close(fd)
-        raise StoreError(f"{path} is no file, and so no zip archive")
+        if isinstance(exc, OSError) and not isinstance(exc, StoreError):
+            raise StoreError(f"cannot read the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
+        raise
     return fd, status
 
 

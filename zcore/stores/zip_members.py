@@ -6,6 +6,7 @@ File Format Specification", version 6.3.
 """
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import struct
@@ -55,9 +56,14 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
         The file is no zip archive; what it says of a member is not so; the name of a member is no key, and whoever
         relied on it would find nothing.
     """
-    size = os.fstat(fd).st_size
     entries = _directory_of(fd, path)
-    _check_count(fd, path, size, len(entries))
+    try:
+        size = os.fstat(fd).st_size
+        _check_count(fd, path, size, len(entries))
+    except OSError as exc:
+        if isinstance(exc, StoreError):
+            raise
+        raise StoreError(f"cannot read the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
     last_of = {info.orig_filename: info for info in entries}
     for info in entries:
         name = info.orig_filename
@@ -72,6 +78,9 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
             member = _member_of(fd, info, size)
         except _Fault as fault:
             raise StoreError(f"{path}: member {name!r:.200} {fault}", key=name) from None
+        except OSError as exc:
+            raise StoreError(f"{path}: cannot read member {name!r:.200}: {exc.strerror}", key=name,
+                             errno=exc.errno) from exc
         if last_of[name] is info:
             yield name, member
 
@@ -112,7 +121,7 @@ def _check_count(fd, path, size, n_found):
     the number may have been cut to 16.
     """
     start = max(0, size - _END.size - _MAX_COMMENT)
-    tail = os.pread(fd, _END.size + _MAX_COMMENT, start)
+    tail = _read_up_to(fd, start, _END.size + _MAX_COMMENT)
     at = len(tail) - _END.size
     # Where `zipfile` looks: a record without a comment, else the last one that there is.
     if at < 0 or tail[at:at + 4] != _END_SIGNATURE or tail[-2:] != b"\0\0":
@@ -121,9 +130,9 @@ def _check_count(fd, path, size, n_found):
         raise StoreError(f"{path} is no whole zip archive: its end was not found")
     n_entries = _END.unpack_from(tail, at)[4]
     n_expected, n_counted = n_entries, n_found & 0xFFFF
-    locator = os.pread(fd, _LOCATOR.size, start + at - _LOCATOR.size) if start + at >= _LOCATOR.size else b""
+    locator = _read_up_to(fd, start + at - _LOCATOR.size, _LOCATOR.size) if start + at >= _LOCATOR.size else b""
     if locator[:4] == _LOCATOR_SIGNATURE:
-        raw = os.pread(fd, _END64.size, start + at - _LOCATOR.size - _END64.size)
+        raw = _read_up_to(fd, max(0, start + at - _LOCATOR.size - _END64.size), _END64.size)
         if len(raw) == _END64.size and raw[:4] == _END64_SIGNATURE:
             n_expected, n_counted = _END64.unpack(raw)[7], n_found
     if n_counted != n_expected:
@@ -140,7 +149,7 @@ def _member_of(fd, info, size):
         raise _Fault("is on another disk")
     if not 0 <= header <= size - _HEADER.size - len(name):
         raise _Fault(f"begins at byte {header} of {size}")
-    raw = os.pread(fd, _HEADER.size + len(name), header)
+    raw = _read_up_to(fd, header, _HEADER.size + len(name))
     if len(raw) < _HEADER.size + len(name) or raw[:4] != _SIGNATURE:
         raise _Fault(f"has no header at byte {header}")
     _, _, flags, method, _, _, crc, local_stored, local_nbytes, n_name, n_extra = _HEADER.unpack_from(raw)
@@ -155,7 +164,7 @@ def _member_of(fd, info, size):
     if feature is None:
         if not flags & _SIZES_FOLLOW:
             if _IN_ZIP64 in (local_stored, local_nbytes):
-                extra = os.pread(fd, n_extra, header + _HEADER.size + n_name)
+                extra = _read_up_to(fd, header + _HEADER.size + n_name, n_extra)
                 local_stored, local_nbytes = _sizes_of(extra, local_stored, local_nbytes)
             if (crc, local_stored, local_nbytes) != (info.CRC, n_stored, n_bytes):
                 raise _Fault(f"has {local_stored} bytes for {local_nbytes} with CRC {crc:#x} in its header, {n_stored} "
@@ -202,57 +211,121 @@ def read_member(fd: int, path: str, key: str, member: Member, byte_range: ByteRa
     UnsupportedError
         The member is encrypted, or compressed by another method than deflate.
     """
-    if member.feature is not None:
-        raise UnsupportedError(f"{path}: key {key!r} needs {member.feature}", feature=member.feature)
     start, stop = resolve_range(byte_range, member.n_bytes)
-    try:
+    with _told(path, key, member, stop):
         if member.is_deflated:
-            data = _inflated(fd, member, stop)[start:]
+            inflater = _Inflater(fd, member)
+            data = inflater.take(stop)
+            inflater.check(stop)
+            data = data[start:]
         else:
             data = _read(fd, member.offset + start, stop - start)
+        if len(data) == member.n_bytes:
+            _check_crc(member, zlib.crc32(data))
+    return data
+
+
+class MemberReader:
+    """The bytes of a member, read in order; that they are those of the archive is known when the last one was read.
+
+    Parameters
+    ----------
+    fd, path, key, member
+        See `read_member`, which raises the same errors. Where `crc` is None nobody knows it.
+    """
+
+    def __init__(self, fd, path, key, member):
+        self._fd, self._path, self._key, self._member = fd, path, key, member
+        self._inflater = _Inflater(fd, member) if member.is_deflated else None
+        self._crc = 0
+        self.position = 0
+
+    def read(self, n_bytes: int) -> bytes:
+        """Return the next bytes, fewer than asked for where the member ends."""
+        member = self._member
+        n_bytes = min(n_bytes, member.n_bytes - self.position)
+        with _told(self._path, self._key, member, n_bytes):
+            if self._inflater is None:
+                data = _read(self._fd, member.offset + self.position, n_bytes)
+            else:
+                data = self._inflater.take(n_bytes)
+                self._inflater.check(self.position + n_bytes)
+            self.position += n_bytes
+            self._crc = zlib.crc32(data, self._crc)
+            if self.position == member.n_bytes and member.crc is not None:
+                _check_crc(member, self._crc)
+        return data
+
+
+@contextlib.contextmanager
+def _told(path, key, member, n_bytes):
+    """Raise of a member what `read_member` does."""
+    if member.feature is not None:
+        raise UnsupportedError(f"{path}: key {key!r} needs {member.feature}", feature=member.feature)
+    try:
+        yield
     except _Fault as fault:
         raise StoreError(f"{path}: key {key!r} {fault}", key=key) from fault.__cause__
     except OSError as exc:
         raise StoreError(f"{path}: cannot read key {key!r}: {exc.strerror}", key=key, errno=exc.errno) from exc
     except MemoryError as exc:
-        raise StoreError(f"{path}: no memory for the {stop} bytes of key {key!r}", key=key, errno=errno.ENOMEM) from exc
-    if len(data) == member.n_bytes and (crc := zlib.crc32(data)) != member.crc:
-        raise StoreError(f"{path}: key {key!r} has CRC {crc:#x}, the archive says {member.crc:#x}", key=key)
-    return data
+        raise StoreError(f"{path}: no memory for the {n_bytes} bytes of key {key!r}", key=key,
+                         errno=errno.ENOMEM) from exc
 
 
-def _inflated(fd, member, stop):
-    """Return the first `stop` bytes of a deflated member; raises _Fault."""
-    # Whether there are more than the directory says shows one byte more.
-    limit = stop + 1 if stop == member.n_bytes else stop
-    decoder = zlib.decompressobj(-zlib.MAX_WBITS)
-    at, end = member.offset, member.offset + member.n_stored
-    data = bytearray()
-    while len(data) < limit and not decoder.eof:
-        raw = decoder.unconsumed_tail
-        if not raw:
-            raw = _read(fd, at, min(_PIECE_NBYTES, end - at))
-            at += len(raw)
-        try:
-            part = decoder.decompress(raw, limit - len(data))
-        except zlib.error as exc:
-            raise _Fault(f"is no deflate stream: {exc}") from exc
-        if not raw and not part:
-            break
-        data += part
-    if len(data) < stop:
-        raise _Fault(f"ends after {len(data)} of {member.n_bytes} bytes")
-    if len(data) > stop:
-        raise _Fault(f"has more than the {member.n_bytes} bytes that the archive says")
-    return bytes(data)
+def _check_crc(member, crc):
+    if crc != member.crc:
+        raise _Fault(f"has CRC {crc:#x}, the archive says {member.crc:#x}")
+
+
+class _Inflater:
+    """The bytes that a deflated member stands for, in order; its methods raise _Fault."""
+
+    def __init__(self, fd, member):
+        self._fd, self._member = fd, member
+        self._decoder = zlib.decompressobj(-zlib.MAX_WBITS)
+        self._at, self._end = member.offset, member.offset + member.n_stored
+        self._n_taken = 0
+
+    def take(self, n_bytes):
+        """Return the next bytes, fewer than asked for where the stream ends."""
+        decoder = self._decoder
+        data = bytearray()
+        while len(data) < n_bytes and not decoder.eof:
+            raw = decoder.unconsumed_tail
+            if not raw:
+                raw = _read(self._fd, self._at, min(_PIECE_NBYTES, self._end - self._at))
+                self._at += len(raw)
+            try:
+                part = decoder.decompress(raw, n_bytes - len(data))
+            except zlib.error as exc:
+                raise _Fault(f"is no deflate stream: {exc}") from exc
+            if not raw and not part:
+                break
+            data += part
+        self._n_taken += len(data)
+        return bytes(data)
+
+    def check(self, n_expected):
+        """Check that as many bytes were there; and no more, where these are all that the directory says."""
+        n_bytes = self._member.n_bytes
+        if self._n_taken < n_expected:
+            raise _Fault(f"ends after {self._n_taken} of {n_bytes} bytes")
+        if n_expected == n_bytes and self.take(1):
+            raise _Fault(f"has more than the {n_bytes} bytes that the archive says")
 
 
 def _read(fd, start, n_bytes):
+    data = _read_up_to(fd, start, n_bytes)
+    if len(data) < n_bytes:
+        raise _Fault(f"was cut off at byte {start + len(data)} of the file")
+    return data
+
+
+def _read_up_to(fd, start, n_bytes):
+    """Return bytes, fewer than `n_bytes` only where the file ends: the system may give less at a time."""
     parts = []
-    while n_bytes:
-        part = os.pread(fd, n_bytes, start)
-        if not part:
-            raise _Fault(f"was cut off at byte {start} of the file")
+    while n_bytes and (part := os.pread(fd, n_bytes, start)):
         parts.append(part)
         start += len(part)
         n_bytes -= len(part)

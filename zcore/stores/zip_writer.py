@@ -9,10 +9,10 @@ import contextlib
 import errno
 import os
 import zipfile
-from _thread import RLock  # of threading, without its import time
 from weakref import WeakSet
 
 from zcore.errors import StoreError
+from zcore.kernel.holds import ObjectLocks
 from zcore.stores.keys import TEMPORARY
 from zcore.stores.zip_members import Member
 
@@ -40,11 +40,11 @@ class ZipWriter:
     """
 
     def __init__(self, path, exclusive, method):
-        self.lock = RLock()
+        self.locks = ObjectLocks()
         self._path = path
         self._exclusive = exclusive
         self._method = method
-        self._fault = None
+        self._fault = self._errno = None
         self._temporary = os.path.join(os.path.dirname(path), TEMPORARY + os.urandom(8).hex())
         if os.path.isdir(path) or (exclusive and os.path.lexists(path)):
             raise StoreError(f"{path} is there already", errno=errno.EEXIST)
@@ -69,7 +69,7 @@ class ZipWriter:
     def check(self):
         """Raise StoreError when nothing more can come of the archive."""
         if self._fault is not None:
-            raise StoreError(f"{self._path}: {self._fault}")
+            raise StoreError(f"{self._path}: {self._fault}", errno=self._errno)
 
     def append(self, key, data):
         """Write a member, and return it. The caller holds the lock."""
@@ -87,6 +87,7 @@ class ZipWriter:
             self._fault = f"the archive was given up when a write failed: {exc!r:.200}"
             if not isinstance(exc, OSError):
                 raise
+            self._errno = exc.errno
             raise StoreError(f"{self._path}: cannot write {key!r}: {exc.strerror}", key=key, errno=exc.errno) from exc
         offset = self._archive.start_dir - info.compress_size
         return Member(info.header_offset, offset, info.compress_size, info.file_size, info.CRC,
@@ -128,7 +129,6 @@ class ZipWriter:
 
     def leave_to_parent(self):
         """After a fork the file is the parent's, and stays."""
-        self.lock = RLock()
         if self._temporary is not None:
             self._leave()
             self._temporary = None

@@ -4,7 +4,6 @@ The tree of a file is written before its blocks, and says where these are. So ar
 first, and the ASDF file is made of these, mapped.
 """
 import os
-import tempfile
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from zcore.errors import UnsupportedError
 from zcore.model.metadata import has_varying_items
 from zcore.stores.asdf_nodes import key_of, name_of
 from zcore.stores.keys import TEMPORARY
-from zcore.tools.numpy_files import NumpyTarget, mapped, note_losses
+from zcore.tools.numpy_files import NumpyTarget, note_losses
 
 
 class AsdfSink:
@@ -27,7 +26,7 @@ class AsdfSink:
         self._groups = []
         self._arrays = []
         self._taken = set()    # keys of nodes, with those above them
-        self._folder = tempfile.TemporaryDirectory(prefix=f"{TEMPORARY}copy.", dir=os.path.dirname(path))
+        self._folder = os.path.dirname(path)
         self._files = []
 
     def _put(self, name, value):
@@ -71,12 +70,16 @@ class AsdfSink:
         if has_varying_items(dtype) or dtype.kind in "mMV" and dtype.names is None:
             raise UnsupportedError(f"{name or 'the array'}: ASDF has no type for {dtype}", feature=f"{dtype} in ASDF")
         note_losses(name, source, self._losses)
-        self._files.append(os.path.join(self._folder.name, f"{len(self._files)}.npy"))
+        self._files.append(os.path.join(self._folder, f"{TEMPORARY}{len(self._files)}.npy"))
         return NumpyTarget(self._files[-1], source.shape, dtype, wanted.order or source.order)
 
     def end(self, name):
         """Put the array that was made last into the tree."""
-        self._put(name, mapped(self._files[-1]))
+        try:
+            elements = np.load(self._files[-1], mmap_mode="r", allow_pickle=False)
+        except ValueError:      # nothing is there to be mapped
+            elements = np.load(self._files[-1], allow_pickle=False)
+        self._put(name, elements)
         self._arrays.append(name)
 
     def close(self):
@@ -89,6 +92,5 @@ class AsdfSink:
         asdf.write(self._path, self._tree)
 
     def discard(self):
-        """Remove the files of arrays."""
+        """Let go of the files of arrays."""
         self._tree = {}
-        self._folder.cleanup()

@@ -379,4 +379,5 @@ class Building:
         """Give the journal back; what was built stays."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
-            os.close(fd)
+            with _told("close the journal of", self.place):
+                os.close(fd)

@@ -75,6 +75,8 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     -----
     UserWarning
         Of attributes, dimension names, groups and consolidated metadata that the destination cannot keep, by name.
+    IncompleteCopyWarning
+        Of datasets of an HDF5 file, and members of an ``.npz`` file, that are no arrays, and are left out.
 
     Examples
     --------
@@ -96,6 +98,8 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
         root_format = zarr_format or opened.nodes[0][1].zarr_format or 3
         for what, name in opened.lost:
             losses.note(what, name)
+        for what, name in opened.left_out:
+            losses.leave_out(what, name)
         with sink_of(destination, destination_path, order, overwrite, root_format, zarr_format, losses,
                      threads) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]

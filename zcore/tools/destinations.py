@@ -12,6 +12,8 @@ A sink makes groups and arrays. What it returns for an array is written to by sl
 import contextlib
 import errno
 import os
+import shutil
+import tempfile
 
 from zcore import consolidated, lifecycle, nodes
 from zcore.binding import GroupBinding
@@ -24,6 +26,7 @@ from zcore.errors import (
     ReadOnlyError,
     StoreError,
     UnsupportedError,
+    ZcoreError,
 )
 from zcore.formats import format_of
 from zcore.lifecycle import read_attributes
@@ -245,51 +248,50 @@ def _may_go_on(error):
 
 @contextlib.contextmanager
 def _file(place, path, overwrite, root_format, zarr_format, losses, threads):
-    """Make a file under a hidden name, and give it its own in the end."""
+    """Make a file in a hidden directory beside its place, and give it its name in the end."""
     place = os.path.abspath(place)
+    path = nodes.path_of(path)
     if os.path.lexists(place) and not overwrite:
         raise NodeExistsError(f"{place} is there already", path=path)
     if path and os.path.lexists(place):
         raise UnsupportedError(f"{place} is there, and a file is written as a whole: what lies in it beside "
                                f"{path!r:.200} would be lost; copy to another file", feature="nodes replaced in a file")
-    if place.lower().endswith(".zip"):
-        from zcore.stores.zip import ZipStore
-
-        nodes.check_new_names(nodes.path_of(path), format_of(root_format))
-        with ZipStore(place, mode="w" if overwrite else "x") as store:
-            sink = StoreSink(store, nodes.path_of(path), zarr_format, Unmarked(), losses, threads)
-            yield sink
-            sink.close()
-        return
-    if zarr_format is not None:
-        raise ValueError(f"zarr_format={zarr_format!r} was asked for, {os.path.basename(place)} has no format of Zarr")
-    make = _file_sink(place)
-    temporary = os.path.join(os.path.dirname(place), f"{TEMPORARY}{os.urandom(8).hex()}{os.path.splitext(place)[1]}")
-    sink = None
     try:
+        if place.lower().endswith(".zip"):
+            from zcore.stores.zip import ZipStore
+
+            nodes.check_new_names(path, format_of(root_format))
+            with ZipStore(place, mode="w" if overwrite else "x") as store:
+                sink = StoreSink(store, path, zarr_format, Unmarked(), losses, threads)
+                yield sink
+                sink.close()
+            return
+        if zarr_format is not None:
+            raise ValueError(f"zarr_format={zarr_format!r} was asked for, {os.path.basename(place)} has no format of "
+                             "Zarr")
+        folder = tempfile.mkdtemp(prefix=f"{TEMPORARY}copy.", dir=os.path.dirname(place))
         try:
-            sink = make(temporary, path, losses)
+            temporary = os.path.join(folder, f"{TEMPORARY}new{os.path.splitext(place)[1]}")
+            sink = _file_sink(place)(temporary, path, losses)
             try:
                 yield sink
                 sink.close()
             except BaseException:
-                sink.discard()
+                with contextlib.suppress(Exception):     # the first one counts
+                    sink.discard()
                 raise
             if overwrite:
                 os.replace(temporary, place)
             else:
                 os.link(temporary, place)
-        except FileExistsError as exc:
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError as exc:
+        if exc.errno == errno.EEXIST and not overwrite and os.path.lexists(place):
             raise NodeExistsError(f"{place} is there already", path=path) from exc
-        except OSError as exc:
-            if isinstance(exc, StoreError):
-                raise
-            raise StoreError(f"cannot write {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc
-    finally:
-        if sink is not None:
-            sink.discard()
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        if isinstance(exc, ZcoreError):
+            raise
+        raise StoreError(f"cannot write {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc
 
 
 def _file_sink(place):

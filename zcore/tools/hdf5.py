@@ -7,11 +7,11 @@ read from other files than the one that was given.
 import json
 import os
 
-from zcore.errors import StoreError, UnsupportedError, ZcoreError, not_installed, warn
+from zcore.errors import UnsupportedError, not_installed, warn
 from zcore.formats import zarr_v2
 from zcore.stores.reference import ReferenceStore
 from zcore.stores.remote_urls import is_remote
-from zcore.tools.hdf5_attributes import attributes_of
+from zcore.tools.hdf5_attributes import ScaleNames, attributes_of, reading
 from zcore.tools.hdf5_dataset import references_of
 
 MAX_INLINED = 1 << 20
@@ -64,25 +64,21 @@ def references_from_hdf5(path, *, inline_threshold=500, max_inlined=MAX_INLINED,
                                feature="reference sets of remote HDF5 files")
     path = os.path.abspath(path)
     url = os.path.basename(path)
-    try:
-        with h5py.File(path, "r") as file:
-            # A name that looks like a URL is told from one by its beginning.
-            walk = _Walk(h5py, f"./{url}" if ":" in url else url, inline_threshold, max_inlined, unsupported == "skip")
-            walk.add_group("", file, ())
-    except OSError as exc:
-        if isinstance(exc, ZcoreError):
-            raise
-        raise StoreError(f"cannot read the HDF5 file {path}: {exc}", key=path, errno=exc.errno) from exc
+    with reading(path), h5py.File(path, "r") as file:
+        # A name that looks like a URL is told from one by its beginning.
+        walk = _Walk(h5py, f"./{url}" if ":" in url else url, inline_threshold, max_inlined, unsupported == "skip",
+                     ScaleNames(h5py, file))
+        walk.add_group("", file, ())
     return ReferenceStore.of(walk.references, base=os.path.dirname(path))
 
 
 class _Walk:
     """The walk through a file, and the references that were found on it."""
 
-    def __init__(self, h5py, url, inline_threshold, max_inlined, skips):
+    def __init__(self, h5py, url, inline_threshold, max_inlined, skips, scales):
         self.references = {}
         self._h5py, self._skips = h5py, skips
-        self._how = url, inline_threshold, max_inlined
+        self._how = scales, url, inline_threshold, max_inlined
 
     def add_group(self, prefix, group, above):
         """Add a group and all below it; `above` are the addresses of the groups that hold it."""

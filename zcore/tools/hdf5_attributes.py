@@ -1,13 +1,30 @@
-"""Attributes of HDF5 as JSON has them, and the names of dimensions: as NetCDF and kerchunk see them."""
+"""Attributes of HDF5 as JSON has them, and the names of dimensions: as NetCDF and kerchunk see them.
+
+h5py raises any error of Python's for a damaged file; `reading` makes one of it for all who read here.
+"""
+import contextlib
+
 import numpy as np
 
-from zcore.errors import warn
+from zcore.errors import StoreError, ZcoreError, warn
 
 PHONY = "phony_dim_"     # what the names of dimensions begin with that have none
 # Of the HDF5 libraries for dimension scales and NetCDF-4, for themselves.
 _HIDDEN = frozenset((
     "CLASS", "NAME", "DIMENSION_LABELS", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates",
     "_NCProperties", "_nc3_strict"))
+
+
+@contextlib.contextmanager
+def reading(path):
+    """Raise whatever h5py raises of a file as a StoreError that names it."""
+    try:
+        yield
+    except (ZcoreError, Warning):
+        raise
+    except Exception as exc:
+        raise StoreError(f"cannot read the HDF5 file {path}: {exc}", key=path,
+                         errno=getattr(exc, "errno", None)) from exc
 
 
 def attributes_of(h5py, node):
@@ -67,16 +84,33 @@ def fill_of_attribute(dataset, dtype):
     return value[0] if value.size == 1 else None
 
 
-def dimension_names(h5py, dataset):
+class ScaleNames:
+    """The names of dimension scales. HDF5 would search the file for each; here it is walked once, if there are any."""
+
+    def __init__(self, h5py, file):
+        self._h5py = h5py
+        self._file = file
+        self._names = None
+
+    def name_of(self, scale):
+        """Return the name of a dataset without those of its groups; None where no group has it."""
+        if self._names is None:
+            self._names = {}
+            self._h5py.h5o.visit(self._file.id, self._note, info=True)
+        return self._names.get(self._h5py.h5o.get_info(scale.id).addr)
+
+    def _note(self, path, info):
+        if info.type == self._h5py.h5o.TYPE_DATASET:
+            self._names.setdefault(info.addr, path.decode("utf-8", "surrogateescape").rpartition("/")[2])
+
+
+def dimension_names(h5py, dataset, scales):
     """Return the names of the dimensions, a list of str: of their scales, else of their labels, else phony ones."""
     names = []
     for d in range(dataset.ndim):
         dimension = dataset.dims[d]
-        if len(dimension):
-            name = dimension[0].name.rpartition("/")[2]
-        elif h5py.h5ds.is_scale(dataset.id) and dataset.ndim == 1:
+        name = scales.name_of(dimension[0]) if len(dimension) else None
+        if name is None and h5py.h5ds.is_scale(dataset.id) and dataset.ndim == 1:
             name = dataset.name.rpartition("/")[2]
-        else:
-            name = dimension.label or f"{PHONY}{d}"
-        names.append(name)
+        names.append(name or dimension.label or f"{PHONY}{d}")
     return names

@@ -19,7 +19,7 @@ MIN_TEXT_NBYTES = 4        # vlen-utf8: of an empty one
 MAX_TEXTS_NBYTES = 1 << 28  # that texts read at once may have, if each of them were all of the file
 
 
-def references_of(h5py, dataset, prefix, url, inline_threshold, max_inlined):
+def references_of(h5py, dataset, prefix, scales, url, inline_threshold, max_inlined):
     """Return the references of a dataset: a dict of keys to bytes or (url, offset, length).
 
     Parameters
@@ -28,6 +28,8 @@ def references_of(h5py, dataset, prefix, url, inline_threshold, max_inlined):
     dataset : h5py.Dataset
     prefix : str
         Of the keys.
+    scales : ScaleNames
+        Of the file.
     url : str
         Of the file.
     inline_threshold, max_inlined : int
@@ -43,15 +45,16 @@ def references_of(h5py, dataset, prefix, url, inline_threshold, max_inlined):
         raise UnsupportedError("its elements lie in other files", feature="external storage of HDF5")
     if dataset.is_virtual:
         raise UnsupportedError("it is made of other datasets", feature="virtual datasets of HDF5")
+    attributes = {**attributes_of(h5py, dataset), "_ARRAY_DIMENSIONS": dimension_names(h5py, dataset, scales)}
     kind = dataset.id.get_type()
     if is_text(h5py, kind):
-        return _copied(h5py, dataset, prefix, _chunks_of(dataset), np.dtype(object), max_inlined)
+        return _copied(attributes, dataset, prefix, _chunks_of(dataset), np.dtype(object), max_inlined)
     if dataset.dtype.subdtype is not None:
         raise UnsupportedError(f"its elements are arrays, {dataset.dtype}", feature="types of HDF5")
     check_type(h5py, kind, dataset.dtype)
     dtype = _bare(dataset.dtype)
     if properties.get_layout() == h5py.h5d.COMPACT:
-        return _copied(h5py, dataset, prefix, _chunks_of(dataset), dtype, max(max_inlined, dataset.nbytes))
+        return _copied(attributes, dataset, prefix, _chunks_of(dataset), dtype, max(max_inlined, dataset.nbytes))
     if properties.get_layout() == h5py.h5d.CHUNKED:
         chunks = dataset.chunks
         extents, mask = _stored_chunks(dataset)
@@ -61,7 +64,7 @@ def references_of(h5py, dataset, prefix, url, inline_threshold, max_inlined):
         extents, mask = _parts_of(dataset, chunks, dtype.itemsize), 0
         filters = compressor = None
     is_whole = len(extents) == math.prod(_grid(dataset.shape, chunks))
-    found = _documents(h5py, dataset, prefix, chunks, dtype, filters, compressor, is_whole)
+    found = _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole)
     to_copy = []
     for coords, (offset, length, is_other) in extents.items():
         if is_other:
@@ -158,10 +161,8 @@ def _parts_of(dataset, chunks, itemsize):
 
 # The documents
 
-def _documents(h5py, dataset, prefix, chunks, dtype, filters, compressor, is_whole):
+def _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole):
     """Return the documents of the array; see `zcore.formats.zarr_v2`."""
-    attributes = attributes_of(h5py, dataset)
-    attributes["_ARRAY_DIMENSIONS"] = dimension_names(h5py, dataset)
     if dtype.hasobject:
         descr, fill_value = "|O", ""
     else:
@@ -184,10 +185,11 @@ def _documents(h5py, dataset, prefix, chunks, dtype, filters, compressor, is_who
 
 # What is copied
 
-def _copied(h5py, dataset, prefix, chunks, dtype, max_inlined):
+def _copied(attributes, dataset, prefix, chunks, dtype, max_inlined):
     """Return the references of a dataset whose elements are all copied."""
     of_text = dtype.hasobject
-    found = _documents(h5py, dataset, prefix, chunks, dtype, [{"id": "vlen-utf8"}] if of_text else None, None, True)
+    filters = [{"id": "vlen-utf8"}] if of_text else None
+    found = _documents(attributes, dataset, prefix, chunks, dtype, filters, None, True)
     n_least = dataset.size * (MIN_TEXT_NBYTES if of_text else dtype.itemsize)
     if n_least > max_inlined:
         raise _too_large(n_least, max_inlined)

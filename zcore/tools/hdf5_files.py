@@ -9,10 +9,11 @@ import os
 
 import numpy as np
 
-from zcore.errors import NodeNotFoundError, SelectionError, StoreError, UnsupportedError, not_installed
+from zcore.errors import InvalidKeyError, NodeNotFoundError, SelectionError, UnsupportedError, not_installed
+from zcore.kernel.steady_file import SteadyFile
 from zcore.model.metadata import has_varying_items
-from zcore.tools.hdf5_attributes import PHONY, attributes_of, dimension_names
-from zcore.tools.numpy_files import slices_of
+from zcore.stores.keys import check_key
+from zcore.tools.hdf5_attributes import PHONY, ScaleNames, attributes_of, dimension_names, reading
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
 _GZIP_LEVEL = 4
@@ -33,22 +34,35 @@ class Hdf5Source(Source):
         h5py = _h5py()
         status = os.stat(path)
         self.identity = repr((os.path.abspath(path), name, status.st_ino, status.st_size, status.st_mtime_ns))
-        try:
-            self._file = h5py.File(path, "r")
-        except OSError as exc:
-            raise StoreError(f"{path} is no HDF5 file: {exc}") from exc
-        found = self._file.get(name or "/")
-        if found is None:
-            raise NodeNotFoundError(f"{path} holds no {name!r}", path=name)
-        self.lost = []      # (what is lost, name of the node)
+        self.lost = []
+        self.left_out = []
         self.nodes = []
+        self._file = None
+        try:
+            with reading(path):
+                self._file = h5py.File(path, "r")
+                self._walk(h5py, path, name, selection)
+        except BaseException:
+            self.close()
+            raise
+
+    def _walk(self, h5py, path, name, selection):
+        """Find all nodes below a name."""
+        if not _is_there(h5py, self._file, name or "/"):
+            raise NodeNotFoundError(f"{path} holds no {name!r}", path=name)
+        scales = ScaleNames(h5py, self._file)
         entered = set()
-        pending = [("", found)]
+        pending = [("", self._file[name or "/"])]
         while pending:
             name, node = pending.pop()
             attributes = attributes_of(h5py, node)
             if isinstance(node, h5py.Dataset):
-                self.nodes.append((name, _Dataset(h5py, node, attributes, selection)))
+                try:
+                    self.nodes.append((name, _Dataset(h5py, path, node, attributes, scales, selection)))
+                except UnsupportedError as exc:
+                    if not name:
+                        raise
+                    self.left_out.append((f"datasets with {exc.feature}", name))
                 continue
             if not isinstance(node, h5py.Group):
                 self.lost.append(("named types", name))
@@ -59,20 +73,36 @@ class Hdf5Source(Source):
                 continue
             entered.add(node.id)
             self.nodes.append((name, SourceGroup(attributes)))
-            members = [(f"{name}/{member}" if name else member, node.get(member)) for member in sorted(node)]
-            pending += [(member, below) for member, below in reversed(members) if below is not None]
+            pending += reversed(list(self._members(h5py, name, node)))
+
+    def _members(self, h5py, name, group):
+        """Yield the members of a group that can be nodes, by their names."""
+        for member in sorted(group):
+            path = f"{name}/{member}" if name else member
+            try:
+                check_key(path)
+            except InvalidKeyError:
+                self.left_out.append(("members with names that no node has", repr(path)))
+            else:
+                if _is_there(h5py, group, member):
+                    yield path, group[member]
+                else:
+                    self.left_out.append(("links that lead nowhere", path))
 
     def close(self):
-        self._file.close()
+        if self._file is not None:
+            with contextlib.suppress(Exception):     # of a damaged file; nothing was written
+                self._file.close()
 
 
 class _Dataset(SourceArray):
     """A dataset; see `SourceArray`."""
 
-    def __init__(self, h5py, dataset, attributes, selection):
+    def __init__(self, h5py, path, dataset, attributes, scales, selection):
         if dataset.shape is None:
             raise UnsupportedError(f"{dataset.name} is an empty dataset, without a shape", feature="null dataspaces")
         dtype = dataset.dtype
+        self._path = path
         self._dataset = dataset
         if dtype.hasobject:
             if h5py.check_string_dtype(dtype) is None:
@@ -86,7 +116,7 @@ class _Dataset(SourceArray):
             self.chunk_shape = self.chunks_of_objects = dataset.chunks
         if dtype.kind != "T":
             self.fill_value = dataset.fillvalue
-        names = [None if name.startswith(PHONY) else name for name in dimension_names(h5py, dataset)]
+        names = [None if name.startswith(PHONY) else name for name in dimension_names(h5py, dataset, scales)]
         if any(names):
             self.dimension_names = self.kept(names)
 
@@ -98,15 +128,28 @@ class _Dataset(SourceArray):
         if any([step < 0 for step in box.steps]):
             raise UnsupportedError("a selection of a dataset of HDF5 has no negative steps",
                                    feature="negative steps in HDF5")
-        out[...] = self._dataset[slices_of(box)] if out.ndim else self._dataset[()]
+        with reading(self._path):
+            out[...] = self._dataset[_slices_of(box)] if out.ndim else self._dataset[()]
+
+
+def _is_there(h5py, group, name):
+    """Return whether a name leads to an object: a link by name may lead nowhere, any other means that there is one."""
+    return group.get(name) is not None or isinstance(group.get(name, getlink=True), h5py.HardLink)
+
+
+def _slices_of(box):
+    """Return the index that selects a box of a dataset."""
+    return tuple([slice(start, start + step * n, step) if n else slice(0, 0)
+                  for start, step, n in zip(box.starts, box.steps, box.counts, strict=True)])
 
 
 class Hdf5Sink:
-    """A new HDF5 file."""
+    """A new HDF5 file. HDF5 is told that every write has succeeded: it does not survive others."""
 
     def __init__(self, path, name, losses):
         self._h5py = _h5py()
-        self._file = self._h5py.File(path, "w")
+        self._steady = SteadyFile(path)
+        self._file = self._h5py.File(path, "w", driver="fileobj", fileobj=self._steady)
         self._name = name
         self._losses = losses
 
@@ -142,7 +185,8 @@ class Hdf5Sink:
         for dimension, label in zip(dataset.dims, source.dimension_names or (), strict=False):
             if label is not None:
                 dimension.label = label
-        return _DatasetTarget(dataset, dtype)
+        self._steady.check()
+        return _DatasetTarget(dataset, dtype, self._steady, name or "the array")
 
     def _set_attributes(self, node, name, source):
         for label, value in source.attributes.items():
@@ -159,11 +203,12 @@ class Hdf5Sink:
     def close(self):
         """Finish the file."""
         self._file.close()
+        self._steady.close()
 
     def discard(self):
         """Let go of a file that is not finished."""
         with contextlib.suppress(OSError, RuntimeError):
-            self._file.close()
+            self.close()
 
 
 def _as_hdf5(value):
@@ -182,8 +227,10 @@ def _as_hdf5(value):
 class _DatasetTarget:
     """A dataset to be written to; see `zcore.tools.moved.StoredTarget`."""
 
-    def __init__(self, dataset, dtype):
+    def __init__(self, dataset, dtype, file, name):
         self._dataset = dataset
+        self._file = file
+        self._name = name
         self.shape = dataset.shape
         self.dtype = dtype
         self.nbytes = int(np.prod(dataset.shape, dtype=object)) * dtype.itemsize
@@ -197,5 +244,10 @@ class _DatasetTarget:
 
     def write(self, starts, values):
         place = tuple([slice(start, start + n) for start, n in zip(starts, values.shape, strict=True)])
-        values = values.astype(object) if has_varying_items(values.dtype) else values
+        if has_varying_items(values.dtype):
+            values = values.astype(object)
+            if any(["\0" in text for text in values.flat]):
+                raise UnsupportedError(f"{self._name}: a text of it holds a NUL character, where a text of HDF5 ends",
+                                       feature="NUL in texts of HDF5")
         self._dataset[place if place else ()] = values
+        self._file.check()

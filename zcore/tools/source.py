@@ -101,9 +101,11 @@ class Source:
         Text that is the same only for what has the same documents at the same place.
     lost : list of (str, str)
         What of nodes cannot be copied to any destination, and the names of these.
+    left_out : list of (str, str)
+        The same of members that are not among the nodes, as no destination can hold them.
     """
 
-    lost = ()
+    lost = left_out = ()
 
     def __enter__(self):
         return self

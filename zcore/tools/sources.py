@@ -125,7 +125,7 @@ def open_source(source, path, selection, threads):
         if name.endswith((".npy", ".npz")):
             from zcore.tools.numpy_files import NumpySource
 
-            return NumpySource(os.fspath(source), path, selection)
+            return NumpySource(os.fspath(source), path, selection, threads)
         if name.endswith((".h5", ".hdf5", ".nc")):
             from zcore.tools.hdf5_files import Hdf5Source
 

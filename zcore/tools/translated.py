@@ -10,7 +10,7 @@ from collections import namedtuple
 import numpy as np
 
 from zcore.creation import specs_of
-from zcore.errors import UnsupportedError, warn
+from zcore.errors import IncompleteCopyWarning, UnsupportedError, warn
 from zcore.formats import zarr_v2
 from zcore.formats.json_documents import check_attributes
 from zcore.formats.zarr_v3_chain import parse_codec
@@ -28,15 +28,22 @@ class Losses:
 
     def __init__(self):
         self._names = {}
+        self._left_out = {}
 
     def note(self, what, name):
         """Note that the node `name` has lost something, which `what` says in the plural."""
         self._names.setdefault(what, []).append(name or "the root")
 
+    def leave_out(self, what, name):
+        """Note that the member `name` of the source is not copied at all; `what` says in the plural what it is."""
+        self._left_out.setdefault(what, []).append(name)
+
     def warn(self, place):
         """Warn of each kind of loss, with the names of the nodes."""
         for what, names in self._names.items():
             warn(f"{place} does not keep {what}: {', '.join(names)}")
+        for what, names in self._left_out.items():
+            warn(f"{place} is not complete without {what}: {', '.join(names)}", IncompleteCopyWarning)
 
 
 def described(source, format, wanted, name, losses):

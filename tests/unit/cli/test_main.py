@@ -95,7 +95,18 @@ def test_a_reader_that_has_left_is_told_nothing(save, environment, arguments, un
     done = subprocess.run([sys.executable, "-m", "zcore", *arguments], stdout=writing, stderr=subprocess.PIPE,
                           env={**environment, "PYTHONUNBUFFERED": unbuffered})
     os.close(writing)
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_reader_that_has_left_is_no_error_of_diff(environment, tmp_path):
+    for name in "ab":
+        zcore.create_array(tmp_path / name, data=np.array([ord(name)]))
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-m", "zcore", "diff", "a", "b"], stdout=writing, stderr=subprocess.PIPE,
+                          env=environment, cwd=tmp_path)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_head_shows_the_first_line(save, shell):

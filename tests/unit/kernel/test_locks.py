@@ -314,16 +314,35 @@ def test_a_hold_that_is_forgotten_is_given_back(pair):
         assert free(lambda plan: two.object("a", plan))
 
 
+@contextlib.contextmanager
+def held_elsewhere(hold):
+    """Enter a hold in another thread for as long as the block runs."""
+    entered, left = threading.Event(), threading.Event()
+
+    def keep():
+        with hold:
+            entered.set()
+            left.wait()
+
+    thread = threading.Thread(target=keep)
+    thread.start()
+    entered.wait()
+    try:
+        yield
+    finally:
+        left.set()
+        thread.join()
+
+
 def test_a_stopped_plan_waits_no_longer_and_leaves_nothing(pair):
     one, two = pair
 
     class Plan:
         stopped = True
 
-    with one.whole():
-        with pytest.raises(Stopped):
-            two.object("a", Plan).__enter__()
-    with one.object("a"):
+    with held_elsewhere(one.whole()), pytest.raises(Stopped):
+        two.object("a", Plan).__enter__()
+    with held_elsewhere(one.object("a")):
         with pytest.raises(Stopped):
             two.object("a", Plan).__enter__()
         assert free(lambda plan: two.object("b", plan))
@@ -331,6 +350,57 @@ def test_a_stopped_plan_waits_no_longer_and_leaves_nothing(pair):
     with two.object("a", Plan):
         pass
     assert free(lambda plan: one.object("a", plan))
+
+
+@pytest.fixture(params=["memory", "file"])
+def locks(request, tmp_path):
+    """Locks of a node whose document is no file, or one."""
+    (tmp_path / DOCUMENT).write_bytes(b"first")
+    return ObjectLocks() if request.param == "memory" else ObjectLocks(str(tmp_path), DOCUMENT)
+
+
+def refused(hold):
+    with pytest.raises(LockError, match="this thread holds the lock already") as caught:
+        hold.__enter__()
+    assert caught.value.errno == errno.EDEADLK
+    return True
+
+
+def test_a_thread_does_not_wait_for_itself(locks):
+    with locks.whole():
+        assert refused(locks.whole())
+        assert refused(locks.object("a"))
+    with locks.object("a"):
+        assert refused(locks.whole())
+        assert refused(locks.object("a"))
+        with locks.object("b"):
+            assert refused(locks.object("b"))
+    with locks.whole():
+        pass
+
+
+def test_a_key_that_shares_the_stripe_of_one_that_the_thread_holds_is_refused(locks):
+    with locks.object("a"):
+        n_refused = 0
+        for i in range(2000):
+            try:
+                with locks.object(f"b/{i}"):
+                    pass
+            except LockError:
+                n_refused += 1
+        assert 0 < n_refused < 50
+
+
+def test_who_holds_an_object_passes_those_who_wait_for_it(locks):
+    """A second object is had although another thread wants the whole: that waits for this thread."""
+    with locks.object("a"):
+        thread = threading.Thread(target=lambda: locks.whole().__enter__())
+        thread.start()
+        while free(lambda plan: locks.object("c", plan)):
+            pass
+        with locks.object("b"):
+            pass
+    thread.join()
 
 
 @pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="lists the descriptors")

@@ -30,7 +30,7 @@ SCRIPT = """
     held, done = threading.Event(), threading.Event()
 
     def hold():
-        with owner._lock:
+        with owner._locks.whole() if NAME == "memory" else owner._lock:
             held.set()
             done.wait()
 

@@ -74,7 +74,7 @@ def test_a_lock_held_at_a_fork_does_not_hang_the_child():
     held, done = threading.Event(), threading.Event()
 
     def hold():
-        with store._lock:
+        with store._locks.whole():
             held.set()
             done.wait()
 

@@ -549,20 +549,6 @@ def test_a_full_disk_is_an_error_of_the_store(tmp_path, monkeypatch):
     assert np.array_equal(zcore.copy(source, tmp_path / "b")[...], source[...])
 
 
-@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system cannot reserve space")
-@pytest.mark.parametrize("name", ["b.npy", "b.npz"])
-def test_space_of_a_mapped_file_is_reserved(name, original, tmp_path, monkeypatch):
-    """Else a full disk kills the process, when a page of the file is written to."""
-    def fail(fd, offset, n_bytes):
-        assert n_bytes == os.fstat(fd).st_size
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("os.posix_fallocate", fail)
-    with pytest.raises(zcore.StoreError, match="No space left"):
-        zcore.copy(original, tmp_path / name)
-    assert not [file for file in os.listdir(tmp_path) if file.endswith(name)]
-
-
 def test_a_header_of_more_elements_than_there_is_memory_for(tmp_path):
     with open(tmp_path / "a.npy", "wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (2**58,)})

@@ -1,0 +1,123 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""A file for HDF5, whose library crashes if it closes a file after a write has failed.
+
+Here no write fails. After the first failure all that the library writes stays in memory and is read from there, so that
+it finds its own structures as it left them. `check` raises the failure.
+
+Compiled because Ctrl-C can raise an exception at the first line of any method in Python, which is a failing write, too.
+"""
+import os
+
+from libc.errno cimport EINTR, EIO, errno
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy, memset
+from posix.unistd cimport close, ftruncate, pread, pwrite
+
+cimport cython
+
+
+cdef enum:
+    MAX_KEPT_NBYTES = 1 << 26     # more is elements, which nobody reads again
+
+
+@cython.final
+cdef class SteadyFile:
+    """A new file for reading and writing, with the methods of Python's binary files that h5py calls.
+
+    Raises : OSError, if the file exists or cannot be made.
+    """
+
+    cdef readonly object path
+    cdef int _fd
+    cdef int _errno             # of the first failure
+    cdef int64_t _at
+    cdef int64_t _size
+    cdef int64_t _n_kept
+    cdef list _kept             # (offset, bytes) since then
+
+    def __cinit__(self, path):
+        self.path = path
+        self._fd = -1
+        self._kept = []
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+    def __dealloc__(self):
+        if self._fd >= 0:
+            close(self._fd)
+
+    def close(self):
+        """Close the file; the library has closed it before.
+
+        Raises : OSError, the first failure of all.
+        """
+        fd, self._fd = self._fd, -1
+        if fd >= 0 and close(fd) and not self._errno:
+            self._errno = errno      # a network file system tells a full disk as late as this
+        self.check()
+
+    def check(self):
+        """Raise the first failure, an OSError, if there was any."""
+        if self._errno:
+            raise OSError(self._errno, os.strerror(self._errno), self.path)
+
+    def seek(self, int64_t offset, int whence=0):
+        """Move to an offset, of the beginning or (2) of the end, and return where that is."""
+        self._at = offset + (self._size if whence == 2 else 0)
+        return self._at
+
+    def tell(self):
+        """Return where the next byte is read or written."""
+        return self._at
+
+    def flush(self):
+        """Do nothing: nothing is held back."""
+
+    def truncate(self, int64_t n_bytes):
+        """Set the length of the file."""
+        self._size = n_bytes
+        while not self._errno and ftruncate(self._fd, n_bytes):
+            if errno != EINTR:
+                self._errno = errno
+        return n_bytes
+
+    def write(self, const uint8_t[::1] data not None):
+        """Write bytes, all of them, and return how many these are."""
+        cdef int64_t n_bytes = data.shape[0], n_written = 0, n
+        if n_bytes and not self._errno:
+            with nogil:
+                while n_written < n_bytes:
+                    n = pwrite(self._fd, &data[n_written], n_bytes - n_written, self._at + n_written)
+                    if n > 0:
+                        n_written += n
+                    elif n == 0 or errno != EINTR:
+                        self._errno = EIO if n == 0 else errno
+                        break
+        if n_written < n_bytes and self._n_kept + n_bytes <= MAX_KEPT_NBYTES:
+            self._n_kept += n_bytes
+            self._kept.append((self._at, bytes(data)))
+        self._at += n_bytes
+        self._size = max(self._size, self._at)
+        return n_bytes
+
+    def readinto(self, uint8_t[::1] out not None):
+        """Read as many bytes as `out` has; what is not in the file is zero."""
+        cdef int64_t n_bytes = out.shape[0], n_read = 0, n, start, stop, offset
+        cdef bytes kept
+        if not n_bytes:
+            return 0
+        with nogil:
+            while n_read < n_bytes:
+                n = pread(self._fd, &out[n_read], n_bytes - n_read, self._at + n_read)
+                if n > 0:
+                    n_read += n
+                elif n == 0 or errno != EINTR:
+                    if n < 0 and not self._errno:
+                        self._errno = errno
+                    break
+            memset(&out[0] + n_read, 0, n_bytes - n_read)
+        for offset, kept in self._kept:
+            start, stop = max(offset, self._at), min(offset + <int64_t>len(kept), self._at + n_bytes)
+            if start < stop:
+                memcpy(&out[start - self._at], <const uint8_t *>kept + (start - offset), stop - start)
+        self._at += n_bytes
+        return n_bytes
