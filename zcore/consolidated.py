@@ -88,9 +88,12 @@ def _read_below(binding, attributes_of):
         child = pending.pop()
         node = nodes.find(store, child, format.name, binding.options)
         if node is None:
-            if (other := nodes.find(store, child, None, binding.options)) is not None:
-                others.append(other)
-            continue     # else deleted since it was found
+            node = nodes.find(store, child, None, binding.options)
+            if node is None:
+                continue     # deleted since it was found
+            if node.format is not format:
+                others.append(node)
+                continue
         try:
             below[child[len(binding.prefix):]] = complete(node, attributes_of)
         except NodeNotFoundError:

@@ -319,7 +319,8 @@ class NumpyTarget:
         try:
             for index in np.ndindex(values.shape[:n_outer]):
                 # In runs of a megabyte, since those of the other order are copied here.
-                run = np.ascontiguousarray(values[index]).reshape(-1).view(np.uint8)
+                # Without the dots one element would be a scalar, which has the byte order of the machine.
+                run = np.ascontiguousarray(values[(*index, ...)]).reshape(-1).view(np.uint8)
                 _write_all(fd, memoryview(run), first + sum(map(operator.mul, index, strides)))
         finally:
             os.close(fd)

@@ -191,3 +191,13 @@ def test_slabs_have_their_places(ending, shape, chunks, order, tmp_path):
     found = found["arr_0"] if ending == ".npz" else found
     assert np.array_equal(found, values) and found.dtype == values.dtype and found.shape == values.shape
     assert values.ndim < 2 or found.flags.f_contiguous == (order == "F") or 0 in shape or 1 in shape
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 1), (2, 3)])
+@pytest.mark.parametrize("dtype", ["<i4", ">i4", ">c8", ">M8[s]"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_elements_keep_their_byte_order(tmp_path, shape, dtype, order):
+    values = np.arange(1, 1 + int(np.prod(shape, dtype=int))).astype(dtype).reshape(shape)
+    zcore.copy(zcore.array(values), tmp_path / "a.npy", order=order)
+    found = np.load(tmp_path / "a.npy")
+    assert found.dtype == values.dtype and found.tobytes() == values.tobytes()
