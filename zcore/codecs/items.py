@@ -79,7 +79,7 @@ class Items:
         fill = self._fill.item()
         # Other values may be equal and not the same: numbers, arrays, containers of these.
         return (fill is None or isinstance(fill, (str, bytes))) and all(
-            type(item) is type(fill) and item == fill for item in chunk.flat)  # most chunks differ at their first item
+            type(item) is type(fill) and item == fill for item in chunk.reshape(-1))  # most differ at their first item
 
 
 def _taken(array, selection):
