@@ -163,25 +163,34 @@ def _erase_node(node, options):
     metadata = node.parse()
 
     def erase():
-        if isinstance(metadata, GroupMetadata):
-            clear(store, prefix, node.format, metadata)
+        # Where they cannot be listed nothing changes.
+        names = _names_of_chunks(store, prefix, metadata)
         store.erase(prefix + node.document)
+        return names
 
     if options.lock:
         try:
             with store.locks(path, node.document).whole():
-                erase()
+                names = erase()
         except FileNotFoundError:
             # Gone, or a network file system has lost hold of it: in the latter case it must not survive what it had.
-            erase()
+            names = erase()
     else:
-        erase()
-    clear(store, prefix, node.format, metadata)
+        names = erase()
+    clear(store, prefix, node.format, metadata, names)
     return isinstance(metadata, ArrayMetadata)
 
 
-def clear(store, prefix, format, metadata):
-    """Erase what a node has beside its document: attributes, a copy of what lies below, chunks."""
+def _names_of_chunks(store, prefix, metadata):
+    """Return what chunks of a node there are: a list of keys."""
+    return list(names_of_chunks(store, prefix, metadata)) if isinstance(metadata, ArrayMetadata) else []
+
+
+def clear(store, prefix, format, metadata, names=None):
+    """Erase what a node has beside its document: attributes, a copy of what lies below, chunks.
+
+    `names`: those of the chunks, where they are known.
+    """
     for document in _documents_beside(format):
         store.erase(prefix + document)
     if format.chunk_directory is not None:
@@ -189,7 +198,7 @@ def clear(store, prefix, format, metadata):
         store.erase_prefix(f"{prefix}{format.chunk_directory}/")
     elif isinstance(metadata, ArrayMetadata):
         links = {}
-        for key in list(names_of_chunks(store, prefix, metadata)):
+        for key in _names_of_chunks(store, prefix, metadata) if names is None else names:
             link = _link_on_the_way(store, prefix, key, links)
             if link is None:
                 store.erase(key)

@@ -20,7 +20,7 @@ from zcore.deletion import clear as clear  # what makes a node and what takes it
 from zcore.deletion import delete as delete
 from zcore.engine import Binding
 from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
-from zcore.formats import MAX_NBYTES
+from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS
 from zcore.formats.json_documents import check_attributes
 from zcore.kernel.selection import Box, whole
 from zcore.model.metadata import ArrayMetadata
@@ -29,6 +29,9 @@ from zcore.place import hold_place
 from zcore.requests import swap
 from zcore.stores.keys import prefix_of
 from zcore.views import view_of
+
+# What makes a node of a place.
+_DOCUMENTS = tuple([document for documents in NODE_DOCUMENTS.values() for document in documents])
 
 
 def create(store, path, format, metadata, attributes, options, *, overwrite=False, is_below=False):
@@ -161,7 +164,7 @@ def move(store, source, destination, options):
             except FileNotFoundError as exc:
                 raise NodeNotFoundError(f"the node at {store.describe(source)} is gone", path=source) from exc
         # Whoever creates a node at the destination meanwhile has made its directory, and the move fails.
-        store.move(prefix_of(source), prefix_of(destination))
+        store.move(prefix_of(source), prefix_of(destination), _DOCUMENTS)
     store.prune(prefix_of(source))
 
 
@@ -231,11 +234,13 @@ def resize(binding, shape):
         if new == old:
             return
         with consolidated.dropped(binding.store, binding.path, itself=True):
+            # First of all: where they cannot be listed nothing changes.
+            objects = list(binding.stored_chunks())
             if any(a > b for a, b in zip(new, old, strict=True)):
-                _reset_outside(binding, exclusive, old)
+                _reset_outside(binding, exclusive, old, objects)
             exclusive.replace_metadata(metadata)
             if any(a < b for a, b in zip(new, old, strict=True)):
-                _reset_outside(binding, exclusive, new)
+                _reset_outside(binding, exclusive, new, objects)
 
 
 def append(binding, values, axis):
@@ -261,12 +266,15 @@ def append(binding, values, axis):
         return metadata.shape
 
 
-def _reset_outside(binding, exclusive, shape):
-    """Erase the objects outside of `shape` and give the fill value to what border objects hold beyond it."""
+def _reset_outside(binding, exclusive, shape, objects):
+    """Erase the objects outside of `shape` and give the fill value to what border objects hold beyond it.
+
+    `objects`: pairs of key and coordinates, see `Binding.stored_chunks`.
+    """
     metadata = exclusive.metadata.replace(shape=shape)
     grid = metadata.grid_shape
     border = []
-    for key, coords in list(binding.stored_chunks()):
+    for key, coords in objects:
         if any(i >= n for i, n in zip(coords, grid, strict=True)):
             binding.store.erase(key)
             continue

@@ -351,3 +351,45 @@ def test_a_directory_as_deep_as_paths_may_be(tmp_path):
     group.create_group("/".join(["n"] * depth))
     del group["n"]
     assert os.listdir(tmp_path / "s") == ["zarr.json"]
+
+
+@pytest.mark.parametrize("change", ["delete", "overwrite", "resize"])
+def test_chunks_that_cannot_be_listed_are_told_before_anything_changes(tmp_path, monkeypatch, change):
+    group = zcore.create_group(tmp_path)
+    array = group.create_array("x", shape=(4, 4), chunks=(2, 2), dtype="f8")
+    array[...] = 7
+    scandir = os.scandir
+
+    def refused(path):
+        if str(path).endswith("c/1"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refused)
+        with pytest.raises(zcore.StoreError, match="cannot list"):
+            if change == "delete":
+                del group["x"]
+            elif change == "overwrite":
+                group["x"] = np.ones(3)
+            else:
+                array.resize((1, 4))
+    assert (zcore.open_group(tmp_path)["x"][...] == np.full((4, 4), 7)).all()
+
+
+def test_a_group_keeps_its_attributes_until_its_document_goes():
+    class Failing(zcore.MemoryStore):
+        is_failing = False
+
+        def erase(self, key):
+            if self.is_failing and key == "g/.zgroup":
+                raise zcore.StoreError("no")
+            super().erase(key)
+
+    store = Failing()
+    group = zcore.create_group(store, zarr_format=2)
+    group.create_group("g", attributes={"a": 1})
+    store.is_failing = True
+    with pytest.raises(zcore.StoreError):
+        del group["g"]
+    assert dict(zcore.open_group(store, path="g").attrs) == {"a": 1}

@@ -416,17 +416,21 @@ class Store(ABC):
         for key in keys:
             self.erase(key)
 
-    def move(self, source: str, destination: str) -> None:
+    def move(self, source: str, destination: str, last: Sequence[str] = ()) -> None:
         """Give the keys below the prefix `source` the prefix `destination`, below which there is no key.
 
-        Where that is not one step, keys appear at the destination before they go from the source.
+        Where that is not one step, keys appear at the destination before they go from the source. Keys whose last part
+        is one of `last`, documents that make the others mean something, come last and go first.
         """
         self._check_writable("move", source)
         check_prefix(destination, self.key_flavour)
         keys = list(self.list_prefix(source))
-        for key in keys:
+        others = [key for key in keys if key.rpartition("/")[2] not in last]
+        # What holds others comes after these, and goes before them.
+        documents = sorted(set(keys).difference(others), key=lambda key: (-key.count("/"), key))
+        for key in (*others, *documents):
             self.set(destination + key[len(source):], self.get(key))
-        for key in keys:
+        for key in (*reversed(documents), *others):
             self.erase(key)
 
     def prune(self, prefix: str) -> None:

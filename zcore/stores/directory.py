@@ -154,15 +154,15 @@ class DirectoryStore(Store):
         return os.path.join(self.path, path) if path else self.path
 
     def directory_of(self, path: str) -> str:
-        """Return the directory of the node at `path`, absolute; where it is a link, the directory to which that leads.
+        """Return the directory of the node at `path`, absolute, which may be a link; that of the store is followed.
 
-        Raises : StoreError, if a link leads out of a store that is confined.
+        Raises : StoreError, if a link on its way leads out of a store that is confined.
         """
         directory = self._directory_of(prefix_of(path))
-        if os.path.islink(directory):
-            directory = os.path.realpath(directory)
+        if not path:
+            return os.path.realpath(directory) if os.path.islink(directory) else directory
         if self.confined:
-            self._check_confined(directory, path)
+            self._check_confined(os.path.dirname(directory), path)
         return directory
 
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
@@ -353,7 +353,7 @@ class DirectoryStore(Store):
         self._check_writable("erase", key)
         self._remove(key, tree.remove_file)
 
-    def move(self, source: str, destination: str) -> None:
+    def move(self, source: str, destination: str, last: Sequence[str] = ()) -> None:
         self._check_writable("move", source)
         old, new = self._directory_of(source), self._directory_of(destination)
         if self.confined:

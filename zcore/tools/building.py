@@ -140,11 +140,13 @@ class _Found:
         with open(os.path.join(container, _JOURNAL), "rb") as file:
             self.lines = file.read().split(b"\n")
         self._inode = None
+        self._replaces = False
         for line in self.lines[:-1]:
             if line.startswith(_WHOLE):
                 with contextlib.suppress(ValueError, KeyError, TypeError):    # not written to its end
                     said = json.loads(line[len(_WHOLE):])
                     self._inode = int(said["inode"])
+                    self._replaces = bool(said.get("replaces"))
                     place = os.path.join(os.path.dirname(container), os.fsdecode(bytes.fromhex(said["name"])))
         name = os.path.basename(container)[len(_PREFIX):]
         if place is None and len(name) != hashlib.sha256().digest_size * 2:
@@ -160,16 +162,26 @@ class _Found:
         names = [os.path.join(self._container, name) for name in os.listdir(self._container) if name.startswith(_OLD)]
         return max(names, key=lambda path: os.lstat(path).st_ctime_ns, default=None)
 
+    def _successor(self):
+        """Return what is to have the name that nothing has now, or None."""
+        old = self._old()
+        if self._inode is None:
+            return old
+        # Nothing stands where the new node, or the old one, has been: somebody has taken it away since.
+        if self.is_over or (self._replaces and old is None):
+            return None
+        return self._node
+
     def is_needed(self):
         """Whether this is the only one there is of something."""
-        return (len(self.lines) > 1 and self._old() is not None
+        return (len(self.lines) > 1 and self._old() is not None and not self.is_over
                 and (self._place is None or _inode_of(self._place) is None))
 
     def settle(self):
         """Give its name to what has none, and remove what is left of a copy that has got its own; see `settle`."""
         settled = None
         if len(self.lines) > 1 and self._place is not None and _inode_of(self._place) is None:
-            source = self._old() if self._inode is None or self.is_over else self._node
+            source = self._successor()
             if source is not None:
                 os.rename(source, self._place)
                 sync_directory(os.path.dirname(self._place))
@@ -338,7 +350,8 @@ class Building:
         with _told("make", self.place):
             os.makedirs(self.node, exist_ok=True)     # of groups in a format without any, and nothing in them
             name = os.fsencode(os.path.basename(self.place)).hex()
-            self._write(_WHOLE + json.dumps({"inode": os.stat(self.node).st_ino, "name": name}).encode())
+            self._write(_WHOLE + json.dumps(
+                {"inode": os.stat(self.node).st_ino, "name": name, "replaces": bool(replace)}).encode())
             if replace or self._fsync:
                 os.fsync(self._fd)
             try:

@@ -9,7 +9,7 @@ from zcore.formats import check_format
 from zcore.model.named_codecs import named_codec
 from zcore.nbytes import room_of
 from zcore.options import as_bool
-from zcore.tools.destinations import FILES, sink_of
+from zcore.tools.destinations import FILES, settle_at, sink_of
 from zcore.tools.moved import Progress, Slabs, pass_objects
 from zcore.tools.source import SourceArray
 from zcore.tools.sources import open_source
@@ -91,6 +91,7 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     overwrite = as_bool(overwrite, "overwrite")
     wanted = Wanted(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order)
     losses = Losses()
+    settle_at(destination, destination_path)
     with open_source(source, path, selection, threads) as opened:
         # All that decides which pieces of work there are.
         order = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,

@@ -158,20 +158,16 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
     NodeExistsError
         Something stands there, and `overwrite` is false.
     """
-    if isinstance(destination, (str, os.PathLike)):
-        place = os.fspath(destination)
-        is_local = isinstance(place, str) and "://" not in place and not os.path.isdir(place)
-        if is_local and place.lower().endswith((*FILES, ".zip")):
-            with _file(place, path, overwrite, root_format, zarr_format, losses, threads) as sink:
-                yield sink, Unmarked()
-            return
+    if _is_file(destination):
+        with _file(os.fspath(destination), path, overwrite, root_format, zarr_format, losses, threads) as sink:
+            yield sink, Unmarked()
+        return
     store = nodes.store_of(destination, False, False)
     path = nodes.path_of(path)
     if store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: nothing can be copied to it")
     format = format_of(root_format)
     nodes.check_new_names(path, format)
-    settle(store, path)
     is_node = _check_free(store, path, overwrite)
     lifecycle.missing_above(store, path, format)     # an array among them is told before anything is copied
     with contextlib.ExitStack() as stack:
@@ -185,6 +181,21 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
         yield sink, work
         sink.close()
         lifecycle.create_ancestors(store, path, format)
+
+
+def _is_file(destination):
+    """Whether a copy makes a file of a destination, by its name."""
+    place = os.fspath(destination) if isinstance(destination, (str, os.PathLike)) else None
+    return (isinstance(place, str) and "://" not in place and place.lower().endswith((*FILES, ".zip"))
+            and not os.path.isdir(place))
+
+
+def settle_at(destination, path):
+    """Do `settle` for what a caller names, before the source is looked at: it may lie in the same place."""
+    if not _is_file(destination):
+        store = nodes.store_of(destination, False, False)
+        if not store.read_only:
+            settle(store, nodes.path_of(path))
 
 
 def directory_of(store, path):

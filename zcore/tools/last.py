@@ -7,11 +7,12 @@ Where a node is to be replaced, it stays until the new one is whole, which is ma
         begun       the path; it goes first when what was made here is removed
         node/...    the objects, each behind this prefix
         journal     the path, and all documents, of the old node and the new one; there when the copy is whole
-        free        the old node was deleted
+        deleting    the old node is being deleted
+        free        it was deleted
 
 Then the old node is deleted, objects are brought to their keys, documents follow, and the journal goes. There is no
-document below `__zc_copy/`, so no node. Whoever comes after a kill calls `settle`: a copy without a journal is removed,
-one that has it is brought to its end.
+document below `__zc_copy/`, so no node. After a kill the next caller calls `settle`. A copy for which nothing was
+deleted yet is removed, and so is one in whose place something newer stands; any other is brought to its end.
 """
 import contextlib
 import hashlib
@@ -21,6 +22,7 @@ import os
 from zcore import consolidated, lifecycle, nodes
 from zcore.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zcore.formats import MAX_NBYTES, NODE_DOCUMENTS, format_of
+from zcore.model.metadata import ArrayMetadata
 from zcore.options import Options
 from zcore.stores.base import Listing, Store
 from zcore.stores.keys import prefix_of
@@ -29,7 +31,7 @@ from zcore.tools.moved import in_threads
 from zcore.views import metadata_of
 
 STAGING = "__zc_copy/"
-_BEGUN, _JOURNAL, _FREE, _NODE = "begun", "journal", "free", "node/"
+_BEGUN, _JOURNAL, _DELETING, _FREE, _NODE = "begun", "journal", "deleting", "free", "node/"
 _MAX_MOVING = 8     # objects on their way at a time
 _FORMAT_OF = {document: name for name, documents in NODE_DOCUMENTS.items() for document in documents}
 
@@ -149,6 +151,7 @@ class Staged(DocumentsLast):
         said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
         self._inner.set(self._staging + _JOURNAL, json.dumps(said).encode())
         self._staging, staging = None, self._staging
+        self._inner.set(staging + _DELETING, b"")
         _bring(self._inner, staging)
 
     def discard(self):
@@ -192,10 +195,11 @@ def settle(store, path):
 
 def settle_one(store, staging):
     """Do so with what lies below one prefix that `staged` gave."""
-    if store.exists(staging + _JOURNAL):
-        _bring(store, staging)
-    else:
+    raw = store.get(staging + _JOURNAL)
+    if raw is None or _is_void(store, staging, _read(raw, staging)):
         _remove(store, staging)
+    else:
+        _bring(store, staging)
 
 
 def _remove(store, staging):
@@ -230,6 +234,24 @@ def _make_way(store, path, documents):
         format = format_of(_FORMAT_OF[name])
         with contextlib.suppress(MetadataError, UnsupportedError):     # it was damaged
             lifecycle.clear(store, prefix_of(above), format, metadata_of(format, name, text.encode(), above))
+
+
+def _is_void(store, staging, said):
+    """Whether nobody misses a copy: the old node stands as it did, or there is something newer than both."""
+    if not store.exists(staging + _DELETING):
+        return True
+    standing = nodes.standing(store, said["path"])
+    prefix = prefix_of(said["path"])
+    found = {key[len(prefix):]: store.get(key, (0, MAX_NBYTES)) or b"" for key in store.list_prefix(prefix)
+             if is_document(key) and not key.startswith(STAGING)} if standing else {}
+    if store.exists(staging + _FREE):
+        known = said["documents"]
+    else:
+        known = said["old"]
+        if any([isinstance(node.parse(), ArrayMetadata) for node in standing]):
+            # Of an array the document goes first.
+            return True
+    return any([known.get(key) != text for key, text in _texts(found).items()])
 
 
 def _bring(store, staging):
