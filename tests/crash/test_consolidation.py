@@ -71,9 +71,9 @@ class Interleaved(zcore.MemoryStore):
         self._meet(key)
         return super().set_if_not_exists(key, value)
 
-    def move(self, source, destination):
+    def move(self, source, destination, last=()):
         self._meet(source)
-        super().move(source, destination)
+        super().move(source, destination, last)
 
 
 @pytest.fixture(params=WITH_GROUPS)

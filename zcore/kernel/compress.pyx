@@ -15,8 +15,8 @@ from zcore.kernel.blosc_header cimport (
     check_blocks, check_header, n_blocks,
 )
 from zcore.kernel.status cimport (
-    BLOSC_DECODE, BLOSC_ENCODE, BLOSC_LACKS, BLOSC_NBYTES, BLOSC_SNAPPY, NO_MEMORY, OK, STREAM_DAMAGED, STREAM_ENCODE, STREAM_LONG,
-    STREAM_SHORT, STREAM_TRAILING, Status, fail, make_error, status_clear,
+    BLOSC_DECODE, BLOSC_ENCODE, BLOSC_LACKS, BLOSC_NBYTES, BLOSC_SNAPPY, NO_MEMORY, OK, STREAM_DAMAGED, STREAM_ENCODE,
+    STREAM_LONG, STREAM_SHORT, STREAM_TRAILING, Status, fail, make_error, status_clear,
 )
 
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")

@@ -72,8 +72,8 @@ cdef struct Content:            # bytes that are read in parts
     const Block *blocks         # sorted by their starts
     int64_t n_blocks
 
-# Bytes that must be there, read into `scratch` where they are in a file: NULL with `status` filled; WANTED when they are
-# in no block.
+# Bytes that must be there, read into `scratch` where they are in a file: NULL with `status` filled; WANTED when they
+# are in no block.
 cdef const uint8_t *content_at(const Content *content, int64_t offset, int64_t n_bytes, Buffer *scratch,
                                Status *status) noexcept nogil
 

@@ -27,7 +27,7 @@ from zcore.kernel.grid cimport Span
 from zcore.kernel.program cimport Program, workspace_exception, workspace_free
 from zcore.kernel.status cimport (
     BLOSC_NBYTES, CHUNK_LONG, CHUNK_SIZE, INNER_NONE, INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, RAISED,
-    STALE, Status, fail, locate_error, make_error, status_clear,
+    STALE, fail, locate_error, make_error, status_clear,
 )
 from zcore.kernel.tasks cimport Layout, Tasks, coords_of
 

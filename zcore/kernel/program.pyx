@@ -39,7 +39,7 @@ from zcore.kernel.filters import ITEM_TYPES, filter_items
 from zcore.kernel.shuffle cimport shuffle, unshuffle
 from zcore.kernel.status cimport (
     BLOSC_SNAPPY, CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, NO_MEMORY, OK, RAISED, STREAM_LONG, Status, fail,
-    locate_error, make_error, status_clear,
+    make_error, status_clear,
 )
 
 cdef enum:

@@ -175,8 +175,8 @@ cdef class ReadPlan(Plan):
         try:
             try:
                 inside, outside = self.selections(self.axes, spans)
-                self.items.read(PyBytes_FromStringAndSize(<const char *>encoded, n_bytes), self.lengths_of(spans), inside,
-                                outside)
+                raw = PyBytes_FromStringAndSize(<const char *>encoded, n_bytes)
+                self.items.read(raw, self.lengths_of(spans), inside, outside)
                 return OK
             except BaseException as exception:
                 return raised_in(&worker.work, exception, &worker.status)

@@ -92,7 +92,7 @@ cdef class ShardProgram:
     program : Program or ShardProgram
         How a chunk becomes bytes.
     index_steps : Program or sequence of tuple
-        Of the index: a program, or its steps; steps of a `Program` whose length does not depend on what it encodes, such as ``("crc32c",)``.
+        Of the index; what it makes has a length that does not depend on what it encodes, as of ``("crc32c",)``.
     turned : bool
         The words of the index are stored in the other byte order than the machine's.
     at_start : bool

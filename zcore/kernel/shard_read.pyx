@@ -36,7 +36,9 @@ from zcore.kernel.shard cimport (
 )
 from zcore.kernel.shard_levels cimport ShardLevels
 from zcore.kernel.shard_levels import inner_shapes, innermost
-from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, WANTED, Status, fail, status_clear
+from zcore.kernel.status cimport (
+    INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, WANTED, Status, fail, status_clear,
+)
 from zcore.kernel.tasks cimport MAX_KEY
 
 cdef enum:

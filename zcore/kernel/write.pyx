@@ -253,9 +253,12 @@ cdef class WritePlan(Plan):
         cdef int64_t n
         try:
             try:
-                old = PyBytes_FromStringAndSize(<const char *>worker.content.data, worker.content.size) if found else None
+                old = None
+                if found:
+                    old = PyBytes_FromStringAndSize(<const char *>worker.content.data, worker.content.size)
                 inside, outside = self.selections(self.axes, spans) if self.has_elements else (None, None)
-                kept = tuple([max(0, min(self.old_shape[d] - spans[d].origin, spans[d].length)) for d in range(self.ndim)])
+                kept = tuple([max(0, min(self.old_shape[d] - spans[d].origin, spans[d].length))
+                              for d in range(self.ndim)])
                 new = self.items.write(old, self.lengths_of(spans), kept, inside, outside, bool(worker.keeps_filled))
                 n = FILLED if new is None else hold_bytes(&worker.work, new, encoded)
                 return n
@@ -292,7 +295,7 @@ cdef class WritePlan(Plan):
         """Encode a chunk that lies in order: its size, FILLED or FAILED."""
         cdef int64_t n
         if not worker.keeps_filled and is_filled(<const char *>chunk, worker.layout.n_items, self.fill_value,
-                                              self.itemsize):
+                                                 self.itemsize):
             return FILLED
         n = self.program.encode(chunk, worker.layout.n_bytes, &worker.encoded, encoded, self.n_inner_threads,
                                 &worker.work, &worker.status)
