@@ -28,6 +28,8 @@ from setuptools.command.build_ext import build_ext
 
 LIBRARIES = ("blosc", "zstd", "lz4", "z")
 LINKS_LIBRARIES = "compress"     # the only module that calls them: a second copy would be a second set of symbols
+# What Cython would write into every module (memoryviews, functions, imports) stands in one: half of the kernel's size.
+SHARED = "zcore.kernel.cython_shared"
 COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
            "-fvisibility=hidden", "-Wno-unused-function"]
 # By module. Nobody asks which floating point exceptions a cast has raised, and gcc makes vectors of loops that select
@@ -39,9 +41,11 @@ UNCHECKED, CHECKED = dict.fromkeys(CHECKS, False), dict.fromkeys(CHECKS, True)
 # A float that an integer does not hold is no part of `undefined`, and its cast is.
 SANITIZERS = ["-fsanitize=address,undefined,float-cast-overflow",
               "-fno-sanitize-recover=undefined,float-cast-overflow"]
+# Names of functions that nobody outside calls are for debuggers; Apple's linker has no flag that is not deprecated.
+STRIPPED = [] if sys.platform == "darwin" else ["-Wl,-s"]
 # variant: (directives, flags of the compiler, flags of the linker)
 VARIANTS = {
-    "release": (UNCHECKED, ["-O3", "-g0"], []),
+    "release": (UNCHECKED, ["-O3", "-g0"], STRIPPED),
     "debug": (CHECKED, ["-O0", "-g", "-UNDEBUG"], []),
     "sanitize": (UNCHECKED, ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", *SANITIZERS], SANITIZERS),
 }
@@ -94,11 +98,17 @@ def hidden_symbols():
     return ["-Wl,-exported_symbol,_PyInit_*"] if sys.platform == "darwin" else ["-Wl,--exclude-libs,ALL"]
 
 
+def kernel_sources():
+    """Return the `.pyx` files of the kernel, and the one that there is not, of `SHARED`."""
+    return [Path(SHARED.replace(".", "/") + ".pyx"), *sorted(Path("zcore/kernel").rglob("*.pyx"))]
+
+
 def make_extension(source, variant, libs):
-    """Return the extension of one `.pyx` file of the kernel."""
+    """Return the extension of one `.pyx` file of the kernel, or of `SHARED`, whose C Cython makes of nothing."""
     _, compile_flags, link_flags = VARIANTS[variant]
+    name = ".".join(source.with_suffix("").parts)
     extension = Extension(
-        ".".join(source.with_suffix("").parts), [str(source)], include_dirs=["zcore/kernel", numpy.get_include()],
+        name, [] if name == SHARED else [str(source)], include_dirs=["zcore/kernel", numpy.get_include()],
         extra_compile_args=COMPILE + COMPILE_ONLY.get(source.stem, []) + compile_flags, extra_link_args=[*link_flags])
     if source.stem == "build_info":
         extension.define_macros += [("ZCORE_VARIANT", f'"{variant}"'), ("ZCORE_LIBS", f'"{libs}"')]
@@ -125,6 +135,7 @@ class BuildKernel(build_ext):
         # On Linux the workers are forked; where they are spawned a handful of modules is sooner done in this process.
         generated = Cython.Build.cythonize(
             self.extensions, build_dir=str(base / "cython"), force=force, show_all_warnings=True,
+            shared_utility_qualified_name=SHARED,
             nthreads=self.parallel if sys.platform == "linux" else 0, compiler_directives=VARIANTS[VARIANT][0])
         by_name = {extension.name: extension for extension in generated}
         for extension in self.extensions:
@@ -150,7 +161,7 @@ def build_stamp(variant, libs):
 if __name__ == "__main__":
     VARIANT, LIBS = chosen_variant(), chosen_libs()
     setup(
-        ext_modules=[make_extension(source, VARIANT, LIBS) for source in sorted(Path("zcore/kernel").glob("*.pyx"))],
+        ext_modules=[make_extension(source, VARIANT, LIBS) for source in kernel_sources()],
         cmdclass={"build_ext": BuildKernel},
         options={"build": {"build_base": build_base(VARIANT, LIBS)}, "build_ext": {"parallel": os.cpu_count() or 1}},
     )

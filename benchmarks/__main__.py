@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks``: ``run``, ``list``, ``report``, ``codecs``, ``asdf`` and ``kernels``."""
+"""The command ``python -m benchmarks``: ``run``, ``list``, ``report``, ``codecs``, ``asdf``, ``kernels``, ``lines``."""
 import argparse
 import json
 import subprocess
@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import adapters, asdf_files, codecs, data, kernels, machine, report, runner, workloads
+from benchmarks import adapters, asdf_files, codecs, data, kernels, lines, machine, report, runner, workloads
 
 _RESULTS = Path(__file__).with_name("results")
 
@@ -70,6 +70,8 @@ def _parser():
     files.add_argument("--quick", action="store_true")
     alone = commands.add_parser("kernels", help="time the kernel's leaf functions against memcpy")
     alone.add_argument("--quick", action="store_true")
+    counted = commands.add_parser("lines", help="count the lines of code of zcore by room, without docs and comments")
+    counted.add_argument("--json", action="store_true")
     return parser
 
 
@@ -155,6 +157,10 @@ def main(argv=None):
         measured = asdf_files.measure(arguments.repeats, arguments.quick)
         print(asdf_files.render(measured), end="")
         return int(any(timing.failed for timing in measured[0]))
+    if arguments.command == "lines":
+        rooms = lines.measure()
+        print(json.dumps(lines.plain_of(rooms), indent=1) + "\n" if arguments.json else lines.render(rooms), end="")
+        return 0
     print(kernels.render(kernels.measure(quick=arguments.quick)), end="")
     return 0
 

@@ -18,7 +18,7 @@ _MAX_NDIM = 64
 
 
 class Copy(ctypes.Structure):
-    """`zcore.kernel.copy.Copy`."""
+    """`zcore.kernel.strided.copy.Copy`."""
 
     _fields_ = [("ndim", ctypes.c_int), ("itemsize", ctypes.c_int64), ("swap", ctypes.c_int64),
                 ("shape", ctypes.c_int64 * _MAX_NDIM), ("src_strides", ctypes.c_int64 * _MAX_NDIM),

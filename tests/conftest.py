@@ -22,15 +22,15 @@ def pytest_ignore_collect(collection_path):
 @pytest.fixture(scope="session")
 def sharded():
     """Arrays of shards with any codecs around and in them: `create` and `open`, which return an `Array`."""
-    from zcore import lifecycle
-    from zcore.arrays import Array
-    from zcore.engine import Binding
-    from zcore.formats import zarr_v3
+    from zcore.engine.binding import ArrayBinding
+    from zcore.engine.options import Options
+    from zcore.formats import format_of
+    from zcore.hierarchy import lifecycle
     from zcore.model.chunk_keys import ChunkKeyEncoding
     from zcore.model.metadata import ArrayMetadata, CodecSpec
-    from zcore.options import Options
+    from zcore.nodes.array import Array
     from zcore.stores.base import Store
-    from zcore.stores.directory import DirectoryStore
+    from zcore.stores.directory.store import DirectoryStore
 
     def store_of(place):
         return place if isinstance(place, Store) else DirectoryStore(str(place))
@@ -50,11 +50,11 @@ def sharded():
         metadata = ArrayMetadata(
             shape, dtype, shards, ChunkKeyEncoding.v3(),
             (*specs(before), CodecSpec("sharding_indexed", configuration), *specs(after)), fill_value, attributes={})
-        return Array(lifecycle.create(store_of(place), "", zarr_v3, metadata, None, options_of(**options),
+        return Array(lifecycle.create(store_of(place), "", format_of(3), metadata, None, options_of(**options),
                                       overwrite=True))
 
     def open(place, **options):
-        return Array(Binding(store_of(place), "", zarr_v3, options_of(**options)))
+        return Array(ArrayBinding(store_of(place), "", format_of(3), options_of(**options)))
 
     return SimpleNamespace(create=create, open=open)
 

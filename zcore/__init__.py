@@ -19,8 +19,8 @@ except ImportError as exc:
 # program that embeds zcore pays for it when it opens an array, and only for what it then needs.
 _MODULE_OF = {
     **dict.fromkeys(("create_array", "create_group", "open", "open_array", "open_group"), "zcore.api"),
-    "Array": "zcore.arrays",
-    "Group": "zcore.groups",
+    "Array": "zcore.nodes.array",
+    "Group": "zcore.nodes.group",
     **dict.fromkeys(("__version__", "get_include", "show_config"), "zcore.config"),
     **dict.fromkeys((
         "ArrayMismatchError", "AsdfFormatError", "ChecksumError", "ChunkError", "ChunkMemoryError", "CodecError",
@@ -30,20 +30,20 @@ _MODULE_OF = {
         "UnsupportedError", "ZcoreError",
     ), "zcore.errors"),
     **dict.fromkeys(("array", "create", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros",
-                     "zeros_like"), "zcore.filled"),
+                     "zeros_like"), "zcore.api"),
     **dict.fromkeys(("consolidate_metadata", "create_hierarchy", "group", "open_consolidated", "tree"),
-                    "zcore.hierarchy"),
-    **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.saved"),
-    "copy": "zcore.tools.copy",
-    "verify": "zcore.tools.verify",
-    "references": "zcore.tools.references",
-    "references_from_hdf5": "zcore.tools.hdf5",
-    "AsdfStore": "zcore.stores.asdf_file",
-    "DirectoryStore": "zcore.stores.directory",
+                    "zcore.api"),
+    **dict.fromkeys(("load", "save", "save_array", "save_group"), "zcore.api"),
+    "copy": "zcore.tools.copy.copy",
+    "verify": "zcore.tools.verify.verify",
+    "references": "zcore.tools.references.references",
+    "references_from_hdf5": "zcore.tools.references.hdf5",
+    "AsdfStore": "zcore.stores.asdf.store",
+    "DirectoryStore": "zcore.stores.directory.store",
     "MemoryStore": "zcore.stores.memory",
-    "ReferenceStore": "zcore.stores.reference",
-    "RemoteStore": "zcore.stores.remote",
-    "ZipStore": "zcore.stores.zip",
+    "ReferenceStore": "zcore.stores.reference.store",
+    "RemoteStore": "zcore.stores.remote.store",
+    "ZipStore": "zcore.stores.zip.store",
 }
 _MODULES = ("asdf", "blosc", "codecs", "config", "storage")
 

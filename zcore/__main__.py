@@ -10,7 +10,7 @@ import sys
 import warnings
 
 from zcore.cli.parser import parser_of, verb_of
-from zcore.letters import printable
+from zcore.text.printable import printable
 
 BROKEN_PIPE = 141      # as of a program that SIGPIPE has ended
 

@@ -1,11 +1,22 @@
-"""The functions that make arrays and groups: open and create. Names and keywords are those of zarr-python."""
-from zcore import consolidated, creation, nodes
-from zcore.arrays import Array
-from zcore.binding import GroupBinding
+"""The functions that people call: open and create, NumPy's `zeros` and its kin, save and load, whole hierarchies.
+
+Names and keywords are those of zarr-python. `zeros` and its kin are one call to `create_array` each; without ``store=``
+their array lies in a `MemoryStore` of its own.
+"""
+import numpy as np
+
+from zcore.engine.binding import GroupBinding
+from zcore.engine.options import Options
 from zcore.errors import NodeExistsError, NodeNotFoundError
-from zcore.formats import check_format
-from zcore.groups import Group, node_of
-from zcore.options import Options, as_bool
+from zcore.formats import check_format, format_of
+from zcore.hierarchy import consolidated, creation, lookup
+from zcore.hierarchy.creation import zero_of
+from zcore.hierarchy.lifecycle import read_attributes
+from zcore.model.value import as_bool
+from zcore.nodes.array import Array
+from zcore.nodes.group import Group, node_of
+from zcore.stores.memory import MemoryStore
+from zcore.stores.openers import store_of
 
 MODES = ("r", "r+", "a", "w", "w-", "x")
 
@@ -20,66 +31,67 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     store : str, os.PathLike or Store
         A directory, a ``file:`` URI, or a store.
     mode : {"r", "r+", "a", "w", "w-", "x"}
-        Read; read and write; open or create; create, and replace what is there with all below it; create where nothing
-        is, by two names.
+        ``"r"`` reads. ``"r+"`` reads and writes. ``"a"`` opens, or creates if there is no node. ``"w"`` creates, and
+        first deletes the node that is there with all nodes below it. ``"w-"`` and ``"x"`` create, and fail if there
+        is a node.
     path : str, optional
-        Of the node in the store; its root by default.
+        Path of the node in the store; the root by default.
     shape, chunks, dtype, fill_value
-        Of an array that is created; see `create_array`. One that exists must have what is given of these, since a
-        caller who is wrong about it would read or write something else than he means.
+        Describe a new array; see `create_array`. An existing array must agree with those that you give: otherwise you
+        would read or write other elements than you expect.
     attributes, compressors
-        Of an array that is created; see `create_array`. One that exists keeps its own: they do not change what its
-        elements are.
+        Describe a new array; see `create_array`. An existing array keeps its own, because they do not change its
+        elements.
     cname, clevel, shuffle
-        Of an array that is created in the ``__zmeta__`` format: compressor, level 0 to 9, and 0, 1 or 2 for no, byte
-        or bit shuffle. Any of them asks for that format. One that exists keeps its own.
+        Describe a new array in the ``__zmeta__`` format: the compressor, the level (0 to 9), and the shuffle (0 none,
+        1 bytes, 2 bits). Each of them selects that format. An existing array keeps its own.
     zarr_format : {"zmeta", 3, 2}, optional
-        Of an array that is created; what `open` must find, of one that exists.
+        Format of a new node; an existing node must have it.
     dimension_separator : {"/", "."}, optional
-        What joins the indices in the chunk keys of a Zarr v2 array whose document does not say it: old programs, such
-        as those that wrote OME-Zarr 0.2, nested their chunks without a word. The handle keeps it, and the document says
-        it from its next change on, a resize. Of a Zarr v2 array that is created it is the separator.
+        Joins the indices in the chunk keys of a Zarr v2 array. Give it for an array whose document does not name its
+        separator: old programs, for example those that wrote OME-Zarr 0.2, nested chunks and did not say so. The handle
+        remembers it, and the next change of the document (a resize) stores it.
     lock : bool or None
-        Lock every stored object while it is replaced, so that threads and processes that write parts of one chunk
-        lose nothing. None and False write without locks.
+        Lock every stored object while it is replaced, so that threads and processes that write parts of one chunk lose
+        nothing. None and False write without locks.
     missing : {"fill", "raise"}
-        Whether an absent object stands for the fill value or is an error.
+        An absent object reads as the fill value, or it is an error.
     threads : int, optional
-        Of each read and write; `zcore.config.threads` by default.
+        Threads of each read and write; `zcore.config.threads` by default.
     strict : bool
-        Refuse chunks that the format forbids, even where they can be read.
+        Refuse chunks that the format forbids, even if zcore could read them.
     write_empty_chunks : bool
-        Store chunks that hold only the fill value; else they are erased. An undefined fill value is in none.
+        Store chunks in which every element has the fill value. By default they are erased. If the fill value is
+        undefined, every chunk is stored.
     fsync : bool
-        Every change reaches the disk before the call returns.
+        Every change is on the disk before the call returns.
     cache : int or str, optional
-        Memory for decoded chunks that are read again, such as ``"64 MB"``: those used last are kept, each as long as
-        its object stays as it was. For this handle, and what is opened through it; 0 for none. By default what
-        `zcore.config.cache` says for all of them together, which is none.
+        Memory for decoded chunks, for example ``"64 MB"``: an LRU cache for this handle and for all handles that are
+        opened through it. A cached chunk is used only while its object is unchanged. 0 means no cache. By default all
+        handles share the cache of `zcore.config.cache`, which is empty unless you give it memory.
 
     Returns
     -------
     Array or Group
-        What stands there; what is created is an array when there is a `shape`, else a group.
+        A new node is an array if you give a `shape`, else a group.
 
     Raises
     ------
     NodeNotFoundError
-        Nothing to open.
+        There is no node to open.
     NodeExistsError
-        Mode ``"w-"`` or ``"x"``, and a node is there.
+        The mode is ``"w-"`` or ``"x"``, and there is a node.
     StoreError
-        A node is to be created where there is none, but attributes or chunks of one whose document was lost; mode
-        ``"w"`` erases them.
+        There is no node, but there are attributes or chunks whose document was lost; mode ``"w"`` erases them.
     TypeError
-        An array is described that is to be created, and it has no `shape` or no `dtype`.
+        You describe a new array without a `shape` or without a `dtype`.
     ArrayMismatchError
-        The array that is there has another shape, chunk shape, type, fill value or separator than was given, or has no
-        separator as it is not of Zarr v2. It is both a TypeError, as in h5py and zarr-python, and a ValueError.
+        The existing array has another shape, chunk shape, type, fill value or separator than you gave, or it has no
+        separator because it is not of Zarr v2. It is a TypeError, as in h5py and zarr-python, and a ValueError.
     MetadataError
         A metadata document breaks a rule of its format.
     UnsupportedError
-        What is there needs something that zcore does not have.
+        The node needs a feature that zcore does not have.
 
     Examples
     --------
@@ -94,10 +106,10 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     _check_mode(mode)
     check_format(zarr_format)
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", dimension_separator, cache)
-    if dimension_separator is not None and zarr_format not in (None, 2):
+    if not (dimension_separator is None or zarr_format is None or format_of(zarr_format).has_dimension_separator):
         raise ValueError(f"dimension_separator is of Zarr v2, zarr_format is {zarr_format!r}")
-    store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"))
-    path = nodes.path_of(path, zarr_format)
+    store = store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"))
+    path = lookup.path_of(path, zarr_format)
     if zarr_format is None and shape is not None and (cname, clevel, shuffle) != (None, None, None):
         of_new = "zmeta"
     else:
@@ -114,7 +126,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
                                  compressors=None if compressors == "auto" else repr(compressors))
             return Group(creation.create_group(store, path, options, zarr_format=of_new, attributes=attributes,
                                                overwrite=mode == "w"))
-        if dimension_separator is not None and zarr_format != 2:
+        if dimension_separator is not None and zarr_format is None:
             raise ValueError("a new array of a dimension_separator is of Zarr v2 and needs zarr_format=2")
         return Array(creation.create_array(
             # Its document says the separator.
@@ -127,7 +139,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
 
 
 def _opened(store, path, zarr_format, options, mode, what, find, make):
-    """Return the node that is found or made, as the mode says; `find` and `make` as for `creation.found_or_made`."""
+    """Find or create the node, as the mode says; `find` and `make` are those of `creation.found_or_made`."""
     if mode in ("w", "w-", "x"):
         return make()
     found = None
@@ -136,14 +148,14 @@ def _opened(store, path, zarr_format, options, mode, what, find, make):
     except NodeExistsError as error:
         if error.path != path:
             raise
-        # A node of another format, or one that others create and delete faster than we look.
+        # The node has another format, or other processes create and delete it faster than we look.
     if found is None:
-        raise nodes.not_found(store, path, zarr_format, options, what)
+        raise lookup.not_found(store, path, zarr_format, options, what)
     return found
 
 
 def _check_is_of_a_group(mode, **of_arrays):
-    """Raise TypeError when what is to be created without a shape is described as an array."""
+    """Raise TypeError if keywords describe an array and there is no shape: without a shape we create a group."""
     given = [name for name, value in of_arrays.items() if value is not None]
     if given:
         raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=, as {given[0]}= is given")
@@ -161,44 +173,46 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
     store : str, os.PathLike or Store
         A directory, a ``file:`` URI, or a store.
     name : str, optional
-        Path of the array in the store; its root by default.
+        Path of the array in the store; the root by default.
     shape : int or tuple of int
     dtype : object
-        What `numpy.dtype` takes, `str` and `bytes` being of any length; in Zarr v3 also the name of a type that NumPy
-        has not, such as ``"bfloat16"``.
+        Type of the elements, as for `numpy.dtype`. `str` and `bytes` have any length. In Zarr v3 also the name of a
+        type that NumPy does not have, for example ``"bfloat16"``.
     data : array_like, optional
-        What the array is to hold. It says the shape, and the type unless `dtype` does.
+        Elements of the new array. They give the shape, and the type unless you give `dtype`.
     chunks : tuple of int, int, "auto" or str
-        Elements per chunk; an int in every dimension, -1 or None for the whole of a dimension, a size such as
-        ``"4 MB"`` lets zcore choose, "auto" does so with 1 MiB. A dimension may have a list of the lengths of all its
-        chunks, as in ``[[2, 3, 5], 4]``; Zarr v3 only (chunk grid ``rectilinear``).
+        Elements per chunk. An int counts for every dimension; -1 or None is the whole dimension. For a size such as
+        ``"4 MB"`` zcore chooses the chunk shape; "auto" means 1 MiB. A list gives the lengths of all chunks along a
+        dimension, as in ``[[2, 3, 5], 4]``; Zarr v3 only (chunk grid ``rectilinear``).
     shards : tuple of int, int, "auto", str or dict, optional
-        Elements per stored object, a multiple of the chunks; the rest as in `chunks`, "auto" being 64 MiB. A dict has
-        them as ``"shape"``, beside ``"index_location"``, ``"start"`` or ``"end"``. Zarr v3 only.
+        Elements per stored object, a multiple of the chunks. Values are as in `chunks`; "auto" means 64 MiB. A dict
+        has the members ``"shape"`` and ``"index_location"`` (``"start"`` or ``"end"``). Zarr v3 only.
     filters, serializer
-        Codecs before the compressors: array to array, and array to bytes; by default what the type needs.
+        Codecs before the compressors: from array to array, and from array to bytes. By default those that the type
+        needs.
     compressors : codec, dict, sequence of these, None or "auto"
-        Such as ``zcore.codecs.BloscCodec(cname="lz4", clevel=3, shuffle=1)``, or as documents have it,
-        ``{"name": "numcodecs.lzma", "configuration": {"preset": 1}}``; None for none, where the format can do without.
+        For example ``zcore.codecs.BloscCodec(cname="lz4", clevel=3, shuffle=1)``, or a member of a document,
+        ``{"name": "numcodecs.lzma", "configuration": {"preset": 1}}``. None means no compression, if the format
+        allows that.
     codecs : sequence, optional
-        The whole chain from array to bytes, literally, instead of the three above, `order` and `shards`; not for
-        ``"zmeta"``.
+        The whole chain from array to bytes, used as it is. It replaces `filters`, `serializer`, `compressors`, `order`
+        and `shards`. Not for ``"zmeta"``.
     order : {"C", "F"}
-        Of the elements in a chunk.
+        Memory order of the elements in a chunk.
     fill_value : scalar or None
-        Of elements never written; None leaves it undefined where the format can. By default zero, empty text, or in
-        Zarr v3 NaT.
+        Value of elements that were never written. None leaves it undefined, if the format allows that. By default
+        zero, empty text, or in Zarr v3 NaT.
     zarr_format : {3, 2, "zmeta"}
     attributes : dict, optional
     chunk_key_encoding : {"default", "v2"} or dict, optional
-        How chunks are named in Zarr v3: ``c/0/1`` by default, or ``0.1``; ``{"name": …, "separator": …}`` has another
-        separator, ``"/"`` or ``"."``. In Zarr v2 the second one, or the separator alone.
+        Names of chunks in Zarr v3: ``c/0/1`` ("default") or ``0.1`` ("v2"). ``{"name": …, "separator": …}`` sets the
+        separator, ``"/"`` or ``"."``. For Zarr v2 give "v2", or the separator alone.
     dimension_names : sequence of str or None, optional
-        One for each dimension; Zarr v3 only.
+        One name for each dimension; Zarr v3 only.
     checksum : bool
-        Let a checksum follow the compressors, so that every damage is found; Zarr v3 only.
+        Add a checksum after the compressors, which finds every damage; Zarr v3 only.
     overwrite : bool
-        Replace the node that is there, with all nodes below it, and what nodes whose documents were lost have left.
+        First delete the node that is there with all nodes below it, and chunks and attributes whose document was lost.
     lock, missing, threads, strict, write_empty_chunks, fsync, cache
         See `open`.
 
@@ -209,13 +223,13 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
     Raises
     ------
     NodeExistsError
-        A node is there, and `overwrite` is false.
+        There is a node, and `overwrite` is false.
     StoreError
-        There is no node, but attributes or chunks of one whose document was lost, and `overwrite` is false.
+        There is no node, but there are attributes or chunks whose document was lost, and `overwrite` is false.
     UnknownCodecError
-        There is no codec of a name; it is an UnsupportedError.
+        There is no codec of that name; it is an UnsupportedError.
     ValueError, TypeError, UnsupportedError
-        The format cannot express what is asked for.
+        The format cannot express the array that you describe.
 
     Examples
     --------
@@ -227,9 +241,9 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
     <zcore.Array 'MemoryStore/t2m' (48, 90, 180) float32, chunks (4, 30, 60), shards (24, 90, 180), format 3>
     """
     options = Options(lock, missing, threads, strict, write_empty_chunks, cache=cache)
-    store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
+    store = store_of(store, False, as_bool(fsync, "fsync"))
     return Array(creation.create_array(
-        store, nodes.path_of(name, zarr_format), options, shape=shape, dtype=dtype, data=data, chunks=chunks,
+        store, lookup.path_of(name, zarr_format), options, shape=shape, dtype=dtype, data=data, chunks=chunks,
         shards=shards, filters=filters, serializer=serializer, compressors=compressors, codecs=codecs, order=order,
         fill_value=fill_value, zarr_format=zarr_format, attributes=attributes, chunk_key_encoding=chunk_key_encoding,
         dimension_names=dimension_names, checksum=checksum, overwrite=overwrite))
@@ -244,14 +258,14 @@ def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=Fa
     store : str, os.PathLike or Store
         A directory, a ``file:`` URI, or a store.
     path : str, optional
-        Of the group in the store; its root by default.
+        Path of the group in the store; the root by default.
     zarr_format : {3, 2}
     attributes : dict, optional
-        Of the group.
+        Attributes of the group.
     overwrite : bool
-        Replace the node that is there, with all nodes below it, and what nodes whose documents were lost have left.
+        First delete the node that is there with all nodes below it, and chunks and attributes whose document was lost.
     lock, missing, threads, strict, write_empty_chunks, fsync, cache
-        See `open`; for the group and the arrays that are opened through it.
+        See `open`. They count for the group and for arrays that are opened through it.
 
     Returns
     -------
@@ -260,13 +274,13 @@ def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=Fa
     Raises
     ------
     NodeExistsError
-        A node is there, and `overwrite` is false.
+        There is a node, and `overwrite` is false.
     StoreError
-        There is no node, but attributes of one whose document was lost, and `overwrite` is false.
+        There is no node, but there are attributes whose document was lost, and `overwrite` is false.
     """
     options = Options(lock, missing, threads, strict, write_empty_chunks, cache=cache)
-    store = nodes.store_of(store, False, as_bool(fsync, "fsync"))
-    return Group(creation.create_group(store, nodes.path_of(path, zarr_format), options, zarr_format=zarr_format,
+    store = store_of(store, False, as_bool(fsync, "fsync"))
+    return Group(creation.create_group(store, lookup.path_of(path, zarr_format), options, zarr_format=zarr_format,
                                        attributes=attributes, overwrite=overwrite))
 
 
@@ -276,7 +290,7 @@ def open_array(store, mode="r", **keywords):
     Parameters
     ----------
     store, mode, **keywords
-        Those of `open`, which gives a group where one stands. Without a `shape` mode ``"a"`` creates nothing.
+        As for `open`. Without a `shape`, mode ``"a"`` creates nothing.
 
     Returns
     -------
@@ -285,13 +299,13 @@ def open_array(store, mode="r", **keywords):
     Raises
     ------
     NodeNotFoundError
-        There is none, or a group.
+        There is no node, or it is a group.
     """
     if keywords.get("shape") is None:
         if mode in ("w", "w-", "x"):
             raise TypeError(f"mode {mode!r} creates an array and needs shape= and dtype=")
         if mode == "a":
-            mode = "r+"     # what could be created is no array
+            mode = "r+"     # `open` would create a group
     found = open(store, mode, **keywords)
     if not isinstance(found, Array):
         raise NodeNotFoundError(f"{found.store.describe(found.path)} holds a group, not an array", path=found.path)
@@ -307,12 +321,12 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
     store, mode, path, lock, missing, threads, strict, write_empty_chunks, fsync, cache
         See `open`.
     zarr_format : {3, 2}, optional
-        Of a group that is created, 3 by default; what must be there, of one that exists.
+        Format of a new group, 3 by default; an existing group must have it.
     use_consolidated : bool, optional
-        List members by the copy of their metadata that the group has, which may be older than they are: False never,
-        True always, None where there is one. The members themselves are read from the store.
+        List the members from the group's consolidated metadata, which may be out of date: False never, True always,
+        None if the group has them. The members themselves are read from the store.
     attributes : dict, optional
-        Of a group that is created.
+        Attributes of a new group.
 
     Returns
     -------
@@ -321,18 +335,18 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
     Raises
     ------
     NodeNotFoundError
-        There is none, or an array.
+        There is no node, or it is an array.
     ValueError
-        `use_consolidated` is true, and there is no copy.
+        `use_consolidated` is true, and the group has no consolidated metadata.
     NodeExistsError
-        Mode ``"w-"``, and a node is there.
+        The mode is ``"w-"``, and there is a node.
     """
     _check_mode(mode)
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", cache=cache)
-    store = nodes.store_of(store, mode == "r", as_bool(fsync, "fsync"))
-    path = nodes.path_of(path, zarr_format)
+    store = store_of(store, mode == "r", as_bool(fsync, "fsync"))
+    path = lookup.path_of(path, zarr_format)
     def find():
-        found = nodes.find_or_read_set(store, path, zarr_format, options)
+        found = lookup.find_or_read_set(store, path, zarr_format, options)
         if found is None:
             return None
         if not isinstance(found, GroupBinding):
@@ -352,13 +366,13 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
 
 
 def _existing(store, path, zarr_format, options, described):
-    """Return the node at `path`, or None; `described` is what a caller expects of an array."""
-    binding = nodes.find_or_read_set(store, path, zarr_format, options)
+    """Return the node at `path`, or None; `described` is what the caller expects of an array."""
+    binding = lookup.find_or_read_set(store, path, zarr_format, options)
     if binding is None:
         return None
     node = node_of(binding)
     if isinstance(node, Array):
-        nodes.check_is_asked_for(binding, *described)
+        lookup.check_is_asked_for(binding, *described)
     elif (described[0], described[2], options.dimension_separator) != (None, None, None):
         raise NodeNotFoundError(f"{store.describe(path)} holds a group, not an array", path=path)
     return node
@@ -367,3 +381,365 @@ def _existing(store, path, zarr_format, options, described):
 def _check_mode(mode):
     if mode not in MODES:
         raise ValueError(f"mode is {mode!r}, expected one of {', '.join(MODES)}")
+
+
+# Keywords that change how elements become bytes: an array that is given one of them has a chain of its own.
+_ENCODING = frozenset(("dtype", "chunks", "shards", "filters", "serializer", "compressors", "codecs", "order",
+                       "zarr_format", "checksum"))
+
+
+def create(shape, *, store=None, path=None, dtype="f8", **keywords):
+    """Return a new array of `shape`.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    store : str, os.PathLike or Store, optional
+        A new `MemoryStore` by default.
+    path : str, optional
+        Path of the array in the store; the root by default.
+    dtype : object
+        As for `zcore.create_array`.
+    **keywords
+        See `zcore.create_array`.
+
+    Returns
+    -------
+    Array
+
+    >>> create((4, 6), chunks=(2, 3)).nchunks
+    4
+    """
+    return create_array(_store(store), name=path, shape=shape, dtype=dtype, **keywords)
+
+
+def array(data, *, store=None, path=None, **keywords):
+    """Return a new array that holds `data`: an `Array`, which is read whole, or anything that `numpy.asarray` takes.
+
+    The copy of an `Array` also has its type, chunks, codecs and attributes, unless `keywords` say otherwise. `store`,
+    `path` and `keywords` are as for `create`.
+
+    >>> array([[1, 2], [3, 4]], chunks=(1, 2))[1]
+    array([3, 4])
+    """
+    settings = _settings_like(data, keywords)
+    del settings["shape"]
+    if isinstance(data, Array):
+        settings["attributes"] = keywords.get("attributes", data.attrs.asdict())
+    return create_array(_store(store), name=path, data=data, **settings)
+
+
+def empty(shape, **keywords):
+    """Return a new array in which nothing is written; it reads as the fill value. `keywords` as for `create`."""
+    return create(shape, **keywords)
+
+
+def full(shape, fill_value, **keywords):
+    """Return a new array whose fill value is `fill_value`; `keywords` as for `create`.
+
+    Only the metadata document is stored, until an element is written.
+
+    >>> full((2, 2), 7, dtype="i4")[0]
+    array([7, 7], dtype=int32)
+    """
+    return create(shape, fill_value=fill_value, **keywords)
+
+
+def zeros(shape, **keywords):
+    """Return a new array of zeros; `keywords` as for `create`.
+
+    >>> zeros(3, dtype="M8[D]")[0]
+    np.datetime64('1970-01-01')
+    """
+    return full(shape, zero_of(keywords.get("dtype")), **keywords)
+
+
+def ones(shape, **keywords):
+    """Return a new array of ones; `keywords` as for `create`.
+
+    >>> ones((2, 3), dtype="i4")[...].sum()
+    np.int64(6)
+    """
+    return full(shape, 1, **keywords)
+
+
+def empty_like(a, **keywords):
+    """Return a new array of the shape and type of `a`; for an `Array` also with its fill value, chunks and codecs.
+
+    `keywords`, as for `create`, override these. The codecs of `a` are kept only if no keyword changes what they depend
+    on, and the fill value only if the type is the same apart from its byte order. Attributes are not copied.
+
+    >>> a = create((4, 6), dtype="i2", chunks=(2, 3), compressors=None)
+    >>> b = zeros_like(a, shape=(8, 6))
+    >>> b.shape, b.dtype, b.chunks, b.codecs
+    ((8, 6), dtype('int16'), (2, 3), (Crc32cCodec(),))
+    """
+    return create(**_settings_like(a, keywords))
+
+
+def full_like(a, fill_value, **keywords):
+    """Return a new array like `a` whose fill value is `fill_value`; see `empty_like`."""
+    return empty_like(a, fill_value=fill_value, **keywords)
+
+
+def zeros_like(a, **keywords):
+    """Return a new array of zeros like `a`; see `empty_like`."""
+    return full_like(a, zero_of(_settings_like(a, keywords)["dtype"]), **keywords)
+
+
+def ones_like(a, **keywords):
+    """Return a new array of ones like `a`; see `empty_like`."""
+    return full_like(a, 1, **keywords)
+
+
+def _store(store):
+    return MemoryStore() if store is None else store
+
+
+def _settings_like(a, keywords):
+    """Return keywords of `zcore.create_array` for an array like `a`; `keywords` come first."""
+    if not isinstance(a, Array):
+        a = a if hasattr(a, "dtype") else np.asarray(a)
+        return {"shape": a.shape, "dtype": a.dtype, **keywords}
+    metadata = a.metadata
+    settings = {"shape": a.shape, "dtype": a.dtype, "zarr_format": a.zarr_format}
+    if _is_same_type(a.dtype, keywords.get("dtype", a.dtype)):
+        settings["fill_value"] = a.fill_value
+    if a.dimension_names is not None and "shape" not in keywords:
+        settings["dimension_names"] = a.dimension_names
+    if not _ENCODING.intersection(keywords):
+        settings.update(chunks=_objects_of(metadata), codecs=metadata.codecs)
+        if format_of(a.zarr_format).has_chunk_key_encoding:
+            settings["chunk_key_encoding"] = metadata.chunk_keys
+    elif not {"chunks", "shards"}.intersection(keywords):
+        sizes = _objects_of(metadata)
+        is_sharded = any([codec.name == "sharding_indexed" for codec in metadata.codecs])
+        settings.update(chunks=a.chunks, shards=sizes) if is_sharded else settings.update(chunks=sizes)
+    return {**settings, **keywords}
+
+
+def _is_same_type(dtype, asked):
+    """Return whether `asked` is the type `dtype`, in any byte order."""
+    try:
+        return np.can_cast(dtype, np.dtype(asked), "equiv")
+    except (TypeError, ValueError):
+        return False     # a type that only Zarr v3 knows
+
+
+def _objects_of(metadata):
+    """Return the lengths of an array's objects, in the form of the keyword `chunks`."""
+    if metadata.edges is None:
+        return metadata.chunk_shape
+    return [chunk if unequal is None else unequal
+            for chunk, unequal in zip(metadata.chunk_shape, metadata.edges, strict=True)]
+
+
+def save(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
+    """Store one array, or several as members of a group.
+
+    Parameters
+    ----------
+    store : str, os.PathLike or Store
+    *arrays, **named : array_like
+        A single array without a name is stored as an array. Several are the members of a group; those without a name
+        are called ``arr_0``, ``arr_1``, … as in `numpy.savez`.
+    path, zarr_format, overwrite
+        See `zcore.create_array`. An existing node is replaced only with ``overwrite=True``.
+
+    Raises
+    ------
+    NodeExistsError
+        There is a node, and `overwrite` is false.
+
+    Examples
+    --------
+    >>> import numpy as np, zcore
+    >>> store = zcore.MemoryStore()
+    >>> save(store, np.arange(4), weights=np.ones(2))
+    >>> load(store)
+    {'arr_0': array([0, 1, 2, 3]), 'weights': array([1., 1.])}
+    """
+    if len(arrays) == 1 and not named:
+        save_array(store, arrays[0], path=path, zarr_format=zarr_format, overwrite=overwrite)
+    else:
+        save_group(store, *arrays, path=path, zarr_format=zarr_format, overwrite=overwrite, **named)
+
+
+def save_array(store, data, *, path=None, **keywords):
+    """Store one array; see `save`. `keywords` are those of `zcore.create_array`."""
+    create_array(store, name=path, data=data, **keywords)
+
+
+def save_group(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
+    """Store one or more arrays as members of a group; see `save`.
+
+    Nothing is replaced unless all of them can be stored.
+
+    Raises : ValueError, if there is no array, or a name is given twice.
+    """
+    if not arrays and not named:
+        raise ValueError("expected at least one array")
+    unnamed = {f"arr_{i}": array for i, array in enumerate(arrays)}
+    twice = unnamed.keys() & named.keys()
+    if twice:
+        raise ValueError(f"an array without a name would be {min(twice)}, as the one of that name")
+    members = {lookup.path_of(name, zarr_format): creation.new_array(data=array, zarr_format=zarr_format)
+               for name, array in {**unnamed, **named}.items()}
+    if "" in members or len(members) < len(unnamed) + len(named):
+        raise ValueError(f"the names {', '.join(map(repr, named))} are not those of as many members")
+    creation.create_all(store_of(store, False, False), lookup.path_of(path, zarr_format),
+                        {"": creation.new_group(zarr_format=zarr_format), **members}, Options(),
+                        overwrite=as_bool(overwrite, "overwrite"))
+
+
+def load(store, path=None, *, zarr_format=None):
+    """Return an array as an ndarray, or a group as a dict: the path of each array below it, and its ndarray.
+
+    Parameters
+    ----------
+    store : str, os.PathLike or Store
+    path : str, optional
+        Path of the node in the store.
+    zarr_format : {3, 2, "zmeta"}, optional
+        The node must have this format.
+
+    Raises
+    ------
+    NodeNotFoundError
+        There is no node, or none of that format.
+    ChunkError, StoreError, OutOfMemoryError
+        See `zcore.Array.read`.
+    """
+    node = open(store, path=path, zarr_format=zarr_format)
+    if isinstance(node, Array):
+        return node[...]
+    return {name: member[...] for name, member in node.members(None) if isinstance(member, Array)}
+
+
+def group(store=None, *, overwrite=False, **keywords):
+    """Open a group for reading and writing, or create it.
+
+    Parameters
+    ----------
+    store : str, os.PathLike or Store, optional
+        A new `MemoryStore` by default.
+    overwrite : bool
+        First delete the node that is there with all nodes below it.
+    **keywords
+        See `zcore.open_group`.
+
+    Returns
+    -------
+    Group
+
+    >>> group(attributes={"title": "weather"}).attrs["title"]
+    'weather'
+    """
+    mode = "w" if as_bool(overwrite, "overwrite") else "a"
+    return open_group(MemoryStore() if store is None else store, mode, **keywords)
+
+
+def open_consolidated(store, mode="r", **keywords):
+    """Open a group and list its members from its consolidated metadata; see `zcore.open_group`.
+
+    Raises : ValueError, if the group has no consolidated metadata; and what `zcore.open_group` raises.
+    """
+    return open_group(store, mode, use_consolidated=True, **keywords)
+
+
+def consolidate_metadata(store, *, path="", zarr_format=None):
+    """Copy the metadata of all nodes below a group into one document; listing the group then reads only that document.
+
+    A later change below the group first deletes the copy. A change at the same time is either in the copy, or the copy
+    is gone when the change is done.
+
+    Parameters
+    ----------
+    store : str, os.PathLike or Store
+    path : str
+        Path of the group in the store.
+    zarr_format : {3, 2}, optional
+        The group must have this format.
+
+    Returns
+    -------
+    Group
+        Its ``metadata.consolidated`` is the copy, a mapping of paths to metadata.
+
+    Raises
+    ------
+    NodeNotFoundError
+        There is no group.
+    MetadataError, UnsupportedError
+        A member cannot be read, or has another format than the group: it would be missing in the copy.
+    StoreError
+        A member is unreachable, or the hierarchy changes faster than it can be copied. No copy is made.
+    """
+    group = open_group(store, "r+", path=path, zarr_format=zarr_format, use_consolidated=False)
+    consolidated.consolidate(group._binding, read_attributes)
+    return Group(group._binding, consolidated.copy_of(group._binding))
+
+
+def create_hierarchy(*, store, nodes, overwrite=False, **options):
+    """Create arrays and groups from metadata, without elements.
+
+    Parameters
+    ----------
+    store : str, os.PathLike or Store
+    nodes : mapping of str to ArrayMetadata or GroupMetadata
+        The new paths, and the `metadata` of a handle for each. Missing groups above them are created. Attributes of
+        Zarr v2 have a document of their own and are not copied.
+    overwrite : bool
+        First delete the nodes that are there, each with all nodes below it, as `zcore.create_array` does.
+    **options
+        ``lock`` and the other options of `zcore.open`.
+
+    Returns
+    -------
+    iterator of (str, Array or Group)
+        In the order of creation: a group comes before its members.
+
+    Raises
+    ------
+    NodeExistsError
+        There is a node, and `overwrite` is false; or one of `nodes` lies below an array. Nothing was changed.
+    StoreError, UnsupportedError, ValueError, TypeError
+        As for `zcore.create_array`, for any of the nodes. Nothing was changed.
+
+    Examples
+    --------
+    >>> g = group()
+    >>> a = g.create_array("a/b", shape=(4, 6), dtype="f4")
+    >>> nodes = {path: node.metadata for path, node in g.members(None)}
+    >>> copy = dict(create_hierarchy(store=MemoryStore(), nodes=nodes))
+    >>> list(copy), copy["a/b"].shape
+    (['a', 'a/b'], (4, 6))
+    """
+    fsync = as_bool(options.pop("fsync", False), "fsync")
+    made = creation.create_hierarchy(store_of(store, False, fsync), "", nodes, Options(**options),
+                                     overwrite=as_bool(overwrite, "overwrite"))
+    return iter([(path, node_of(binding)) for path, binding in made])
+
+
+def tree(place, *, path=None, max_depth=None):
+    """Return a hierarchy as text, one line for each node.
+
+    Parameters
+    ----------
+    place : Group, str, os.PathLike or Store
+    path : str, optional
+        Path of the group in the store.
+    max_depth : int, optional
+        0 shows only the direct members; by default all levels are shown.
+
+    Examples
+    --------
+    >>> g = group()
+    >>> a = g.create_array("a/b", shape=(4, 6), dtype="f4")
+    >>> print(tree(g.store))
+    /
+    └── a
+        └── b (4, 6) float32
+    """
+    found = place if isinstance(place, Group) else open_group(place, path=path)
+    return found.tree(max_depth)

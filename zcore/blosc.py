@@ -10,9 +10,9 @@ True
 """
 from zcore.buffers import flat_view
 from zcore.errors import CodecError, UnsupportedError
-from zcore.kernel.blosc_header import parse
-from zcore.kernel.compress import COMPRESSORS, blosc_compress, blosc_decompress, can_compress
-from zcore.kernel.shuffle import unbitshuffle, unshuffle
+from zcore.kernel.codec.blosc_header import parse
+from zcore.kernel.codec.compress import COMPRESSORS, blosc_compress, blosc_decompress, can_compress
+from zcore.kernel.codec.shuffle import unbitshuffle, unshuffle
 
 __all__ = ["COMPRESSORS", "can_compress", "compress", "decompress", "header"]
 

@@ -15,7 +15,7 @@ import os
 import sys
 from types import ModuleType
 
-from zcore.nbytes import room_of
+from zcore.text.sizes import room_of
 
 __version__ = "0.1.0"
 
@@ -59,7 +59,7 @@ class _Config(ModuleType):
         nbytes = room_of(nbytes, "cache")
         if nbytes or self._cache:
             # What is beyond a lower limit goes at once.
-            from zcore.kernel.chunk_cache import CHUNKS
+            from zcore.kernel.cache.chunks import CHUNKS
             CHUNKS.resize(nbytes)
         self._cache = nbytes
 
@@ -127,8 +127,8 @@ def _collect():
     import numpy
 
     from zcore.kernel.build_info import build_info, cpu_features
-    from zcore.kernel.compress import library_versions
-    from zcore.kernel.crc32c import implementation
+    from zcore.kernel.codec.compress import library_versions
+    from zcore.kernel.codec.crc32c import implementation
     build = build_info()
     return {
         "zcore": {"version": __version__, "include": get_include()},

@@ -11,10 +11,10 @@ table of three::
     V3-DOC-08 = { rule = "directories of hierarchies are named `*.zarr`", untested = "advice to users" }
     V3-XC-01  = { rule = "…", note = "where zcore differs, or what the tests cannot show" }
 
-A test shows an item when its docstring names it, ``V3-DOC-01``, or a run of them, ``V3-DOC-01 to V3-DOC-03``. The
-page cannot drift: `tests/unit/test_conformance_page.py` makes it again and compares, and fails as well when an item
-has neither a test nor a sentence, when it has a test though a sentence says that there is none, and when a test names
-an item that is in no list. Nothing here imports zcore.
+A test shows an item when its docstring names it, ``V3-DOC-01``, or a run of them, ``V3-DOC-01 to V3-DOC-03``. The page
+is built with the docs and is not in the tree. `tests/unit/test_conformance_page.py` checks the lists: it fails when an
+item has neither a test nor a sentence, when it has a test though a sentence says that there is none, and when a test
+names an item that is in no list. Nothing here imports zcore.
 """
 import ast
 import re
@@ -34,9 +34,9 @@ INTRODUCTION = """\
 <!-- Made by docs/conformance/make_page.py from the lists beside it and the docstrings of the tests: do not edit. -->
 
 Every rule of the formats that zcore follows, and the tests that show it: what is read, what is written, and what
-becomes of documents and chunks that break the rule. Where no test shows a rule, a sentence says why not; another one
-may say where zcore differs. Tests are named by their files below `tests/`, a file once for several in a row. This page
-is made by `docs/conformance/make_page.py`, from the lists of rules beside it and the docstrings of the tests.
+happens to documents and chunks that break the rule. Where no test shows a rule, a sentence says why. A note says where
+zcore differs. Tests are named by their files below `tests/`. `docs/conformance/make_page.py` makes this page from the
+lists of rules beside it and the docstrings of the tests.
 """
 
 Family = namedtuple("Family", ("title", "source", "sections"))

@@ -15,7 +15,8 @@ import time
 import numpy as np
 
 import zcore
-from zcore.tools import building
+from zcore.stores import OBJECTS
+from zcore.tools.copy import staging
 
 VALUES = np.random.default_rng(8).integers(0, 1000, (150, 130)).astype("i4")
 VALUES[40:60, 20:70] = 0     # some objects are absent
@@ -34,7 +35,8 @@ REPLACED = ("overwrite", "renames", "staged")
 class NoRenames(zcore.DirectoryStore):
     """A store like one of a service: values are set, got and erased."""
 
-    native_path = None
+    def locate(self, prefix):
+        return OBJECTS
 
 
 def no_exchange(*_):
@@ -100,7 +102,7 @@ def rounds(path, kinds, n_kills, seed):
             pid = os.fork()
             if pid == 0:
                 if kind == "renames":
-                    building.exchange = no_exchange
+                    staging.exchange = no_exchange
                 copy()
                 os._exit(0)
             time.sleep(rng.uniform(0, 1.2 * duration))

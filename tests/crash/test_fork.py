@@ -73,8 +73,8 @@ print(json.dumps([codes, int((array[...] == np.tile([1, 3], 512)).sum())]))
 
 
 HELD = """
-from zcore.options import Options
-from zcore.place import hold_place
+from zcore.engine.options import Options
+from zcore.hierarchy.creation_lock import hold_place
 array = zcore.open(path, mode="r+")
 binding = array._binding
 held = {"whole": lambda: binding.exclusive(),

@@ -59,10 +59,11 @@ OF_OBJECT = OF_WHOLE | {"others": "done"}
 
 
 INSIDE = {
-    "object": "import zcore.requests; inside(zcore.requests.Writer, '_put'); array[0] = 6",
+    "object": "import zcore.engine.requests; inside(zcore.engine.requests.Writer, '_put'); array[0] = 6",
     "resize": "inside(type(array._binding.store), 'erase'); array.resize(20)",
-    "append": "import zcore.binding; inside(zcore.binding.Exclusive, 'replace_metadata'); array.append([1])",
-    "attributes": "import zcore.binding; inside(zcore.binding.Exclusive, 'replace_metadata'); array.attrs['b'] = 1",
+    "append": "from zcore.engine.binding import Exclusive; inside(Exclusive, 'replace_metadata'); array.append([1])",
+    "attributes": ("from zcore.engine.binding import Exclusive; inside(Exclusive, 'replace_metadata'); "
+                   "array.attrs['b'] = 1"),
 }
 
 
@@ -76,7 +77,7 @@ def test_a_handler_inside_a_call_that_holds_the_array(place, crew, call):
 @pytest.mark.parametrize("call", ["create", "overwrite", "delete"])
 def test_a_handler_inside_a_call_that_holds_the_directory(place, crew, call):
     code = """
-import zcore.lifecycle
+import zcore.hierarchy.lifecycle
 from functools import partial
 calls = {
     "create": lambda: create(path + "/y"),
@@ -98,7 +99,7 @@ name = {"create": "is_empty", "overwrite": "is_empty", "delete": "erase"}[given]
 before = getattr(store, name)
 def after(self, key):
     result = before(self, key)
-    if key.startswith("y/") or self.native_path.endswith("/y"):
+    if key.startswith("y/") or self.path.endswith("/y"):
         signal.raise_signal(signal.SIGUSR1)
     return result
 setattr(store, name, after)

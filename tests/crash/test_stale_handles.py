@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import zcore
+from zcore.engine import binding, views
 from zcore.errors import NodeNotFoundError, SelectionError, StoreError
+from zcore.hierarchy import lifecycle
 
 FILL = -1
 
@@ -21,7 +23,7 @@ VARIANTS = ("native young locked", "native old locked", "native old unlocked", "
 @pytest.fixture(params=VARIANTS)
 def variant(request, monkeypatch):
     kind, age, lock = request.param.split()
-    monkeypatch.setattr(zcore.views, "TRUSTED_AGE_NS", -(1 << 62) if age == "old" else 1 << 62)
+    monkeypatch.setattr(views, "TRUSTED_AGE_NS", -(1 << 62) if age == "old" else 1 << 62)
     monkeypatch.setattr(zcore.config, "force_python", kind == "python")
     return kind, lock
 
@@ -114,10 +116,21 @@ def test_attributes_of_an_older_handle(store):
     assert two.attrs.asdict() == {"a": 1, "b": 2}
 
 
+@pytest.mark.parametrize("selection", [np.s_[3:3], np.s_[2, 6:], np.s_[[], 1:]], ids=str)
+def test_a_write_of_no_elements_does_nothing(store, lock, selection):
+    """It neither takes over what another handle changed, nor notices that the array is gone."""
+    array = filled(store, lock=lock)
+    other(store).append(np.full((2, 6), 70))
+    array[selection] = 7
+    assert array.shape == (10, 6)
+    lifecycle.delete(array.store, "", array._binding.options)
+    array[selection] = 7
+
+
 @pytest.mark.parametrize("change", ["write", "read", "append", "resize", "attributes"])
 def test_a_deleted_array_is_not_found(store, lock, change):
     array = filled(store, lock=lock)
-    zcore.lifecycle.delete(array.store, "", array._binding.options)
+    lifecycle.delete(array.store, "", array._binding.options)
     with pytest.raises(NodeNotFoundError):
         use(array, change)
     assert list(array.store.list()) == []
@@ -244,7 +257,7 @@ def test_a_write_whose_document_changes_at_every_look(place, monkeypatch):
     """A stream of resizes does not starve a write: after some rounds it keeps the others out."""
     array, changer = filled(place), other(place)
     looks = []
-    look = zcore.engine.Binding.look
+    look = binding.ArrayBinding.look
 
     def look_and_lose(binding):
         view = look(binding)
@@ -254,18 +267,18 @@ def test_a_write_whose_document_changes_at_every_look(place, monkeypatch):
         return view
 
     held = []
-    enter = zcore.binding.Exclusive.__enter__
+    enter = binding.Exclusive.__enter__
 
     def enter_and_note(exclusive):
         if exclusive._binding is array._binding:
             held.append(True)
         return enter(exclusive)
 
-    monkeypatch.setattr(zcore.binding.Exclusive, "__enter__", enter_and_note)
-    monkeypatch.setattr(zcore.engine.Binding, "look", look_and_lose)
+    monkeypatch.setattr(binding.Exclusive, "__enter__", enter_and_note)
+    monkeypatch.setattr(binding.ArrayBinding, "look", look_and_lose)
     changer.resize(11, 6)
     array[:10] = 5
-    assert len(looks) == zcore.engine.MAX_STALE and held
+    assert len(looks) == binding.MAX_STALE and held
     assert (array[:10] == 5).all() and array.shape == (11 + len(looks), 6)
 
 

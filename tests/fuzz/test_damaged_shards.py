@@ -16,7 +16,7 @@ import zcore
 from zcore import config
 from zcore.codecs.chain import codec_of
 from zcore.errors import ChecksumError, ChunkMemoryError, CodecError, ShardIndexError
-from zcore.kernel.crc32c import crc32c
+from zcore.kernel.codec.crc32c import crc32c
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}

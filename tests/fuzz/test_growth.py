@@ -12,16 +12,19 @@ import zipfile
 import pytest
 
 import zcore
-from zcore.asdf import layout, scalars, scan
+from zcore.asdf import layout, scan
+from zcore.asdf.tree import scalars
 from zcore.codecs.chain import codec_of
 from zcore.errors import ZcoreError
-from zcore.formats import zarr_v2
+from zcore.formats import format_of
 from zcore.formats.json_documents import Document
-from zcore.stores.file_uri import uri_to_path
 from zcore.stores.keys import check_key
-from zcore.stores.reference import ReferenceStore
-from zcore.stores.reference_document import read_document
-from zcore.stores.zip import ZipStore
+from zcore.stores.reference.document import read_document
+from zcore.stores.reference.store import ReferenceStore
+from zcore.stores.zip.store import ZipStore
+from zcore.trust.file_uri import uri_to_path
+
+zarr_v2 = format_of(2)
 
 MAX_RATIO = 9       # of the time of an input four times as long: 4, and 16 for a square
 MAX_N = 1 << 16
@@ -94,7 +97,7 @@ def tree(body):
 
 
 def load(text):
-    from zcore.asdf.tree import load
+    from zcore.asdf.tree.load import load
 
     return load(text)
 

@@ -17,8 +17,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])}
 PROGRAM = """
 import random, sys
 import zcore
-from zcore.kernel.references import ReferenceTable
-from zcore.stores.reference_records import read_records
+from zcore.kernel.refs.table import ReferenceTable
+from zcore.stores.reference.records import read_records
 
 seed, n, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 chance = random.Random(seed)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import zcore
 from zcore.errors import ReferenceFormatError
 from zcore.stores.keys import check_key
-from zcore.stores.reference import ReferenceStore
-from zcore.stores.reference_document import read_document
+from zcore.stores.reference.document import read_document
+from zcore.stores.reference.store import ReferenceStore
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])}
 
@@ -289,7 +289,7 @@ def test_a_small_document_takes_little_memory_to_read(tmp_path):
     (tmp_path / "refs.json").write_text('{"a": "b"}')
     (tmp_path / "sparse").write_bytes(b"")
     os.truncate(tmp_path / "sparse", 2**40)
-    code = ("import resource, sys, zcore, zcore.stores.reference\n"
+    code = ("import resource, sys, zcore, zcore.stores.reference.store\n"
             "resource.setrlimit(resource.RLIMIT_AS, (10**9, 10**9))\n"
             "assert zcore.ReferenceStore(sys.argv[1]).get('a') == b'b'\n"
             "try:\n    zcore.ReferenceStore(sys.argv[2])\n"

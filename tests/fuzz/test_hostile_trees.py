@@ -7,13 +7,13 @@ import pytest
 
 yaml = pytest.importorskip("yaml")
 
-from tests.unit.asdf_blocks import MadeFile  # noqa: E402
-from zcore.asdf.dump import Inline, Stream  # noqa: E402
-from zcore.asdf.origin import Origin, Reference  # noqa: E402
-from zcore.asdf.tagged import IntegerNode, TaggedMapping  # noqa: E402
-from zcore.asdf.tree import dump, load  # noqa: E402
+from tests.unit.asdf.made_blocks import MadeFile  # noqa: E402
+from zcore.asdf.tree.dump import Inline, Stream  # noqa: E402
+from zcore.asdf.tree.load import dump, load  # noqa: E402
+from zcore.asdf.tree.origin import Origin, Reference  # noqa: E402
+from zcore.asdf.tree.tagged import IntegerNode, TaggedMapping  # noqa: E402
 from zcore.errors import ZcoreError  # noqa: E402
-from zcore.stores.asdf_nodes import TreeGroup, attributes_of, root_of  # noqa: E402
+from zcore.stores.asdf.nodes import TreeGroup, attributes_of, root_of  # noqa: E402
 
 BASE = np.arange(24, dtype=">f4").reshape(4, 6)
 SHARED = [1, {"x": BASE}]

@@ -9,9 +9,9 @@ asdf = pytest.importorskip("asdf")
 pytest.importorskip("yaml")
 
 import zcore  # noqa: E402
-from zcore.asdf.dump import Inline, Stream  # noqa: E402
-from zcore.asdf.ndarray import NDArrayNode  # noqa: E402
-from zcore.asdf.tagged import IntegerNode, TaggedMapping  # noqa: E402
+from zcore.asdf.tree.dump import Inline, Stream  # noqa: E402
+from zcore.asdf.tree.ndarray import NDArrayNode  # noqa: E402
+from zcore.asdf.tree.tagged import IntegerNode, TaggedMapping  # noqa: E402
 
 REFERENCE_FILES = Path(__file__).parents[1] / "fixtures" / "asdf_reference_files.zip"
 with zipfile.ZipFile(REFERENCE_FILES) as _archive:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import zcore
 from zcore.codecs import BloscCodec, GzipCodec, ZstdCodec
 from zcore.errors import ReferenceFormatError, ReferenceTargetError
-from zcore.stores.reference import ReferenceStore
+from zcore.stores.reference.store import ReferenceStore
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -1,7 +1,7 @@
 """Arrays behave as NumPy's: the same value, type and shape, or an instance of NumPy's exception class.
 
 Every example runs through the kernel, through the Python path over the same kind of files, and in memory; what lies
-in the store afterwards is decoded by python-blosc.
+in the store afterwards is decoded by python-blosc, and read and written by the oracle (`tests/oracle.py`).
 """
 
 import contextlib
@@ -16,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zcore
-from zcore import config, engine
-from zcore.kernel.selection import basic
+from tests.judge import ask_the_oracle
+from zcore import config
+from zcore.engine import binding as engine
+from zcore.kernel.select.box import basic
 
 PLACES = ("native", "python", "memory")
 PADDED = np.dtype([("a", "|i1"), ("b", ">f8"), ("c", [("x", "<u2"), ("y", "|S3")])], align=True)
@@ -353,6 +355,7 @@ def test_reads_and_writes(data, grid, dtype, fill_value, keep, settings_, rng):
                         lambda part, written=written: bool(written[part].any())) if keep or fill_value is None else None
                 )
                 assert_same(zcore.open(by_place[place])[...], expected)
+                ask_the_oracle(by_place[place], expected, canonical)
 
 
 @given(data=st.data(), grid=grids(), dtype=types, rng=rngs)
@@ -412,6 +415,9 @@ def test_both_paths_store_the_same(grid, dtype, rng, data):
                 array[selection] = whole[selection]
                 objects = {key: array.store.get(key) for key in array.store.list_prefix("__zdata__/")}
                 contents.append({key: (blosc.decompress(raw), raw[:16]) for key, raw in objects.items()})
+                expected = np.zeros(shape, dtype)
+                expected[selection] = whole[selection]
+                ask_the_oracle(by_place[place], expected, canonical)
     assert contents[0] == contents[1] == contents[2]
 
 
@@ -481,6 +487,7 @@ def test_several_threads(data, grid, dtype, rng, n_threads):
                 array[selection] = model[selection]
                 assert_same(array[selection], model[selection])
                 judge(array, model)
+                ask_the_oracle(by_place[place], model, canonical)
 
 
 @pytest.mark.parametrize("place", ("native", "python"))
@@ -555,6 +562,7 @@ def test_resize_and_append_never_resurrect(grid, dtype, rng, data):
                     assert_same(array[...], expected)
                     judge(array, expected)
                     assert_same(zcore.open(by_place[place])[...], expected)
+                ask_the_oracle(by_place[place], expected, canonical)
 
 
 @pytest.mark.slow

@@ -11,15 +11,17 @@ from hypothesis.extra import numpy as hnp
 
 pytest.importorskip("yaml")
 
-from tests.unit.asdf_blocks import MadeFile  # noqa: E402
-from zcore.arrays import Array  # noqa: E402
-from zcore.asdf.tree import dump, load  # noqa: E402
-from zcore.engine import Binding  # noqa: E402
-from zcore.formats import zarr_v2  # noqa: E402
-from zcore.kernel.layout_read import parts_of  # noqa: E402
-from zcore.options import Options  # noqa: E402
-from zcore.stores.base import FileLayout  # noqa: E402
+from tests.unit.asdf.made_blocks import MadeFile  # noqa: E402
+from zcore.asdf.tree.load import dump, load  # noqa: E402
+from zcore.engine.binding import ArrayBinding  # noqa: E402
+from zcore.engine.options import Options  # noqa: E402
+from zcore.formats import format_of  # noqa: E402
+from zcore.kernel.plan.raw_read import parts_of  # noqa: E402
+from zcore.nodes.array import Array  # noqa: E402
+from zcore.stores.base import Strided  # noqa: E402
 from zcore.stores.memory import MemoryStore  # noqa: E402
+
+zarr_v2 = format_of(2)
 
 DTYPES = ("u1", "<i2", ">i4", "<f8", ">c16", "S3", "<U2", [("a", "u1"), ("b", ">i4")])
 
@@ -39,9 +41,8 @@ class LaidOut(MemoryStore):
         document = zarr_v2.new_array(array.shape, array.dtype, tuple(max(1, n) for n in array.shape), 0, None)
         self.set(".zarray", zarr_v2.render_array(document))
 
-    def layout(self, path, decoded):
-        source = self._base if self._path is None else os.open(self._path, os.O_RDONLY)
-        return FileLayout(source, *self._place)
+    def locate(self, prefix):
+        return Strided(lambda: self._base if self._path is None else os.open(self._path, os.O_RDONLY), *self._place)
 
 
 @st.composite
@@ -77,7 +78,7 @@ def test_selections_are_those_of_numpy(tmp_path_factory, in_file, data):
     memory, view = data.draw(laid_out())
     path = tmp_path_factory.getbasetemp() / "laid_out" if in_file else None
     store = LaidOut(Described(memory, view), path)
-    array = Array(Binding(store, "", zarr_v2, Options()))
+    array = Array(ArrayBinding(store, "", zarr_v2, Options()))
     selection = data.draw(hnp.basic_indices(view.shape, allow_newaxis=True)) if view.ndim else ()
     found, expected = array[selection], view[selection]
     assert found.dtype == expected.dtype and found.shape == expected.shape
@@ -102,7 +103,7 @@ def test_large_arrays_in_parts(tmp_path, selection, order):
     for path in (None, tmp_path / "x"):
         store = LaidOut(Described(memory, view), path)
         for threads in (1, 2):
-            array = Array(Binding(store, "", zarr_v2, Options(threads=threads)))
+            array = Array(ArrayBinding(store, "", zarr_v2, Options(threads=threads)))
             assert np.array_equal(array[selection], view[selection])
 
 

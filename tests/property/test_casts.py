@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.values import CastValue
 from zcore.errors import CodecError
-from zcore.kernel.casting import MAX_MAPPED, ROUNDINGS
-from zcore.kernel.filters import ITEM_TYPES
+from zcore.kernel.codec.casting import MAX_MAPPED, ROUNDINGS
+from zcore.kernel.codec.filters import ITEM_TYPES
 from zcore.model.metadata import CodecSpec
 
 TYPES = [np.dtype(name) for name in ITEM_TYPES]

@@ -3,7 +3,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zcore.kernel import copy
+from zcore.kernel.strided import copy
 
 
 @st.composite

@@ -2,7 +2,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zcore.kernel import grid
+from zcore.kernel.select import grid
 
 LARGE = 2**63 - 1
 

@@ -3,7 +3,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zcore.kernel.shuffle import shuffle, unbitshuffle, unshuffle
+from zcore.kernel.codec.shuffle import shuffle, unbitshuffle, unshuffle
 
 
 @given(st.integers(1, 300), st.integers(0, 700), st.integers(0, 299), st.integers(0, 2**32))

@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zcore.errors import ReferenceFormatError, UnsupportedError
-from zcore.stores.reference_gen import Generation
-from zcore.stores.reference_templates import Templates
+from zcore.stores.reference.gen import Generation
+from zcore.stores.reference.templates import Templates
 
 jinja2 = pytest.importorskip("jinja2")
 

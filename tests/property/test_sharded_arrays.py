@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.judge import ask_the_oracle
 from zcore import config
 from zcore.errors import ZcoreError
 
@@ -89,6 +90,7 @@ def test_like_numpy(sharded, data):
                 np.testing.assert_array_equal(array[...], model)
                 part = data.draw(selections(model.shape))
                 np.testing.assert_array_equal(array[part], model[part])
+            ask_the_oracle(folder, model)
         finally:
             config.force_python = False
 
@@ -120,8 +122,10 @@ def test_both_paths_store_the_same_for_lists(sharded, data):
             try:
                 array = sharded.create(folder, shape, "<u2", tuple(2 * chunk for chunk in chunks), chunks,
                                        codecs=codecs, threads=2)
+                model = np.zeros(shape, "<u2")
                 for part, values in writes:
-                    array[part] = values
+                    array[part] = model[part] = values
+                ask_the_oracle(folder, model)
                 stored.append({path.relative_to(folder): path.read_bytes() for path in Path(folder).rglob("c/**/*")
                                if path.is_file()})
             finally:

@@ -8,9 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from zcore.errors import InvalidKeyError, KeyConflictError
-from zcore.stores import DirectoryStore, MemoryStore
-from zcore.stores.file_uri import path_to_uri, uri_to_path
-from zcore.stores.keys import POSIX, WINDOWS, absolute_base, check_key, key_to_path, path_to_key
+from zcore.stores.directory.store import DirectoryStore
+from zcore.stores.keys import POSIX, WINDOWS, check_key, key_to_path, path_to_key
+from zcore.stores.memory import MemoryStore
+from zcore.trust.base_path import absolute_base
+from zcore.trust.file_uri import path_to_uri, uri_to_path
 
 # Characters that mean something to one of the systems or to a URI stand in for all others half of the time.
 SPECIAL = st.sampled_from("/\\.:%#? ~a|é\u0301\0*C")

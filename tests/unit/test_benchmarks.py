@@ -22,6 +22,7 @@ from benchmarks import (
     encodings,
     fixtures,
     kernels,
+    lines,
     machine,
     object_server,
     reference_sets,
@@ -548,3 +549,43 @@ def test_asdf_files_are_read_and_written():
         # What the peer lacks it may say.
         assert "zcore" not in timing.failed and len(timing.seconds["zcore"]) == 1
     assert "| 100 x 100 window, raw |" in asdf_files.render(measured)
+
+
+@pytest.mark.parametrize(("count", "source", "n_lines"), [
+    (lines.lines_of_python, "", 0),
+    (lines.lines_of_python, '"""Module.\n\nMore.\n"""\n\nimport os  # why\n\n# a comment\nx = """a\n\nb"""\n', 4),
+    (lines.lines_of_python, 'class A:\n    "One."\n    x = 1\n    "Of x."\n    def f(self): "Doc."\n', 3),
+    (lines.lines_of_python, 'f(\n    # why\n    "text",\n\n    1)\n', 3),
+    (lines.lines_of_python, 'x = 1 + \\\n    2\n("in "\n "brackets")\n', 4),
+    (lines.lines_of_cython, '"""No # comment."""\n# why\ncdef f() except? -1:\n    r"""Doc."""\n    return "#"', 2),
+    (lines.lines_of_cython, "cdef extern from *:\n    '''\n    #include <x>\n    '''\n    int x\n", 3),
+    (lines.lines_of_cython, 'f(\n    # why\n    "text",\n\n    <char *>p)\nx = b"\\""  # "\n', 4),
+    (lines.lines_of_cython, "x = 1 + \\\n    2\ny = '''a\n\nb'''\n", 5),
+    (lines.lines_of_c, "#define A \\\n  1\n\n// no \\\n no\nchar c = '\"'; /* a\nb */ int d;\n", 4),
+    (lines.lines_of_c, 'char *s = "// no comment \\" /*"; // one\n/* " */\n', 1),
+])
+def test_lines_of_code(count, source, n_lines):
+    assert count(source) == n_lines
+
+
+def test_both_ways_count_python_alike():
+    """The stripping for Cython, over all of the package that Python's own tokenizer reads."""
+    for path in sorted(lines.PACKAGE.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        assert lines.lines_of_cython(source) == lines.lines_of_python(source), path
+
+
+def test_lines_by_room(tmp_path, capsys):
+    (tmp_path / "b" / "deep").mkdir(parents=True)
+    (tmp_path / "a.py").write_text("x = 1\n")
+    (tmp_path / "b" / "b.pyx").write_text("cdef int x = 1\n\ny = 2\n")
+    (tmp_path / "b" / "deep" / "c.h").write_text("int x;\n")
+    (tmp_path / "b" / "notes.txt").write_text("no code\n")
+    rooms = lines.measure(tmp_path)
+    assert rooms == {lines.TOP: (1, 1), "b": (2, 3)} and lines.total_of(rooms) == (3, 4)
+    assert lines.render(rooms).splitlines()[-1].split() == ["total", "3", "files", "4", "lines"]
+    assert command.main(["lines"]) == 0
+    table = capsys.readouterr().out
+    assert command.main(["lines", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert str(found["total"]["lines"]) in table.splitlines()[-1] and found["rooms"]["kernel"]["files"] > 50

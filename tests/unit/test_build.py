@@ -18,7 +18,12 @@ from zcore.kernel.build_info import build_info
 
 KERNEL = Path(zcore.kernel.__file__).parent
 SETUP = Path(__file__).resolve().parents[2] / "setup.py"
-EXTENSIONS = sorted(path for path in KERNEL.iterdir() if path.name.endswith(EXTENSION_SUFFIXES[0]))
+EXTENSIONS = sorted(KERNEL.rglob(f"*{EXTENSION_SUFFIXES[0]}"))
+
+
+def _module_of(path):
+    """Return the dotted name of the module that a source or an extension is."""
+    return ".".join((*path.relative_to(KERNEL.parents[1]).parent.parts, path.name.split(".")[0]))
 
 
 @pytest.fixture
@@ -63,21 +68,29 @@ def test_extension_exports_its_init_function_alone(path):
     assert [line.split()[-1].lstrip("_") for line in lines] == [f"PyInit_{path.name.split('.')[0]}"]
 
 
-def test_every_kernel_source_is_built():
-    assert {path.name.split(".")[0] for path in EXTENSIONS} == {path.stem for path in KERNEL.glob("*.pyx")}
+def test_every_kernel_source_is_built(setup_script):
+    expected = {_module_of(path) for path in KERNEL.rglob("*.pyx")} | {setup_script.SHARED}
+    assert {_module_of(path) for path in EXTENSIONS} == expected
 
 
-@pytest.mark.parametrize("name", [path.name.split(".")[0] for path in EXTENSIONS])
+def test_utility_code_of_cython_stands_in_one_extension(setup_script):
+    # Each would have some 100 kB of memoryviews alone.
+    defining = [_module_of(path) for path in EXTENSIONS if b"View.MemoryView.array" in path.read_bytes()]
+    assert defining == [setup_script.SHARED]
+
+
+@pytest.mark.parametrize("name", [_module_of(path) for path in sorted(KERNEL.rglob("*.pyx"))])
 def test_doctests_of_compiled_module_hold(name):
     # pytest collects doctests from .py files only.
-    module = importlib.import_module(f"zcore.kernel.{name}")
+    module = importlib.import_module(name)
     result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.failed == 0
-    assert result.attempted > 0 or ">>>" not in (KERNEL / f"{name}.pyx").read_text(encoding="utf-8")
+    source = KERNEL.parents[1] / f"{name.replace('.', '/')}.pyx"
+    assert result.attempted > 0 or ">>>" not in source.read_text(encoding="utf-8")
 
 
 def test_archive_is_linked_into_one_extension_only(setup_script):
-    sources = [Path("zcore/kernel") / f"{stem}.pyx" for stem in ("grid", "compress", "build_info")]
+    sources = [Path("zcore/kernel") / f"{stem}.pyx" for stem in ("select/grid", "codec/compress", "build_info")]
     made = {source.stem: setup_script.make_extension(source, "release", "bundled") for source in sources}
     assert [stem for stem, extension in made.items() if extension.extra_objects] == ["compress"]
     assert made["compress"].extra_objects[0].endswith("libblosc.a")
@@ -85,7 +98,7 @@ def test_archive_is_linked_into_one_extension_only(setup_script):
 
 
 def test_system_libraries_replace_the_archive(setup_script):
-    extension = setup_script.make_extension(Path("zcore/kernel/compress.pyx"), "release", "system")
+    extension = setup_script.make_extension(Path("zcore/kernel/codec/compress.pyx"), "release", "system")
     assert extension.libraries == ["blosc", "zstd", "lz4", "z"]
     assert extension.extra_objects == []
 
@@ -96,7 +109,7 @@ def test_debug_build_turns_the_checks_on(setup_script):
     assert {"-O0", "-g", "-UNDEBUG"} <= set(flags)
 
 
-@pytest.mark.parametrize("path", sorted(KERNEL.glob("*.pyx")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(KERNEL.rglob("*.pyx")), ids=lambda path: path.stem)
 def test_source_leaves_the_checks_to_the_build(setup_script, path):
     # A header comment or a decorator wins over the directives of cythonize (seen with Cython 3.3): the debug build
     # would run unchecked and nobody would notice.
@@ -105,14 +118,14 @@ def test_source_leaves_the_checks_to_the_build(setup_script, path):
 
 
 def test_sanitizers_are_compiled_and_linked(setup_script):
-    extension = setup_script.make_extension(Path("zcore/kernel/grid.pyx"), "sanitize", "bundled")
+    extension = setup_script.make_extension(Path("zcore/kernel/select/grid.pyx"), "sanitize", "bundled")
     for flags in (extension.extra_compile_args, extension.extra_link_args):
         assert {"-fsanitize=address,undefined,float-cast-overflow",
                 "-fno-sanitize-recover=undefined,float-cast-overflow"} <= set(flags)
 
 
 def test_casts_alone_are_compiled_without_floating_point_exceptions(setup_script):
-    for name, expected in (("casting", True), ("filters", False), ("grid", False)):
+    for name, expected in (("codec/casting", True), ("codec/filters", False), ("select/grid", False)):
         extension = setup_script.make_extension(Path(f"zcore/kernel/{name}.pyx"), "release", "bundled")
         assert ("-fno-trapping-math" in extension.extra_compile_args) == expected
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import deflate, views
+from zcore import deflate
 from zcore.codecs import GzipCodec
 from zcore.codecs.base import StepCodec
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.compressors import NumcodecsZlib
+from zcore.engine import views
 from zcore.errors import CodecError
 from zcore.model.metadata import CodecSpec
 

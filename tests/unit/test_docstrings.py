@@ -7,9 +7,9 @@ import re
 import pytest
 
 import zcore
-from zcore.attributes import Attributes
-from zcore.casted import Casted
 from zcore.codecs.base import Codec
+from zcore.nodes.attributes import Attributes
+from zcore.nodes.cast import Casted
 
 LIST = re.compile(r"^(?:Other )?Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}$|\Z)", re.MULTILINE | re.DOTALL)
 

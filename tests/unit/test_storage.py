@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import blosc, config, lifecycle
+from zcore import blosc, config
+from zcore.hierarchy import lifecycle
 
 RAW = {3: {"compressors": None, "checksum": False}, 2: {"compressors": None}}
 DOCUMENTS = {3: ("zarr.json", "zarr.json"), 2: (".zarray", ".zgroup")}

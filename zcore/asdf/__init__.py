@@ -10,12 +10,12 @@
 _MODULE_OF = {
     **dict.fromkeys(("AsdfFile", "open"), "file"),
     **dict.fromkeys(("Block", "BlockList"), "blocks"),
-    **dict.fromkeys(("Inline", "Stream"), "dump"),
-    **dict.fromkeys(("IntegerNode", "TaggedMapping", "TaggedScalar", "TaggedSequence"), "tagged"),
+    **dict.fromkeys(("Inline", "Stream"), "tree.dump"),
+    **dict.fromkeys(("IntegerNode", "TaggedMapping", "TaggedScalar", "TaggedSequence"), "tree.tagged"),
     **dict.fromkeys(("RowWriter", "stream"), "streaming"),
     **dict.fromkeys(("defragment", "explode", "implode"), "exploding"),
-    "NDArrayNode": "ndarray",
-    "Reference": "origin",
+    "NDArrayNode": "tree.ndarray",
+    "Reference": "tree.origin",
     "write": "writing",
 }
 

@@ -1,4 +1,4 @@
-"""The MD5 in a block header.
+"""The MD5 in a block header, and `check`, which reads all blocks of a file and tells which are damaged.
 
 ASDF file layout, "Block header": "an optional MD5 checksum of the used data in the block", zeros for none. What that is
 of for a compressed block was read in two ways: the stored bytes, as the text has it, are hashed here and by asdf from
@@ -6,7 +6,8 @@ of for a compressed block was read in two ways: the stored bytes, as the text ha
 """
 import hashlib
 
-from zcore.errors import warn
+from zcore.asdf import compression
+from zcore.errors import ZcoreError, warn
 
 NO_CHECKSUM = bytes(16)
 PIECE_NBYTES = 1 << 18
@@ -38,3 +39,40 @@ def digest_of(pieces):
 def stored_digest(digest):
     """Return the field of a header for a digest: an MD5 that is zero by chance would mean that there is none."""
     return NO_CHECKSUM if digest is None else digest
+
+
+def check(block):
+    """Read a block to its end, decode it, and compare its checksum.
+
+    Raises
+    ------
+    ChecksumError
+        Neither the stored nor the decoded bytes have it.
+    AsdfFormatError, StoreError
+        The stored bytes are damaged, or are not all there.
+    UnsupportedError
+        They cannot be decoded, and no checksum says that they are what was stored.
+    """
+    if block.is_compressed and (block.checksum is None or block.compression in compression.KNOWN):
+        block.read(verify=True)
+    elif not block.verify():
+        for _ in block.stored_pieces():
+            pass
+
+
+def faults_of(blocks):
+    """Iterate over (number, error) of the blocks of a file that are damaged.
+
+    The last one may be what ends the walk along the blocks: it has the number of the block that is not found.
+
+    Parameters
+    ----------
+    blocks : BlockList
+    """
+    for number in range(len(blocks.found.offsets)):
+        try:
+            check(blocks[number])
+        except ZcoreError as error:
+            yield number, error
+    if blocks.fault is not None:
+        yield len(blocks.found.offsets), blocks.fault

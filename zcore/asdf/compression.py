@@ -23,7 +23,7 @@ from _thread import allocate_lock
 
 from zcore import config, deflate, workers
 from zcore.errors import AsdfFormatError, ChunkError, UnsupportedError, warn
-from zcore.kernel.program import Program
+from zcore.kernel.codec.program import Program
 
 WRITTEN = ("zlib", "bzp2", "lz4")
 _IN_NBYTES = 1 << 17

@@ -35,7 +35,7 @@ def explode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
     """
     from urllib.parse import quote
 
-    from zcore.asdf.dump import dump
+    from zcore.asdf.tree.dump import dump
 
     target = _target(path, target, "_exploded")
     stem, ending = os.path.splitext(target)
@@ -87,7 +87,7 @@ def implode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
     NodeExistsError
         A file has the name, and `overwrite` is False. Nothing was written.
     """
-    from zcore.asdf.dump import dump
+    from zcore.asdf.tree.dump import dump
 
     target = _target(path, target, "_all")
     if not overwrite:

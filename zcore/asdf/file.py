@@ -140,11 +140,11 @@ class AsdfFile:
         """What the values of the tree know of this file, an `Origin`."""
         if self._origin is None:
             # Brings PyYAML, if there is a tree.
-            from zcore.asdf.origin import Origin
-            from zcore.asdf.tree import load
+            from zcore.asdf.tree.load import load
+            from zcore.asdf.tree.origin import Origin
 
             text = self.tree_text
-            origin = Origin(self.blocks, len(text), self.path, self._allowed)
+            origin = Origin(self.blocks, len(text), self.path, self._allowed, AsdfFile)
             if text:
                 try:
                     with noted() as notes:
@@ -160,7 +160,7 @@ class AsdfFile:
 
     @property
     def tree(self):
-        """The tree: dicts, lists, scalars and arrays; an empty dict without one. See `zcore.asdf.tree`."""
+        """The tree: dicts, lists, scalars and arrays; an empty dict without one. See `zcore.asdf.tree.load`."""
         if self._tree is None:
             self._tree = self.origin.root
         return self._tree

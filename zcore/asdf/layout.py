@@ -17,10 +17,10 @@ import re
 import struct
 from collections import namedtuple
 
+from zcore.asdf.tree.tagged import STANDARD_VERSION as STANDARD_VERSION
 from zcore.errors import AsdfFormatError, UnsupportedError, warn
 
 FORMAT_VERSION = "1.0.0"
-STANDARD_VERSION = "1.6.0"            # of the standard whose tags are written
 BLOCK_MAGIC = b"\xd3BLK"              # no UTF-8, so never in a tree
 INDEX_MAGIC = b"#ASDF BLOCK INDEX"
 BLOCK_HEADER_NBYTES = 54              # of the shortest header, magic and header_size included

@@ -45,7 +45,7 @@ def stream(path, tree=None):
     [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
     """
     if tree is not None:
-        from zcore.asdf.dump import dump
+        from zcore.asdf.tree.dump import dump
 
         blocks = NewBlocks()
         text = dump(tree, blocks.add)

@@ -39,7 +39,7 @@ def rewrite(file, compression, form, embed, fsync):
 def _text_of(file, add_block, embed):
     if not file.tree and not file.tree_text:
         return b""
-    from zcore.asdf.dump import dump
+    from zcore.asdf.tree.dump import dump
 
     return dump(file.tree, add_block, embed=embed)
 

@@ -14,7 +14,7 @@ from zcore.asdf import checksums, compression, layout
 from zcore.asdf.blocks import Block
 from zcore.buffers import flat_view
 from zcore.errors import StoreError, ZcoreError
-from zcore.kernel.fileio import TEMP_PREFIX
+from zcore.kernel.io.files import TEMP_PREFIX
 
 _COPY_NBYTES = 1 << 20
 _PARALLEL_NBYTES = 1 << 22            # from which on memory is hashed while it is written
@@ -287,8 +287,8 @@ def write(path, tree, *, compression=None, checksum=True, index=True, pad=0, blo
     ----------
     path : str or path-like
     tree : dict
-        Of dicts, lists, scalars and arrays, or what was read: see `zcore.asdf.dump`. Arrays that share memory share a
-        block. None: a file without a tree.
+        Of dicts, lists, scalars and arrays, or what was read: see `zcore.asdf.tree.dump`. Arrays that share memory
+        share a block. None: a file without a tree.
     compression : {"zlib", "bzp2", "lz4"}, optional
         Of all blocks. Without it arrays are stored as they are, and blocks of files stay as they are stored there.
     checksum, index, pad, block_align
@@ -313,7 +313,7 @@ def write(path, tree, *, compression=None, checksum=True, index=True, pad=0, blo
     blocks = NewBlocks(_checked(compression))
     text = b""
     if tree is not None:
-        from zcore.asdf.dump import dump
+        from zcore.asdf.tree.dump import dump
 
         text = dump(tree, blocks.add, embed=embed)
     with replacing(path, fsync) as fd:

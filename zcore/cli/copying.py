@@ -2,14 +2,14 @@
 import contextlib
 import warnings
 
-from zcore.cli import machine, place
+from zcore.cli import location
+from zcore.cli.show import machine
 from zcore.errors import IncompleteCopyWarning
+from zcore.formats import NAMES, name_from
 
 SOURCE = ("array or group: a directory, a zip archive or reference set and what lies in it, or a .npy, .npz, ASDF or "
           "HDF5 file")
 DESTINATION = "where to: a directory that is new, or in a group, or a new .zip, .npy, .npz, ASDF or HDF5 file"
-# Of files that are a destination themselves, also where they come to lie in the directory of a group.
-ENDINGS = (".npy", ".npz", ".h5", ".hdf5", ".nc", ".zip", ".asdf")
 
 
 def add_places(parser):
@@ -33,7 +33,7 @@ def add_chunks(parser):
 
 def add_form(parser):
     """Add the options of the form of elements and of the format."""
-    parser.add_argument("--zarr-format", choices=("3", "2", "zmeta"), help="Zarr v3, Zarr v2, or __zmeta__ of 2016 "
+    parser.add_argument("--zarr-format", choices=tuple(map(str, NAMES)), help="Zarr v3, Zarr v2, or __zmeta__ of 2016 "
                                                                            "(default: as it is)")
     parser.add_argument("--compressor", metavar="CODEC", help="none, auto, zstd:LEVEL, blosc:CNAME:LEVEL, … as for "
                                                               "zcore create (default: as it is)")
@@ -44,9 +44,9 @@ def add_form(parser):
 def copied(arguments, **keywords):
     """Copy by the arguments of a verb, show what was made, and return the exit code: 1 where members were left out."""
     import zcore
-    from zcore.cli import facts
-    from zcore.cli.create import compressor_of, grid_of
-    from zcore.cli.printed import Progress
+    from zcore.cli.option_values import compressor_of, grid_of
+    from zcore.cli.show import facts
+    from zcore.cli.show.printed import Progress
 
     options = vars(arguments)
     for name in ("chunks", "shards"):
@@ -57,7 +57,7 @@ def copied(arguments, **keywords):
         compressor = compressor_of(arguments.compressor)
         keywords["compressors"] = () if compressor is None else compressor
     if (name := options.get("zarr_format")) is not None:
-        keywords["zarr_format"] = name if name == "zmeta" else int(name)
+        keywords["zarr_format"] = name_from(name)
     for name in ("dtype", "order"):
         if options.get(name) is not None:
             keywords[name] = options[name]
@@ -92,6 +92,9 @@ def _left_out():
 
 def _located(text):
     """Return a place as `zcore.copy` takes it, and the path there: a file of another family is itself the place."""
-    if text.endswith(ENDINGS):
+    from zcore.tools.copy.destinations import file_kind
+
+    # Also where such a file comes to lie in the directory of a group.
+    if file_kind(text) is not None:
         return text, ""
-    return place.located(text)
+    return location.located(text)

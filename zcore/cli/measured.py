@@ -10,8 +10,9 @@ import time
 import numpy as np
 
 import zcore
-from zcore.cli.facts import stored_sizes
+from zcore.cli.show.facts import stored_sizes
 from zcore.cli.slabs import slab_of
+from zcore.formats import format_of
 
 N_REPEATS = 3
 SMALL_CHUNK = 2**16            # bytes decoded: what a chunk costs whatever it holds is felt below
@@ -115,7 +116,7 @@ def forms_of(array):
             yield name, {"chunks": other, "compressors": "same"}, f"--chunks {','.join(map(str, other))}"
     if array.shards is None and array.metadata.n_chunks > 1:
         shards = tuple(min(4, -(-max(1, length) // chunk)) * chunk for chunk, length in zip(chunks, shape, strict=True))
-        form = "" if array.zarr_format == 3 else "--zarr-format 3 "
+        form = "" if format_of(array.zarr_format).has_shards else "--zarr-format 3 "
         yield "in shards", {"chunks": chunks, "shards": shards, "compressors": "same"}, (
             f"{form}--chunks {','.join(map(str, chunks))} --shards {','.join(map(str, shards))}")
 
@@ -127,8 +128,8 @@ def measure_forms(sample, folder, progress):
     They are written to a folder of their own in `folder`, which is removed.
     """
     array, rows = sample.array, []
-    compressors = array.compressors if array.zarr_format != 3 else [
-        codec for codec in array.compressors if codec.name != "crc32c"]
+    compressors = [codec for codec in array.compressors if codec.name != "crc32c"] if (
+        format_of(array.zarr_format).has_checksum) else array.compressors
     place = tempfile.mkdtemp(prefix=".zcore-bench-", dir=folder)
     try:
         forms = list(forms_of(array))
@@ -168,7 +169,7 @@ def advice_of(sample, rows, read_seconds):
 
     `rows` are those of `measure_forms`, `read_seconds` a dict of seconds by the number of threads.
     """
-    from zcore.cli.printed import nbytes_text
+    from zcore.cli.show.printed import nbytes_text
 
     array = sample.array
     chunk_nbytes = math.prod(array.chunks if array.metadata.edges is None else array.metadata.chunk_shape) * (

@@ -1,6 +1,6 @@
 """The arguments of the command line, and the verbs.
 
-A verb is a module of `zcore.cli` and one line in `VERBS`. The module's name is the verb, its docstring the help;
+A verb is a module of `zcore.cli.verbs` and one line in `VERBS`. The module's name is the verb, its docstring the help;
 ``configure(parser)`` adds the arguments, and ``run(arguments)`` does the work and returns the exit code. ``FAILURE``,
 where a module has it, is the exit code of what is raised. Of all verbs only the one that is called is imported, and
 what it works with by its ``run``.
@@ -75,4 +75,4 @@ def _with_actions(parser):
 def _module_of(verb):
     from importlib import import_module
 
-    return import_module(f"zcore.cli.{verb}")
+    return import_module(f"zcore.cli.verbs.{verb}")

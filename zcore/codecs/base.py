@@ -17,7 +17,7 @@ elements stay what they are and change their places alone, so that a fill value 
 """
 
 from zcore.errors import CodecError, warn
-from zcore.kernel.program import Program
+from zcore.kernel.codec.program import Program
 from zcore.model.metadata import CodecSpec
 
 

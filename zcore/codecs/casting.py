@@ -4,7 +4,7 @@ zarr-extensions, codec "cast_value". A number that the type holds stays what it 
 two neighbours there, and only then compared with the range: what is rounded to the largest float is in range, what is
 rounded to the number that would follow it is not.
 
-`zcore.kernel.casting` does the same; this is for the types that it does not take, of `ml_dtypes` and float16.
+`zcore.kernel.codec.casting` does the same; this is for the types that it does not take, of `ml_dtypes` and float16.
 
 All is computed in float64, int64 or uint64, which hold every number of the types that there are; integers that float64
 does not hold are cut to 53 bits and rounded there.

@@ -21,13 +21,15 @@ from zcore.codecs.compressors import (
     BloscCodec,
     GzipCodec,
     NumcodecsBlosc,
+    NumcodecsBz2,
     NumcodecsGzip,
     NumcodecsLz4,
+    NumcodecsLzma,
     NumcodecsZlib,
     NumcodecsZstd,
     ZstdCodec,
 )
-from zcore.codecs.layout import BytesCodec, TransposeCodec
+from zcore.codecs.layout import BytesCodec, ReshapeCodec, TransposeCodec
 from zcore.codecs.lowering import in_array, leading_transposes, lowered
 from zcore.codecs.sharding import ShardingCodec
 from zcore.errors import CodecError, MetadataError, UnknownCodecError, UnsupportedError, ZcoreError
@@ -35,7 +37,7 @@ from zcore.errors import CodecError, MetadataError, UnknownCodecError, Unsupport
 CODECS = {codec.name: codec for codec in (
     BytesCodec, TransposeCodec, BloscCodec, ZstdCodec, GzipCodec, Crc32cCodec, NumcodecsBlosc, NumcodecsZstd,
     NumcodecsGzip, NumcodecsZlib, NumcodecsLz4, NumcodecsCrc32, NumcodecsAdler32, NumcodecsCrc32c, NumcodecsFletcher32,
-    ShardingCodec,
+    NumcodecsBz2, NumcodecsLzma, ReshapeCodec, ShardingCodec,
 )}
 # Codecs that are imported when the first of them is met, by the module that has them.
 _LATER = {
@@ -43,9 +45,7 @@ _LATER = {
                      "numcodecs.shuffle"), "filters"),
     **dict.fromkeys(("vlen-utf8", "vlen-bytes", "numcodecs.vlen-utf8", "numcodecs.vlen-bytes", "numcodecs.vlen-array",
                      "numcodecs.json2"), "varying"),
-    **dict.fromkeys(("numcodecs.bz2", "numcodecs.lzma"), "archivers"),
     "packbits": "packbits",
-    "reshape": "reshape",
     **dict.fromkeys(("cast_value", "scale_offset"), "values"),
 }
 MAX_SHAPES = 4096  # of chunks that differ, where each is tried
@@ -188,7 +188,7 @@ class CodecChain:
             raise UnsupportedError(f"{self.serializer.name!r} behind 'transpose'",
                                    feature=f"{self.serializer.name} of transposed chunks")
         if isinstance(self.serializer, ShardingCodec):
-            from zcore.codecs.shards import Shards
+            from zcore.codecs.sharding import Shards
 
             self.serializer = self.shards = Shards(self.serializer, CodecChain, *stage, fill, strict)
             self.is_partial = not rest

@@ -6,8 +6,8 @@ decode without an error; only a checksum finds them.
 """
 from zcore.codecs.base import Codec, Lenient
 from zcore.errors import ChecksumError, CodecError
-from zcore.kernel.checksums import fletcher32
-from zcore.kernel.crc32c import crc32c
+from zcore.kernel.codec.checksums import fletcher32
+from zcore.kernel.codec.crc32c import crc32c
 
 NBYTES = 4
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer
 from zcore.errors import UnsupportedError
-from zcore.kernel.filters import filter_items
+from zcore.kernel.codec.filters import filter_items
 
 _NUMBER_TYPE = re.compile(r"[<>|=]?[biufcmM][0-9]{1,2}(\[[0-9]*[a-zA-Z]+\])?|bool|(u?int|float|complex)[0-9]{1,3}")
 # Bits of the mantissa by item size.

@@ -18,9 +18,9 @@ from zcore.codecs.casting import (
     widened,
 )
 from zcore.errors import CodecError
-from zcore.kernel.casting import MAX_MAPPED, OUT_OF_RANGE, ROUNDINGS
-from zcore.kernel.filters import ITEM_TYPES
-from zcore.kernel.program import Program
+from zcore.kernel.codec.casting import MAX_MAPPED, OUT_OF_RANGE, ROUNDINGS
+from zcore.kernel.codec.filters import ITEM_TYPES
+from zcore.kernel.codec.program import Program
 from zcore.model.fill_value import fill_bytes, real_bytes
 
 # Wider copies of so many numbers, one for each step of a cast, stay in the CPU's cache.

@@ -15,9 +15,9 @@ import numpy as np
 
 from zcore.codecs.base import Codec, Lenient
 from zcore.errors import CodecError
-from zcore.kernel.varying import pack_items, pack_text, unpack_items, unpack_text
+from zcore.kernel.codec.varying import pack_items, pack_text, unpack_items, unpack_text
 from zcore.model.dtypes import from_typestr
-from zcore.strict_json import checked
+from zcore.text.strict_json import checked
 
 _COUNT_NBYTES = 4
 # Of JSON: values in a chunk, and more for each of its items.

@@ -1,39 +1,51 @@
-"""Formats: how a node is written down. A format is a module; a new one is a line in each of the tables here.
+"""Formats: how a node is written down. The contract is `zcore.formats.base.Format`; a new format is one line here.
 
-The module is imported with the first node of its format: most processes meet only one.
+The class of a format is imported with the first node of its format: most processes meet only one.
 """
+from collections import namedtuple
 from functools import cache
+from importlib import import_module
 
-# Name, as `zarr_format=` gives it -> the documents that make a directory a node of the format. Where documents of
-# several stand in one place, the first one counts.
-NODE_DOCUMENTS = {3: ("zarr.json",), 2: (".zarray", ".zgroup"), "zmeta": ("__zmeta__",)}
-NAMES = tuple(NODE_DOCUMENTS)
-TITLES = {3: "Zarr v3", 2: "Zarr v2", "zmeta": "__zmeta__"}  # what people call them
+# What a store is searched for, before any class is imported. The instance of the class has the same attributes.
+Line = namedtuple("Line", ("module", "class_name", "array_document", "group_document", "consolidated_document"),
+                  defaults=(None, None))
 
-MAX_NBYTES = 2**24  # of a document; JSON takes some twenty times as much when parsed
+# Name, as `zarr_format=` gives it -> its line. Where documents of several formats stand in one place, the first one
+# counts.
+FORMATS = {
+    3: Line("zcore.formats.zarr_v3.format", "ZarrV3", "zarr.json", "zarr.json"),
+    2: Line("zcore.formats.zarr_v2.format", "ZarrV2", ".zarray", ".zgroup", ".zmetadata"),
+    "zmeta": Line("zcore.formats.zmeta", "Zmeta", "__zmeta__"),
+}
+NAMES = tuple(FORMATS)
+# Name -> the documents that make a directory a node of the format, the one that counts first.
+NODE_DOCUMENTS = {name: tuple(dict.fromkeys(filter(None, (line.array_document, line.group_document))))
+                  for name, line in FORMATS.items()}
+FORMAT_OF = {document: name for name, documents in NODE_DOCUMENTS.items() for document in documents}
+DOCUMENTS = tuple(FORMAT_OF)
 
 
 def format_of(name):
-    """Return the module of a format.
+    """Return the one `zcore.formats.base.Format` of a name.
 
     Raises : ValueError, if `name` is no format's.
     """
     check_format(name)
-    return _module(name)
+    return _instance(name)
 
 
 @cache
-def _module(name):
-    if name == 3:
-        from zcore.formats import zarr_v3 as format
-    elif name == 2:
-        from zcore.formats import zarr_v2 as format
-    else:
-        from zcore.formats import zmeta as format
-    return format
+def _instance(name):
+    module, class_name, *documents = FORMATS[name]
+    return getattr(import_module(module), class_name)(name, *documents)
 
 
 def check_format(zarr_format):
     """Raise ValueError when a value of `zarr_format=` is no format's name; None leaves it open."""
     if zarr_format is not None and zarr_format not in NAMES:
         raise ValueError(f"zarr_format is {zarr_format!r:.60}, expected one of {', '.join(map(repr, NAMES))}")
+
+
+def name_from(text):
+    """Return the name that a text spells, such as an argument of the command line; it is one of `NAMES`."""
+    return next(name for name in NAMES if str(name) == text)

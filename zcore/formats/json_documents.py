@@ -13,9 +13,9 @@ from functools import partial
 import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError, warn
-from zcore.formats import MAX_NBYTES
-from zcore.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, checked
+from zcore.text.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, checked
 
+MAX_NBYTES = 2**24  # of a document; JSON takes some twenty times as much when parsed
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
 
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # the last one may lack its end

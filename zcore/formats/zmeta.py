@@ -24,26 +24,13 @@ other reader knows.
 import numpy as np
 
 from zcore.errors import UnsupportedError
+from zcore.formats.base import Format
 from zcore.formats.json_documents import Document, render_json
-from zcore.formats.zmeta_fill import parse_fill, render_fill
-from zcore.model import node_names
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import byte_order, from_descr, to_descr
-from zcore.model.fill_value import fill_bytes, fill_scalar
+from zcore.model.fill_value import fill_bytes, fill_scalar, real_from_json, real_to_json
 from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape, shape_of
-
-name = "zmeta"
-names = node_names.ANY
-strict_attributes = False  # NaN and infinities are bare tokens, as all writers of this format have them
-implies_typesize = True  # that of blosc chunks is the item size of the array
-array_document = "__zmeta__"
-group_document = None  # an array stands alone
-attributes_document = "__zattr__"
-node_documents = (array_document,)
-consolidated_document = None
-chunk_directory = "__zdata__"
-with_separator = None  # every document says how chunks are named, or there is one way
 
 MAX_CHUNK_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
@@ -55,172 +42,144 @@ _CHUNK_KEYS = ChunkKeyEncoding.zmeta()
 _PICKLES = (b"\x80", b"(d", b"}q")  # how protocols 2 and later, 0, and 1 begin a dictionary
 
 
-def parse_node(document, raw, path):
-    """Return the metadata that the document of this name describes; see `parse_array`."""
-    return parse_array(raw, path)
+class Zmeta(Format):
+    """The `__zmeta__` format; see `Format`."""
 
+    title = "__zmeta__"
+    attributes_document = "__zattr__"
+    chunk_directory = "__zdata__"
+    implies_typesize = True
+    only_compressor = "blosc"
+    is_standard = False
 
-def parse_array(raw, path):
-    """Return the metadata that a `__zmeta__` document describes.
-
-    Parameters
-    ----------
-    raw : bytes
-        The document.
-    path : str
-        Of the array, for messages.
-
-    Raises
-    ------
-    MetadataError
-        If the document breaks a rule; it names the member.
-    UnsupportedError
-        If the type is one that zcore cannot read (objects, unknown names), or the document is a pickle.
-    """
-    if raw.startswith(_PICKLES):
-        raise UnsupportedError(
-            f"{path or array_document}: the metadata are a pickle, as zarr 0.3 wrote them; pickles are never loaded",
-            feature="pickled metadata of zarr 0.3",
+    def parse_node(self, document, raw, path):
+        if raw.startswith(_PICKLES):
+            raise UnsupportedError(
+                f"{path or document}: the metadata are a pickle, as zarr 0.3 wrote them; pickles are never loaded",
+                feature="pickled metadata of zarr 0.3",
+            )
+        document = Document(raw, path, document, bare_constants=True)
+        shape = document.checked("shape", check_shape, document.integers("shape", 0))
+        chunk_shape = document.checked("chunks", check_chunk_shape, document.integers("chunks", 1), shape)
+        dtype = document.checked("dtype", _parse_dtype, document.required("dtype"))
+        document.checked("chunks", _check_chunk_nbytes, chunk_shape, dtype)
+        raw_fill = document.checked("fill_value", parse_fill, dtype, document.required("fill_value"))
+        members = document.members
+        return ArrayMetadata(
+            shape, dtype, chunk_shape, _CHUNK_KEYS,
+            codecs=_chain(
+                dtype, document.choice("cname", COMPRESSORS), document.integer("clevel", 0, 9),
+                SHUFFLES[document.integer("shuffle", 0, 2)],
+            ),
+            fill_value=None if members["fill_value"] is None else fill_scalar(dtype, raw_fill),
+            fill_bytes=raw_fill,
+            zarr_format=self.name,
+            extra={member: value for member, value in members.items() if member not in _MEMBERS},
         )
-    document = Document(raw, path, array_document, bare_constants=True)
-    shape = document.checked("shape", check_shape, document.integers("shape", 0))
-    chunk_shape = document.checked("chunks", check_chunk_shape, document.integers("chunks", 1), shape)
-    dtype = document.checked("dtype", _parse_dtype, document.required("dtype"))
-    document.checked("chunks", _check_chunk_nbytes, chunk_shape, dtype)
-    raw_fill = document.checked("fill_value", parse_fill, dtype, document.required("fill_value"))
-    members = document.members
-    return ArrayMetadata(
-        shape, dtype, chunk_shape, _CHUNK_KEYS,
-        codecs=_chain(
-            dtype, document.choice("cname", COMPRESSORS), document.integer("clevel", 0, 9),
-            SHUFFLES[document.integer("shuffle", 0, 2)],
-        ),
-        fill_value=None if members["fill_value"] is None else fill_scalar(dtype, raw_fill),
-        fill_bytes=raw_fill,
-        zarr_format="zmeta",
-        extra={member: value for member, value in members.items() if member not in _MEMBERS},
-    )
 
+    def render_array(self, metadata):
+        """Return the `__zmeta__` document of an array, byte for byte as zarr of the time wrote it.
 
-def render_array(metadata):
-    """Return the `__zmeta__` document of an array, byte for byte as zarr of the time wrote it.
+        Raises
+        ------
+        ValueError
+            If the format cannot express it: 0-d, another chain of codecs than bytes and blosc, dimension names, a fill
+            value that no JSON scalar stands for.
+        UnsupportedError
+            If the type has no fixed, portable bytes.
+        """
+        if not metadata.shape:
+            raise ValueError("a __zmeta__ array has at least one dimension")
+        if metadata.dimension_names is not None:
+            raise ValueError("a __zmeta__ array has no dimension names")
+        if metadata.chunk_keys != _CHUNK_KEYS:
+            raise ValueError(f"the chunks of a __zmeta__ array are named {_CHUNK_KEYS!r}, not {metadata.chunk_keys!r}")
+        if not _MEMBERS.isdisjoint(metadata.extra):
+            raise ValueError(f"extra members {sorted(_MEMBERS.intersection(metadata.extra))} are the format's own")
+        _check_chunk_nbytes(metadata.chunk_shape, metadata.dtype)
+        cname, clevel, shuffle = _chain_members(metadata.codecs, metadata.dtype)
+        return render_json({
+            **metadata.extra,
+            "shape": metadata.shape,
+            "chunks": metadata.chunk_shape,
+            "dtype": to_descr(metadata.dtype),
+            "fill_value": None if metadata.fill_value is None else render_fill(metadata.dtype, metadata.fill_bytes),
+            "cname": cname,
+            "clevel": clevel,
+            "shuffle": shuffle,
+        })
 
-    Raises
-    ------
-    ValueError
-        If the format cannot express it: 0-d, another chain of codecs than bytes and blosc, dimension names, a fill
-        value that no JSON scalar stands for.
-    UnsupportedError
-        If the type has no fixed, portable bytes.
-    """
-    if not metadata.shape:
-        raise ValueError("a __zmeta__ array has at least one dimension")
-    if metadata.dimension_names is not None:
-        raise ValueError("a __zmeta__ array has no dimension names")
-    if metadata.chunk_keys != _CHUNK_KEYS:
-        raise ValueError(f"the chunks of a __zmeta__ array are named {_CHUNK_KEYS!r}, not {metadata.chunk_keys!r}")
-    if not _MEMBERS.isdisjoint(metadata.extra):
-        raise ValueError(f"extra members {sorted(_MEMBERS.intersection(metadata.extra))} are the format's own")
-    _check_chunk_nbytes(metadata.chunk_shape, metadata.dtype)
-    cname, clevel, shuffle = _chain_members(metadata.codecs, metadata.dtype)
-    return render_json({
-        **metadata.extra,
-        "shape": metadata.shape,
-        "chunks": metadata.chunk_shape,
-        "dtype": to_descr(metadata.dtype),
-        "fill_value": None if metadata.fill_value is None else render_fill(metadata.dtype, metadata.fill_bytes),
-        "cname": cname,
-        "clevel": clevel,
-        "shuffle": shuffle,
-    })
+    def as_dtype(self, dtype):
+        """Return the type that a caller names, as arrays have it.
 
+        Raises : ValueError, TypeError, UnsupportedError, if there is none, or the format cannot store it.
+        """
+        dtype = np.dtype(dtype)
+        if dtype.itemsize == 0:
+            raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
+        return from_descr(to_descr(dtype))
 
-def parse_attributes(raw, path):
-    """Return the attributes that a `__zattr__` document holds; none when it is absent (None).
+    def new_array(self, shape, dtype, chunks=None, fill_value=..., codecs=None, *, compressors=None, cname=None,
+                  clevel=None, shuffle=None, **others):
+        """Return the metadata of an array to be created.
 
-    Raises : MetadataError, if it is not a JSON object.
-    """
-    return {} if raw is None else Document(raw, path, attributes_document, bare_constants=True).members
+        Parameters
+        ----------
+        shape : int or sequence of int
+            At least one dimension.
+        dtype : object
+            What `numpy.dtype` takes; stored in canonical form, with its byte order.
+        chunks : None, "auto", str, int or sequence of int
+            See `zcore.model.auto_chunks.normalize_chunks`; stored in full.
+        fill_value : object
+            None is undefined; else as `ndarray.fill` takes it, so that 0 on text is the character "0". By default zero
+            or empty text, and undefined for structures, in which no scalar is both.
+        codecs : sequence of CodecSpec, optional
+            ``bytes`` and ``blosc``, the only chain of the format.
+        compressors : sequence of CodecSpec, optional
+            ``blosc``.
+        cname, clevel, shuffle : str, int, and int or str, optional
+            Instead of `compressors`: level 0 to 9; 0, 1, 2 or a name. What is not given comes from `DEFAULTS`.
+        **others
+            What other formats record, and this one refuses.
 
+        Raises
+        ------
+        ValueError, TypeError, UnsupportedError
+            If the format cannot express what is asked for.
 
-def render_attributes(attributes):
-    """Return the `__zattr__` document of a dict of attributes.
-
-    Raises : TypeError, if a name is not a string or a value is not JSON's.
-    """
-    return render_json(attributes)
-
-
-def as_dtype(dtype):
-    """Return the type that a caller names, as arrays have it.
-
-    Raises : ValueError, TypeError, UnsupportedError, if there is none, or the format cannot store it.
-    """
-    dtype = np.dtype(dtype)
-    if dtype.itemsize == 0:
-        raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
-    return from_descr(to_descr(dtype))
-
-
-def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, compressors=None, cname=None, clevel=None,
-              shuffle=None, **others):
-    """Return the metadata of an array to be created.
-
-    Parameters
-    ----------
-    shape : int or sequence of int
-        At least one dimension.
-    dtype : object
-        What `numpy.dtype` takes; stored in canonical form, with its byte order.
-    chunks : None, "auto", str, int or sequence of int
-        See `zcore.model.auto_chunks.normalize_chunks`; stored in full.
-    fill_value : object
-        None is undefined; else as `ndarray.fill` takes it, so that 0 on text is the character "0". By default zero or
-        empty text, and undefined for structures, in which no scalar is both.
-    codecs : sequence of CodecSpec, optional
-        ``bytes`` and ``blosc``, the only chain of the format.
-    compressors : sequence of CodecSpec, optional
-        ``blosc``.
-    cname, clevel, shuffle : str, int, and int or str, optional
-        Instead of `compressors`: level 0 to 9; 0, 1, 2 or a name. What is not given comes from `DEFAULTS`.
-    **others
-        What other formats record, and this one refuses.
-
-    Raises
-    ------
-    ValueError, TypeError, UnsupportedError
-        If the format cannot express what is asked for.
-
-    Examples
-    --------
-    >>> array = new_array((1000000, 1000), "i4", (10000,), fill_value=42, cname="lz4", clevel=3, shuffle=1)
-    >>> array.chunk_shape, array.dtype.str, array.chunk_keys.encode((4, 0))
-    ((10000, 1000), '<i4', '__zdata__/4.0.blosc')
-    """
-    if others:
-        raise ValueError(f"a __zmeta__ array cannot record {', '.join(others)}")
-    shape = shape_of(shape)
-    dtype = as_dtype(dtype)
-    settings = {"cname": cname, "clevel": clevel, "shuffle": shuffle}
-    settings = {setting: value for setting, value in settings.items() if value is not None}
-    codecs = compressors if codecs is None else codecs
-    if codecs is None:
-        chain = _chain(dtype, **{**DEFAULTS, **settings})
-    elif settings:
-        raise ValueError(f"{', '.join(settings)} and codecs exclude each other")
-    else:
-        chain = _completed(tuple(codecs), dtype)
-    if fill_value is ...:
-        fill_value = None if dtype.names is not None else "" if dtype.kind in "SU" else 0
-    stored_fill = None if fill_value is None else render_fill(dtype, fill_bytes(dtype, fill_value))
-    raw_fill = parse_fill(dtype, stored_fill)  # as a reader of the document will find it: NaN without a payload
-    metadata = ArrayMetadata(
-        shape, dtype, normalize_chunks(chunks, shape, dtype.itemsize or 1, MAX_CHUNK_NBYTES), _CHUNK_KEYS, chain,
-        fill_value=None if stored_fill is None else fill_scalar(dtype, raw_fill), fill_bytes=raw_fill,
-        zarr_format="zmeta",
-    )
-    render_array(metadata)  # what cannot be written down is not made
-    return metadata
+        Examples
+        --------
+        >>> from zcore.formats import format_of
+        >>> zmeta = format_of("zmeta")
+        >>> array = zmeta.new_array((1000000, 1000), "i4", (10000,), fill_value=42, cname="lz4", clevel=3, shuffle=1)
+        >>> array.chunk_shape, array.dtype.str, array.chunk_keys.encode((4, 0))
+        ((10000, 1000), '<i4', '__zdata__/4.0.blosc')
+        """
+        if others:
+            raise ValueError(f"a __zmeta__ array cannot record {', '.join(others)}")
+        shape = shape_of(shape)
+        dtype = self.as_dtype(dtype)
+        settings = {"cname": cname, "clevel": clevel, "shuffle": shuffle}
+        settings = {setting: value for setting, value in settings.items() if value is not None}
+        codecs = compressors if codecs is None else codecs
+        if codecs is None:
+            chain = _chain(dtype, **{**DEFAULTS, **settings})
+        elif settings:
+            raise ValueError(f"{', '.join(settings)} and codecs exclude each other")
+        else:
+            chain = _completed(tuple(codecs), dtype)
+        if fill_value is ...:
+            fill_value = None if dtype.names is not None else "" if dtype.kind in "SU" else 0
+        stored_fill = None if fill_value is None else render_fill(dtype, fill_bytes(dtype, fill_value))
+        raw_fill = parse_fill(dtype, stored_fill)  # as a reader of the document will find it: NaN without a payload
+        metadata = ArrayMetadata(
+            shape, dtype, normalize_chunks(chunks, shape, dtype.itemsize or 1, MAX_CHUNK_NBYTES), _CHUNK_KEYS, chain,
+            fill_value=None if stored_fill is None else fill_scalar(dtype, raw_fill), fill_bytes=raw_fill,
+            zarr_format=self.name,
+        )
+        self.render_array(metadata)  # what cannot be written down is not made
+        return metadata
 
 
 def _parse_dtype(descr):
@@ -298,3 +257,73 @@ def _chain_members(codecs, dtype):
             f"expected {_typesize(dtype)} and 0"
         )
     return blosc["cname"], blosc["clevel"], SHUFFLES.index(blosc["shuffle"])
+
+
+def parse_fill(dtype, value):
+    """Return the bytes of the fill value that stands in a document; None, JSON's null, is undefined and reads as zeros.
+
+    Raises : ValueError, if it is no scalar, or one that the type cannot hold.
+    """
+    if type(value) is list and dtype.kind == "c" and len(value) == 2:
+        value = complex(real_from_json(value[0]), real_from_json(value[1]))
+    elif isinstance(value, (list, dict)):
+        raise ValueError(f"expected a scalar, found {'a list' if type(value) is list else 'an object'}")
+    return fill_bytes(dtype, value, cut_text=True)
+
+
+def render_fill(dtype, raw):
+    """Return the JSON scalar that stands for the fill value of bytes `raw`.
+
+    Raises : ValueError, if there is none: text that is not ASCII, fields that no one scalar fills.
+    """
+    if dtype.names is not None:
+        for candidate in _candidates(dtype, raw):
+            if _fills(dtype, candidate, raw):
+                return candidate
+        raise ValueError(
+            "a __zmeta__ array cannot record a fill value whose fields differ; expected None, or one scalar that every "
+            "field of the data type can hold"
+        )
+    scalar = fill_scalar(dtype, raw)
+    kind = dtype.kind
+    if kind == "f":
+        return real_to_json(scalar)
+    if kind == "c":
+        return [real_to_json(scalar.real), real_to_json(scalar.imag)]
+    if kind in "mM":
+        return int(scalar.view("i8"))
+    if kind in "SV":
+        text = raw.rstrip(b"\0")
+        if not text.isascii():
+            raise ValueError(f"a __zmeta__ array cannot record the fill value {text[:40]!r}: it is not ASCII")
+        return text.decode("ascii")
+    return scalar.item()
+
+
+def _fills(dtype, candidate, raw):
+    try:
+        return fill_bytes(dtype, candidate, cut_text=True) == raw
+    except ValueError:
+        return False
+
+
+def _candidates(dtype, raw):
+    """Yield the scalars that may have filled a structure, seen from each of its fields: as number and as text."""
+    yield from (0, False, True)
+    for name in dtype.names:
+        base, offset = dtype.fields[name][:2]
+        base = base.subdtype[0] if base.subdtype else base
+        part = raw[offset:offset + base.itemsize]
+        if base.names is not None:
+            yield from _candidates(base, part)
+        elif base.kind not in "SV" or part.isascii():
+            value = render_fill(base, part)
+            value = value[0] if base.kind == "c" else value
+            yield value
+            try:
+                number = float(value)
+            except (ValueError, OverflowError):
+                continue
+            yield number
+            if number.is_integer():
+                yield int(value if base.kind in "iumM" else number)

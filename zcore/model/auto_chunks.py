@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from operator import index as exact_index
 
 from zcore.errors import UnsupportedError
-from zcore.kernel.edges import Edges
+from zcore.kernel.select.rectilinear import Edges
 from zcore.model.value import TEXT
-from zcore.nbytes import parse_nbytes
+from zcore.text.sizes import parse_nbytes
 
 TARGET_NBYTES = 2**20  # fits an L2 cache with its encoded form, and is large enough to hide the cost of a file
 

@@ -84,7 +84,7 @@ def chunk_regions(shape, chunk_shape, edges=None):
 def shown_chunks(chunk_shape, edges=None):
     """Return the shape of chunks for people; where they differ, the runs of equal ones.
 
-    >>> from zcore.kernel.edges import Edges
+    >>> from zcore.kernel.select.rectilinear import Edges
     >>> shown_chunks((5, 4), (Edges([(2, 3), (5, 1)]), None))
     '([3×2, 5], 4)'
     """

@@ -4,6 +4,8 @@ A standard frozen dataclass says the same, but importing `dataclasses` costs mor
 model, and its generated constructor is slower than these few lines.
 """
 
+import numpy as np
+
 TEXT = (str, bytes, bytearray)  # sequences to Python, and yet never a list of lengths
 
 
@@ -18,6 +20,18 @@ def text_of(value, form=repr):
     except ValueError:
         raw = value.tobytes().hex()
         return f"bytes {raw if len(raw) <= 80 else raw[:77] + '...'}"
+
+
+def as_bool(value, keyword, allowed="True or False"):
+    """Return a keyword's value when it is True or False; `allowed` is what messages name.
+
+    Raises : TypeError, for anything else: of ``lock="no"`` Python makes True.
+    """
+    if value is True or value is False:
+        return value
+    if not isinstance(value, np.bool_):
+        raise TypeError(f"{keyword} is {value!r:.60}, expected {allowed}")
+    return bool(value)
 
 
 class Value:

@@ -1,6 +1,4 @@
 """Where bytes live: stores map keys to values, or to the extents of files that hold them."""
-from zcore.stores.base import Listing, Store
-from zcore.stores.directory import DirectoryStore
-from zcore.stores.memory import MemoryStore
+from zcore.stores.base import OBJECTS, Directory, Extents, Listing, Objects, Store, Strided
 
-__all__ = ["DirectoryStore", "Listing", "MemoryStore", "Store"]
+__all__ = ["OBJECTS", "Directory", "Extents", "Listing", "Objects", "Store", "Strided"]

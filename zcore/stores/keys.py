@@ -8,17 +8,11 @@ system are tested on the other.
 Zarr v3 core, "Abstract store interface"; file system store v1.0, "Key translation". Stricter than the latter:
 keys that would leave the base directory or share a file with another key are refused.
 """
-import os
-import posixpath
 import re
 
 from zcore.errors import InvalidKeyError
-from zcore.kernel.fileio import TEMP_PREFIX
-
-POSIX = "posix"
-WINDOWS = "windows"
-NATIVE = WINDOWS if os.name == "nt" else POSIX
-MAX_WINDOWS_PATH = 32_767  # characters that any of its calls takes
+from zcore.kernel.io.files import TEMP_PREFIX
+from zcore.trust.base_path import LONG, LONG_UNC, NATIVE, POSIX, WINDOWS, without_long_form
 
 # Names of files that are being written begin so; they are never keys.
 TEMPORARY = TEMP_PREFIX
@@ -27,8 +21,6 @@ TEMPORARY = TEMP_PREFIX
 _is_ordinary = re.compile(r"(?:[\w-][\w.-]*/)*[\w-][\w.-]*", re.ASCII).fullmatch
 
 _WINDOWS_MAX_PATH = 259  # characters; longer absolute paths need the \\?\ form
-_LONG = "\\\\?\\"
-_LONG_UNC = "\\\\?\\UNC\\"
 
 
 def check_key(key, flavour=POSIX):
@@ -139,40 +131,6 @@ def is_temporary(name):
     return name.startswith(TEMPORARY)
 
 
-def absolute_base(path, cwd, flavour=NATIVE):
-    """Return the one spelling of a base directory: absolute, without ``.``, ``..`` or a trailing separator.
-
-    Only a root (``/``, ``C:\\``, ``\\\\server\\share\\``) keeps its final separator. ``..`` is resolved as text.
-
-    Raises : ValueError, if `path` is empty, holds NUL or a surrogate that stands for no byte, or does not name a
-        directory of a drive or share.
-    >>> absolute_base("x/../data/", "/home", POSIX), absolute_base("c:/my data", "C:\\\\", WINDOWS)
-    ('/home/data', 'c:\\\\my data')
-    """
-    if path == "":
-        raise ValueError("the base directory of a store is an empty string; '.' is the current directory")
-    if "\0" in path:
-        raise ValueError(f"the base directory of a store holds a NUL character: {path!r}")
-    if flavour == POSIX:
-        try:
-            path.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError as exc:
-            raise ValueError(f"the base directory of a store holds a lone surrogate: {path!r}") from exc
-        base = posixpath.normpath(posixpath.join(cwd, path))
-        # Two leading slashes are kept by normpath, but are one on Linux and macOS.
-        return base[1:] if base.startswith("//") else base
-    if len(path) > MAX_WINDOWS_PATH:
-        raise ValueError(f"the base directory of a store has a path of {len(path)} characters, Windows takes "
-                         f"{MAX_WINDOWS_PATH}")
-    import ntpath
-    base = ntpath.normpath(ntpath.join(cwd, _without_long_form(path)))
-    drive, rest = ntpath.splitdrive(base)
-    is_share = drive.startswith("\\\\") and drive[2:3] not in ".?" and all(drive[2:].partition("\\"))
-    if not (is_share or drive[1:] == ":") or rest[:1] not in ("", "\\"):
-        raise ValueError(f"{path!r} does not name a directory of a drive or a network share")
-    return drive + (rest or "\\")
-
-
 def key_to_path(base, key, flavour=NATIVE):
     """Return the path of the file that holds `key`; `base` comes from `absolute_base`.
 
@@ -189,7 +147,7 @@ def key_to_path(base, key, flavour=NATIVE):
     path = (base if base[-1] == "\\" else base + "\\") + key.replace("/", "\\")
     if len(path) <= _WINDOWS_MAX_PATH:
         return path
-    return _LONG_UNC + path[2:] if path.startswith("\\\\") else _LONG + path
+    return LONG_UNC + path[2:] if path.startswith("\\\\") else LONG + path
 
 
 def path_to_key(base, path, flavour=NATIVE):
@@ -205,7 +163,7 @@ def path_to_key(base, path, flavour=NATIVE):
         root, found, key = base, path, path
     else:
         import ntpath
-        path = _without_long_form(path.replace("/", "\\"))
+        path = without_long_form(path.replace("/", "\\"))
         drive, rest = ntpath.splitdrive(path)
         base_drive, base_rest = ntpath.splitdrive(base)
         # Drives and servers have no case of their own; the names below them are compared as they are.
@@ -215,10 +173,3 @@ def path_to_key(base, path, flavour=NATIVE):
     if not found.startswith(root):
         raise ValueError(f"{path!r} does not lie in the base directory {base!r}")
     return check_key(key[len(root):], flavour)
-
-
-def _without_long_form(path):
-    """Return a Windows path without the prefix that lifts the limit of its length."""
-    if path.upper().startswith(_LONG_UNC):
-        return "\\\\" + path[len(_LONG_UNC):]
-    return path[len(_LONG):] if path.startswith(_LONG) else path

@@ -6,13 +6,13 @@ that depth costs no more than the length of a key.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError
-from zcore.kernel.holds import ObjectLocks
-from zcore.options import as_bool
+from zcore.kernel.io.holds import ObjectLocks
+from zcore.model.value import as_bool
 from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range
 from zcore.stores.keys import check_key, check_prefix
 
@@ -96,11 +96,6 @@ class MemoryStore(Store):
             check_prefix(prefix)
         return found
 
-    def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
-        check_prefix(prefix)
-        for name in names:
-            check_key(name)
-
     def getsize(self, key: str) -> int | None:
         found = self._find(key)
         return None if found is None else len(found[0])
@@ -164,6 +159,21 @@ class MemoryStore(Store):
         for i, (prefix, name) in enumerate(missing):
             self._below[prefix] = {name: i > 0}
 
+    def change_at_once(self, change):
+        """Call ``change(draft)`` with a copy of the store, and take over what it makes of it.
+
+        Readers see all of the changes or none; other threads that change the store wait. After an error nothing has
+        changed.
+        """
+        self._check_writable("change_at_once")
+        with self._locks.whole():
+            draft = MemoryStore()
+            draft._values = self._values.copy()
+            draft._below = {prefix: entries.copy() for prefix, entries in self._below.items()}
+            draft._generation = self._generation
+            change(draft)
+            self._values, self._below, self._generation = draft._values, draft._below, draft._generation
+
     # Removing
 
     def erase(self, key: str) -> None:
@@ -173,24 +183,13 @@ class MemoryStore(Store):
             if self._values.pop(key, None) is not None:
                 self._cut(key)
 
-    def erase_prefix(self, prefix: str) -> None:
-        self._check_writable("erase_prefix", prefix)
-        check_prefix(prefix)
+    def erase_values(self, keys: Iterable[str]) -> None:
+        self._check_writable("erase_values")
+        keys = [check_key(key) for key in keys]
         with self._locks.whole():
-            if prefix not in self._below:
-                return
-            pending = [prefix]
-            while pending:
-                above = pending.pop()
-                for name, is_prefix in self._below.pop(above).items():
-                    if is_prefix:
-                        pending.append(f"{above}{name}/")
-                    else:
-                        del self._values[above + name]
-            if prefix:
-                self._cut(prefix[:-1])
-            else:
-                self._below[""] = {}
+            for key in keys:
+                if self._values.pop(key, None) is not None:
+                    self._cut(key)
 
     def _cut(self, key):
         """Forget a key or prefix that is gone, and the prefixes above that are left empty."""

@@ -3,7 +3,7 @@
 Each array says what a new one could take over from it, and reads boxes of its elements.
 """
 from zcore.errors import SelectionError
-from zcore.kernel.selection import Box, basic, whole
+from zcore.kernel.select.box import Box, basic, whole
 from zcore.tools.stored import Stored
 
 

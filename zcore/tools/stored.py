@@ -6,10 +6,10 @@ those that hold something; what the others read as is known without reading them
 import contextlib
 import math
 
-from zcore.kernel.selection import whole
+from zcore.engine.views import fill_of
+from zcore.kernel.select.box import whole
 from zcore.model.metadata import has_varying_items
 from zcore.tools.rechunk import n_slabs, slabs_of_parts
-from zcore.views import fill_of
 
 MAX_UNLISTED = 1 << 10     # objects and slabs for which a store is not listed
 
@@ -23,7 +23,7 @@ class Stored:
 
     Parameters
     ----------
-    binding : Binding
+    binding : ArrayBinding
     box : Box, optional
         What is selected.
     dimensions : list of int, optional

@@ -1,13 +1,13 @@
 # cython: language_level=3
-"""A program of somebody else: it reads and decodes a blosc chunk through the kernel, without the GIL."""
+"""An extension outside zcore that uses private headers: it reads and decodes a blosc chunk, without the GIL."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 
-from zcore.kernel.blosc_header cimport BloscHeader, check_header
-from zcore.kernel.compress cimport blosc_decode
-from zcore.kernel.crc32c cimport crc32c
-from zcore.kernel.fileio cimport ABSENT, Buffer, buffer_free, object_close, object_open, object_read
-from zcore.kernel.grid cimport Axis, Span, axis_init, axis_span
+from zcore.kernel.codec.blosc_header cimport BloscHeader, check_header
+from zcore.kernel.codec.compress cimport blosc_decode
+from zcore.kernel.codec.crc32c cimport crc32c
+from zcore.kernel.io.files cimport ABSENT, Buffer, buffer_free, object_close, object_open, object_read
+from zcore.kernel.select.grid cimport Axis, Span, axis_init, axis_span
 from zcore.kernel.status cimport Status, check, status_clear
 
 

@@ -1,4 +1,4 @@
-"""The build of an extension that cimports zcore, as its authors would write it."""
+"""The build of an extension that cimports the private headers of zcore."""
 from Cython.Build import cythonize
 from setuptools import setup
 
@@ -7,5 +7,5 @@ import zcore
 setup(
     name="chunk-reader",
     py_modules=[],
-    ext_modules=cythonize("chunk_reader.pyx", include_path=[zcore.get_include()]),
+    ext_modules=cythonize(["chunk_reader.pyx", "masking.pyx"], include_path=[zcore.get_include()]),
 )

@@ -1,4 +1,7 @@
-"""An extension outside zcore cimports the kernel: built by its own setup.py, run in a process of its own."""
+"""An extension outside zcore cimports the kernel: built by its own setup.py, run in a process of its own.
+
+The headers are private and may change with every version. The test shows that the build of such an extension works.
+"""
 import os
 import shutil
 import subprocess
@@ -27,7 +30,7 @@ def run(*arguments, cwd):
 def project(tmp_path_factory):
     """Return a folder with the built extension."""
     folder = tmp_path_factory.mktemp("downstream")
-    for name in ("setup.py", "chunk_reader.pyx"):
+    for name in ("setup.py", "chunk_reader.pyx", "masking.pyx"):
         shutil.copy(HERE / name, folder)
     run("setup.py", "build_ext", "--inplace", cwd=folder)
     return folder
@@ -113,3 +116,20 @@ def test_extension_uses_the_grid_and_the_checksum(project):
         print("done")
     """
     assert run("-c", code, cwd=project) == "done\n"
+
+
+def test_extension_adds_a_codec_to_the_table(project):
+    code = """if True:
+        from zcore.kernel.codec.program import Program
+        try:
+            Program([("mask", 7)])
+        except ValueError as error:
+            print(error)
+        import masking
+        program = Program([("mask", 7), ("zstd", 3, False), ("mask", 255), ("crc32c",)])
+        encoded = program.encode_bytes(bytes(1000))
+        assert len(encoded) < 100 and encoded[:4] == bytes(255 ^ each for each in bytes.fromhex("28b52ffd"))
+        assert program.decode_new(encoded, 1000) == bytes(1000)
+        assert Program([("mask", 7)]).encode_bytes(b"abc") == bytes(7 ^ each for each in b"abc")
+    """
+    assert run("-c", code, cwd=project) == "step 'mask' has no C form\n"

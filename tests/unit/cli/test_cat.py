@@ -8,8 +8,8 @@ import pytest
 
 import zcore
 from zcore.cli import selection as selections
-from zcore.cli.elements import write_bytes, write_json, write_text
 from zcore.cli.selection import parse_selection, pieces_of
+from zcore.cli.show.elements import write_bytes, write_json, write_text
 
 
 @pytest.mark.parametrize(("text", "expected"), [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.cli.create import compressor_of, grid_of, lengths_of
+from zcore.cli.option_values import compressor_of, grid_of, lengths_of
 
 # attrs
 

@@ -10,9 +10,10 @@ import pytest
 
 import zcore
 from zcore.__main__ import main
-from zcore.cli import demo, round_trip
-from zcore.cli.output import LIST
-from zcore.cli.printed import table
+from zcore.cli.demo import round_trip
+from zcore.cli.demo.output import LIST
+from zcore.cli.show.printed import table
+from zcore.cli.verbs import demo
 
 ROWS = (*demo.FORMATS, *demo.COPIES)
 
@@ -385,7 +386,7 @@ def test_its_own_results_are_replaced_and_nothing_else(tmp_path, save):
 def test_what_took_the_place_of_a_result_is_not_its_own(tmp_path, save, refused, capsys):
     assert main(["demo", save("a.npy", np.arange(6)), "--no-picture"]) == 0
     assert main(["demo", save("b.npy", np.arange(6)), "--no-picture"]) == 0
-    zcore.stores.DirectoryStore("zcore-demo").delete("a.zmeta")
+    zcore.DirectoryStore("zcore-demo").delete("a.zmeta")
     assert main(["demo", "b.npy", "--no-picture"]) == 0
     capsys.readouterr()
     (tmp_path / "zcore-demo" / "a.zmeta").write_text("mine")
@@ -403,7 +404,7 @@ def test_a_picture_that_is_not_its_own_is_kept(tmp_path, save):
 
 @pytest.mark.parametrize("why", ["not numbers", "no picture", "failure to draw", "failure to write"])
 def test_a_picture_of_an_earlier_run_does_not_pass_for_this_runs(monkeypatch, tmp_path, save, why):
-    from zcore.cli import picture
+    from zcore.cli.demo import picture
     old = tmp_path / "zcore-demo" / demo.PICTURE
     monkeypatch.setattr(picture, "draw", lambda array, source: b"drawn")
     assert main(["demo", save("a.npy", np.arange(6))]) == 0

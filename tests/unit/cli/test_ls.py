@@ -7,8 +7,8 @@ import pytest
 
 import zcore
 from zcore.__main__ import main
-from zcore.cli.chunk_map import ABSENT, chunk_map
-from zcore.cli.printed import nbytes_text
+from zcore.cli.show.chunk_map import ABSENT, chunk_map
+from zcore.cli.show.printed import nbytes_text
 
 
 def test_members_of_a_group(run, weather):
@@ -213,7 +213,7 @@ def test_a_store_in_a_zip_archive(run):
 def test_colours_are_for_terminals_alone(run, weather, monkeypatch):
     import sys
 
-    from zcore.cli import colours
+    from zcore.cli.show import colours
 
     monkeypatch.setattr(colours, "is_terminal", lambda stream: stream is sys.stdout)
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -7,9 +7,9 @@ import pytest
 
 import zcore
 from zcore.__main__ import main
-from zcore.cli import demo
-from zcore.cli.facts import stored_sizes
-from zcore.cli.page import objects_svg
+from zcore.cli.demo.page import objects_svg
+from zcore.cli.show.facts import stored_sizes
+from zcore.cli.verbs import demo
 
 
 @pytest.fixture

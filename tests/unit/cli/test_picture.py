@@ -7,8 +7,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from zcore.__main__ import main
-from zcore.cli import demo, levels, picture
-from zcore.cli.source import Source
+from zcore.cli.demo import picture
+from zcore.cli.demo.source import Source
+from zcore.cli.show import levels
+from zcore.cli.verbs import demo
 
 
 @pytest.fixture

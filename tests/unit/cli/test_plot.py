@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.cli import blocks, figure
-from zcore.cli.levels import levels_of, plane_of
+from zcore.cli.plane import plane_of
+from zcore.cli.show import blocks, figure
+from zcore.cli.show.levels import levels_of
 
 ARRAY = np.arange(7 * 30 * 40, dtype="<f4").reshape(7, 30, 40)
 
@@ -103,7 +104,7 @@ def test_the_command_without_colours(run, array, monkeypatch):
 
 
 def test_the_command_in_colours(run, array, monkeypatch):
-    from zcore.cli import plot
+    from zcore.cli.verbs import plot
 
     monkeypatch.setattr(plot, "has_colours", lambda stream: stream is sys.stdout)
     code, out, _ = run("plot", "a.zarr", "--levels", "0,9000")
@@ -152,7 +153,7 @@ def test_a_figure_has_levels_borders_and_names(array):
     {"shape": (9, 4), "chunks": [[2, 3, 4], 4]}, {"shape": (40, 60), "chunks": (5, 5), "shards": (20, 60)},
 ], ids=["plane", "planes", "line", "rectilinear", "shards"])
 def test_a_grid_has_the_size_and_ratio_of_each_object(keywords):
-    from zcore.cli.facts import stored_sizes
+    from zcore.cli.show.facts import stored_sizes
 
     array = zcore.create_array(zcore.MemoryStore(), dtype="<i4", **keywords)
     array[..., -1:] = 7

@@ -93,7 +93,7 @@ def test_what_cannot_be_copied(run, weather, arguments):
 
 
 def test_what_ctrl_c_leaves_is_gone_on_with(run, equal, monkeypatch):
-    from zcore.cli.printed import Progress
+    from zcore.cli.show.printed import Progress
 
     zcore.save_array("a.zarr", np.arange(200 * 300.0).reshape(200, 300), chunks=(10, 300))
     calls = []

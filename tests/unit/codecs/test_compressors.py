@@ -5,7 +5,7 @@ import pytest
 
 import zcore
 from zcore.codecs import BloscCodec
-from zcore.kernel.blosc_header import parse
+from zcore.kernel.codec.blosc_header import parse
 
 
 def content(n):

@@ -8,7 +8,7 @@ import pytest
 from zcore.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
 from zcore.codecs.chain import CodecChain, codec_of
 from zcore.errors import ChunkError, CodecError
-from zcore.kernel.program import Program
+from zcore.kernel.codec.program import Program
 from zcore.model.metadata import CodecSpec
 
 SIZES = (0, 1, 4, 16, 100, 4096, 70_000)

@@ -14,7 +14,7 @@ import pytest
 
 from zcore.codecs.chain import CodecChain, codec_of
 from zcore.errors import ChunkError, CodecError
-from zcore.kernel.program import Program
+from zcore.kernel.codec.program import Program
 from zcore.model.metadata import CodecSpec
 
 N = 1000

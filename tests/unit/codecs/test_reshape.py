@@ -5,7 +5,7 @@ import pytest
 import zcore
 from zcore import config
 from zcore.codecs.chain import CodecChain
-from zcore.codecs.reshape import ReshapeCodec
+from zcore.codecs.layout import ReshapeCodec
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.model.metadata import CodecSpec
 

@@ -6,7 +6,7 @@ from zcore import MemoryStore, config
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.sharding import ShardingCodec
 from zcore.errors import ChecksumError, MetadataError, ShardIndexError, UnknownCodecError, UnsupportedError
-from zcore.kernel.shard import ShardProgram
+from zcore.kernel.plan.shard_index import ShardProgram
 from zcore.model.metadata import CodecSpec
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}

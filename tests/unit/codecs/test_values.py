@@ -11,7 +11,7 @@ from zcore.codecs.casting import NotHeldError, cast, integer_range, is_integer, 
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.values import CastValue, ScaleOffset
 from zcore.errors import ChunkError, CodecError, MetadataError, UnsupportedError
-from zcore.kernel.casting import ROUNDINGS
+from zcore.kernel.codec.casting import ROUNDINGS
 from zcore.model.metadata import CodecSpec
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "int2", "int4", "uint2", "uint4"]

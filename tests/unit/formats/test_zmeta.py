@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from zcore.errors import MetadataError, UnsupportedError
-from zcore.formats import zmeta
+from zcore.formats import format_of
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.metadata import ArrayMetadata, CodecSpec
+
+zmeta = format_of("zmeta")
 
 # storage of 2016, "Configuration metadata"
 EXAMPLE = b"""{

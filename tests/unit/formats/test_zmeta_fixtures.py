@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zcore.formats import zmeta
+from zcore.formats import format_of
+
+zmeta = format_of("zmeta")
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "zmeta"
 ARRAYS = sorted(FIXTURES.glob("*.zarr"))

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zcore.errors import MetadataError, UnsupportedError, ZcoreError
-from zcore.formats import zmeta
+from zcore.formats import format_of
+
+zmeta = format_of("zmeta")
 
 VALID = {
     "shape": [10, 10], "chunks": [5, 5], "dtype": "<i4", "fill_value": 0, "cname": "lz4", "clevel": 5, "shuffle": 1,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from zcore.errors import UnsupportedError
-from zcore.formats.zarr_v3_fill import parse_fill, render_fill
+from zcore.formats.zarr_v3.fill import parse_fill, render_fill
 from zcore.model.fill_value import fill_bytes, fill_scalar
 from zcore.model.foreign_dtypes import foreign_dtype, foreign_name, is_foreign, is_foreign_name
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from zcore.errors import InvalidKeyError, KeyConflictError, ReadOnlyError, StoreError, ZcoreError
-from zcore.stores import Listing, Store
+from zcore.stores import OBJECTS, Extents, Listing, Store
+from zcore.stores.base import directory_at
 
 # The tree of the Zarr v3 core specification, "Abstract store interface".
 CORE_EXAMPLE = ("a/b", "a/c", "a/d/e", "a/f/g")
@@ -97,7 +98,7 @@ class StoreConformance:
         assert isinstance(store, Store)
         assert store.read_only is False
         assert store.uri is None or store.uri.count(":") >= 1
-        assert store.native_path is None or store.native_path.startswith("/")
+        assert store.locate("") == OBJECTS or type(store.locate("")) is Extents or directory_at(store).startswith("/")
         assert type(store).__name__ in repr(store)
         assert isinstance(store.label, str) and len(store.label) <= len(repr(store))
 
@@ -602,10 +603,10 @@ class StoreConformance:
                 store.set(key, value)
                 kept[key] = value
             except KeyConflictError:
-                assert store.native_path is not None
+                assert directory_at(store) is not None
                 assert store.get(key) is None
         assert {key: store.get(key) for key in store.list()} == kept
-        assert len(kept) == 4 or store.native_path is not None
+        assert len(kept) == 4 or directory_at(store) is not None
 
     # Read-only stores, copies
 

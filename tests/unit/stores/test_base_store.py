@@ -1,10 +1,22 @@
-"""What the base class derives from `get` and `list_dir`, and from `set`, `set_if_not_exists` and `erase`."""
+"""What the base class derives from `get`, `list_dir`, `set` and `erase`, and that no more of a store is ever called."""
+import inspect
+
+import numpy as np
 import pytest
 
+import zcore
 from zcore.errors import ReadOnlyError
-from zcore.stores import Listing, MemoryStore, Store
+from zcore.stores import OBJECTS, Listing, Store, openers
+from zcore.stores.base import BlockStore
+from zcore.stores.memory import MemoryStore
+from zcore.tools.copy.document_last import DocumentsLast, Staged
 
 from .conformance import StoreConformance
+
+# What the author of a store may write; the tables of `Store` say it in the same order.
+REQUIRED = ("get", "list_dir", "set", "erase")
+OPTIONAL = ("identity", "get_with_identity", "getsize", "existing", "get_first", "list_sizes", "set_if_not_exists",
+            "set_if_same", "erase_values", "locate", "extent")
 
 
 class ReadableStore(Store):
@@ -31,18 +43,61 @@ class WritableStore(ReadableStore):
         self._check_writable("set", key)
         self.memory.set(key, value)
 
-    def set_if_not_exists(self, key, value):
-        self._check_writable("set_if_not_exists", key)
-        return self.memory.set_if_not_exists(key, value)
-
     def erase(self, key):
         self._check_writable("erase", key)
         self.memory.erase(key)
 
 
+class IdentifyingStore(WritableStore):
+    """The same that can tell whether a value was replaced."""
+
+    def identity(self, key):
+        return self.memory.identity(key)
+
+
+class WaitingStore(IdentifyingStore):
+    """The same whose answers take long."""
+
+    n_requests = 4
+
+
+LEAST = (WritableStore, IdentifyingStore, WaitingStore)
+
+
 class TestWritableStore(StoreConformance):
     def make(self, tmp_path, items=(), read_only=False):
         return WritableStore(items, read_only)
+
+
+class TestIdentifyingStore(StoreConformance):
+    def make(self, tmp_path, items=(), read_only=False):
+        return IdentifyingStore(items, read_only)
+
+
+class TestWaitingStore(StoreConformance):
+    def make(self, tmp_path, items=(), read_only=False):
+        return WaitingStore(items, read_only)
+
+
+def test_the_author_of_a_store_knows_fifteen_methods_at_the_most():
+    """And the docstring lists them all, the required ones first."""
+    known = (*REQUIRED, *OPTIONAL)
+    assert len(known) <= 15
+    listed = [line.split("`")[1] for line in inspect.getdoc(Store).splitlines() if line.startswith("`")]
+    assert listed[:len(known)] == list(known)
+
+
+def test_no_store_overrides_what_follows_from_those():
+    """`DirectoryStore` alone has directories, links and renames."""
+    stores = [openers.loaded(kind.opener) for kind in openers.KINDS if kind.opener is not None]
+    followed = {name for name, value in vars(Store).items() if inspect.isfunction(value) and name[0] != "_"}
+    followed.difference_update(REQUIRED, OPTIONAL)
+    assert "exists" in followed and "list_prefix" in followed
+    for kind in {*stores, MemoryStore, BlockStore} - {zcore.DirectoryStore}:
+        assert followed.isdisjoint(vars(kind)), kind
+    # What keeps the documents of another store back passes on where that is, and that it has directories.
+    for kind in (DocumentsLast, Staged):
+        assert followed.intersection(vars(kind)) <= {"describe", "make_directory"}
 
 
 def test_a_store_without_set_is_read_only():
@@ -53,7 +108,99 @@ def test_a_store_without_set_is_read_only():
         with pytest.raises(ReadOnlyError):
             change()
     assert store.get_with_identity("a") == (b"1", None)
-    assert store.identity("a") is None
+    assert store.identity("a") is None and store.locate("") == OBJECTS and store.extent("a") is None
+
+
+def test_a_value_that_is_replaced_while_it_is_read_has_no_identity():
+    store = IdentifyingStore({"a": b"1"})
+    assert store.get_with_identity("a") == (b"1", store.identity("a")) != (b"1", None)
+    assert store.get_with_identity("b") is None
+    get = store.get
+
+    def replaced(key, byte_range=None):
+        value = get(key, byte_range)
+        store.set("a", b"2")
+        return value
+
+    store.get = replaced
+    assert store.get_with_identity("a") == (b"1", None)
+
+
+def test_the_first_key_that_has_a_value_hides_the_faults_of_later_ones():
+    class Failing(WaitingStore):
+        def get(self, key, byte_range=None):
+            if key.startswith("broken"):
+                raise zcore.StoreError(f"no {key}", key=key)
+            return super().get(key, byte_range)
+
+    store = Failing({"a": b"12", "b": b"34"})
+    assert store.get_first("", ("x", "b", "broken"), 1) == (1, b"3", store.identity("b"))
+    with pytest.raises(zcore.StoreError, match="no broken"):
+        store.get_first("", ("x", "broken", "b"), 1)
+    assert store.get_first("", (), 1) is store.get_first("", ("x", "y"), 1) is None
+
+
+@pytest.mark.parametrize("kind", LEAST)
+def test_a_least_store_works_everywhere(kind, tmp_path):
+    """Only what its author has written is called, and what follows from that."""
+    store = kind()
+    root = zcore.open_group(store, mode="a", zarr_format=2, attributes={"title": "x"})
+    a = root.create_array("g/a", shape=(10, 6), chunks=(4, 4), dtype="i4", fill_value=7)
+    values = np.arange(60).reshape(10, 6)
+    a[...] = values
+    a[1:3, ::2] += 1
+    values[1:3, ::2] += 1
+    sharded = zcore.create_array(store, name="s", shape=(16,), chunks=(2,), shards=(8,), dtype="u1")
+    sharded[3:11] = 5
+    assert np.array_equal(zcore.open(store)["g/a"][...], values) and sharded[2:12].tolist() == [0, *[5] * 8, 0]
+    a.resize((5, 6))
+    a.append(values[5:])
+    assert np.array_equal(a[...], values) and root.attrs["title"] == "x"
+    assert a.nbytes_stored() == sum(len(store.get(key)) for key in store.list_prefix("g/a/"))
+    with pytest.raises(zcore.NodeExistsError):
+        zcore.create_group(store, path="g")
+
+    assert zcore.verify(store).ok
+    store.set("g/a/1.1", b"damaged")
+    assert [problem.key for problem in zcore.verify(store, repair=True).problems] == ["g/a/1.1"]
+    a[...] = values
+    assert zcore.references(store).get("g/a/.zarray") == store.get("g/a/.zarray")
+
+    # Copies to it, from it and within it.
+    zcore.copy(a, kind(), chunks=(3, 3))
+    copied = zcore.copy(store, tmp_path / "copy.zarr", path="g")
+    assert np.array_equal(copied["a"][...], values)
+    assert np.array_equal(zcore.copy(copied, store, destination_path="h")["a"][...], values)
+    assert np.array_equal(zcore.copy(root["g/a"], store, destination_path="h", overwrite=True)[...], values)
+    assert zcore.verify(store).ok
+
+    root.move("g/a", "g/b")
+    assert np.array_equal(root["g/b"][...], values) and sorted(root["g"]) == ["b"]
+    del root["s"]
+    consolidated = zcore.consolidate_metadata(store)
+    assert sorted(consolidated) == ["g", "h"]
+    assert np.array_equal(zcore.open_consolidated(store)["g/b"][...], values)
+    del root["g"]
+    assert sorted(root) == ["h"] and list(store.list_prefix("g/")) == []
+    with zcore.ZipStore(tmp_path / "x.zip", mode="w") as made:
+        zcore.copy(store, made)
+    assert np.array_equal(zcore.open(tmp_path / "x.zip")["h"][...], values)
+
+
+def test_values_are_asked_for_together_where_answers_take_long():
+    from threading import Barrier
+
+    class Patient(WaitingStore):
+        def get(self, key, byte_range=None):
+            # Is let through when as many ask as may.
+            barrier.wait(timeout=20)
+            return super().get(key, byte_range)
+
+    store = Patient({name: name.encode() for name in "abcd"})
+    barrier = Barrier(4)
+    assert store.get_partial_values([(name, (0, 1)) for name in "abcd"]) == [b"a", b"b", b"c", b"d"]
+    assert store.existing("", "abcd") == ["a", "b", "c", "d"]
+    assert [part[0] for part in store.get_parts_with_identity("b", [(0, 1)] * 4)] == [b"b"] * 4
 
 
 def test_a_pair_of_lists_is_a_listing():

@@ -9,8 +9,8 @@ import pytest
 SCRIPT = """
     import os, threading
     from zcore.stores.memory import MemoryStore
-    from zcore.stores.reference import ReferenceStore
-    from zcore.stores.reference_parquet import ParquetTable
+    from zcore.stores.reference.store import ReferenceStore
+    from zcore.stores.reference.parquet import ParquetTable
 
     class Service:
         def get(self, name):

@@ -6,7 +6,8 @@ import threading
 import pytest
 
 from zcore.errors import InvalidKeyError, KeyConflictError
-from zcore.stores import MemoryStore
+from zcore.stores import OBJECTS
+from zcore.stores.memory import MemoryStore
 
 from .conformance import StoreConformance
 
@@ -48,7 +49,7 @@ def test_a_copied_store_is_one_of_its_own():
 
 
 def test_it_has_no_address_and_no_files():
-    assert MemoryStore().uri is None and MemoryStore().native_path is None
+    assert MemoryStore().uri is None and MemoryStore().locate("") == OBJECTS
 
 
 def test_partial_values_of_threads_are_not_lost():

@@ -5,13 +5,13 @@ from zcore.errors import InvalidKeyError
 from zcore.stores.keys import (
     POSIX,
     WINDOWS,
-    absolute_base,
     check_key,
     check_prefix,
     is_temporary,
     key_to_path,
     path_to_key,
 )
+from zcore.trust.base_path import absolute_base
 
 from .conformance import NOT_KEYS, UNUSUAL_KEYS
 
@@ -145,28 +145,3 @@ def test_paths_outside_the_base(flavour, base, path):
 def test_windows_separators_and_drives(base, path):
     """FS-P2K-04."""
     assert path_to_key(base, path, WINDOWS) == "a/b"
-
-
-@pytest.mark.parametrize("flavour, path, base", [
-    (POSIX, "/data/", "/data"), (POSIX, "//data", "/data"), (POSIX, "/", "/"), (POSIX, "//", "/"),
-    (POSIX, ".", "/home/user"), (POSIX, "x", "/home/user/x"),
-    (POSIX, "../x", "/home/x"), (POSIX, "/../..", "/"), (POSIX, "/a/./b//c/..", "/a/b"),
-    (POSIX, "C:\\x", "/home/user/C:\\x"), (POSIX, "/a b/é", "/a b/é"),
-    (WINDOWS, "C:\\data\\", "C:\\data"), (WINDOWS, "c:/data", "c:\\data"), (WINDOWS, "C:\\", "C:\\"),
-    (WINDOWS, "C:/", "C:\\"), (WINDOWS, ".", "D:\\work"), (WINDOWS, "x\\..\\y", "D:\\work\\y"),
-    (WINDOWS, "\\x", "D:\\x"), (WINDOWS, "D:x", "D:\\work\\x"),
-    (WINDOWS, "\\\\server\\share", "\\\\server\\share\\"), (WINDOWS, "//server/share/x/", "\\\\server\\share\\x"),
-    (WINDOWS, "\\\\?\\C:\\x", "C:\\x"), (WINDOWS, "\\\\?\\UNC\\server\\share\\x", "\\\\server\\share\\x"),
-])
-def test_one_spelling_of_a_base(flavour, path, base):
-    """FS-P2K-06, FS-MOD-03."""
-    assert absolute_base(path, CWD[flavour], flavour) == base
-    assert absolute_base(base, CWD[flavour], flavour) == base
-
-
-@pytest.mark.parametrize("flavour, path", [
-    (POSIX, ""), (POSIX, "a\0b"), (WINDOWS, ""), (WINDOWS, "C:\\a\0"), (WINDOWS, "\\\\.\\pipe\\x"),
-])
-def test_what_is_no_base(flavour, path):
-    with pytest.raises(ValueError):
-        absolute_base(path, CWD[flavour], flavour)

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import views
+from zcore.engine import views
 from zcore.errors import InvalidKeyError, ReadOnlyError, StoreError, UnsupportedError
-from zcore.stores.zip import ZipStore
+from zcore.stores.zip.store import ZipStore
 
 from .conformance import UNUSUAL_KEYS, StoreConformance, changes
 

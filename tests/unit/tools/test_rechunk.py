@@ -172,11 +172,11 @@ def test_what_exists_bounds_a_copy_to_other_chunks(tmp_path):
 
 
 def test_marks_of_a_copy_are_few(tmp_path, monkeypatch):
-    monkeypatch.setattr("zcore.tools.moved.MAX_MARKS", 5)
+    monkeypatch.setattr("zcore.tools.copy.transfer.MAX_MARKS", 5)
     values = np.arange(4000).reshape(400, 10)
     source = zcore.create_array(tmp_path / "a", data=values, chunks=(1, 10))
     marks = []
-    monkeypatch.setattr("zcore.tools.building.Building.mark", lambda self, work: marks.append(work))
+    monkeypatch.setattr("zcore.tools.copy.staging.Building.mark", lambda self, work: marks.append(work))
     new = zcore.copy(source, tmp_path / "b", chunks=(2, 5), memory=2000)
     assert 2 < len(marks) <= 6 and np.array_equal(new[...], values)
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import lifecycle, nodes
-from zcore.cli import ls
-from zcore.options import Options
-from zcore.tools import moved
+from zcore.cli.verbs import ls
+from zcore.engine.options import Options
+from zcore.hierarchy import lifecycle, lookup
+from zcore.tools.copy import transfer
 
 VALUES = np.arange(1, 25, dtype="i4").reshape(4, 6)
 FORMATS = {
@@ -196,7 +196,7 @@ def test_a_member(group, form, tmp_path, target):
 def test_a_group_goes_with_its_unreachable_members(group, tmp_path):
     link = tmp_path / "h" / "z" / "m"
     link.symlink_to("nowhere")
-    assert next(nodes.children(group.store, "z")) == "z/b"
+    assert next(lookup.children(group.store, "z")) == "z/b"
     del group["z"]
     assert not os.path.lexists(tmp_path / "h" / "z")
 
@@ -300,7 +300,7 @@ def test_an_object_outside_the_grid(tmp_path):
 
 
 def test_large_objects_are_copied_by_the_system(tmp_path, monkeypatch):
-    monkeypatch.setattr(moved, "_LARGE", 8)
+    monkeypatch.setattr(transfer, "_LARGE", 8)
     array = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(2, 3))
     away(array.store, "c/1/1")
     refuses("c/1/1|away", lambda: zcore.copy(array, tmp_path / "b"))

@@ -1,0 +1,486 @@
+"""A node is created as a whole or not at all: what can be checked is checked before the first byte changes."""
+import functools
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore import config
+from zcore.engine.binding import ArrayBinding
+from zcore.formats import NODE_DOCUMENTS
+from zcore.hierarchy import creation
+
+
+@pytest.fixture(params=["directory", "memory"])
+def store(request, tmp_path):
+    return zcore.DirectoryStore(tmp_path / "s") if request.param == "directory" else zcore.MemoryStore()
+
+
+def content(store):
+    return {key: store.get(key) for key in store.list()}
+
+
+class Unwritable:
+    """What neither JSON nor any type holds."""
+
+
+BAD_ARRAYS = {
+    "no shape": {"dtype": "i4"},
+    "no type": {"shape": 4},
+    "shape": {"shape": -1, "dtype": "i4"},
+    "shape of text": {"shape": "4", "dtype": "i4"},
+    "type": {"shape": 4, "dtype": "nonsense"},
+    "objects": {"shape": 4, "dtype": object},
+    "chunks": {"shape": 4, "dtype": "i4", "chunks": 0},
+    "chunks of other dimensions": {"shape": 4, "dtype": "i4", "chunks": (2, 2)},
+    "fill value": {"shape": 4, "dtype": "i4", "fill_value": "x"},
+    "fill value that is too large": {"shape": 4, "dtype": "i1", "fill_value": 1000},
+    "attributes": {"shape": 4, "dtype": "i4", "attributes": {"a": Unwritable()}},
+    "attributes that are none": {"shape": 4, "dtype": "i4", "attributes": [1]},
+    "names of attributes": {"shape": 4, "dtype": "i4", "attributes": {1: 2}},
+    "codec": {"shape": 4, "dtype": "i4", "compressors": {"name": "nonsense"}},
+    "format": {"shape": 4, "dtype": "i4", "zarr_format": 4},
+    "overwrite": {"shape": 4, "dtype": "i4", "overwrite": "yes"},
+    "keyword": {"shape": 4, "dtype": "i4", "nonsense": 1},
+    "data": {"data": [[1], [2, 3]]},
+    "data of objects": {"data": np.array([Unwritable()])},
+    "data that the type does not hold": {"data": ["x"], "dtype": "i4"},
+    "numbers that the type does not hold": {"data": [1000], "dtype": "i1"},
+    "data and a shape": {"data": [1], "shape": 1},
+    "text that is no text": {"data": np.array(["\ud800"], object), "dtype": str},
+    "numbers that a codec does not take": {
+        "data": np.array([1000.0]), "fill_value": 0, "filters": {"name": "cast_value", "configuration": {
+            "data_type": "int8"}}},
+}
+CALLS = {
+    "create_array": lambda store, **keywords: zcore.create_array(store, **{"overwrite": True, **keywords}),
+    "in a group": lambda store, **keywords: zcore.open_group(store, "r+").create_array(
+        "g/a", **{"overwrite": True, **keywords}),
+}
+OPENING = {
+    "open": lambda store, **keywords: zcore.open(store, "w", **keywords),
+    "open_array": lambda store, **keywords: zcore.open_array(store, "w", **keywords),
+    "create": lambda store, shape=None, **keywords: zcore.create(shape, store=store, **keywords),
+    "zeros": lambda store, shape=None, **keywords: zcore.zeros(shape, store=store, **keywords),
+}
+
+
+def old_group(store, zarr_format=3):
+    group = zcore.create_group(store, zarr_format=zarr_format, attributes={"old": 1})
+    group.create_array("g/a", data=np.arange(4), chunks=2)
+    return content(store)
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize("bad", BAD_ARRAYS)
+@pytest.mark.parametrize("call", CALLS | OPENING)
+def test_an_array_that_cannot_be_made_replaces_nothing(store, call, bad, zarr_format):
+    keywords = {"zarr_format": zarr_format, **BAD_ARRAYS[bad]}
+    if zarr_format == 2 and "filters" in keywords or call in OPENING and {"data", "overwrite"} & keywords.keys():
+        pytest.skip("has no such keyword")
+    before = old_group(store, zarr_format)
+    with pytest.raises((TypeError, ValueError, NotImplementedError, OverflowError, zcore.ZcoreError)):
+        {**CALLS, **OPENING}[call](store, **keywords)
+    assert content(store) == before
+
+
+@pytest.mark.parametrize("keywords", [{"chunks": (2,)}, {"dtype": "i4"}, {"fill_value": 0}, {"compressors": None},
+                                      {"cname": "lz4"}, {"chunks": 2, "attributes": {}}])
+@pytest.mark.parametrize("mode", ["a", "w", "w-", "x"])
+def test_what_describes_an_array_makes_no_group(store, mode, keywords):
+    for open_it in (zcore.open, zcore.open_array):
+        with pytest.raises((TypeError, zcore.NodeNotFoundError)):
+            open_it(store, mode, **keywords)
+        assert list(store.list()) == []
+    before = old_group(store)
+    if mode == "w":
+        for open_it in (zcore.open, zcore.open_array):
+            with pytest.raises(TypeError, match="needs shape="):
+                open_it(store, mode, **keywords)
+        assert content(store) == before
+
+
+def test_mode_a_without_a_shape_opens_an_array(store):
+    with pytest.raises(zcore.NodeNotFoundError):
+        zcore.open_array(store, "a")
+    zcore.create_array(store, shape=4, chunks=2, dtype="i4")
+    assert zcore.open_array(store, "a", chunks=2)[...].tolist() == [0] * 4
+    assert not zcore.open_array(store, "a").read_only
+
+
+@pytest.mark.parametrize("keywords", [
+    {"attributes": {"a": Unwritable()}}, {"attributes": "x"}, {"zarr_format": "zmeta"}, {"zarr_format": 5},
+    {"use_consolidated": True}, {"lock": "no"}, {"attributes": {1: 2}},
+])
+def test_a_group_that_cannot_be_made_replaces_nothing(store, keywords):
+    before = old_group(store)
+    calls = [lambda: zcore.open_group(store, "w", **keywords), lambda: zcore.group(store, overwrite=True, **keywords)]
+    if "use_consolidated" not in keywords:
+        calls.append(lambda: zcore.create_group(store, overwrite=True, **keywords))
+    for call in calls:
+        with pytest.raises((TypeError, ValueError, zcore.ZcoreError)):
+            call()
+        assert content(store) == before
+    empty = zcore.MemoryStore()
+    with pytest.raises((TypeError, ValueError, zcore.ZcoreError)):
+        zcore.open_group(empty, "a", **keywords)
+    assert list(empty.list()) == []
+
+
+@pytest.mark.parametrize("bad", [np.array([Unwritable()]), [[1], [2, 3]], np.array(["a", 1], object)])
+def test_arrays_that_cannot_all_be_stored_replace_none(store, bad):
+    before = old_group(store)
+    for save in (zcore.save, zcore.save_group):
+        with pytest.raises((TypeError, ValueError, zcore.ZcoreError)):
+            save(store, a=np.arange(3), b=bad, overwrite=True)
+        assert content(store) == before
+    with pytest.raises(zcore.InvalidKeyError):
+        zcore.save(store, np.arange(3), overwrite=True, **{"a/../b": [1]})
+    with pytest.raises(ValueError):
+        zcore.save(store, [1], overwrite=True, zarr_format=2, **{"a//b": [1], "a/b": [2]})
+    assert content(store) == before
+    zcore.save(store, a=np.arange(3), b=[1.5], overwrite=True)
+    assert {name: data.tolist() for name, data in zcore.load(store).items()} == {"a": [0, 1, 2], "b": [1.5]}
+
+
+def test_arrays_are_saved_where_all_places_are_free(store):
+    zcore.create_array(store, name="b/x", data=[7])
+    for key in ("zarr.json", "b/zarr.json"):
+        store.erase(key)
+    before = content(store)
+    with pytest.raises(zcore.NodeExistsError):
+        zcore.save_group(store, a=[1], **{"b/x": [2]})
+    assert content(store) == before
+    zcore.save_group(store, a=[1], **{"b/x": [2]}, overwrite=True)
+    assert zcore.load(store, "b/x").tolist() == [2]
+
+
+def test_an_item_that_is_assigned_replaces_an_array_and_nothing_else(store):
+    group = zcore.create_group(store)
+    group["a"] = [1, 2]
+    group["a"] = [3, 4, 5]
+    assert group["a"][...].tolist() == [3, 4, 5]
+    before = content(store)
+    for bad in (np.array([Unwritable()]), [[1], [2, 3]]):
+        with pytest.raises((TypeError, ValueError, zcore.ZcoreError)):
+            group["a"] = bad
+        assert content(store) == before
+    store.erase("a/zarr.json")
+    group["a"] = [1]     # what is left of an array goes, as the array would
+    assert group["a"][...].tolist() == [1]
+    group.create_array("b/x/y", data=[1])
+    for lost in ("b/x/zarr.json", "b/zarr.json"):
+        store.erase(lost)
+        before = content(store)
+        with pytest.raises(zcore.NodeExistsError, match="b"):
+            group["b"] = [1]
+        assert content(store) == before
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_hierarchy_is_made_as_a_whole_or_not_at_all(store, overwrite):
+    before = old_group(store)
+    array, group = zcore.zeros(3).metadata, zcore.group().metadata
+    wrong = [
+        {"new": group, "new/a": array, "new/a/b": array},
+        {"new": group, "g/a/below": array},
+        {"new": group, "bad": zcore.group().metadata.replace(attributes={"x": Unwritable()})},
+        {"new": group, "/new": array},
+        {"new": group, "__bad": array},
+    ]
+    if not overwrite:
+        wrong += [{"new": group, "g/a": array}, {"new": group, "g": group}]
+    for nodes in wrong:
+        with pytest.raises((TypeError, ValueError, zcore.ZcoreError)):
+            zcore.create_hierarchy(store=store, nodes=nodes, overwrite=overwrite)
+        assert content(store) == before
+
+
+# What lost nodes have left
+
+
+STRAY = {
+    "chunks": (3, "c/0", "create_array"), "chunks of Zarr v2": (2, "0", "create_array"),
+    "chunks of 2016": ("zmeta", "__zdata__/0.blosc", "create_array"), "attributes": (2, ".zattrs", "create_array"),
+    "attributes of 2016": ("zmeta", "__zattr__", "create_array"),
+    "attributes of a group": (2, ".zattrs", "create_group"),
+    "a copy": (2, ".zmetadata", "create_group"),
+}
+WAYS = {
+    "create_array": {
+        "create_array": lambda store, **keywords: zcore.create_array(store, name="a", shape=4, dtype="i4", **keywords),
+        "mode a": lambda store, **keywords: zcore.open(store, "a", path="a", shape=4, dtype="i4", **keywords),
+        "mode w-": lambda store, **keywords: zcore.open(store, "w-", path="a", shape=4, dtype="i4", **keywords),
+        "save": lambda store, **keywords: zcore.save(store, np.arange(4), path="a", **keywords),
+        "zeros": lambda store, **keywords: zcore.zeros(4, store=store, path="a", **keywords),
+        "require_array": lambda store, zarr_format: zcore.open_group(store, "a", zarr_format=zarr_format).require_array(
+            "a", shape=4, dtype="i4"),
+    },
+    "create_group": {
+        "create_group": lambda store, **keywords: zcore.create_group(store, path="a", **keywords),
+        "mode a": lambda store, **keywords: zcore.open_group(store, "a", path="a", **keywords),
+        "mode w-": lambda store, **keywords: zcore.open_group(store, "w-", path="a", **keywords),
+        "save_group": lambda store, **keywords: zcore.save_group(store, [1], path="a", **keywords),
+        "require_group": lambda store, zarr_format: zcore.open_group(
+            store, "a", zarr_format=zarr_format).require_group("a"),
+        "above another": lambda store, **keywords: zcore.create_array(
+            store, name="a/b", shape=4, dtype="i4", **keywords),
+    },
+}
+
+
+@pytest.mark.parametrize(("stray", "way"), [(stray, way) for stray in STRAY for way in WAYS[STRAY[stray][2]]])
+def test_what_a_lost_node_has_left_is_not_erased_unasked(store, stray, way):
+    zarr_format, key, kind = STRAY[stray]
+    if zarr_format == "zmeta" and way == "require_array":
+        pytest.skip("the format has no groups")
+    store.set("a/" + key, b"{}")
+    with pytest.raises(zcore.StoreError, match="overwrite=True") as caught:
+        WAYS[kind][way](store, zarr_format=zarr_format)
+    assert store.get("a/" + key) == b"{}" and caught.value.key == "a/" + key
+    assert not isinstance(caught.value, zcore.NodeExistsError)
+    replace = zcore.create_group if kind == "create_group" else functools.partial(
+        zcore.create_array, shape=4, dtype="i4")
+    node = replace(store, **{"path" if kind == "create_group" else "name": "a"}, zarr_format=zarr_format,
+                   overwrite=True)
+    assert store.get("a/" + key) is None and node.attrs == {}
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+@pytest.mark.parametrize("python", [False, True])
+def test_a_creation_goes_on_where_it_was_cut_off_and_only_there(store, python, zarr_format, monkeypatch):
+    """What lies there is what the same call has written. Anything else may be all that is left of another array."""
+    monkeypatch.setattr(config, "_force_python", python)
+    values = np.arange(8000.0).reshape(80, 100)
+    make = functools.partial(zcore.create_array, store, name="a", chunks=(9, 100), zarr_format=zarr_format,
+                             attributes={"x": 1}, threads=2)
+    make(data=values)
+    document = NODE_DOCUMENTS[zarr_format][0]
+    store.erase(f"a/{document}")
+    store.erase(next(key for key in store.list_prefix("a/") if key.endswith(("0", "0.blosc"))))
+    before = content(store)
+    for other in (values + 1, values[:40], values[:, :50]):
+        with pytest.raises(zcore.StoreError, match="overwrite=True"):
+            make(data=other)
+    with pytest.raises(zcore.StoreError, match="overwrite=True"):
+        make(shape=(80, 100), dtype="f8")
+    assert content(store) == before
+    assert (make(data=values)[...] == values).all() and zcore.open(store, path="a").attrs == {"x": 1}
+
+
+def test_a_document_that_has_come_meanwhile_is_not_replaced():
+    """Locks of a store of somebody else keep out this process alone."""
+    class Elsewhere(zcore.MemoryStore):
+        def make_directory(self, prefix):
+            self.set(prefix.replace("c/", "") + "zarr.json", b"of another process")
+
+    store = Elsewhere()
+    with pytest.raises(zcore.NodeExistsError):
+        zcore.create_array(store, name="a", shape=4, dtype="i4")
+    assert store.get("a/zarr.json") == b"of another process"
+
+
+def test_nobody_sees_an_array_before_it_holds_its_elements(tmp_path, monkeypatch):
+    seen = []
+    write_once = ArrayBinding.write_once
+
+    def watched(binding, *arguments, **keywords):
+        with pytest.raises(zcore.NodeNotFoundError):
+            zcore.open(tmp_path, path="a")
+        seen.append(binding.path)
+        return write_once(binding, *arguments, **keywords)
+
+    monkeypatch.setattr(ArrayBinding, "write_once", watched)
+    for overwrite in (False, True):
+        zcore.create_array(tmp_path, name="a", data=np.arange(4), overwrite=overwrite)
+    assert seen == ["a", "a"] and zcore.load(tmp_path, "a").tolist() == [0, 1, 2, 3]
+
+
+def test_a_place_with_other_files_and_directories_is_free(store):
+    keys = ("a/notes.txt", "a/c/notes.txt", "a/00", "a/c/x/1", "a/0.0")
+    for key in keys:
+        store.set(key, b"mine")
+    zcore.create_array(store, name="a", data=[1, 2], chunks=1)
+    zcore.create_array(store, name="a", data=[1, 2], chunks=1, overwrite=True)
+    assert [store.get(key) for key in keys] == [b"mine"] * len(keys)
+
+
+def test_a_move_does_not_mix_with_what_is_there(store):
+    group = zcore.create_group(store)
+    group.create_array("a", shape=4, chunks=2, dtype="i4")[:2] = 1
+    group.create_array("b", shape=4, chunks=2, dtype="i4")[...] = 2
+    store.erase("b/zarr.json")
+    before = content(store)
+    with pytest.raises(zcore.NodeExistsError, match="not free"):
+        group.move("a", "b")
+    assert content(store) == before
+
+
+# Several at once
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+@pytest.mark.parametrize("way", ["open_group", "group", "open", "require_group", "require_array", "below"])
+def test_threads_that_open_or_create_the_same_node(tmp_path, way, zarr_format):
+    calls = {
+        "open_group": lambda place: zcore.open_group(place, "a", zarr_format=zarr_format),
+        "group": lambda place: zcore.group(place, zarr_format=zarr_format),
+        "open": lambda place: zcore.open(place, "a", zarr_format=zarr_format),
+        "require_group": lambda place: zcore.group(place, zarr_format=zarr_format).require_group("g"),
+        "require_array": lambda place: zcore.group(place, zarr_format=zarr_format).require_array(
+            "g", shape=4, dtype="i4"),
+        "below": lambda place: zcore.group(place, zarr_format=zarr_format).require_group(
+            f"g/h/{threading.get_ident()}"),
+    }
+    errors = []
+
+    def work(barrier, place):
+        barrier.wait()
+        try:
+            calls[way](place)
+        except Exception as error:
+            errors.append(error)
+
+    for n in range(15):
+        barrier = threading.Barrier(4)
+        threads = [threading.Thread(target=work, args=(barrier, tmp_path / str(n))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert errors == []
+
+
+def test_what_comes_and_goes_all_the_time_is_an_error_in_the_end(store, monkeypatch):
+    zcore.create_group(store)
+    calls = []
+    monkeypatch.setattr(creation.lookup, "find", lambda *arguments: calls.append(arguments))
+    with pytest.raises(zcore.NodeNotFoundError):
+        zcore.open_group(store, "a")
+    assert 1 < len(calls) < 100
+
+
+# Members
+
+
+@pytest.mark.parametrize("max_depth", [-1, 1.5, "2", True])
+def test_depths_that_are_none(store, max_depth):
+    group = zcore.group(store)
+    for call in (group.members, group.walk, group.nmembers, group.tree):
+        with pytest.raises((ValueError, TypeError), match="max_depth"):
+            call(max_depth)
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_the_metadata_of_a_consolidated_group_have_the_copy(store, zarr_format):
+    old_group(store, zarr_format)
+    assert zcore.open_group(store).metadata.consolidated is None
+    for group in (zcore.consolidate_metadata(store), zcore.open_group(store), zcore.open_consolidated(store)):
+        assert list(group.metadata.consolidated) == ["g", "g/a"]
+        assert group.metadata.consolidated["g/a"].shape == (4,)
+    group = zcore.open_group(store, "r+")
+    del group["g/a"]
+    assert zcore.open_group(store).metadata.consolidated is None
+
+
+# While an array is created with its elements, for as long as these are written
+
+
+@pytest.fixture
+def during_creation(tmp_path, monkeypatch):
+    """Return a function that creates the array g/s/a, and does something when its elements are there, its document not.
+
+    A thread does it, as it may have to wait for the creation. The function returns what the thread returned or raised.
+    """
+    values = np.arange(1, 17).reshape(4, 4)
+
+    def create(change, **keywords):
+        outcome, threads = [], []
+        write_once = ArrayBinding.write_once
+
+        def other():
+            try:
+                outcome.append(change())
+            except zcore.ZcoreError as error:
+                outcome.append(error)
+
+        def write_and_change(binding, *arguments, **options):
+            plan = write_once(binding, *arguments, **options)
+            if binding.path == "g/s/a" and not threads:
+                threads.append(threading.Thread(target=other))
+                threads[0].start()
+                threads[0].join(0.2)
+            return plan
+
+        monkeypatch.setattr(ArrayBinding, "write_once", write_and_change)
+        try:
+            zcore.create_array(tmp_path, name="g/s/a", data=values, chunks=(2, 2), **keywords)
+        finally:
+            threads[0].join()
+        return outcome[0]
+
+    zcore.create_group(tmp_path, path="g/s")
+    create.values = values
+    return create
+
+
+@pytest.mark.parametrize("repair", [True, "foreign"])
+def test_repair_leaves_the_elements_of_an_array_that_is_being_created(tmp_path, during_creation, repair):
+    during_creation(lambda: zcore.verify(tmp_path, repair=repair))
+    assert np.array_equal(zcore.load(tmp_path, "g/s/a"), during_creation.values)
+    assert zcore.verify(tmp_path).problems == []
+
+
+def test_nothing_comes_below_an_array_that_is_being_created(tmp_path, during_creation):
+    found = during_creation(lambda: zcore.create_array(tmp_path, name="g/s/a/b", data=np.arange(5)))
+    assert isinstance(found, zcore.NodeExistsError)
+    assert np.array_equal(zcore.load(tmp_path, "g/s/a"), during_creation.values)
+    assert zcore.verify(tmp_path).problems == []
+
+
+def test_a_group_that_is_deleted_meanwhile_stands_above_the_new_array(tmp_path, during_creation):
+    during_creation(lambda: zcore.open_group(tmp_path / "g", mode="r+").__delitem__("s"))
+    assert "s/a" in dict(zcore.open_group(tmp_path / "g").members(None))
+
+
+def test_a_group_that_becomes_an_array_meanwhile_has_nothing_below(tmp_path, during_creation):
+    with pytest.raises(zcore.NodeExistsError, match="an array stands"):
+        during_creation(lambda: zcore.create_array(tmp_path, name="g/s", data=np.arange(5), overwrite=True))
+    assert np.array_equal(zcore.load(tmp_path, "g/s"), np.arange(5))
+    assert zcore.verify(tmp_path).problems == []
+
+
+def test_only_what_was_written_goes_when_nothing_can_stand_there(tmp_path, during_creation):
+    notes = tmp_path / "g/s/a/notes.txt"
+    notes.parent.mkdir()
+    notes.write_text("mine")
+    with pytest.raises(zcore.NodeExistsError, match="an array stands"):
+        during_creation(lambda: zcore.create_array(tmp_path, name="g/s", data=np.arange(5), overwrite=True))
+    assert [path for path in (tmp_path / "g/s/a").rglob("*") if path.is_file()] == [notes]
+
+
+def test_the_document_never_comes_without_the_elements_when_a_group_above_is_moved(tmp_path, during_creation):
+    """The array is made again under its name; what another process has created there meanwhile is not replaced."""
+    def change():
+        os.rename(tmp_path / "g/s", tmp_path / "g/t")
+        zcore.create_array(tmp_path, name="g/s/a", data=np.full((7, 7), 7))
+
+    with pytest.raises(zcore.NodeExistsError):
+        during_creation(change)
+    assert np.array_equal(zcore.load(tmp_path, "g/s/a"), np.full((7, 7), 7))
+    assert "a" not in zcore.open_group(tmp_path, path="g/t")
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_empty_directories_are_in_no_chunks_way(tmp_path, zarr_format):
+    """A deletion that was cut off leaves them where an array of more dimensions was."""
+    values = np.arange(4).reshape(2, 2)
+    zcore.create_group(tmp_path, zarr_format=zarr_format)
+    for _ in range(2):
+        (tmp_path / "a" / ("c/0" if zarr_format == 3 else "") / ("0" if zarr_format == 3 else "0.0") / "1").mkdir(
+            parents=True, exist_ok=True)
+        zcore.create_array(tmp_path, name="a", data=values, chunks=(2, 2), zarr_format=zarr_format, overwrite=True)
+        assert np.array_equal(zcore.load(tmp_path, "a"), values)
+        zcore.open_group(tmp_path, mode="r+").__delitem__("a")

@@ -1,0 +1,235 @@
+"""Plans: which tasks there are, who takes them, what is left of a plan that stopped, and what its failure keeps."""
+import gc
+import os
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zcore
+from zcore.errors import ChunkError, NodeNotFoundError, SelectionError, StoreError
+from zcore.kernel.plan.plan import PlanOptions
+from zcore.kernel.plan.read import ReadPlan
+from zcore.kernel.plan.write import WritePlan
+from zcore.kernel.select.box import Box, whole
+from zcore.kernel.select.open_array import OpenArray
+
+TEMPLATE = (b"data/", b".", b".x")
+
+
+def listed(shape, chunks, starts=None, steps=None, counts=None, template=TEMPLATE, directory=None, **options):
+    """Return a plan without files and elements: its tasks can only be listed."""
+    ndim = len(shape)
+    array = OpenArray(shape, chunks, program=None, fill=bytes(4), template=template, directory=directory)
+    box = Box(starts or (0,) * ndim, steps or (1,) * ndim, counts or shape)
+    return WritePlan(array, box, None, PlanOptions(token=1, **options))
+
+
+def drain(plan):
+    taken = []
+    while (task := plan.take()) >= 0:
+        taken.append(task)
+    return taken
+
+
+def test_tasks_are_the_chunks_of_the_box_in_order():
+    plan = listed((10, 9), (4, 3), (3, 4), (1, 1), (4, 4))
+    assert plan.n_tasks == plan.n_left == 4
+    assert drain(plan) == [0, 1, 2, 3] and plan.n_left == 0 and plan.take() == -1
+    assert [plan.task(i)[:2] for i in range(4)] == [
+        ("data/0.1.x", (0, 1)), ("data/0.2.x", (0, 2)), ("data/1.1.x", (1, 1)), ("data/1.2.x", (1, 2))]
+    assert plan.task(0)[2:] == ((slice(3, 4, 1), slice(1, 3, 1)), (slice(0, 1, 1), slice(0, 2, 1)), False)
+
+
+@pytest.mark.parametrize(("start", "step", "count", "expected"), [
+    (0, 1, 10, [True, True, True]),
+    (8, 1, 2, [True]),            # the last chunk, cut off by the border
+    (1, 1, 9, [False, True, True]),
+    (0, 2, 5, [False, False, False]),
+    (9, -1, 10, [True, True, True]),
+    (8, 4, 1, [False]),
+])
+def test_covered_chunks(start, step, count, expected):
+    plan = listed((10,), (4,), (start,), (step,), (count,))
+    assert sorted(plan.task(i)[4] for i in range(plan.n_tasks)) == sorted(expected)
+
+
+def test_a_plan_of_nothing():
+    for plan in (listed((0,), (4,)), listed((10, 10), (4, 4), counts=(10, 0))):
+        assert plan.n_tasks == plan.n_left == 0 and plan.take() == -1
+
+
+def test_a_plan_without_dimensions():
+    plan = listed((), ())
+    assert drain(plan) == [0]
+    assert plan.task(0) == ("data/.x", (), (), (), True)
+
+
+def test_selected_tasks():
+    plan = listed((10, 10), (4, 4), tasks=[7, 0, 5])
+    assert plan.n_left == 3 and drain(plan) == [7, 0, 5] and plan.n_left == 0
+    assert drain(listed((10, 10), (4, 4), tasks=[])) == []
+
+
+@given(n_tasks=st.integers(0, 12), steps=st.lists(st.lists(st.booleans(), max_size=6), max_size=6), data=st.data())
+def test_plans_that_resume_each_other_do_every_task_once(n_tasks, steps, data):
+    """Each round takes some tasks, gives some of them back undone, and leaves the rest to the next."""
+    tasks = None if data.draw(st.booleans()) else data.draw(st.permutations(range(n_tasks)))
+    plan = listed((n_tasks,), (1,), tasks=tasks)
+    done = []
+    for round_ in steps:
+        taken = []
+        for is_done in round_:
+            task = plan.take()
+            if task < 0:
+                break
+            taken.append((task, is_done))
+        for task, is_done in taken:
+            if is_done:
+                done.append(task)
+            else:
+                plan.leave_stale(task)
+        assert plan.stale == any(not is_done for _, is_done in taken)
+        plan = listed((n_tasks,), (1,), resume=plan)
+        assert plan.n_left == n_tasks - len(done) and not plan.stale
+    assert sorted(done + drain(plan)) == list(range(n_tasks))
+
+
+def test_a_stopped_plan_gives_no_task():
+    plan = listed((4,), (1,))
+    assert not plan.stopped and plan.take() == 0
+    plan.cancel()
+    assert plan.stopped and plan.take() == -1 and plan.n_left == 3 and not plan.stale
+    plan.raise_failure(())
+    plan = listed((4,), (1,))
+    plan.leave_stale(plan.take())
+    assert plan.stopped and plan.stale
+    plan.raise_failure(())
+
+
+def test_no_task_is_lost_between_plans(tmp_path):
+    """The document changes again and again while several threads take the last tasks of a write."""
+    shape, chunks = (8, 4096), (1, 4096)
+    array = zcore.open(tmp_path, mode="w", shape=shape, chunks=chunks, dtype="i4", cname="lz4", threads=8)
+    stop = threading.Event()
+
+    def touch():
+        n = 0
+        while not stop.is_set():
+            n += 1
+            os.utime(tmp_path / "__zmeta__", ns=(n, n))
+
+    thread = threading.Thread(target=touch)
+    thread.start()
+    try:
+        for i in range(1, 61):
+            array[:, 1:] = i
+            assert (array[:, 1:] == i).all()
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("options", [
+    {"starts": (11,)}, {"counts": (11,)}, {"starts": (-1,)}, {"steps": (0,)}, {"starts": (0,), "steps": (-1,)},
+    {"starts": (5,), "steps": (2**62,), "counts": (3,)},
+])
+def test_a_box_outside(options):
+    with pytest.raises(SelectionError, match="does not fit dimension 0"):
+        listed((10,), (4,), **options)
+
+
+def test_limits():
+    with pytest.raises(ValueError, match="65 dimensions"):
+        listed((1,) * 65, (1,) * 65)
+    with pytest.raises(ValueError, match="too long"):
+        listed((10,), (4,), template=(b"d" * 4400, b".", b""))
+    assert listed((1,) * 64, (1,) * 64).task(0)[0] == "data/" + ".".join("0" * 64) + ".x"
+
+
+def test_finds(tmp_path):
+    array = zcore.open(tmp_path, mode="w", shape=4, chunks=2, dtype="i4", cname="lz4")
+    plan = read_plan(array, np.empty(4, "i4"))
+    identity = array.store.identity("__zmeta__")
+    assert plan.finds("__zmeta__", identity)
+    assert not plan.finds("__zmeta__", (*identity[:4], identity[4] + 1))
+    assert not plan.finds("__zattr__", identity)
+    os.utime(tmp_path / "__zmeta__", ns=(5, 5))
+    assert not plan.finds("__zmeta__", identity)
+
+
+def read_plan(array, out):
+    return ReadPlan(array._binding.opened(array._binding.view), whole(array.shape), out)
+
+
+@pytest.mark.parametrize(("name", "error"), [("missing", NodeNotFoundError), ("file", NodeNotFoundError),
+                                             ("x" * 300, StoreError)])
+def test_a_directory_that_cannot_be_opened(tmp_path, name, error):
+    (tmp_path / "file").touch()
+    with pytest.raises(error):
+        listed((4,), (1,), directory=os.fsencode(tmp_path / name))
+
+
+def test_run_by_many_threads(tmp_path):
+    """Each element is written by exactly one of them; `out` begins as something else."""
+    values = np.arange(6000, dtype="i4")
+    array = zcore.open(tmp_path, mode="w", shape=6000, chunks=7, dtype="i4", cname="lz4")
+    array[...] = values
+    out = np.full(6000, -1, "i4")
+    plan = read_plan(array, out)
+    threads = [threading.Thread(target=plan.run, args=(False,)) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    plan.run()
+    for thread in threads:
+        thread.join()
+    plan.raise_failure(())
+    assert plan.n_left == 0 and np.array_equal(out, values)
+
+
+def test_the_first_failure_stops_the_plan(tmp_path):
+    array = zcore.open(tmp_path, mode="w", shape=6000, chunks=7, dtype="i4", cname="lz4")
+    array[...] = 1
+    for i in (20, 400):
+        (tmp_path / "__zdata__" / f"{i}.blosc").write_bytes(b"damaged")
+    plan = read_plan(array, np.empty(6000, "i4"))
+    plan.run()
+    assert plan.stopped and plan.n_left == 857 + 1 - 21
+    with pytest.raises(ChunkError) as caught:
+        plan.raise_failure(("blosc",))
+    assert caught.value.key == "__zdata__/20.blosc" and caught.value.chunk_coords == (20,)
+
+
+@pytest.mark.parametrize("force_python", [False, True], ids=["native", "python"])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_failed_plan_goes_with_its_exception(tmp_path, monkeypatch, force_python, threads):
+    """Array, buffers and descriptors of it are not left to the collector of cycles."""
+    monkeypatch.setattr(zcore.config, "force_python", force_python)
+    array = zcore.open(tmp_path, mode="w", shape=(64, 4096), chunks=(8, 1024), dtype="i4", cname="lz4",
+                       threads=threads)
+    array[...] = 1
+    (tmp_path / "__zdata__" / "3.0.blosc").write_bytes(b"damaged")
+    out, values = np.empty((64, 4096), "i4"), np.ones((64, 4095), "i4")
+    kept = [weakref.ref(out), weakref.ref(values)]
+    gc.collect()
+    n_open = len(os.listdir("/dev/fd"))
+    gc.disable()
+    try:
+        with pytest.raises(ChunkError) as caught:
+            array.read(out=out)
+        del out, caught
+        with pytest.raises(ChunkError) as caught:
+            array[:, 1:] = values
+        del values, caught
+        # Helpers let go of a job some moments after it is over.
+        for _ in range(1000):
+            if not any(ref() is not None for ref in kept):
+                break
+            threading.Event().wait(0.005)
+        assert [ref() for ref in kept] == [None, None]
+        assert len(os.listdir("/dev/fd")) == n_open
+    finally:
+        gc.enable()

@@ -1,0 +1,630 @@
+"""Groups: a hierarchy of nodes as a mapping, in every store and format that has groups."""
+import contextlib
+import copy
+import errno
+import os
+import pickle
+import shutil
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.formats import NAMES, format_of
+from zcore.hierarchy import lifecycle
+
+WITH_GROUPS = [name for name in NAMES if format_of(name).group_document is not None]
+
+
+@pytest.fixture(params=["directory", "memory"])
+def store(request, tmp_path):
+    return zcore.DirectoryStore(tmp_path) if request.param == "directory" else zcore.MemoryStore()
+
+
+@pytest.fixture(params=WITH_GROUPS)
+def group(request, store):
+    return zcore.create_group(store, zarr_format=request.param, attributes={"title": "weather"})
+
+
+def fill(group):
+    """A hierarchy of two levels: /a, /g, /g/b, /g/h, /g/h/c."""
+    group.create_array("a", shape=4, chunks=2, dtype="i4", attributes={"n": 1})[...] = range(4)
+    group.create_array("g/b", shape=(2, 2), dtype="f8")
+    group.create_group("g/h", attributes={"deep": True})
+    group["g"].create_array("h/c", shape=3, dtype="u1")[...] = 7
+    return group
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_links_to_what_lies_above_are_not_listed(tmp_path, zarr_format):
+    """A walk ends, and consolidated metadata hold each node once; two links to one node elsewhere are two members."""
+    group = fill(zcore.create_group(tmp_path / "store", zarr_format=zarr_format))
+    expected = [path for path, _ in group.members(None)]
+    os.symlink(".", tmp_path / "store/g/itself")
+    os.symlink("../..", tmp_path / "store/g/h/root")
+    os.symlink(tmp_path / "store", tmp_path / "store/root")
+    # Beyond the base: from there the way leads back to it.
+    zcore.create_group(tmp_path, zarr_format=zarr_format)
+    os.symlink(tmp_path, tmp_path / "store/g/beyond")
+    found = [path for path, _ in group.members(None)]
+    assert [path for path in found if "beyond" not in path] == expected
+    # What lies above the base is listed once, and each of its own links at most once more.
+    assert "g/beyond/store/a" in found and not any(path.count("beyond") > 1 for path in found)
+    os.unlink(tmp_path / "store/g/beyond")
+    os.symlink("h", tmp_path / "store/g/other")
+    assert list(group["g"]) == ["b", "h", "other"]
+    assert sorted(zcore.consolidate_metadata(tmp_path / "store")._copy) == sorted([*expected, "g/other", "g/other/c"])
+    assert group["g/itself/h/c"][0] == 7
+
+
+def test_a_new_group(group, store):
+    assert (group.path, group.name, group.basename, group.read_only) == ("", "/", "", False)
+    assert list(group) == [] and len(group) == 0 and group.tree() == "/"
+    assert group.attrs.asdict() == {"title": "weather"}
+    found = zcore.open(store)
+    assert isinstance(found, zcore.Group) and found == group and found.read_only
+    assert hash(found) == hash(group) and found.zarr_format == group.zarr_format
+
+
+def test_members(group):
+    """V3-OP-03, V2-GRP-03, D3-STO-02"""
+    fill(group)
+    assert sorted(group) == ["a", "g"] == sorted(group.keys()) and len(group) == 2
+    assert [name for name, _ in group.arrays()] == ["a"] == list(group.array_keys())
+    assert [name for name, _ in group.groups()] == ["g"] == list(group.group_keys())
+    assert [path for path, _ in group.members()] == ["a", "g"]
+    assert [path for path, _ in group.members(1)] == ["a", "g", "g/b", "g/h"]
+    assert [path for path, _ in group.members(None)] == ["a", "g", "g/b", "g/h", "g/h/c"]
+    assert group.nmembers() == 2 and group.nmembers(None) == 5
+    assert dict(group.items()).keys() == {"a", "g"} and len(list(group.values())) == 2
+    assert group["g/h/c"][...].tolist() == [7] * 3 == group["g"]["h"]["c"][...].tolist()
+    assert group["g"].name == "/g" and group["g/h"].basename == "h"
+    assert group["g/h"].attrs["deep"] is True and group["a"].attrs["n"] == 1
+    assert "g/b" in group and "g/x" not in group and 42 not in group
+    assert group.get("none", 5) == 5 and isinstance(group.get("/g"), zcore.Group)
+
+
+@pytest.mark.parametrize("name", ["none", "a/b", "g/none", "g/h/c/d"])
+def test_a_member_that_is_not_there(group, name):
+    with pytest.raises(KeyError) as caught:
+        fill(group)[name]
+    assert isinstance(caught.value, zcore.NodeNotFoundError) and caught.value.path == name
+    with pytest.raises(zcore.NodeNotFoundError):
+        del group[name]
+
+
+@pytest.mark.parametrize("name", ["", "/"])
+def test_a_group_is_no_member_of_itself(group, name):
+    assert name not in group and group.get(name, 5) == 5
+    for call in (lambda: group[name], lambda: group.create_array(name, shape=1, dtype="i1"),
+                 lambda: group.create_group(name), lambda: group.__delitem__(name), lambda: group.move("a", name)):
+        with pytest.raises(zcore.NodeNotFoundError, match=" has no member without a name$"):
+            call()
+
+
+@pytest.mark.parametrize("name", ["../a", "./a", "g/../a", "a\0", "\ud800"])
+def test_names_that_are_none(group, name):
+    """V3-NAME-04, V3-NAME-05, V2-KEY-03"""
+    assert name not in group and group.get(name, 5) == 5
+    for call in (lambda: group[name], lambda: group.create_array(name, shape=1, dtype="i1"),
+                 lambda: group.create_group(name)):
+        with pytest.raises(zcore.InvalidKeyError):
+            call()
+
+
+def test_tree(group):
+    assert fill(group).tree().splitlines() == [
+        "/", "├── a (4,) int32", "└── g", "    ├── b (2, 2) float64", "    └── h", "        └── c (3,) uint8"]
+    assert group.tree(max_depth=0).splitlines() == ["/", "├── a (4,) int32", "└── g"]
+
+
+def test_visititems(group):
+    fill(group)
+    seen = []
+    assert group.visititems(lambda path, node: seen.append(path)) is None
+    assert seen == [path for path, _ in group.members(None)]
+    assert group.visititems(lambda path, node: path if path.startswith("g") else None) == "g"
+
+
+def test_groups_above_are_created(store):
+    """V3-OP-01, D3-GRP-01"""
+    a = zcore.create_array(store, name="x/y/a", shape=2, dtype="i1")
+    assert isinstance(zcore.open(store), zcore.Group)
+    assert [path for path, _ in zcore.open_group(store).members(None)] == ["x", "x/y", "x/y/a"]
+    assert a.path == "x/y/a"
+
+
+def test_nothing_lies_below_an_array(group):
+    """V3-OP-02, D3-CON-01, V2-GRP-02"""
+    fill(group)
+    for name in ("a/b", "g/b/x/y"):
+        with pytest.raises(zcore.NodeExistsError, match="an array stands at"):
+            group.create_array(name, shape=1, dtype="i1")
+        with pytest.raises(zcore.NodeExistsError, match="an array stands at"):
+            group.create_group(name)
+    assert group.nmembers(None) == 5
+
+
+def test_what_is_there_is_not_replaced_unless_asked(group):
+    """D3-CON-02"""
+    fill(group)
+    for name in ("a", "g"):
+        with pytest.raises(zcore.NodeExistsError, match="stands at"):
+            group.create_array(name, shape=1, dtype="i1")
+        with pytest.raises(zcore.NodeExistsError, match="stands at"):
+            group.create_group(name)
+    assert group["a"][...].tolist() == [0, 1, 2, 3]
+    group.create_array("g", shape=1, dtype="i1", overwrite=True)
+    assert [path for path, _ in group.members(None)] == ["a", "g"]
+    group.create_group("a", overwrite=True)
+    assert isinstance(group["a"], zcore.Group) and group["a"].attrs.asdict() == {}
+    fill(group.create_group("g", overwrite=True))
+    assert group.nmembers(None) == 7
+
+
+def test_require(group):
+    fill(group)
+    assert group.require_array("a", shape=4, dtype="i4")[...].tolist() == [0, 1, 2, 3]
+    assert group.require_group("g") == group["g"]
+    with pytest.raises(zcore.ArrayMismatchError):
+        group.require_array("a", shape=5, dtype="i4")
+    for call in (lambda: group.require_array("g", shape=1, dtype="i1"), lambda: group.require_group("a")):
+        with pytest.raises(zcore.NodeExistsError):
+            call()
+    assert group.require_array("new", shape=5, dtype="i4").shape == (5,)
+    assert group.require_group("new2").path == "new2"
+
+
+def test_deletion(group, store):
+    """V3-OP-04, D3-STO-02"""
+    fill(group)
+    kept = group["g/h"].create_array("d", shape=2, dtype="i1")
+    del group["g/h/c"]
+    assert [path for path, _ in group.members(None)] == ["a", "g", "g/b", "g/h", "g/h/d"]
+    del group["g"]
+    assert list(group) == ["a"] and group["a"][...].tolist() == [0, 1, 2, 3]
+    with pytest.raises(zcore.NodeNotFoundError):
+        kept[...]
+    assert not list(store.list_prefix("g/")) and store.list_dir("")[1] == ["a/"]
+    zcore.hierarchy.lifecycle.delete(store, "", group._binding.options)
+    assert list(store.list()) == [] and len(store.list_dir("")[1]) == 0
+
+
+def test_files_of_others_stay(tmp_path):
+    group = fill(zcore.open_group(tmp_path, mode="w"))
+    for name in ("README", "g/notes.txt", "a/c/x", "a/c/00"):
+        (tmp_path / name).write_bytes(b"mine")
+    del group["g"], group["a"]
+    zcore.open_group(tmp_path, mode="w")
+    left = sorted(os.path.relpath(os.path.join(folder, name), tmp_path)
+                  for folder, _, names in os.walk(tmp_path) for name in names)
+    assert left == ["README", "a/c/00", "a/c/x", "g/notes.txt", "zarr.json"]
+
+
+@pytest.mark.parametrize("delete", [
+    lambda group: group.__delitem__("g"), lambda group: group.__delitem__("g/elsewhere"),
+    lambda group: group.create_group("g", overwrite=True),
+])
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_what_links_lead_to_is_not_deleted(tmp_path, zarr_format, delete):
+    other = fill(zcore.create_group(tmp_path / "other", zarr_format=zarr_format))
+    group = fill(zcore.create_group(tmp_path / "store", zarr_format=zarr_format))
+    os.symlink(tmp_path / "other", tmp_path / "store/g/elsewhere")
+    os.symlink("..", tmp_path / "store/g/up")
+    assert "g/elsewhere/a" in group and "g/up/g" in group
+    zcore.consolidate_metadata(group.store)
+    delete(group)
+    assert not os.path.lexists(tmp_path / "store/g/elsewhere") and "g/elsewhere" not in group
+    assert other["a"][...].tolist() == group["a"][...].tolist() == [0, 1, 2, 3]
+    assert other.nmembers(None) == 5 and "g/elsewhere" not in dict(zcore.open(group.store).members(None))
+
+
+def test_chunks_of_an_array_that_is_gone_do_not_come_back(tmp_path):
+    """A kill between the document and the rest leaves chunks that no array has; so does a document that was lost."""
+    make = lambda **keywords: zcore.create_array(tmp_path, shape=4, chunks=2, dtype="i4", **keywords)  # noqa: E731
+    for keywords in ({}, {"chunk_key_encoding": {"name": "v2", "separator": "."}}):
+        make(**keywords)[...] = 5
+        document = (tmp_path / "zarr.json").read_bytes()
+        (tmp_path / "zarr.json").unlink()
+        with pytest.raises(zcore.StoreError, match="overwrite=True"):
+            make(**keywords)
+        (tmp_path / "zarr.json").write_bytes(document)
+        assert zcore.open(tmp_path)[...].tolist() == [5] * 4
+        (tmp_path / "zarr.json").unlink()
+        assert make(overwrite=True, **keywords)[...].tolist() == [0] * 4
+        (tmp_path / "zarr.json").unlink()
+
+
+def test_modes(store):
+    for mode in ("r", "r+"):
+        with pytest.raises(zcore.NodeNotFoundError):
+            zcore.open_group(store, mode)
+    with pytest.raises(ValueError, match="mode"):
+        zcore.open_group(store, "q")
+    fill(zcore.open_group(store, "a"))
+    assert zcore.open_group(store, "a").nmembers() == 2
+    for mode in ("w-", "x"):
+        with pytest.raises(zcore.NodeExistsError):
+            zcore.open_group(store, mode)
+    reader = zcore.open_group(store)
+    for change in (lambda: reader.create_group("x"), lambda: reader.create_array("x", shape=1, dtype="i1"),
+                   lambda: reader.__delitem__("a"), lambda: reader.attrs.update(x=1),
+                   lambda: reader["a"].__setitem__(0, 1), lambda: reader["g"].create_group("x")):
+        with pytest.raises(zcore.ReadOnlyError):
+            change()
+    assert zcore.open_group(store, "w").nmembers() == 0
+    with pytest.raises(zcore.NodeNotFoundError, match="group, not an array"):
+        zcore.open_array(store)
+    with pytest.raises(zcore.NodeNotFoundError, match="group, not an array"):
+        zcore.open(store, mode="a", shape=4, dtype="i1")
+    zcore.create_array(store, name="b", shape=1, dtype="i1")
+    with pytest.raises(zcore.NodeNotFoundError, match="array, not a group"):
+        zcore.open_group(store, path="b")
+
+
+def test_options_are_handed_down(store):
+    group = zcore.create_group(store, missing="raise", threads=3, write_empty_chunks=True)
+    a = group.create_array("a", shape=4, chunks=2, dtype="i4")
+    assert (a.missing, a.threads, group["a"].missing, group["a"].threads) == ("raise", 3, "raise", 3)
+    assert group.create_array("b", shape=4, dtype="i4", missing="fill").missing == "fill"
+
+
+def test_attributes(group, store):
+    group.attrs["x"] = [1, {"y": None}]
+    group.attrs.update(z="ä", title="t")
+    assert zcore.open_group(store).attrs.asdict() == {"title": "t", "x": [1, {"y": None}], "z": "ä"}
+    fill(group)
+    del group.attrs["x"]
+    assert sorted(group.attrs) == ["title", "z"] and group.nmembers(None) == 5
+    found = group.attrs.asdict()
+    found["mine"] = 1
+    assert "mine" not in group.attrs, "a dict that is handed out is the caller's"
+
+
+def test_copies_and_pickles(tmp_path):
+    group = fill(zcore.open_group(tmp_path, mode="w"))
+    for other in (pickle.loads(pickle.dumps(group)), copy.copy(group), copy.deepcopy(group)):
+        assert other == group and sorted(other) == ["a", "g"] and not other.read_only
+    assert repr(group["g/h"]) == f"<zcore.Group '{tmp_path.name}/g/h', format 3>"
+    with group as same:
+        assert same is group
+
+
+def test_a_node_that_is_replaced_by_one_of_another_kind(group):
+    a = fill(group)["a"]
+    group.create_group("a", overwrite=True)
+    with pytest.raises((zcore.NodeNotFoundError, zcore.StoreError)):
+        a[...]
+    with pytest.raises((zcore.NodeNotFoundError, zcore.StoreError)):
+        a[...] = 1
+    assert isinstance(group["a"], zcore.Group) and np.array_equal(group["g/h/c"][...], [7] * 3)
+
+
+def test_what_was_created_is_not_taken_for_what_replaces_it_at_once(group, store, monkeypatch):
+    hold_place = lifecycle.hold_place
+
+    @contextlib.contextmanager
+    def hold_until_another_comes(*arguments):
+        with hold_place(*arguments) as is_here:
+            yield is_here
+        monkeypatch.setattr(lifecycle, "hold_place", hold_place)
+        group.create_array("a", shape=2, dtype="f8", overwrite=True)
+
+    monkeypatch.setattr(lifecycle, "hold_place", hold_until_another_comes)
+    created = group.create_array("a", shape=4, dtype="i4")
+    assert (created.shape, created.dtype, group["a"].dtype) == ((4,), np.int32, np.float64)
+
+
+# Move
+
+
+def test_a_node_that_goes_while_it_is_moved(tmp_path, monkeypatch):
+    group = fill(zcore.create_group(tmp_path))
+    monkeypatch.setattr(lifecycle.consolidated, "drop", lambda *_, **__: shutil.rmtree(tmp_path / "g", True))
+    with pytest.raises(zcore.NodeNotFoundError, match="gone"):
+        group.move("g", "h")
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+@pytest.mark.parametrize("step", ["directory", "attributes", "document", "done"])
+def test_a_group_is_moved_while_a_node_below_is_created(tmp_path, zarr_format, step):
+    """The node is there as a whole, listed, at the one path or the other, and nothing else is."""
+    class Store(zcore.DirectoryStore):
+        """The move comes right before a step, or when all steps are done."""
+
+        moves = False
+        n_made = 0
+
+        def _meet(self, met):
+            if self.moves and met:
+                self.moves = False
+                zcore.open_group(tmp_path, "r+").move("g", "moved")
+
+        def make_directory(self, prefix):
+            # First that of the node, then that of the chunks, which may be the same.
+            self.n_made += prefix.startswith("g/x/")
+            self._meet(step == "directory" and self.n_made == 2)
+            super().make_directory(prefix)
+
+        def set(self, key, value):
+            attributes = key.endswith(".zattrs") or zarr_format == 3
+            self._meet(step == "attributes" and attributes or step == "document" and not key.endswith(".zattrs"))
+            super().set(key, value)
+            self._meet(step == "done" and not key.endswith(".zattrs"))
+
+    store = Store(tmp_path)
+    group = zcore.create_group(store, zarr_format=zarr_format)
+    group.create_group("g", attributes={"n": 1})
+    store.moves = True
+    create = lambda: group.create_array("g/x", shape=2, chunks=1, dtype="i1", attributes={"n": 2})  # noqa: E731
+    if step == "done":
+        with pytest.raises(zcore.NodeNotFoundError):
+            create()
+        assert [path for path, _ in group.members(None)] == ["moved", "moved/x"]
+        found = group["moved/x"]
+    else:
+        found = create()
+        assert [path for path, _ in group.members(None)] == ["g", "g/x", "moved"]
+    assert not store.moves
+    assert found.attrs == {"n": 2} and group["moved"].attrs == {"n": 1}
+    found[...] = [1, 2]
+    left = [name for _, _, names in os.walk(tmp_path) for name in names if name.startswith(".__zc_tmp")]
+    assert found[...].tolist() == [1, 2] and not left
+
+
+def test_move(group, store):
+    fill(group)
+    group.move("g/h", "new/place")
+    assert [path for path, _ in group.members(None)] == ["a", "g", "g/b", "new", "new/place", "new/place/c"]
+    assert group["new/place/c"][...].tolist() == [7] * 3 and group["new/place"].attrs["deep"] is True
+    group.move("a", "g/a")
+    assert group["g/a"][...].tolist() == [0, 1, 2, 3] and "a" not in group
+    for source, destination, error in (
+        ("none", "x", zcore.NodeNotFoundError), ("g", "new", zcore.NodeExistsError), ("g", "g", zcore.NodeExistsError),
+        ("g", "g/x", zcore.NodeExistsError), ("new", "g/a/x", zcore.NodeExistsError),
+        ("g", "../x", zcore.InvalidKeyError),
+    ):
+        with pytest.raises(error):
+            group.move(source, destination)
+    assert [path for path, _ in group.members(None)] == ["g", "g/a", "g/b", "new", "new/place", "new/place/c"]
+
+
+def test_a_handle_on_what_was_moved(tmp_path):
+    group = fill(zcore.open_group(tmp_path, mode="w"))
+    a = group["a"]
+    group.move("a", "b")
+    with pytest.raises(zcore.NodeNotFoundError):
+        a[...]
+    with pytest.raises(zcore.NodeNotFoundError):
+        a[0] = 1
+    assert group["b"][...].tolist() == [0, 1, 2, 3]
+
+
+# Consolidated metadata
+
+
+def test_a_copy_lists_the_members(group, store):
+    """V3-GRP-06, V2-CON-02"""
+    fill(group)
+    with pytest.raises(ValueError, match="no consolidated metadata"):
+        zcore.open_group(store, use_consolidated=True)
+    assert zcore.consolidate_metadata(store) == group
+    copy = zcore.open_group(store)
+    assert [path for path, _ in copy.members(None)] == ["a", "g", "g/b", "g/h", "g/h/c"]
+    assert copy["g/h/c"][...].tolist() == [7] * 3 and copy["g"].attrs.asdict() == {}
+    # It is the copy that is listed: what another library adds without dropping it is not seen.
+    for key in [key for key in store.list() if key.startswith("a/")]:
+        store.set("later/" + key[2:], store.get(key))
+    assert sorted(zcore.open_group(store, use_consolidated=True)) == ["a", "g"]
+    assert sorted(zcore.open_group(store, use_consolidated=False)) == ["a", "g", "later"]
+    assert sorted(copy.refresh()) == ["a", "g", "later"]
+    assert zcore.open_group(store)["later"][...].tolist() == [0, 1, 2, 3]
+
+
+CHANGES = {
+    "create": lambda group: group.create_array("g/h/new", shape=1, dtype="i1"),
+    "delete": lambda group: group.__delitem__("g/b"),
+    "attributes of an array": lambda group: group["g/h/c"].attrs.update(x=1),
+    "attributes of a group": lambda group: group["g/h"].attrs.update(x=1),
+    "resize": lambda group: group["g/h/c"].resize(5),
+    "append": lambda group: group["g/h/c"].append([1]),
+    "move": lambda group: group.move("g/b", "b"),
+    "overwrite": lambda group: group.create_group("g/h", overwrite=True),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_below_drops_the_copies_above(group, store, change):
+    """V3-GRP-08"""
+    fill(group)
+    for path in ("", "g", "g/h"):
+        zcore.consolidate_metadata(store, path=path)
+    zcore.open_group(store, "r+", use_consolidated=False)
+    CHANGES[change](zcore.open_group(store, "r+"))
+    for path in ("", "g"):
+        with pytest.raises(ValueError, match="no consolidated metadata"):
+            zcore.open_group(store, path=path, use_consolidated=True)
+
+
+def test_copies_above_the_store_are_dropped(tmp_path):
+    """V3-GRP-08"""
+    for zarr_format in WITH_GROUPS:
+        place = tmp_path / str(zarr_format)
+        fill(zcore.create_group(place, zarr_format=zarr_format))
+        zcore.consolidate_metadata(place)
+        below = zcore.open(place / "g" / "b", mode="r+")
+        below[...] = 1
+        assert zcore.open_group(place, use_consolidated=True).nmembers() == 2, "elements are not in the copy"
+        below.resize(5, 5)
+        with pytest.raises(ValueError, match="no consolidated metadata"):
+            zcore.open_group(place, use_consolidated=True)
+
+
+def test_nodes_of_two_formats_in_one_place(store):
+    """V3-VER-01"""
+    zcore.create_array(store, name="a", shape=3, dtype="i4", zarr_format=2)[...] = 2
+    raw = store.get("a/.zarray")
+    zcore.create_array(store, name="a", shape=3, dtype="i4", overwrite=True)[...] = 3
+    store.set("a/.zarray", raw)
+    with pytest.warns(UserWarning, match=r"holds zarr.json and .zarray: the node is of format 3"):
+        assert zcore.open(store, path="a")[...].tolist() == [3] * 3
+    assert zcore.open(store, path="a", zarr_format=2).shape == (3,)
+    zcore.create_array(store, name="a", shape=1, dtype="i4", overwrite=True)
+    assert store.get("a/.zarray") is None, "what is replaced are the nodes of all formats"
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_a_copy_would_hide_members_of_other_formats(store, zarr_format):
+    """It is refused before anything is changed: they would vanish from the listing."""
+    group = zcore.create_group(store, zarr_format=zarr_format)
+    group.create_array("a", shape=3, dtype="i4")
+    zcore.consolidate_metadata(store)
+    copies = {key: store.get(key) for key in store.list()}
+    group.create_group("g")
+    other = 5 - zarr_format
+    for path, format in (("b", other), ("g/c", "zmeta")):
+        zcore.create_array(store, name=path, shape=3, dtype="i4", zarr_format=format)
+    with pytest.raises(zcore.UnsupportedError, match="would hide the members") as caught:
+        zcore.consolidate_metadata(store)
+    assert f"'b' (Zarr v{other})" in str(caught.value) and "'g/c' (__zmeta__)" in str(caught.value)
+    names = ["a", "b", "g", "g/c"]
+    assert [name for name, _ in zcore.open_group(store).members(None)] == names
+    for key, raw in copies.items():
+        store.set(key, raw)      # what others have written, who do not see these members
+    with pytest.warns(UserWarning, match="does not keep consolidated metadata of groups with members of several"):
+        copied = zcore.copy(store, zcore.MemoryStore())
+    assert [name for name, _ in copied.members(None)] == names
+    group.refresh()
+    for path in ("b", "g"):
+        del group[path]
+    assert list(zcore.consolidate_metadata(store)) == ["a"]
+
+
+DAMAGE = {
+    "json": (lambda document: document.write_text("{"), zcore.MetadataError),
+    "loop": (lambda document: document.symlink_to("zarr.json"), zcore.StoreError),
+    "away": (lambda document: document.symlink_to("nowhere"), zcore.StoreError),
+    "fifo": (os.mkfifo, zcore.StoreError),
+    "foreign": (lambda document: document.with_name("meta").write_text("{}"), zcore.UnsupportedError),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_member_that_cannot_be_opened_spoils_no_other(tmp_path, kind):
+    """It is named by each listing, and an error for who asks for it."""
+    damage, error = DAMAGE[kind]
+    group = zcore.group(tmp_path)
+    group.create_array("a", shape=3, dtype="i4")
+    group.create_array("c/e", shape=2, dtype="u1")
+    (tmp_path / "c" / "d").mkdir()
+    damage(tmp_path / "c" / "d" / "zarr.json")
+    assert list(group["c"]) == ["d", "e"] and len(group["c"]) == 2
+    for members in (lambda: group.members(None), lambda: [(f"c/{name}", node) for name, node in group["c"].items()]):
+        with pytest.warns(UserWarning) as caught:
+            found = [name for name, _ in members()]
+        assert found[-1] == "c/e" and "c/d" not in found
+        assert len(caught) == 1 and str(tmp_path / "c" / "d") in str(caught[0].message)
+        assert str(caught[0].message).endswith("it is left out of the members")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert group.tree() == f"/\n├── a (3,) int32\n└── c\n    ├── d ({error.__name__})\n    └── e (2,) uint8"
+        assert group.tree(0) == "/\n├── a (3,) int32\n└── c"
+    for ask in (lambda: group["c/d"], lambda: group["c"].get("d"), lambda: zcore.open(tmp_path, path="c/d")):
+        with pytest.raises(error, match="c/d"):
+            ask()
+    with pytest.raises(error, match="c/d"):
+        zcore.consolidate_metadata(tmp_path)     # a copy without it would say that it is not there
+
+
+def test_what_any_member_may_meet_is_an_error_of_the_listing(tmp_path, monkeypatch):
+    """A disk that fails must not look like a group without members."""
+    group = zcore.group(tmp_path)
+    group.create_group("a")
+    failing = zcore.StoreError("cannot read", key="a/zarr.json", errno=errno.EIO)
+
+    def fail(self, prefix, names, limit):
+        raise failing
+
+    monkeypatch.setattr(zcore.DirectoryStore, "get_first", fail)
+    for listing in (group.keys, group.members, group.tree):
+        with pytest.raises(zcore.StoreError):
+            list(listing())
+
+
+class CountingStore(zcore.MemoryStore):
+    """Counts what it is asked."""
+
+    n_calls = 0
+
+    def __getattribute__(self, name):
+        found = super().__getattribute__(name)
+        if name[0] != "_" and callable(found):
+            self.n_calls += 1
+        return found
+
+
+@pytest.mark.parametrize("zarr_format", WITH_GROUPS)
+def test_what_a_deep_group_costs(zarr_format):
+    """To make, list and delete it, as many calls as there are levels, times a few; and no stack, however deep it is."""
+    n_calls = []
+    for depth in (sys.getrecursionlimit() // 2, sys.getrecursionlimit()):
+        store = CountingStore()
+        group = zcore.group(store, zarr_format=zarr_format)
+        path = "/".join(["a"] * depth)
+        group.create_group(path)
+        assert [node.path.count("/") for _, node in group.members(None)] == list(range(depth))
+        assert sum(1 for _ in group.members(depth - 2)) == depth - 1
+        assert group.tree().count("a") == depth
+        del group["a"]
+        assert len(list(store.list())) == 1
+        n_calls.append(store.n_calls)
+    assert n_calls[1] < 2.1 * n_calls[0] and n_calls[1] < 60 * depth
+
+
+def test_a_deletion_that_fails_far_below_gives_back_what_it_holds():
+    store = zcore.MemoryStore()
+    group = zcore.group(store)
+    group.create_group("a/b/c/d")
+    erase = store.erase
+
+    def fail(key):
+        if key.startswith("a/b/c/"):
+            raise zcore.StoreError("no")
+        erase(key)
+
+    store.erase = fail
+    with pytest.raises(zcore.StoreError, match="no"):
+        del group["a"]
+    store.erase = erase
+    assert "a/b/c/d" in group
+    del group["a"]
+    assert list(store.list()) == ["zarr.json"]
+
+
+@pytest.mark.parametrize("document", ["{", '{"zarr_format": 3, "node_type": "array"}'])
+def test_a_damaged_member_can_be_deleted(tmp_path, document):
+    """h5py and zarr-python delete by name as well; who cannot open it wants it gone all the more."""
+    group = zcore.create_group(tmp_path)
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad/zarr.json").write_text(document)
+    del group["bad"]
+    assert list(group) == [] and not (tmp_path / "bad/zarr.json").exists()
+    with pytest.raises(zcore.NodeNotFoundError, match="no member 'bad'"):
+        del group["bad"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("dtype", [str, "string", bytes, "bytes", np.dtype([("a", "i1"), ("b", "<i4")], align=True)])
+def test_an_array_of_a_type_is_found_as_it_was_asked_for(zarr_format, dtype):
+    """What a name means, and how a structure lies, is for the format to say."""
+    if zarr_format == 2 and isinstance(dtype, np.dtype):
+        dtype = np.dtype([("a", "i1"), ("b", "<i4")])
+    group = zcore.create_group(zcore.MemoryStore(), zarr_format=zarr_format)
+    made = group.require_array("a", shape=4, dtype=dtype)
+    assert group.require_array("a", shape=4, dtype=dtype) == made
+    assert zcore.open(group.store, mode="r", path="a", dtype=dtype) == made
+    for other in ("i4", "S3", bytes if made.dtype.kind == "T" else str):
+        with pytest.raises(zcore.ArrayMismatchError):
+            group.require_array("a", shape=4, dtype=other)

@@ -1,0 +1,192 @@
+"""What is under way at a time: requests, bytes, and decoding beside them."""
+import itertools
+import threading
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.kernel.plan.feed import Feed
+from zcore.stores.base import resolve_range
+from zcore.stores.reference.store import ReferenceStore
+from zcore.stores.remote.client import Answer, Client
+from zcore.stores.remote.store import RemoteStore
+
+WAIT = 20     # seconds, after which something will never happen
+
+
+class Counting(Client):
+    """A service in memory that counts; `before(name)` is called when a value is asked for.
+
+    Attributes
+    ----------
+    n_bytes, n_most_bytes, n_most : int
+        Bytes that were asked for and have not been decoded, the most at a time, and the most requests.
+    """
+
+    url, tagged = "counting://", True
+
+    def __init__(self, store):
+        self.store = store
+        self.before = lambda name: None
+        self.lock = threading.Lock()
+        self.n_now = self.n_most = self.n_bytes = self.n_most_bytes = 0
+        self.asked = []
+
+    def get(self, name, byte_range):
+        value = self.store.get(name)
+        if value is None:
+            return None
+        start, stop = resolve_range(byte_range, len(value))
+        with self.lock:
+            self.asked.append((name, start, stop))
+            self.n_now += 1
+            self.n_bytes += stop - start
+            self.n_most = max(self.n_most, self.n_now)
+            self.n_most_bytes = max(self.n_most_bytes, self.n_bytes)
+        try:
+            self.before(name)
+            return Answer(value[start:stop], start, len(value), 1)
+        finally:
+            with self.lock:
+                self.n_now -= 1
+
+    def decoded(self, n_bytes):
+        with self.lock:
+            self.n_bytes -= n_bytes
+
+    def reset(self):
+        self.n_most = self.n_bytes = self.n_most_bytes = 0
+        self.asked = []
+
+
+class Noting:
+    """A `Feed` that tells a `Counting` client what it has decoded."""
+
+    def __init__(self, feed, client):
+        self._feed = feed
+        self._client = client
+
+    def __getattr__(self, name):
+        return getattr(self._feed, name)
+
+    def read(self, tasks, values):
+        self._feed.read(tasks, values)
+        self._client.decoded(sum(map(len, values)))
+
+
+@pytest.fixture
+def counting(monkeypatch):
+    """Make a `Counting` client of an array, which notes what is decoded."""
+    def make(**keywords):
+        store = zcore.MemoryStore()
+        array = zcore.create_array(store, compressors=None, checksum=False, **keywords)
+        values = np.arange(array.size, dtype=array.dtype).reshape(array.shape) + 1
+        array[...] = values
+        client = Counting(store)
+        monkeypatch.setattr("zcore.engine.requests.Feed", lambda *args: Noting(Feed(*args), client))
+        return client, values
+
+    return make
+
+
+def together(n):
+    """Return a function that returns when it was called `n` times, and at once from then on."""
+    barrier = threading.Barrier(n)
+    numbers = itertools.count()
+
+    def wait(name):
+        if "c/" in name and next(numbers) < n:
+            barrier.wait(WAIT)
+
+    return wait
+
+
+def test_as_many_requests_as_were_said_whatever_the_threads(counting):
+    client, values = counting(shape=(64,), chunks=(1,), dtype="i4")
+    client.before = together(12)
+    array = zcore.open(RemoteStore(client, n_requests=12), threads=1)
+    np.testing.assert_array_equal(array[...], values)
+    assert client.n_most == 12
+
+
+def test_bytes_under_way_are_bounded(counting, monkeypatch):
+    """Large chunks are asked for by few requests at a time."""
+    client, values = counting(shape=(40, 1000), chunks=(1, 1000), dtype="i4")
+    monkeypatch.setattr("zcore.engine.binding.MAX_ASKED_NBYTES", 5 * 4000)
+    client.before = together(5)
+    array = zcore.open(RemoteStore(client), threads=1)
+    client.reset()
+    np.testing.assert_array_equal(array[...], values)
+    documents = sum(stop - start for name, start, stop in client.asked if "c/" not in name)
+    assert 4 * 4000 < client.n_most_bytes <= 5 * 4000 + documents
+
+
+def test_a_chunk_is_decoded_while_others_come(counting, monkeypatch):
+    """The last chunk comes only when the first one has been decoded."""
+    client, values = counting(shape=(8,), chunks=(1,), dtype="i4")
+    first = threading.Event()
+    decoded = client.decoded
+    client.decoded = lambda n_bytes: (first.set(), decoded(n_bytes))
+    client.before = lambda name: name != "c/7" or first.wait(WAIT) or pytest.fail("nothing was decoded meanwhile")
+    np.testing.assert_array_equal(zcore.open(RemoteStore(client, n_requests=8))[...], values)
+
+
+def test_parts_of_a_shard_are_asked_for_at_a_time(counting, monkeypatch):
+    client, values = counting(shape=(64,), chunks=(1,), shards=(64,), dtype="i4")
+    monkeypatch.setattr("zcore.engine.requests.MAX_GAP", 0)
+    monkeypatch.setattr("zcore.engine.requests._blocks.__defaults__", (8,))
+    array = zcore.open(RemoteStore(client))
+    client.reset()
+    np.testing.assert_array_equal(array[[1, 2, 10, 11, 12, 30]], values[[1, 2, 10, 11, 12, 30]])
+    places = [(start, stop) for name, start, stop in client.asked if "c/" in name]
+    assert places[0] == (256, 256 + 16 * 64 + 4)
+    assert sorted(places[1:]) == [(4, 12), (40, 48), (48, 52), (120, 124)]
+    client.reset()
+    np.testing.assert_array_equal(array[3:50], values[3:50])
+    assert [(start, stop) for name, start, stop in client.asked if "c/" in name] == [(0, 256 + 16 * 64 + 4)]
+
+
+def test_a_shard_that_is_replaced_while_its_parts_are_read(counting):
+    client, values = counting(shape=(64,), chunks=(1,), shards=(64,), dtype="i4")
+    other = zcore.open(client.store, mode="r+")
+    get, tags = client.get, [1]
+
+    def replaced(name, byte_range):
+        answer = get(name, byte_range)
+        if name == "c/0" and tags == [1]:
+            # Behind the index of the old one come chunks of the new one.
+            tags.append(2)
+            other[...] = 7
+            return answer
+        return answer._replace(tag=tags[-1]) if name == "c/0" else answer
+
+    client.get = replaced
+    assert zcore.open(RemoteStore(client))[5:9].tolist() == [7] * 4
+
+
+def test_a_service_whose_tags_differ_without_a_change(counting):
+    client, values = counting(shape=(64,), chunks=(1,), shards=(64,), dtype="i4")
+    get, tags = client.get, itertools.count()
+    client.get = lambda *args: get(*args)._replace(tag=next(tags)) if get(*args) is not None else None
+    np.testing.assert_array_equal(zcore.open(RemoteStore(client), zarr_format=3)[5:9], values[5:9])
+
+
+@pytest.mark.parametrize("n_cpus", [1, 3])
+def test_targets_of_references_are_asked_for_at_a_time(counting, monkeypatch, n_cpus):
+    """RF-URL-09: blocks of neighbours, as many at a time as fit."""
+    client, values = counting(shape=(96,), chunks=(1,), shards=(96,), dtype="i4")
+    monkeypatch.setattr("zcore.stores.reference.batches.merged.__defaults__", (0, 16))
+    refs = {f"x/{i}": ["held://c/0", 4 * i, 4] for i in range(96)}
+    refs["x/.zarray"] = {"zarr_format": 2, "shape": [96], "chunks": [1], "dtype": "<i4", "compressor": None,
+                         "filters": None, "fill_value": 0, "order": "C"}
+    array = zcore.open(ReferenceStore(refs, services={"held://": client}), path="x", threads=n_cpus)
+    client.reset()
+    client.before = together(6)
+    monkeypatch.setattr("zcore.engine.binding.MAX_ASKED_NBYTES", 6 * 16)
+    np.testing.assert_array_equal(array[...], values)
+    assert sorted(client.asked) == [("c/0", i, i + 16) for i in range(0, 384, 16)]
+    assert client.n_most == 6
+    client.reset()
+    np.testing.assert_array_equal(array[90:10:-4], values[90:10:-4])
+    assert len(client.asked) == 20

@@ -1,0 +1,217 @@
+"""Plain HTTP servers, with and without ranges, and with the faults of real ones."""
+import itertools
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import zcore
+from tests.unit.stores.servers import raw_server
+from zcore.errors import NodeNotFoundError, ReadOnlyError, StoreError
+from zcore.stores.remote.store import RemoteStore
+
+pytest.importorskip("obstore", reason="obstore is not installed (extra remote)")
+
+ONCE = {"client_options": {"timeout": "1s"}, "retry_config": {"max_retries": 0}}
+
+
+def publish(site, store):
+    """Make the values of a store the files of a site."""
+    for key in store.list():
+        site.files[f"data/{key}"] = store.get(key)
+
+
+@pytest.fixture
+def example(site):
+    """A hierarchy on a site, `values` of its array, and the URL of its root."""
+    store = zcore.MemoryStore()
+    root = zcore.create_group(store, attributes={"x": 1})
+    site.values = np.arange(1200, dtype="i4").reshape(30, 40)
+    root.create_array("a", shape=(30, 40), chunks=(10, 10), dtype="i4")[...] = site.values
+    root.create_array("shards", shape=(30, 40), shards=(30, 20), chunks=(5, 5), dtype="i4")[...] = site.values
+    zcore.consolidate_metadata(store)
+    publish(site, store)
+    return site
+
+
+def test_arrays_and_groups_are_opened_by_name(example):
+    root = zcore.open(example.url + "data")
+    assert root.attrs["x"] == 1 and root.store.read_only
+    np.testing.assert_array_equal(root["a"][...], example.values)
+    np.testing.assert_array_equal(zcore.open(example.url + "data/a/")[3:, ::2], example.values[3:, ::2])
+    np.testing.assert_array_equal(zcore.open(example.url, path="data/shards")[...], example.values)
+    # Without a listing, consolidated metadata have it.
+    members = zcore.open_consolidated(example.url + "data")
+    assert sorted(members) == ["a", "shards"]
+    np.testing.assert_array_equal(members["a"][5], example.values[5])
+    with pytest.raises(StoreError, match="has no listing; arrays and groups are opened by their paths"):
+        root.store.list_dir("")
+    with pytest.raises(StoreError, match="has no listing"):
+        root.store.list()
+    with pytest.raises(NodeNotFoundError):
+        zcore.open(example.url + "data/b")
+    with pytest.raises(ReadOnlyError):
+        zcore.open(example.url + "data/a", mode="r+")[0] = 1
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+@pytest.mark.parametrize("tags", [True, False])
+def test_parts_of_values(example, ranges, tags):
+    example.ranges, example.tags = ranges, tags
+    example.files["k"] = value = bytes(range(256)) * 4000
+    example.files["empty"] = b""
+    store = RemoteStore(example.url, **ONCE)
+    for part, expected in {(0, 5): value[:5], (7, 9): value[7:16], (1000, None): value[1000:], (None, 5): value[-5:],
+                           (None, 2**40): value, (len(value) - 3, 9): value[-3:], (len(value), 2): b"",
+                           (2**70, None): b"", (4, 0): b"", None: value}.items():
+        assert store.get("k", part) == expected, part
+        assert store.get("none", part) is None
+    assert store.get("empty", (0, 9)) == store.get("empty", (None, 9)) == store.get("empty") == b""
+    assert (store.getsize("k"), store.getsize("none")) == (len(value), None)
+    assert (store.identity("k") is None) != tags
+    array = zcore.open(example.url + "data/shards")
+    np.testing.assert_array_equal(array[7:11, 3], example.values[7:11, 3])
+    np.testing.assert_array_equal(array[...], example.values)
+
+
+def test_part_of_a_shard_costs_the_part(example):
+    array = zcore.open(example.url + "data/shards")
+    example.requests.clear()
+    np.testing.assert_array_equal(array[3, 4:6], example.values[3, 4:6])
+    size = len(example.files["data/shards/c/0/0"])
+    parts = [part for path, part in example.data() if path == "data/shards/c/0/0"]
+    # The index, and its chunks that touch.
+    assert parts == [f"bytes=-{16 * 24 + 4}", "bytes=0-239"], size
+    np.testing.assert_array_equal(array[:, 3], example.values[:, 3])
+
+
+@pytest.mark.parametrize("fault", [403, 500, 503, "short", "hang", 416])
+def test_faults_are_errors_that_name_url_and_range(example, fault):
+    store = RemoteStore(example.url, **ONCE)
+    example.files["k"] = b"x" * 100_000
+    example.faults["k"] = [fault] * 3
+    with pytest.raises(StoreError) as caught:
+        store.get("k", (10, 50_000))
+    assert f"{example.url}k" in str(caught.value) and "bytes 10 to 50010" in str(caught.value)
+    assert caught.value.key == "k"
+    example.faults["data/a/c/1/1"] = [fault] * 3
+    array = zcore.open(RemoteStore(example.url, **ONCE), path="data/a")
+    with pytest.raises(StoreError, match="data/a/c/1/1"):
+        array[...]
+
+
+def test_a_fault_that_passes_is_tried_again(example):
+    example.faults["data/a/c/1/1"] = [500, 503, None]
+    np.testing.assert_array_equal(zcore.open(example.url + "data/a")[...], example.values)
+
+
+def test_a_value_that_is_missing_is_the_fill_value(example):
+    del example.files["data/a/c/1/1"]
+    example.values[10:20, 10:20] = 0
+    np.testing.assert_array_equal(zcore.open(example.url + "data/a")[...], example.values)
+
+
+def test_who_may_not_know_what_is_missing(example):
+    """A service that answers 403 of what is missing: nodes are opened, and no chunk is taken for one of fill values."""
+    example.missing = 403
+    array = zcore.open(RemoteStore(example.url, **ONCE), path="data/a")
+    np.testing.assert_array_equal(array[...], example.values)
+    del example.files["data/a/c/1/1"]
+    with pytest.raises(StoreError, match="data/a/c/1/1.*403"):
+        array[...]
+    with pytest.raises(StoreError, match="403"):
+        zcore.open(RemoteStore(example.url, **ONCE), path="data/b")
+
+
+def test_requests_are_under_way_together_whatever_the_threads(example):
+    example.values = np.zeros((64, 64), "i1")
+    store = zcore.MemoryStore()
+    zcore.create_array(store, shape=(64, 64), chunks=(8, 8), dtype="i1", write_empty_chunks=True)[...] = example.values
+    publish(example, store)
+    example.delay = 0.01
+    zcore.open(RemoteStore(example.url, n_requests=12), path="data", threads=1)[...]
+    assert 4 < example.n_most <= 12
+
+
+FORKED = """
+    import os, sys, signal, zcore
+    array = zcore.open(sys.argv[1])
+    array[0]
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        try:
+            array[0]
+        except zcore.StoreError as error:
+            os._exit(0 if "forked" in str(error) else 1)
+        os._exit(2)
+    assert os.waitpid(pid, 0)[1] == 0
+    array[1]
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_is_told(example):
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(FORKED), example.url + "data/a"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_obstore_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    for url in ("https://h/x", "s3://bucket/x"):
+        with pytest.raises(zcore.UnsupportedError, match='extra "remote"'):
+            zcore.open(url)
+
+
+@pytest.mark.parametrize(("url", "error"), [("https://h/x?token=1", ValueError), ("https://h/x#y", ValueError),
+                                            ("ftp://h/x", zcore.UnsupportedError)])
+def test_urls_that_are_refused(url, error):
+    with pytest.raises(error):
+        zcore.open(url)
+
+
+def test_what_is_known_of_an_array_without_a_listing(example, capsys):
+    from zcore.__main__ import main
+
+    array = zcore.open(example.url + "data/a")
+    assert not array.store.lists and zcore.MemoryStore().lists
+    assert main(["info", example.url + "data/a"]) == 0
+    shown = capsys.readouterr().out
+    assert "not known, as there is no listing" in shown and "12 chunks, in a grid of 3 x 4" in shown
+    assert main(["info", "--chunks", example.url + "data/a"]) == 1
+    assert "has no listing" in capsys.readouterr().err
+
+
+def test_names_of_zarr_python(example):
+    from obstore.store import HTTPStore
+
+    made = zcore.storage.ObjectStore(HTTPStore(example.url + "data", client_options={"allow_http": True}))
+    np.testing.assert_array_equal(zcore.open(made)["a"][...], example.values)
+    assert zcore.storage.FsspecStore is zcore.RemoteStore
+
+
+HEAD = b"HTTP/1.1 %s\r\nLast-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n"
+PART = HEAD % b"206 Partial Content" + b"Content-Range: bytes 10-19/100\r\n"
+
+
+@pytest.mark.parametrize(("head", "part", "message"), [
+    (PART + b"Content-Length: 1000000000000\r\n\r\n", (10, 10), "bytes came or more, for bytes 10 to 20 of 100"),
+    (HEAD % b"200 OK" + b"Content-Length: 1000000000000\r\n\r\n", None, "at most 2147483647 are read"),
+    (HEAD % b"200 OK" + b"Content-Length: 1000000000000\r\n\r\n", (5, None), "at most 2147483647 are read"),
+])
+def test_a_server_that_says_more_than_it_should(head, part, message):
+    """No memory is taken by its word, and no more is read than was asked for."""
+    with raw_server(lambda: itertools.chain([head], itertools.repeat(b"x" * 100_000))) as port:
+        with pytest.raises(StoreError, match=message):
+            RemoteStore(f"http://127.0.0.1:{port}/", **ONCE).get("k", part)
+
+
+@pytest.mark.parametrize("n_bytes", [5, 15])
+def test_a_server_that_gives_another_part_than_it_says(n_bytes):
+    with raw_server([PART + b"Content-Length: %d\r\n\r\n" % n_bytes + b"x" * n_bytes]) as port:
+        with pytest.raises(StoreError, match=f"{n_bytes} bytes came"):
+            RemoteStore(f"http://127.0.0.1:{port}/", **ONCE).get("k", (10, 10))

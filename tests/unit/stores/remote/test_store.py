@@ -1,0 +1,462 @@
+"""Remote stores: the interface of a store over each kind of client, and what services do that memory does not."""
+import itertools
+import json
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import zcore
+from tests.unit.stores.conformance import CORE_EXAMPLE, UNUSUAL_KEYS, StoreConformance, run_threads
+from zcore.errors import LockError, NodeNotFoundError, StoreError
+from zcore.stores.remote.client import Client
+from zcore.stores.remote.store import RemoteStore
+
+obstore = pytest.importorskip("obstore", reason="obstore is not installed (extra remote)")
+fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed (test extra)")
+
+numbers = itertools.count()
+NO_RETRY = {"client_options": {"timeout": "5s"}, "retry_config": {"max_retries": 0}}
+
+
+class RemoteConformance(StoreConformance):
+    """What all stores do, but for directories, of which services have none."""
+
+    test_key_below_a_prefix_conflicts = None
+    test_key_with_a_key_as_parent_conflicts = None
+    # All pages are read before the first key is given, sorted.
+    test_list_goes_on_while_keys_vanish = None
+    test_list_reads_one_prefix_at_a_time = None
+
+    def source(self):
+        raise NotImplementedError
+
+    def make(self, tmp_path, items=(), read_only=False):
+        source = self.source()
+        store = RemoteStore(source, path="of tests/x")
+        for key, value in dict(items).items():
+            store.set(key, value)
+        return RemoteStore(source, path="of tests/x", read_only=True) if read_only else store
+
+    def test_a_key_may_be_a_prefix(self, example):
+        example.set("a/d", b"v")
+        assert example.get("a/d") == b"v" and example.get("a/d/e") == b"a/d/e"
+        assert example.list_dir("a/")[:2] == (["a/b", "a/c", "a/d"], ["a/d/", "a/f/"])
+        example.erase("a/d")
+        assert list(example.list()) == list(CORE_EXAMPLE)
+
+
+class TestObstore(RemoteConformance):
+    # Names with control characters are refused by obstore.
+    test_unusual_keys = None
+    # Its store in memory cannot be pickled.
+    test_pickle_reads_the_same = None
+
+    def source(self):
+        return obstore.store.MemoryStore()
+
+    @pytest.mark.parametrize("key", [key for key in UNUSUAL_KEYS if key.isprintable()], ids=lambda key: ascii(key)[:20])
+    def test_printable_keys(self, store, key):
+        StoreConformance.test_unusual_keys(self, store, key)
+
+    def test_keys_that_the_service_does_not_take(self, store):
+        with pytest.raises(StoreError, match="cannot write MemoryStore:/of tests/x/"):
+            store.set("a\nb", b"v")
+
+
+class FsspecConformance(RemoteConformance):
+    # Its directories are things of their own.
+    test_a_key_may_be_a_prefix = None
+    test_no_prefix_stays_without_keys = None
+    test_writers_and_pruning_erasers_do_not_fail = None
+    test_erase_of_the_empty_prefix_empties_the_store = None
+
+
+class TestFsspec(FsspecConformance):
+
+    def source(self):
+        # All filesystems in memory are one.
+        return fsspec.filesystem("dir", path=f"/{next(numbers)}", fs=fsspec.filesystem("memory"))
+
+
+class TestMapper(FsspecConformance):
+    # It writes in place.
+    test_threads_write_and_read_whole_values = None
+
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path):
+        self.path = tmp_path
+
+    def source(self):
+        return fsspec.filesystem("file").get_mapper(str(self.path / str(next(numbers))), create=True)
+
+
+class Held:
+    """An object with the methods that `ObjectClient` looks for."""
+
+    def __init__(self):
+        self.values = {}
+
+    def get(self, name):
+        return self.values[name]
+
+    def get_range(self, name, *, start, length):
+        return memoryview(self.values[name])[start:start + length]
+
+    def put(self, name, data):
+        self.values[name] = data
+
+    def delete(self, name):
+        del self.values[name]
+
+    def list(self, prefix):
+        return [name for name in list(self.values) if name.startswith(prefix)]
+
+
+class TestObject(RemoteConformance):
+    def source(self):
+        return Held()
+
+
+# S3
+
+def s3_url(bucket, path=""):
+    return f"s3://{bucket[0]}/{path}"
+
+
+class TestS3(RemoteConformance):
+    """The same against a server; what is checked of keys alone is left to the other clients."""
+
+    test_unusual_keys = test_what_is_not_a_key_is_refused_everywhere = None
+    # Hundreds of requests.
+    test_writers_and_pruning_erasers_do_not_fail = None
+
+    @pytest.fixture(autouse=True)
+    def service(self, bucket):
+        self.bucket = bucket
+
+    def make(self, tmp_path, items=(), read_only=False):
+        url, options = s3_url(self.bucket, f"a path/{next(numbers)}"), self.bucket[1]
+        store = RemoteStore(url, **options)
+        for key, value in dict(items).items():
+            store.set(key, value)
+        return RemoteStore(url, read_only=True, **options) if read_only else store
+
+
+def new_array(store, **keywords):
+    keywords = {"shape": (60, 80), "chunks": (10, 20), "dtype": "i4"} | keywords
+    array = zcore.create_array(store, **keywords)
+    values = np.arange(array.size, dtype="i4").reshape(array.shape)
+    array[...] = values
+    return values
+
+
+def test_an_array_in_s3(bucket):
+    store = RemoteStore(s3_url(bucket, "some/where"), **bucket[1])
+    values = new_array(store, name="a/b")
+    found = zcore.open(pickle.loads(pickle.dumps(store)), path="a/b")
+    np.testing.assert_array_equal(found[...], values)
+    np.testing.assert_array_equal(found[3:50:7, ::-3], values[3:50:7, ::-3])
+    assert found.nchunks_initialized == 24
+    assert store.uri == store.url == f"s3://{bucket[0]}/some/where/"
+    group = zcore.open(store)
+    assert list(group) == ["a"] and list(group["a"]) == ["b"]
+    # The same by a store of obstore.
+    other = obstore.store.S3Store(bucket[0], prefix="some", **bucket[1])
+    np.testing.assert_array_equal(zcore.open(other, path="where/a/b")[...], values)
+    assert zcore.open(other, path="where/a/b").store.url == f"s3://{bucket[0]}/some/"
+
+
+def test_nodes_come_and_go_in_s3(bucket):
+    store = RemoteStore(s3_url(bucket), **bucket[1])
+    root = zcore.create_group(store, attributes={"x": 1})
+    array = root.create_array("g/a", shape=(10,), chunks=(4,), dtype="f8", fill_value=np.nan)
+    array[2:9] = 5
+    array.resize((20,))
+    array.append(np.ones(3))
+    array.attrs["unit"] = "m"
+    assert zcore.open(store, path="g/a").attrs["unit"] == "m"
+    np.testing.assert_array_equal(zcore.open(store, path="g/a")[[1, 2, 8, 9, 19, 20, 22]],
+                                  [np.nan, 5, 5, np.nan, np.nan, 1, 1])
+    with pytest.raises(zcore.NodeExistsError):
+        zcore.create_array(store, name="g/a", shape=(2,), chunks=(2,), dtype="i2")
+    del root["g/a"]
+    assert list(store.list()) == ["g/zarr.json", "zarr.json"]
+    with pytest.raises(NodeNotFoundError):
+        zcore.open(store, path="g/a")
+
+
+# What each of several writers does: it changes its own elements of two chunks, one by one.
+STRIPES = """
+import json, sys
+import zcore
+url, options, me, n_writers = json.loads(sys.argv[1])
+array = zcore.open(zcore.RemoteStore(url, **options), mode="r+")
+for i in range(me, array.shape[0], n_writers):
+    array[i] = i + 1
+"""
+
+
+def test_writers_in_processes_and_threads_lose_nothing(bucket):
+    url = s3_url(bucket, "x")
+    zcore.create_array(RemoteStore(url, **bucket[1]), shape=(48,), chunks=(24,), dtype="i4")
+    processes = [subprocess.Popen([sys.executable, "-c", STRIPES, json.dumps([url, bucket[1], me, 5])])
+                 for me in range(3)]
+
+    def write(me):
+        array = zcore.open(RemoteStore(url, **bucket[1]), mode="r+")
+        for i in range(3 + me, 48, 5):
+            array[i] = i + 1
+
+    run_threads(2, write)
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    np.testing.assert_array_equal(zcore.open(RemoteStore(url, **bucket[1]))[...], np.arange(1, 49))
+
+
+class Racing(RemoteStore):
+    """A store whose `changed(key)` is called after each value that is read."""
+
+    changed = staticmethod(lambda key: None)
+
+    def get_with_identity(self, key, byte_range=None):
+        found = super().get_with_identity(key, byte_range)
+        self.changed(key)
+        return found
+
+
+@pytest.mark.parametrize("codecs", [{}, {"shards": (8,)}])
+def test_what_comes_between_reading_and_writing_a_part_stays(codecs):
+    service = obstore.store.MemoryStore()
+    keywords = {"shape": (8,), "chunks": (4,) if codecs else (8,), "dtype": "i2"} | codecs
+    zcore.create_array(RemoteStore(service), **keywords)
+    # Of another process, as it were: the locks of this one do not hold it back.
+    other = zcore.open(service, mode="r+", lock=None)
+    store = Racing(service)
+    array = zcore.open(store, mode="r+")
+    left = [5, 3, 0]
+
+    def changed(key):
+        if key == "c/0" and left:
+            other[left.pop()] = 7
+
+    store.changed = changed
+    array[1] = 1
+    array[3] = 0
+    np.testing.assert_array_equal(zcore.open(service)[...], [7, 1, 0, 0, 0, 7, 0, 0])
+    # Erased by the other one in between: as if that had come first.
+    left[:] = [6]
+
+    def erased(key):
+        if key == "c/0" and left:
+            left.clear()
+            other[...] = 0
+
+    store.changed = erased
+    array[2] = 2
+    np.testing.assert_array_equal(zcore.open(service)[...], [0, 0, 2, 0, 0, 0, 0, 0])
+    # What is all fill value by a change in part stays as an object: it could not be erased on a condition.
+    store.changed = lambda key: None
+    array[2:5] = 0
+    assert not zcore.open(service)[...].any() and store.exists("c/0")
+    array[...] = 0
+    assert not store.exists("c/0")
+
+
+def test_one_who_is_always_late_gives_up(monkeypatch):
+    service = obstore.store.MemoryStore()
+    zcore.create_array(RemoteStore(service), shape=(8,), chunks=(8,), dtype="i2")
+    # Of another process, as it were: the locks of this one do not hold it back.
+    other = zcore.open(service, mode="r+", lock=None)
+    store = Racing(service)
+    array = zcore.open(store, mode="r+")
+    monkeypatch.setattr("zcore.engine.requests.MAX_SWAPS", 3)
+    count = itertools.count(1)
+    store.changed = lambda key: other.__setitem__(0, next(count)) if key == "c/0" else None
+    with pytest.raises(LockError, match="3 times"):
+        array[1] = 1
+    assert zcore.open(service)[...].tolist() == [3] + [0] * 7
+
+
+class Careless(Client):
+    """A service that takes conditions and does not heed them, or has no tags."""
+
+    url, lists, writes, swaps = "careless://", True, True, True
+
+    def __init__(self, heeds=(), tagged=True):
+        self.values, self.heeds, self.tagged, self.count = {}, heeds, tagged, itertools.count()
+
+    def get(self, name, byte_range):
+        from zcore.stores.base import resolve_range
+        from zcore.stores.remote.client import Answer
+        if name not in self.values:
+            return None
+        value, tag = self.values[name]
+        start, stop = resolve_range(byte_range, len(value))
+        return Answer(value[start:stop], start, len(value), tag if self.tagged else None)
+
+    def put(self, name, data, condition=None):
+        from zcore.stores.remote.client import ABSENT, ConditionError
+        now = self.values.get(name, (None, ABSENT))[1]
+        kind = "create" if condition is ABSENT else "swap"
+        if condition is not None and kind in self.heeds and condition != now:
+            raise ConditionError
+        self.values[name] = bytes(data), next(self.count)
+        return self.values[name][1] if self.tagged else None
+
+    def delete(self, names):
+        for name in names:
+            self.values.pop(name, None)
+
+    def list_dir(self, prefix):
+        return [name for name in self.values if name.startswith(prefix) and "/" not in name[len(prefix):]], []
+
+    def list_all(self, prefix):
+        yield [(name, len(value)) for name, (value, _) in self.values.items()]
+
+
+@pytest.mark.parametrize(("service", "is_good"), [
+    (Careless(), False), (Careless(("create",)), False), (Careless(("swap",)), False),
+    (Careless(("create", "swap"), tagged=False), False), (Careless(("create", "swap")), True), (Held(), False),
+])
+def test_conditions_are_tried_before_they_are_relied_on(service, is_good):
+    store = RemoteStore(service)
+    zcore.create_array(store, shape=(4,), chunks=(4,), dtype="i2")[...] = 5
+    names = set(service.values)
+    array = zcore.open(service, mode="r+")
+    if is_good:
+        array[1] = 1
+    else:
+        with pytest.raises(LockError, match="lock=None"):
+            array[1] = 1
+        zcore.open(service, mode="r+", lock=None)[1] = 1
+    assert set(service.values) == names
+    assert zcore.open(service)[...].tolist() == [5, 1, 5, 5]
+
+
+def test_two_who_change_a_document_are_told():
+    service = obstore.store.MemoryStore()
+    zcore.create_array(RemoteStore(service), shape=(8,), chunks=(8,), dtype="i2")
+    store = RemoteStore(service, path="")
+    array = zcore.open(store, mode="r+")
+    document = store.get("zarr.json")
+    read = store.get_first
+
+    def get_first(*args):
+        found = read(*args)
+        store.set("zarr.json", document + b" ")
+        return found
+
+    store.get_first = get_first
+    with pytest.raises(LockError, match="another process has replaced the document"):
+        array.resize((9,))
+    assert store.get("zarr.json") == document + b" "
+
+
+def test_of_two_who_create_one_succeeds():
+    service = obstore.store.MemoryStore()
+    store = RemoteStore(service)
+    other = RemoteStore(service)
+    put = store.set_if_not_exists
+
+    def late(key, value):
+        zcore.create_array(other, shape=(3,), chunks=(3,), dtype="i1")
+        return put(key, value)
+
+    store.set_if_not_exists = late
+    with pytest.raises(zcore.NodeExistsError, match="another process has created a node"):
+        zcore.create_array(store, shape=(5,), chunks=(5,), dtype="i2")
+    assert zcore.open(service).shape == (3,)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_attributes_that_two_change_at_once(zarr_format):
+    """What comes in between is kept, or who is late is told."""
+    service = obstore.store.MemoryStore()
+    store = RemoteStore(service)
+    array = zcore.create_array(store, shape=(5,), chunks=(5,), dtype="i2", zarr_format=zarr_format, attributes={"a": 1})
+    other = zcore.open(service, mode="r+", lock=None)
+    left = [2]
+    read = store.get_with_identity
+
+    def late(key, byte_range=None):
+        found = read(key, byte_range)
+        if key in (".zattrs", "zarr.json") and left:
+            other.attrs["b"] = left.pop()
+        return found
+
+    store.get_with_identity = late
+    if zarr_format == 3:
+        with pytest.raises(LockError, match="another process has replaced"):
+            array.attrs["c"] = 3
+    array.attrs["c"] = 3
+    assert zcore.open(service).attrs.asdict() == {"a": 1, "b": 2, "c": 3}
+
+
+@pytest.mark.parametrize("n_chunks", [3, 40])
+def test_a_write_looks_at_the_document_when_it_is_done(n_chunks):
+    service = obstore.store.MemoryStore()
+    store = RemoteStore(service)
+    array = zcore.create_array(store, shape=(40,), chunks=(1,), dtype="i2")
+    other = zcore.open(service, mode="r+", lock=None)
+    write, shapes = store.set, [(50,), (20,)]
+
+    def set(key, value):
+        write(key, value)
+        if key == "c/2" and shapes:
+            other.resize(shapes.pop(0))
+
+    store.set = set
+    array[:n_chunks] = 1
+    assert array.shape == (50,) and zcore.open(service)[:n_chunks].tolist() == [1] * n_chunks
+    if n_chunks > 20:
+        with pytest.raises(zcore.SelectionError):
+            array[:n_chunks] = 2
+
+
+def test_reference_sets_in_s3(bucket):
+    """A set and its targets in a bucket; the endpoint is the caller's word."""
+    store = RemoteStore(s3_url(bucket), **bucket[1])
+    values = np.arange(40, dtype="<i4")
+    store.set("dir/a b.bin", values.tobytes())
+    array = {"zarr_format": 2, "shape": [40], "chunks": [10], "dtype": "<i4", "compressor": None, "filters": None,
+             "fill_value": 0, "order": "C"}
+    refs = {".zarray": array, **{f"{i}": [url, 40 * i, 40] for i, url in enumerate(
+        ["a b.bin", "./a b.bin", s3_url(bucket, "dir/a b.bin"), "../dir/a b.bin"])}}
+    store.set("dir/refs.json", json.dumps(refs).encode())
+    services = {"s3://": bucket[1]}
+    found = zcore.open(zcore.ReferenceStore(s3_url(bucket, "dir/refs.json"), services=services))
+    np.testing.assert_array_equal(found[...], values)
+    store.erase("dir/a b.bin")
+    with pytest.raises(zcore.ReferenceTargetError, match="it is missing"):
+        found[0]
+
+
+def test_a_filesystem_of_fsspec_for_s3(bucket):
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    options = bucket[1]
+    filesystem = fsspec.filesystem("s3", key="key", secret="secret", endpoint_url=options["endpoint"],
+                                   client_kwargs={"region_name": "us-east-1"}, skip_instance_cache=True)
+    store = RemoteStore(filesystem, path=f"{bucket[0]}/x")
+    values = new_array(store)
+    np.testing.assert_array_equal(zcore.open(filesystem.get_mapper(f"{bucket[0]}/x"))[...], values)
+    np.testing.assert_array_equal(zcore.open(RemoteStore(s3_url(bucket, "x"), **options))[5:9], values[5:9])
+    with pytest.raises(LockError, match=rf"RemoteStore\(.s3://{bucket[0]}/x/.\): .* lock=None"):
+        zcore.open(store, mode="r+")[3, 3] = 1
+    store.erase_prefix("")
+    assert list(store.list()) == []
+
+
+def test_options_that_obstore_does_not_know():
+    with pytest.raises(ValueError, match=r"^'s3://bucket': .*endpoin.* \(options are those of obstore"):
+        RemoteStore("s3://bucket/x", endpoin="https://example.org")
+
+
+def test_who_has_no_credentials_is_told_how_to_do_without():
+    class Asking(Client):
+        def get(self, name, byte_range):
+            raise OSError("Error performing PUT http://169.254.169.254/latest/api/token")
+
+    with pytest.raises(StoreError, match="api/token .*skip_signature=True reads what is public"):
+        RemoteStore(Asking()).get("a")

@@ -1,0 +1,196 @@
+"""The table of file kinds, and that all who open, copy or make files go by it."""
+import json
+import os
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.__main__ import main
+from zcore.errors import NotADirectoryStoreError
+from zcore.stores import Store, openers
+from zcore.tools.copy.destinations import SINKS, file_kind
+from zcore.tools.copy.sources import SOURCES
+
+ELEMENTS = np.arange(6, dtype="<i4").reshape(2, 3)
+FILE_KINDS = [kind for kind in openers.KINDS if kind.endings and kind is not openers.PARQUET]
+ENDINGS = [(kind, ending) for kind in FILE_KINDS for ending in kind.endings]
+# One kind and one name of a file of it: each ending in small and capital letters, and no ending where bytes tell.
+NAMED = [(kind, spelled) for kind, ending in ENDINGS for spelled in ("x" + ending, "X" + ending.upper())]
+NAMED += [(kind, name) for kind in FILE_KINDS if kind.magics for name in ("x", "x.dat")]
+
+
+def named(pairs):
+    return pytest.mark.parametrize(("kind", "name"), pairs, ids=[f"{kind.name}-{name}" for kind, name in pairs])
+
+
+def make(kind, path):
+    """Make a file of a kind, which holds `ELEMENTS` as ``a``; or as all there is."""
+    if kind is openers.NPY:
+        with open(path, "wb") as file:
+            np.save(file, ELEMENTS)
+    elif kind is openers.NPZ:
+        with open(path, "wb") as file:
+            np.savez(file, a=ELEMENTS)
+    elif kind is openers.HDF5:
+        with pytest.importorskip("h5py").File(path, "w") as file:
+            file["a"] = ELEMENTS
+    elif kind is openers.ASDF:
+        zcore.asdf.write(path, {"a": ELEMENTS})
+    else:
+        items = zcore.MemoryStore()
+        group = zcore.create_group(items, zarr_format=2)
+        group.create_array("a", data=ELEMENTS)
+        if kind is openers.ZIP:
+            with zcore.ZipStore(path, mode="w") as store:
+                for key in items.list():
+                    store.set(key, items.get(key))
+        else:
+            zcore.references(items).save(path)
+    return str(path)
+
+
+def elements_of(node):
+    return (node["a"] if isinstance(node, zcore.Group) else node)[:].tolist()
+
+
+@named(NAMED)
+def test_every_file_is_known(kind, name, tmp_path):
+    path = make(kind, tmp_path / name)
+    assert openers.kind_of(path) is openers.kind_of(tmp_path / name) is kind
+
+
+@named(NAMED)
+def test_every_file_is_opened_or_the_error_says_by_what(kind, name, tmp_path):
+    path = make(kind, tmp_path / name)
+    if kind.opener is None:
+        for attempt in (lambda: zcore.open(path), lambda: zcore.open_group(path), lambda: zcore.DirectoryStore(path),
+                        lambda: zcore.verify(path), lambda: zcore.references(path)):
+            with pytest.raises(NotADirectoryStoreError) as caught:
+                attempt()
+            assert kind.advice in str(caught.value)
+        return
+    assert elements_of(zcore.open(path)) == elements_of(zcore.open_group(path)) == ELEMENTS.tolist()
+    assert zcore.verify(path).ok
+    with pytest.raises(NotADirectoryStoreError) as caught:
+        zcore.open(path, mode="a", shape=1, dtype="u1")
+    assert kind.advice in str(caught.value)
+
+
+@named(NAMED)
+def test_every_file_is_the_source_of_a_copy(kind, name, tmp_path):
+    path = make(kind, tmp_path / name)
+    assert elements_of(zcore.copy(path, zcore.MemoryStore())) == ELEMENTS.tolist()
+    assert (kind.opener is None) == (kind in SOURCES)
+
+
+@named([(kind, name) for kind, name in NAMED if kind in (*SINKS, openers.ZIP) and os.path.splitext(name)[1] != ".dat"])
+def test_a_copy_makes_the_kind_of_file_that_its_name_says(kind, name, tmp_path):
+    path = str(tmp_path / name)
+    source = zcore.array(ELEMENTS)
+    if "." not in name:
+        # Nothing is there whose bytes could tell.
+        assert file_kind(path) is None and zcore.copy(source, path).store.path == path
+        return
+    zcore.copy(source, path, destination_path="" if kind is openers.NPY else "a")
+    assert os.path.isfile(path) and openers.kind_of(path) is file_kind(path) is kind
+    assert elements_of(zcore.copy(path, zcore.MemoryStore())) == ELEMENTS.tolist()
+
+
+@named(NAMED)
+def test_every_verb_knows_the_file(kind, name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    make(kind, tmp_path / name)
+    for arguments in (["ls", name], ["info", name], ["verify", name], ["tree", name]):
+        assert main(arguments) == (1 if kind.opener is None else 0)
+        assert kind.opener is not None or kind.advice in capsys.readouterr().err
+    capsys.readouterr()
+    assert main(["cp", name, "copy.zarr"]) == 0
+    assert elements_of(zcore.open("copy.zarr")) == ELEMENTS.tolist()
+    is_made = kind.opener is not None or kind is openers.HDF5
+    assert main(["refs", "make", name, "--out", "set.json"]) == (0 if is_made else 1)
+    if is_made:
+        assert elements_of(zcore.open("set.json")) == ELEMENTS.tolist()
+
+
+@named([(openers.NPY, "x.npy"), (openers.NPY, "X.NPY"), (openers.NPY, "x"), (openers.NPZ, "X.NPZ")])
+def test_the_demo_knows_arrays_of_numpy(kind, name, tmp_path):
+    from zcore.cli.demo.source import load
+
+    assert load(make(kind, tmp_path / name)).data.tolist() == ELEMENTS.tolist()
+
+
+def test_cat_writes_the_kind_that_a_name_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make(openers.ZIP, "x.zip")
+    assert main(["cat", "x.zip/a", "--out", "X.NPY"]) == 0
+    assert np.load("X.NPY").tolist() == ELEMENTS.tolist()
+
+
+@pytest.mark.parametrize("ending", [spelled for ending in openers.PARQUET.endings for spelled in (ending,
+                                                                                                 ending.upper())])
+def test_a_directory_is_a_set_in_parquet_by_its_name_and_its_document(ending, tmp_path):
+    folder = tmp_path / f"x{ending}"
+    folder.mkdir()
+    assert openers.kind_of(str(folder)) is openers.DIRECTORY
+    (folder / ".zmetadata").write_text(json.dumps({"record_size": 10, "metadata": {".zgroup": {"zarr_format": 2}}}))
+    assert openers.kind_of(str(folder)) is openers.kind_of(f"{folder}/") is openers.PARQUET
+    assert type(zcore.open(str(folder)).store) is type(zcore.open_group(f"{folder}/").store) is zcore.ReferenceStore
+    with pytest.raises(ValueError, match="in Parquet"):
+        zcore.ReferenceStore({}).save(tmp_path / f"new{ending}")
+
+
+class Client:
+    """What `RemoteStore` takes for the client of a service."""
+
+    def get(self, name):
+        raise FileNotFoundError
+
+    get_range = get
+
+
+@pytest.mark.parametrize(("place", "kind"), [
+    ("s3://bucket/a.zarr", openers.REMOTE),
+    ("https://host/a.zip", openers.REMOTE),
+    ("https://host/A.JSON?version=1", openers.REFERENCES),
+    ("s3://bucket/a.PARQ/", openers.PARQUET),
+    ({}, openers.REFERENCES),
+    (zcore.MemoryStore(), openers.STORE),
+    (Client(), openers.REMOTE),
+    (5, None),
+    (None, None),
+    (b"a.zip", None),
+    ("nothing/here.zip", None),
+    ("a\0b", None),
+])
+def test_what_is_no_local_file(place, kind):
+    assert openers.kind_of(place) is kind
+
+
+def test_a_directory_counts_whatever_its_name(tmp_path):
+    for kind, ending in ENDINGS:
+        place = tmp_path / f"x{ending}"
+        place.mkdir()
+        assert openers.kind_of(place) is openers.DIRECTORY and file_kind(place) is None, kind
+        zcore.create_group(place)
+        assert type(zcore.open(place).store) is zcore.DirectoryStore
+
+
+def test_what_is_neither_file_nor_directory_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "x.npy")
+    assert openers.kind_of(tmp_path / "x.npy") is None
+
+
+def test_the_ending_decides_where_there_is_one(tmp_path):
+    """An archive and the arrays of `numpy.savez` begin alike."""
+    assert openers.kind_of(make(openers.NPZ, tmp_path / "x")) is openers.ZIP
+    assert openers.kind_of(make(openers.ZIP, tmp_path / "x.npz")) is openers.NPZ
+
+
+def test_every_row_of_the_table_can_be_loaded():
+    for kind in openers.KINDS:
+        if kind.opener is not None:
+            assert issubclass(openers.loaded(kind.opener), Store), kind
+    for name in (*SOURCES.values(), *SINKS.values()):
+        assert callable(openers.loaded(name))
+    assert all(ending == ending.lower() and ending[0] == "." for _, ending in ENDINGS)

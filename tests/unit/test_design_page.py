@@ -1,0 +1,79 @@
+"""docs/design.md: the map is drawn from the table of layers and the folders, and the steps it names are there.
+
+``python tests/unit/test_design_page.py`` draws the map again.
+"""
+import importlib.util
+import re
+from pathlib import Path
+from textwrap import fill
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "zcore"
+PAGE = ROOT / "docs" / "design.md"
+MAP = re.compile(r"(?<=\n## The map\n).*?\n```\n(.*?)```\n", re.DOTALL)
+SUFFIXES = (".py", ".pyx", ".pxd")
+
+
+def layers():
+    """Return the table of layers, which another test file proves."""
+    spec = importlib.util.spec_from_file_location("layers", Path(__file__).with_name("test_layers.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.LAYERS
+
+
+def drawn():
+    """Return the map: from top to bottom a floor of rooms, and in each room its files and folders."""
+    floors = []
+    for units in layers():
+        modules = [unit for unit in units if not (PACKAGE / unit).is_dir()]
+        lines = [] if not modules else [" ".join(modules)]
+        for unit in units:
+            if (PACKAGE / unit).is_dir():
+                lines += _room(PACKAGE / unit)
+        floors.append("\n".join(lines))
+    return f"\n{'-' * 100}\n".join(floors) + "\n"
+
+
+def _room(folder, depth=0):
+    """Return the lines of a folder: its own files, then each folder in it."""
+    files = sorted({path.stem for path in folder.iterdir() if path.suffix in SUFFIXES and path.stem != "__init__"})
+    head = f"{'    ' * depth}{folder.name}/"
+    lines = fill(" ".join(files), 100, initial_indent=f"{head:16}", subsequent_indent=" " * 16,
+                 break_on_hyphens=False).splitlines() or [head]
+    for below in sorted(folder.iterdir()):
+        if (below / "__init__.py").exists():
+            lines += _room(below, depth + 1)
+    return lines
+
+
+def test_map_is_the_one_of_the_sources():
+    assert MAP.search(PAGE.read_text(encoding="utf-8"))[1] == drawn(), (
+        "docs/design.md is out of date: python tests/unit/test_design_page.py")
+
+
+def test_every_room_has_a_row():
+    table = PAGE.read_text(encoding="utf-8").partition("| room |")[2].partition("\n\n")[0]
+    cells = re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE)
+    rooms = [room for cell in cells for room in re.findall(r"`(\w+)`", cell)]
+    assert sorted(rooms) == sorted(unit for units in layers() for unit in units)
+
+
+def test_steps_of_the_read_and_the_write_are_where_they_are_said_to_be():
+    steps = re.findall(r"^\| `(?:(\w+)\.)?(\w+)` \| `([\w/.]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(steps) > 20
+    for owner, function, file in steps:
+        source = (ROOT / file).read_text(encoding="utf-8")
+        assert re.search(rf"^(?:    )?(?:def|cdef [^(\n=]*?) *\b{function}\(", source, re.MULTILINE), (function, file)
+        assert not owner or re.search(rf"^(?:cdef )?class {owner}\b", source, re.MULTILINE), (owner, file)
+
+
+def main():
+    """Draw the map into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    found = MAP.search(text)
+    PAGE.write_text(text[:found.start(1)] + drawn() + text[found.end(1):], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""Reference sets made of what zcore stores: every format, directory and zip, and saved anywhere."""
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.errors import InvalidKeyError, ReferenceFormatError, ReferenceTargetError, UnsupportedError
+from zcore.stores.reference.store import ReferenceStore
+from zcore.tools.references.references import references
+
+VALUES = np.random.default_rng(3).integers(0, 1000, (20, 30)).astype("<i4")
+
+
+def fill(store, zarr_format):
+    """Create a hierarchy of two arrays, one of which lacks chunks, in a store."""
+    zcore.create_group(store, zarr_format=zarr_format, attributes={"title": "a title"})
+    zcore.create_array(store, name="deep/x", shape=(20, 30), dtype="<i4", chunks=(7, 8), zarr_format=zarr_format,
+                       attributes={"units": "m"})[...] = VALUES
+    zcore.create_array(store, name="holes", shape=(20, 30), dtype="<i4", chunks=(7, 8), fill_value=5,
+                       zarr_format=zarr_format)[:7, :8] = VALUES[:7, :8]
+    zcore.create_array(store, name="scalar", shape=(), dtype="f8", zarr_format=zarr_format)[...] = 2.5
+    zcore.create_array(store, name="texts", data=np.array(["a", "bc"], object), dtype=str, zarr_format=zarr_format)
+
+
+def check(opened):
+    """Check that a hierarchy is the one that `fill` made."""
+    np.testing.assert_array_equal(opened["deep/x"][...], VALUES)
+    np.testing.assert_array_equal(opened["deep/x"][3:17:2, ::-3], VALUES[3:17:2, ::-3])
+    expected = np.full_like(VALUES, 5)
+    expected[:7, :8] = VALUES[:7, :8]
+    np.testing.assert_array_equal(opened["holes"][...], expected)
+    assert opened["holes"].nchunks_initialized == 1 and opened["scalar"][()] == 2.5
+    assert opened["texts"][...].tolist() == ["a", "bc"]
+    assert opened.attrs["title"] == "a title" and opened["deep/x"].attrs["units"] == "m"
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_directory(tmp_path, zarr_format):
+    """RF-STO-02, RF-STO-03, RF-GEN-11: opened as it is, saved beside, in, above and far from the source, pickled."""
+    fill(tmp_path / "sub/made", zarr_format)
+    (tmp_path / "sub/made/foreign.bin").write_bytes(bytes(100))
+    made = zcore.references(tmp_path / "sub/made")
+    check(zcore.open(made))
+    check(zcore.open(pickle.loads(pickle.dumps(made))))
+    chunk = "deep/x/c/1/2" if zarr_format == 3 else "deep/x/1.2"
+    assert made.to_v0()[chunk] == [chunk] and not made.exists("foreign.bin") and made.read_only
+    assert made.to_v0(absolute=True)[chunk] == [str(tmp_path / "sub/made" / chunk)]
+    with pytest.raises(ValueError, match="written as JSON"):
+        made.save(tmp_path / "refs.parq")
+    for place, url in ((tmp_path / "sub/made", chunk), (tmp_path / "sub", "made/" + chunk),
+                       (tmp_path, "sub/made/" + chunk)):
+        made.save(place / "refs.json")
+        saved = ReferenceStore(place / "refs.json")
+        assert saved.to_v0()[chunk] == [url]
+        check(zcore.open(saved))
+    (tmp_path / "other").mkdir()
+    made.save(tmp_path / "other/refs.json")
+    with pytest.raises(ReferenceTargetError, match="would permit"):
+        zcore.open(tmp_path / "other/refs.json")["deep/x"][...]
+    check(zcore.open(ReferenceStore(tmp_path / "other/refs.json", allowed=[tmp_path / "sub"])))
+    again = zcore.references(made)
+    assert again.to_v0() == made.to_v0()
+
+
+def test_a_node_of_a_store(tmp_path):
+    """RF-STO-03: keys begin at the node."""
+    fill(tmp_path / "made", 3)
+    for made in (zcore.references(tmp_path / "made", path="deep"),
+                 zcore.references(zcore.open(tmp_path / "made")["deep"])):
+        np.testing.assert_array_equal(zcore.open(made)["x"][...], VALUES)
+        assert made.to_v0()["x/c/0/0"] == ["deep/x/c/0/0"]
+    made = zcore.references(zcore.open(tmp_path / "made")["deep/x"])
+    np.testing.assert_array_equal(zcore.open(made)[...], VALUES)
+    with pytest.raises(zcore.NodeNotFoundError):
+        zcore.references(tmp_path / "made", path="nothing")
+
+
+def test_shards(tmp_path):
+    """RF-STO-03: a shard is one reference."""
+    zcore.create_array(tmp_path, shape=(20, 30), dtype="<i4", chunks=(5, 5), shards=(10, 15))[...] = VALUES
+    made = references(tmp_path)
+    assert [key for key in made.list()] == ["c/0/0", "c/0/1", "c/1/0", "c/1/1", "zarr.json"]
+    np.testing.assert_array_equal(zcore.open(made)[...], VALUES)
+    np.testing.assert_array_equal(zcore.open(made)[3:12, 7:9], VALUES[3:12, 7:9])
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_zip(tmp_path, compression):
+    """RF-STO-03: what is stored is a part of the archive, what is deflated is copied, as far as it may."""
+    with zcore.ZipStore(tmp_path / "made.zip", mode="w", compression=compression) as store:
+        fill(store, 3)
+    if compression == zipfile.ZIP_DEFLATED:
+        with pytest.raises(UnsupportedError, match="max_inlined"):
+            references(tmp_path / "made.zip", max_inlined=1000)
+    made = references(tmp_path / "made.zip")
+    check(zcore.open(made))
+    written = made.to_v0()["deep/x/c/0/0"]
+    assert isinstance(written, str) if compression == zipfile.ZIP_DEFLATED else written[0] == "made.zip"
+    made.save(tmp_path / "refs.json")
+    check(zcore.open(tmp_path / "refs.json"))
+
+
+def test_memory():
+    """RF-STO-02: all of it is copied."""
+    store = zcore.MemoryStore()
+    fill(store, 2)
+    check(zcore.open(references(store)))
+    with pytest.raises(UnsupportedError, match="lie in no file"):
+        references(store, max_inlined=10)
+
+
+def test_small_chunks_are_copied(tmp_path):
+    """RF-STO-02"""
+    fill(tmp_path / "made", 2)
+    size = (tmp_path / "made/deep/x/0.0").stat().st_size
+    made = references(tmp_path / "made", inline_threshold=size - 1)
+    assert isinstance(made.to_v0()["scalar/0"], str) and made.to_v0()["deep/x/0.0"] == ["deep/x/0.0"]
+    check(zcore.open(made))
+
+
+@pytest.mark.parametrize("options", [{}, {"cname": "zlib", "shuffle": 2}, {"clevel": 0}])
+@pytest.mark.parametrize("dtype", ["<i4", ">f8", "|S3", "<M8[D]", [("a", "<i2"), ("b", "|S2")]])
+def test_arrays_of_2016(tmp_path, options, dtype):
+    """RF-STO-03: seen as Zarr v2."""
+    dtype = np.dtype(dtype)
+    values = np.random.default_rng(1).integers(1, 100, (7, 9, dtype.itemsize)).astype("u1").view(dtype)[..., 0]
+    array = zcore.open(tmp_path / "old", "w", shape=(7, 9), chunks=(3, 4), dtype=dtype, zarr_format="zmeta",
+                       attributes={"units": "m"}, **options)
+    array[:6] = values[:6]
+    made = references(tmp_path / "old")
+    assert made.to_v0()["1.2"] == ["__zdata__/1.2.blosc"] and "2.0" not in made.to_v0()
+    opened = zcore.open(made)
+    assert opened.zarr_format == 2 and opened.attrs["units"] == "m" and opened.fill_value == array.fill_value
+    assert opened[...].tobytes() == array[...].tobytes() and opened.dtype == dtype
+    document = json.loads(made.get(".zarray"))
+    assert document["compressor"]["id"] == "blosc" and document["filters"] is None and document["order"] == "C"
+
+
+def test_an_array_of_2016_in_a_hierarchy(tmp_path):
+    """RF-STO-03"""
+    zcore.create_group(tmp_path, zarr_format=2)
+    zcore.open(tmp_path, "w", path="old", shape=4, chunks=2, dtype="i4", zarr_format="zmeta")[:] = 3
+    made = references(tmp_path)
+    assert {".zgroup", "old/.zarray", "old/0", "old/1"} <= set(made.list())
+    assert zcore.open(made)["old"][:].tolist() == [3] * 4
+
+
+def test_a_separator_that_the_document_does_not_say(tmp_path):
+    """RF-STO-03: old nested arrays, of which the handle was told."""
+    zcore.create_array(tmp_path, shape=(4, 4), chunks=(2, 2), dtype="u1", zarr_format=2,
+                       chunk_key_encoding="/")[...] = 1
+    document = json.loads((tmp_path / ".zarray").read_text())
+    del document["dimension_separator"]
+    (tmp_path / ".zarray").write_text(json.dumps(document))
+    made = references(zcore.open(tmp_path, dimension_separator="/"))
+    assert zcore.open(made)[...].tolist() == [[1] * 4] * 4 and made.exists("1/1")
+
+
+def test_names_that_look_like_urls(tmp_path):
+    """RF-URL-01"""
+    zcore.create_array(tmp_path / "file:made", name="a:b", shape=4, chunks=2, dtype="u1", zarr_format=2)[:] = 1
+    made = references(zcore.DirectoryStore(tmp_path / "file:made"))
+    assert zcore.open(made)["a:b"][:].tolist() == [1] * 4
+    assert made.to_v0()["a:b/0"] == [str(tmp_path / "file:made/a:b/0")]
+
+
+def test_references_that_are_none():
+    """RF-V1-04, RF-V0-06"""
+    for extent in (("a", -1, 2), ("a", 1, -2), ("a", 2**63 - 1, 1)):
+        with pytest.raises(ReferenceFormatError, match="from 0 on"):
+            ReferenceStore.of({"x": extent})
+    with pytest.raises(InvalidKeyError):
+        ReferenceStore.of({"../x": b""})
+
+
+def test_where_values_lie(tmp_path):
+    """RF-STO-01: `extent` of every store."""
+    zcore.DirectoryStore(tmp_path).set("a/b", b"value")
+    with zcore.ZipStore(tmp_path / "a.zip", mode="w") as store:
+        store.set("a/b", b"value")
+        assert store.extent("a/b") is None
+    stores = [zcore.DirectoryStore(tmp_path), zcore.ZipStore(tmp_path / "a.zip"),
+              ReferenceStore({"a/b": ["a/b"]}, base=str(tmp_path)),
+              ReferenceStore({"a/b": ["a/b", 0, 5]}, base=str(tmp_path))]
+    for store in stores:
+        path, offset, n_bytes = store.extent("a/b")
+        with open(path, "rb") as file:
+            file.seek(offset)
+            assert file.read(-1 if n_bytes is None else n_bytes) == b"value"
+        assert store.extent("a/c") is None and store.extent("a") is None
+    assert zcore.MemoryStore({"a": b"b"}).extent("a") is None and ReferenceStore({"a": "b"}).extent("a") is None

@@ -1,0 +1,371 @@
+"""What `zcore.verify` finds: every kind of fault, placed one at a time, and nothing where nothing is wrong."""
+import json
+import os
+import shutil
+import socket
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.tools.verify import decoded
+
+KINDS = [
+    {"zarr_format": 3},
+    {"zarr_format": 3, "shards": (20, 20)},
+    {"zarr_format": 2},
+    {"zarr_format": 2, "compressors": {"id": "zlib", "level": 1}},
+    {"zarr_format": "zmeta"},
+]
+NAMES = ["v3", "sharded", "v2", "zlib", "zmeta"]
+VALUES = np.random.default_rng(3).integers(0, 1 << 20, (45, 37)).astype("<i4")
+
+
+@pytest.fixture(params=KINDS, ids=NAMES)
+def array(request, tmp_path):
+    """An array with border chunks in both dimensions, by a handle that writes."""
+    return zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10), attributes={"unit": "m"}, **request.param)
+
+
+def an_object(array, i=0):
+    """Return the key and the file of one of an array's objects."""
+    key = sorted(key for key, _ in array._binding.stored_chunks())[i]
+    return key, os.path.join(array.store.path, key)
+
+
+def change(file, edit):
+    with open(file, "rb") as opened:
+        raw = bytearray(opened.read())
+    edit(raw)
+    with open(file, "wb") as opened:
+        opened.write(raw)
+
+
+def found(place, **keywords):
+    """Return {(kind, key)} of a report, which is as all reports are."""
+    report = zcore.verify(place, **keywords)
+    assert json.loads(json.dumps(report.as_dict()))["by_kind"] == report.by_kind
+    assert report.ok == (not report.problems)
+    assert sum(report.by_kind.values()) == len(report.problems)
+    assert all(problem.what and problem.kind in repr(report) for problem in report.problems)
+    return {problem[:2] for problem in report.problems}
+
+
+def test_nothing_is_found_where_nothing_is_wrong(array):
+    report = zcore.verify(array.store.path)
+    assert report.ok and report.problems == [] and (report.n_groups, report.n_arrays) == (0, 1)
+    assert report.n_objects == array._n_objects() and "ok" in repr(report)
+
+
+def test_every_store(tmp_path):
+    group = zcore.create_group(tmp_path / "h")
+    for name, kind in zip(NAMES[:2], KINDS[:2], strict=True):
+        group.create_array(f"x/{name}", data=VALUES, chunks=(10, 10),
+                           **{key: value for key, value in kind.items() if key != "zarr_format"})
+    memory = zcore.MemoryStore()
+    with zcore.ZipStore(tmp_path / "h.zip", mode="w") as zipped:
+        for key in group.store.list():
+            memory.set(key, group.store.get(key))
+            zipped.set(key, group.store.get(key))
+    references = {key: [f"h/{key}"] for key in group.store.list()}
+    (tmp_path / "h.json").write_text(json.dumps(references))
+    for place in (tmp_path / "h", memory, tmp_path / "h.zip", tmp_path / "h.json"):
+        report = zcore.verify(place)
+        assert report.ok and (report.n_groups, report.n_arrays, report.n_objects) == (2, 2, 26)
+    key = "x/v3/c/1/1"
+    memory.set(key, memory.get(key)[:-3])
+    assert found(memory) == {("truncated", key)}
+    references[key][0] = "h/none"
+    (tmp_path / "h.json").write_text(json.dumps(references))
+    assert found(tmp_path / "h.json") == {("unreachable", key)}
+
+
+# faults of objects
+
+@pytest.mark.parametrize("n_left", [0, 1, 15, 17, 60, -1])
+def test_a_truncated_object(array, n_left):
+    key, file = an_object(array, 1)
+    change(file, lambda raw: raw.__delitem__(slice(n_left, None)))
+    assert found(array.store.path) in ({("truncated", key)}, {("damaged", key)})
+
+
+def test_a_truncated_blosc_chunk_is_called_so(tmp_path):
+    array = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10))
+    key, file = an_object(array)
+    change(file, lambda raw: raw.pop())
+    assert found(tmp_path / "a") == {("truncated", key)}
+    change(file, lambda raw: raw.clear())
+    assert found(tmp_path / "a") == {("truncated", key)}
+
+
+@pytest.mark.parametrize("shards", [None, (20, 20)])
+def test_any_flipped_bit_where_there_are_checksums(tmp_path, shards):
+    array = zcore.create_array(tmp_path / "a", data=VALUES[:10, :10], chunks=(10, 10), shards=shards)
+    key, file = an_object(array)
+    size = os.path.getsize(file)
+    for i in range(0, size, 29):
+        change(file, lambda raw, i=i: raw.__setitem__(i, raw[i] ^ 16))
+        assert {key for _, key in found(tmp_path / "a")} == {key}, i
+        change(file, lambda raw, i=i: raw.__setitem__(i, raw[i] ^ 16))
+    assert zcore.verify(tmp_path / "a").ok
+
+
+def test_all_of_a_border_chunk_is_decoded(tmp_path):
+    """Damage beyond the border of the array, where no checksum finds it, is found since the bytes are decoded."""
+    array = zcore.create_array(tmp_path / "a", shape=(1,), chunks=(1 << 16,), dtype="i4", zarr_format="zmeta")
+    array[0] = 1
+    array.resize(1 << 16)
+    array[...] = np.random.default_rng(1).integers(0, 9, 1 << 16)
+    document = (tmp_path / "a" / "__zmeta__").read_bytes()
+    (tmp_path / "a" / "__zmeta__").write_bytes(document.replace(b'"shape": [\n        65536', b'"shape": [\n        1'))
+    assert zcore.open(tmp_path / "a").shape == (1,)
+    key, file = an_object(array)
+    change(file, lambda raw: raw.__setitem__(slice(-2000, None), b"\xff" * 2000))
+    assert found(tmp_path / "a") == {("damaged", key)}
+
+
+def test_every_damaged_object_of_a_slab_is_named(array):
+    n = array._n_objects()
+    damaged = {an_object(array, i)[0] for i in range(0, n, 2)}
+    for i in range(0, n, 2):
+        change(an_object(array, i)[1], lambda raw: raw.__delitem__(slice(20, None)))
+    assert {key for _, key in found(array.store.path)} == damaged
+
+
+def test_an_unreachable_object(array):
+    key, file = an_object(array)
+    os.unlink(file)
+    os.symlink(file + ".elsewhere", file)
+    assert found(array.store.path) == {("unreachable", key)}
+    assert zcore.verify(array.store.path, repair=("left-over", "foreign", "damaged")).n_removed == 0
+    assert os.path.islink(file)
+
+
+def test_a_huge_and_nearly_empty_grid(tmp_path):
+    array = zcore.create_array(tmp_path / "a", shape=(1 << 40, 1 << 20), chunks=(4, 4), dtype="i4")
+    for i in range(5):
+        array[i << 36, i << 10] = i + 1
+    key, file = an_object(array, 2)
+    change(file, lambda raw: raw.__setitem__(-5, raw[-5] ^ 1))
+    report = zcore.verify(tmp_path / "a")
+    assert [problem[:2] for problem in report.problems] == [("damaged", key)] and report.n_objects == 5
+
+
+def test_shards_that_are_larger_than_a_slab(tmp_path, monkeypatch):
+    monkeypatch.setattr(decoded, "SLAB_NBYTES", 900)
+    array = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(5, 5), shards=(20, 20))
+    assert zcore.verify(tmp_path / "a").ok
+    key, file = an_object(array, 1)
+    change(file, lambda raw: raw.__setitem__(300, raw[300] ^ 1))
+    assert found(tmp_path / "a") == {("damaged", key)}
+
+
+def test_grids_of_all_kinds(tmp_path):
+    group = zcore.create_group(tmp_path / "h")
+    group.create_array("rectilinear", data=VALUES, chunks=[[20, 25], [30, 7]])
+    group.create_array("scalar", data=np.int32(4))
+    group.create_array("empty", shape=(0, 4), dtype="i4")
+    group.create_array("text", data=np.array(["a", "bc"] * 30, np.dtypes.StringDType()), chunks=7)
+    report = zcore.verify(tmp_path / "h")
+    assert report.ok and (report.n_groups, report.n_arrays, report.n_objects) == (1, 4, 4 + 1 + 9)
+
+
+# what is no object
+
+def test_objects_outside_the_grid_are_left_over(array):
+    key, file = an_object(array)
+    array.resize(25, 37)
+    assert zcore.verify(array.store.path).ok
+    grid = array.metadata.grid_shape
+    outside = array.metadata.chunk_keys.encode((grid[0], 0))
+    os.makedirs(os.path.dirname(os.path.join(array.store.path, outside)), exist_ok=True)
+    shutil.copy(file, os.path.join(array.store.path, outside))
+    assert found(array.store.path) == {("left-over", outside)}
+    report = zcore.verify(array.store.path, repair=True)
+    assert report.n_removed == 1 and report.ok
+    assert zcore.verify(array.store.path).ok and os.path.exists(file)
+
+
+@pytest.mark.parametrize("name", [".__zc_tmp.0123", f"0.{'a' * 32}.partial", "0.x1_y2zz8.partial", "0.__lock", "0#1"])
+def test_temporary_files(array, name):
+    _, file = an_object(array)
+    if not name.startswith("."):
+        name = os.path.basename(file) + name[1:]
+    left = os.path.join(os.path.dirname(file), name)
+    with open(left, "wb") as opened:
+        opened.write(b"part")
+    assert {kind for kind, _ in found(array.store.path)} == {"left-over"}
+    if name.startswith(".__zc"):
+        report = zcore.verify(array.store.path, repair=True)
+        assert not report.ok and os.path.exists(left)       # its writer may be alive
+        os.utime(left, (1e9, 1e9))
+    report = zcore.verify(array.store.path, repair="left-over")
+    assert report.ok and report.n_removed == 1 and not os.path.exists(left)
+    assert zcore.verify(array.store.path).ok
+
+
+def test_foreign_files(array):
+    base = array.store.path
+    with open(os.path.join(base, "README"), "wb") as opened:
+        opened.write(b"hello")
+    _, file = an_object(array)
+    for name in (file + "~", os.path.join(base, "notes#1")):
+        with open(name, "wb") as opened:
+            opened.write(b"hello")
+    foreign = {("foreign", "README"), ("foreign", os.path.relpath(file, base) + "~"), ("foreign", "notes#1")}
+    assert found(base) == foreign
+    report = zcore.verify(base, repair=True)
+    assert report.n_removed == 0 and os.path.exists(file + "~")
+    assert zcore.verify(base, repair=("foreign", "left-over")).n_removed == 3
+    assert zcore.verify(base).ok and np.array_equal(array[...], VALUES)
+
+
+def test_a_socket_is_foreign(tmp_path, monkeypatch):
+    zcore.create_array(tmp_path / "a", data=VALUES)
+    monkeypatch.chdir(tmp_path)      # the names of sockets are short
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind("a/s")
+        assert found(tmp_path / "a") == {("foreign", "s")}
+
+
+def test_a_directory_without_a_node_is_one_problem(tmp_path):
+    group = zcore.create_group(tmp_path / "h")
+    group.create_array("a", data=VALUES, chunks=(10, 10))
+    group.create_group("deep")
+    os.unlink(tmp_path / "h" / "a" / "zarr.json")
+    (tmp_path / "h" / "between" / "b").mkdir(parents=True)
+    zcore.create_array(tmp_path / "h" / "between" / "b", data=VALUES)
+    report = zcore.verify(tmp_path / "h")
+    assert [problem[:2] for problem in report.problems] == [("foreign", "a/")] and "20 objects" in repr(report)
+    assert report.n_arrays == 1
+    zcore.verify(tmp_path / "h", repair="foreign")
+    assert not (tmp_path / "h" / "a").exists() and zcore.verify(tmp_path / "h").ok
+
+
+# documents
+
+def test_a_wrong_document(array):
+    document = os.path.join(array.store.path, array._binding.document)
+    change(document, lambda raw: raw.__setitem__(slice(None), raw.replace(b"37", b"-7")))
+    assert found(array.store.path) == {("wrong document", array._binding.document)}
+    zcore.verify(array.store.path, repair=("foreign", "left-over", "damaged"))
+    change(document, lambda raw: raw.__setitem__(slice(None), raw.replace(b"-7", b"37")))
+    assert np.array_equal(zcore.open(array.store.path)[...], VALUES)     # nothing of it was removed
+
+
+def test_documents_that_are_no_json_and_attributes_that_are_none(tmp_path):
+    group = zcore.create_group(tmp_path / "h", zarr_format=2)
+    for name in "abc":
+        group.create_array(name, data=VALUES, attributes={"x": 1})
+    (tmp_path / "h" / "a" / ".zarray").write_bytes(b"{")
+    (tmp_path / "h" / "b" / ".zattrs").write_bytes(b"[]")
+    assert found(tmp_path / "h") == {("wrong document", "a/.zarray"), ("wrong document", "b/.zattrs")}
+
+
+def test_a_codec_that_is_not_known(tmp_path):
+    zcore.create_array(tmp_path / "a", data=VALUES)
+    change(tmp_path / "a" / "zarr.json", lambda raw: raw.__setitem__(slice(None), raw.replace(b'"blosc"', b'"bloss"')))
+    assert found(tmp_path / "a") == {("unreadable", "zarr.json")}
+
+
+# copies
+
+@pytest.fixture(params=[3, 2])
+def hierarchy(request, tmp_path):
+    group = zcore.create_group(tmp_path / "h", zarr_format=request.param, attributes={"x": float("nan")}
+                               if request.param == 2 else {"x": 1})
+    group.create_array("a", data=VALUES, attributes={"unit": "m"})
+    group.create_array("deep/b", data=VALUES)
+    zcore.consolidate_metadata(tmp_path / "h")
+    assert zcore.verify(tmp_path / "h").ok
+    return group, tmp_path / "h", "zarr.json" if request.param == 3 else ".zmetadata"
+
+
+def test_stale_copies(hierarchy):
+    group, base, document = hierarchy
+    stale = {("stale copy", document)}
+    # Programs that do not drop the copy.
+    attributes = base / "a" / (".zattrs" if group.zarr_format == 2 else "zarr.json")
+    kept = attributes.read_bytes()
+    change(attributes, lambda raw: raw.__setitem__(slice(None), raw.replace(b'"m"', b'"k"')))
+    assert found(base) == stale
+    attributes.write_bytes(kept)
+    assert zcore.verify(base).ok
+    shutil.copytree(base / "a", base / "deep" / "new")
+    assert found(base) == stale
+    shutil.rmtree(base / "deep" / "new")
+    shutil.rmtree(base / "deep" / "b")
+    assert found(base) == stale
+    report = zcore.verify(base, repair="stale copy")
+    assert report.ok and zcore.verify(base).ok
+    assert zcore.open_group(base)["a"].attrs["unit"] == "m"
+
+
+def test_a_copy_of_other_attributes_of_the_group(tmp_path):
+    zcore.create_group(tmp_path / "h", zarr_format=2, attributes={"x": 1})
+    zcore.consolidate_metadata(tmp_path / "h")
+    change(tmp_path / "h" / ".zattrs", lambda raw: raw.__setitem__(slice(None), raw.replace(b"1", b"2")))
+    assert found(tmp_path / "h") == {("stale copy", ".zmetadata")}
+
+
+# the call
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(zcore.NodeNotFoundError):
+        zcore.verify(tmp_path / "none")
+    with pytest.raises(zcore.NodeNotFoundError):
+        zcore.verify(zcore.MemoryStore())
+
+
+def test_a_part_of_a_hierarchy(tmp_path):
+    group = zcore.create_group(tmp_path / "h")
+    a = group.create_array("x/a", data=VALUES, chunks=(10, 10))
+    b = group.create_array("y/b", data=VALUES, chunks=(10, 10))
+    for array in (a, b):
+        change(an_object(array)[1], lambda raw: raw.clear())
+    assert found(tmp_path / "h", path="y") == {("truncated", "y/b/c/0/0")}
+    assert found(group["y"]) == found(group, path="y/b") == {("truncated", "y/b/c/0/0")}
+
+
+def test_repair_is_told_what(tmp_path):
+    zcore.create_array(tmp_path / "a", data=VALUES)
+    for wrong in ("wrong document", "all", ["left-over", "unreachable"]):
+        with pytest.raises(ValueError, match="repair"):
+            zcore.verify(tmp_path / "a", repair=wrong)
+    with pytest.raises(zcore.ReadOnlyError):
+        zcore.verify(zcore.DirectoryStore(tmp_path / "a", read_only=True), repair=True)
+
+
+def test_damaged_objects_are_removed_only_when_they_are_named(array):
+    key, file = an_object(array)
+    change(file, lambda raw: raw.clear())
+    assert not zcore.verify(array.store.path, repair=True).ok and os.path.exists(file)
+    assert zcore.verify(array.store.path, repair=("damaged", "truncated")).ok and not os.path.exists(file)
+    assert zcore.verify(array.store.path).ok
+
+
+def test_progress(array):
+    told = []
+    zcore.verify(array.store.path, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (VALUES.nbytes, VALUES.nbytes) and told == sorted(told)
+
+
+def test_an_array_that_changes_meanwhile_is_verified_again(tmp_path):
+    array = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10))
+    changes = iter([(30, 37), (50, 37)])
+
+    def change_it(done, total):
+        shape = next(changes, None)
+        if shape is not None:
+            array.resize(shape)
+
+    report = zcore.verify(tmp_path / "a", progress=change_it)
+    assert report.ok
+
+
+def test_objects_that_are_read_by_another_document_do_not_count(tmp_path):
+    array = zcore.create_array(tmp_path / "a", data=VALUES, chunks=(10, 10))
+    zcore.open(tmp_path / "a", mode="r+").attrs["unit"] = "m"
+    tasks = np.arange(np.prod(array._binding.metadata.grid_shape))
+    with pytest.raises(decoded.Changed):
+        decoded.read_objects(array._binding, tasks, pytest.fail, lambda n_bytes: None)

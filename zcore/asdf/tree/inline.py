@@ -1,0 +1,229 @@
+"""Arrays whose elements stand in the tree itself, as lists in lists."""
+import math
+
+import numpy as np
+
+from zcore.asdf.tree.tagged import TaggedScalar
+from zcore.errors import AsdfFormatError
+
+MAX_NDIM = 64  # of NumPy
+MAX_NBYTES = 1 << 30
+# Each text takes as much as the longest one: so many bytes in all, or so many for each character that there is.
+MAX_TEXT_NBYTES = 1 << 26
+MAX_CHARACTER_NBYTES = 64
+
+_KINDS = (bool, int, float, complex)
+_DTYPES = {bool: "?", int: "i8", float: "f8", complex: "c16"}
+
+
+def array_of(data, dtype, shape, limit):
+    """Return the array that lists in lists hold; masked where elements are null.
+
+    Parameters
+    ----------
+    data : list
+        As the tree has it; a single value is an array of no dimensions.
+    dtype : numpy.dtype or None
+        None: found from the values. Text makes it text as long as the longest; else any complex number, any floating
+        point number, any integer decides, in this order; else it is bool.
+    shape : tuple or None
+        What it has to be; a first length of ``"*"`` fits any.
+    limit : int
+        Elements that there can be. Lists that are shared may stand for more than the text has.
+
+    Raises
+    ------
+    AsdfFormatError
+        Rows of different lengths, values of another type, another shape.
+
+    Notes
+    -----
+    ASDF standard, core/ndarray, "data" and "datatype".
+
+    Examples
+    --------
+    >>> array_of([[1, 2.5], [3, None]], None, None, 100)
+    masked_array(
+      data=[[1.0, 2.5],
+            [3.0, --]],
+      mask=[[False, False],
+            [False,  True]],
+      fill_value=1e+20)
+    """
+    is_record = dtype is not None and dtype.names is not None
+    n_dims = None if shape is None else len(shape)
+    found, items = _flat(data, dtype if is_record else None, n_dims, limit)
+    if shape is not None:
+        found = _fitted(found, tuple(shape))
+    missing = [item is None for item in items]
+    has_missing = any(missing)
+    if is_record and len(items) * _n_values(dtype) > limit:
+        raise _too_many(limit)
+    array = _converted(items, missing if has_missing else None, dtype)
+    if has_missing:
+        return np.ma.array(array.reshape(found), mask=np.reshape(missing, found))
+    return array.reshape(found)
+
+
+def _flat(data, record, n_dims, limit):
+    """Return the shape of lists in lists, and what is in them in C order.
+
+    With a structured type the innermost lists are its elements.
+    """
+    shape, items, n = [], [data], 1
+    while isinstance(items[0], list) and not (n_dims == len(shape) if n_dims is not None and record is not None
+                                              else record is not None and _is_record(items[0], record)):
+        length = len(items[0])
+        if len(shape) == MAX_NDIM:
+            raise AsdfFormatError(f"inline data of more than {MAX_NDIM} dimensions", member="data")
+        n *= max(1, length)
+        if n > limit:
+            raise _too_many(limit)
+        for item in items:
+            if not isinstance(item, list) or len(item) != length:
+                raise AsdfFormatError(f"inline data: expected rows of equal length, {length}", member="data")
+        shape.append(length)
+        items = [value for item in items for value in item]
+        if not items:
+            break
+    return tuple(shape), items
+
+
+def _too_many(limit):
+    return AsdfFormatError(f"inline data of more elements than the tree has bytes, {limit}", member="data")
+
+
+def _n_values(dtype):
+    """Return how many values an element of a type has."""
+    n = math.prod(dtype.shape)
+    return n if dtype.base.names is None else n * sum([_n_values(dtype.base[name]) for name in dtype.base.names])
+
+
+def _is_record(item, dtype):
+    """Whether a list has the form of an element of a structured type."""
+    return (isinstance(item, list) and len(item) == len(dtype.names)
+            and all([_is_value(value, dtype[name]) for value, name in zip(item, dtype.names, strict=True)]))
+
+
+def _is_value(value, dtype):
+    if dtype.shape:
+        return isinstance(value, list)
+    if dtype.names is not None:
+        return _is_record(value, dtype)
+    return not isinstance(value, list)
+
+
+def _fitted(found, shape):
+    """Return the shape that data have which were given one; of empty data only the first lengths are in the tree."""
+    expected = (found[0] if found else 0, *shape[1:]) if shape[:1] == ("*",) else shape
+    if found != expected and not (0 in found and 0 in expected and found == expected[:len(found)]):
+        raise AsdfFormatError(f"inline data have the shape {list(found)}, the tree says {list(shape)}", member="shape")
+    return expected
+
+
+def _converted(items, missing, dtype):
+    if dtype is None:
+        dtype = _deduced(items)
+    most = MAX_NBYTES
+    if dtype.kind in "SU":
+        n_characters = sum([len(item) for item in items if isinstance(item, str)])
+        most = min(most, max(MAX_TEXT_NBYTES, MAX_CHARACTER_NBYTES * n_characters))
+    if len(items) * dtype.itemsize > most:
+        raise AsdfFormatError(f"inline data of {len(items) * dtype.itemsize} bytes, expected at most {most}",
+                              member="data")
+    if dtype.names is not None:
+        if missing is not None:
+            raise AsdfFormatError("inline data: records cannot be null", member="data")
+        return _records(items, dtype)
+    if missing is not None:
+        blank = "" if dtype.kind in "SU" else dtype.type(0).item()
+        items = [blank if is_missing else item for item, is_missing in zip(items, missing, strict=True)]
+    return _checked(items, dtype)
+
+
+def _deduced(items):
+    """Return the type of values that none is given for."""
+    kinds = {type(item) for item in items if item is not None}
+    if any(issubclass(kind, str) for kind in kinds):
+        if not all(issubclass(kind, str) for kind in kinds):
+            raise AsdfFormatError("inline data: text beside numbers", member="data")
+        return np.dtype(f"U{max(1, *[len(item) for item in items if item is not None])}")
+    for kind in reversed(_KINDS):
+        if kind in kinds:
+            _check_kinds(kinds, kind)
+            if kind is int and any([not -2**63 <= item < 2**63 for item in items if item is not None]):
+                raise AsdfFormatError("inline data: an integer of more than 64 bits", member="data")
+            return np.dtype(_DTYPES[kind])
+    _check_kinds(kinds, bool)
+    # The schema's default, which an empty list and one of nulls alone leave.
+    return np.dtype("f8") if not kinds else np.dtype("?")
+
+
+def _check_kinds(kinds, most):
+    allowed = _KINDS[:_KINDS.index(most) + 1]
+    if other := [kind for kind in kinds if kind not in allowed]:
+        raise AsdfFormatError(f"inline data: expected numbers, found {other[0].__name__}", member="data")
+
+
+def _checked(items, dtype):
+    """Return values as elements of a type; what it cannot hold is refused, not rounded or cut."""
+    kind = dtype.kind
+    if kind in "SU":
+        if not all([isinstance(item, str) for item in items]):
+            raise AsdfFormatError("inline data: expected text", member="data")
+        longest = max([len(item) for item in items], default=0)
+        if longest * (4 if kind == "U" else 1) > max(dtype.itemsize, 1):
+            raise AsdfFormatError(f"inline data: text of {longest} characters, {dtype} holds fewer", member="data")
+        if kind == "S":
+            items = [_ascii(item) for item in items]
+    else:
+        most = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[kind]
+        _check_kinds({type(item) for item in items}, most)
+    try:
+        array = np.array(items, dtype=dtype)
+    except (OverflowError, TypeError, ValueError) as exc:
+        raise AsdfFormatError(f"inline data do not fit {dtype}: {exc}", member="data") from exc
+    return array
+
+
+def _ascii(text):
+    try:
+        return text.encode("ascii")
+    except UnicodeEncodeError as exc:
+        raise AsdfFormatError("inline data: text that is no ASCII", member="data") from exc
+
+
+def _records(items, dtype):
+    array = np.empty(len(items), dtype)
+    for item in items:
+        if not isinstance(item, list) or len(item) != len(dtype.names):
+            raise AsdfFormatError(f"inline data: expected records of {len(dtype.names)} fields", member="data")
+    for i, name in enumerate(dtype.names):
+        base, shape = dtype[name].base, dtype[name].shape
+        column = [item[i] for item in items]
+        # The values of a field are as many as its type says, and have been counted.
+        part = array_of(column, base, (len(items), *shape), max(1, len(items)) * max(1, _n_values(dtype[name])))
+        if isinstance(part, np.ma.MaskedArray):
+            raise AsdfFormatError("inline data: fields cannot be null", member="data")
+        array[name] = part
+    return array
+
+
+def lists_of(array):
+    """Return the elements of an array as lists in lists, which a tree can hold; missing ones as None.
+
+    >>> lists_of(np.array([(1, b"ab")], [("n", "i2"), ("name", "S2")]))
+    [[1, 'ab']]
+    """
+    return _plain(array.tolist())
+
+
+def _plain(value):
+    if isinstance(value, np.ndarray):
+        # `tolist` leaves the arrays in the fields of a record as they are.
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode("ascii")
+    return str(value) if isinstance(value, TaggedScalar) else value

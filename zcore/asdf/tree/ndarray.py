@@ -1,0 +1,331 @@
+"""``core/ndarray``: where in a block the elements of an array lie, and how they are read.
+
+A node says which block, an element type, a shape, and optionally an offset and strides, all of which a stranger wrote:
+every byte that an index can reach is proven to lie in the block before there is a view of it.
+"""
+import math
+
+import numpy as np
+
+from zcore.asdf.tree.datatypes import dtype_of, is_integer
+from zcore.asdf.tree.inline import MAX_NDIM, array_of
+from zcore.asdf.tree.tagged import shown
+from zcore.errors import AsdfFormatError, UnsupportedError
+
+MAX_NBYTES = 2**63 - 1
+
+
+class NDArrayNode:
+    """An array of a tree; its elements are read when they are asked for.
+
+    NumPy takes it where it takes an array. What the file says of it is checked when it is used, so that one array that
+    is damaged leaves the others readable.
+
+    Attributes
+    ----------
+    tag : str
+    members : dict
+        The node as the tree has it; a list of elements is its member ``data``.
+    """
+
+    __slots__ = ("tag", "members", "is_list", "_origin", "_form", "__weakref__")
+
+    def __init__(self, tag, members, origin, is_list=False):
+        self.tag = tag
+        self.members = members
+        self.is_list = is_list  # the elements stand in place of the mapping
+        self._origin = origin
+        self._form = None
+
+    # what it is
+
+    @property
+    def source(self):
+        """The number of its block, the URI of the file that has it, or None where the elements are in the tree."""
+        if self.is_list:
+            return None
+        members = self.members
+        if ("source" in members) == ("data" in members):
+            raise AsdfFormatError("ndarray: expected one of source and data, found "
+                                  f"{'both' if 'data' in members else 'neither'}", member="source")
+        source = members.get("source")
+        if "source" in members and not is_integer(source) and not isinstance(source, str):
+            raise AsdfFormatError(f"ndarray: expected a block number or a URI, found {shown(source)}", member="source")
+        return source
+
+    @property
+    def block(self):
+        """The block that holds its elements; None where they are in the tree.
+
+        Raises : AsdfFormatError, if there is no such block.
+        """
+        source = self.source
+        return None if source is None else self._origin.block_of(source)
+
+    @property
+    def dtype(self):
+        """The NumPy type of its elements."""
+        return self._layout[0]
+
+    @property
+    def shape(self):
+        """Its lengths; that of an array that grows is what its block holds now."""
+        return self._layout[1]
+
+    @property
+    def offset(self):
+        """Where in the decoded block the element (0, ..., 0) lies; None where the elements are in the tree."""
+        return self._layout[2]
+
+    @property
+    def strides(self):
+        """Bytes from an element to the next one in each dimension; None where the elements are in the tree."""
+        return self._layout[3]
+
+    @property
+    def is_streamed(self):
+        """Whether it has as many rows as its block holds."""
+        shape = None if self.is_list else self.members.get("shape")
+        return isinstance(shape, list) and shape[:1] == ["*"]
+
+    @property
+    def ndim(self):
+        """Number of its dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self):
+        """Number of its elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self):
+        """Size of its elements in bytes."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def mask(self):
+        """Which elements are missing: a value that they have, an array, or None.
+
+        Raises : AsdfFormatError, if it is none of these.
+        """
+        mask = None if self.is_list else self.members.get("mask")
+        if hasattr(mask, "resolve"):
+            mask = mask.resolve()
+        if mask is None or isinstance(mask, int | float | complex) and not isinstance(mask, bool):
+            return mask
+        if isinstance(mask, NDArrayNode):
+            if mask is self or not mask.is_list and mask.members.get("mask") is not None:
+                raise AsdfFormatError("ndarray: a mask that has a mask", member="mask")
+            return mask
+        raise AsdfFormatError(f"ndarray: expected a mask, a number or an array, found {type(mask).__name__}",
+                              member="mask")
+
+    def __repr__(self):
+        try:
+            what = f"shape={self.shape}, dtype={self.dtype}"
+        except (AsdfFormatError, UnsupportedError) as error:
+            return f"<NDArrayNode {error}>"
+        source = self.source
+        return f"<NDArrayNode {what}{'' if source is None else f', source={source!r}'}>"
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("an array of no dimensions has no len()")
+        return self.shape[0]
+
+    # reading
+
+    def read(self):
+        """Return its elements, as an array of its own or, where several arrays lie in one block, a view of that.
+
+        Arrays with a mask are masked arrays. Elements that lie over one another are read-only.
+
+        Raises
+        ------
+        AsdfFormatError
+            What the tree says of it is wrong, or leads out of the block.
+        """
+        array = self._inline() if self.source is None else self._view()
+        mask = self.mask
+        if mask is None:
+            return array
+        if isinstance(mask, NDArrayNode):
+            missing = np.ma.getdata(mask.read())
+            if missing.dtype.kind not in "biufc":
+                raise AsdfFormatError(f"ndarray: a mask of type {missing.dtype}", member="mask")
+            missing = missing != 0
+            if missing.shape != array.shape:
+                try:
+                    missing = np.broadcast_to(missing, array.shape)
+                except ValueError as exc:
+                    raise AsdfFormatError(f"ndarray: a mask of shape {list(missing.shape)} for an array of shape "
+                                          f"{list(array.shape)}", member="mask") from exc
+        elif array.dtype.kind not in "biufc":
+            raise AsdfFormatError(f"ndarray: the mask {mask!r} for elements of type {array.dtype}", member="mask")
+        elif mask != mask:
+            missing = array != array
+        else:
+            try:
+                missing = array == mask
+            except OverflowError as exc:
+                raise AsdfFormatError(f"ndarray: the mask {mask!r:.100} for elements of type {array.dtype}",
+                                      member="mask") from exc
+        return np.ma.array(array, mask=missing | np.ma.getmaskarray(array))
+
+    def elements(self):
+        """Return its elements without regard to a mask; see `read`."""
+        return np.ma.getdata(self._inline()) if self.source is None else self._view()
+
+    def __array__(self, dtype=None, copy=None):
+        array = np.asarray(self.read())
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"elements of type {array.dtype} are not {np.dtype(dtype)} without a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def reach(self):
+        """Return the first byte of the decoded block that an index reaches, and the one behind the last.
+
+        Raises : AsdfFormatError, if these do not lie in the block.
+        """
+        dtype, shape, offset, strides = self._layout
+        start, stop = _reach(dtype.itemsize, shape, offset, strides)
+        n_bytes = self.block.data_size
+        if start < 0 or stop > n_bytes:
+            raise AsdfFormatError(f"ndarray: its elements lie at bytes {start} to {stop} of a block of {n_bytes}",
+                                  member="strides" if "strides" in self.members else "shape", block=self.source)
+        return start, stop
+
+    def _view(self):
+        dtype, shape, offset, strides = self._layout
+        start, stop = self.reach()
+        if start == stop:
+            # Not `np.empty`, which takes text of no characters for text of one.
+            return np.ndarray(shape, dtype, bytearray(1))
+        data, first = self._origin.bytes_of(self.source, start, stop)
+        array = np.ndarray(shape, dtype, data, offset - first, strides)
+        if _overlaps(dtype.itemsize, shape, strides):
+            array.flags.writeable = False
+        return with_true_one(array)
+
+    def _inline(self):
+        dtype, shape = self._given()
+        data = self.members if self.is_list else self.members["data"]
+        return array_of(data, dtype, shape, self._origin.n_text)
+
+    # what the tree says
+
+    @property
+    def _layout(self):
+        if self._form is None or self.is_streamed:
+            if self.source is None:
+                array = self._inline()
+                self._form = array.dtype, array.shape, None, None
+            else:
+                self._form = self._parsed()
+        return self._form
+
+    def _given(self):
+        """Return type and shape as the tree has them, None for what it leaves open; for inline data."""
+        if self.is_list:
+            return None, None
+        datatype, shape = self.members.get("datatype"), self.members.get("shape")
+        return (None if datatype is None else dtype_of(datatype, self.members.get("byteorder", "little")),
+                None if shape is None else _shape_of(shape))
+
+    def _parsed(self):
+        members = self.members
+        for name in ("shape", "datatype", "byteorder"):
+            if name not in members and not (name == "byteorder" and _has_one_byte(members["datatype"])):
+                raise AsdfFormatError(f"ndarray: {name} is missing", member=name)
+        dtype = dtype_of(members["datatype"], members.get("byteorder", "little"))
+        shape = _shape_of(members["shape"])
+        offset, strides = members.get("offset", 0), members.get("strides")
+        if not is_integer(offset) or offset < 0:
+            raise AsdfFormatError(f"ndarray: expected an offset of 0 or more, found {shown(offset)}", member="offset")
+        if strides is not None:
+            if not isinstance(strides, list) or len(strides) != len(shape) or not all(map(is_integer, strides)):
+                raise AsdfFormatError(f"ndarray: expected {len(shape)} strides, found {shown(strides)}",
+                                      member="strides")
+            if 0 in strides:
+                raise AsdfFormatError("ndarray: a stride of 0", member="strides")
+        if shape[:1] == ("*",):
+            shape = self._counted(shape, dtype.itemsize, offset, strides)
+        if math.prod([n for n in shape if n]) * dtype.itemsize > MAX_NBYTES:
+            raise AsdfFormatError(f"ndarray: a shape of more than 2**63 bytes, {shown(shape)}", member="shape")
+        if strides is None:
+            strides = c_strides(shape, dtype.itemsize)
+        if 0 not in shape and any([abs(n) > MAX_NBYTES for n in (offset, *strides)]):
+            # Of a single element, too, from which no stride leads away: NumPy has to take it.
+            raise AsdfFormatError("ndarray: an offset or a stride of more than 63 bits", member="strides")
+        return dtype, shape, offset, tuple(strides)
+
+    def _counted(self, shape, itemsize, offset, strides):
+        """Return the shape of an array that grows: as many rows as fit, a part of one is left out."""
+        n_bytes = self.block.data_size - offset
+        row = math.prod(shape[1:]) * itemsize if strides is None else strides[0]
+        if row <= 0:
+            return 0, *shape[1:]
+        if strides is None:
+            return max(0, n_bytes // row), *shape[1:]
+        # The last row ends where its last element does, which may be before the next one would begin.
+        extent = _reach(itemsize, shape[1:], 0, strides[1:])[1]
+        return (0 if n_bytes < extent else (n_bytes - extent) // row + 1), *shape[1:]
+
+
+def _shape_of(shape):
+    if not isinstance(shape, list) or not all([is_integer(n) and 0 <= n <= MAX_NBYTES or n == "*" and i == 0
+                                               for i, n in enumerate(shape)]):
+        raise AsdfFormatError(f"ndarray: expected a shape, found {shown(shape)}", member="shape")
+    if len(shape) > MAX_NDIM:
+        raise UnsupportedError(f"an array of {len(shape)} dimensions, NumPy has at most {MAX_NDIM}",
+                               feature=f"more than {MAX_NDIM} dimensions")
+    return tuple(shape)
+
+
+def _has_one_byte(datatype):
+    return datatype in ("int8", "uint8", "bool8") or isinstance(datatype, list) and datatype[:1] == ["ascii"]
+
+
+def c_strides(shape, itemsize):
+    """Return the strides of elements in C order that lie one behind the other."""
+    strides, stride = [], itemsize
+    for n in reversed(shape):
+        strides.append(stride)
+        stride *= max(1, n)
+    return tuple(reversed(strides))
+
+
+def _reach(itemsize, shape, offset, strides):
+    if 0 in shape or not itemsize:
+        return 0, 0
+    steps = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
+    return (offset + sum([step for step in steps if step < 0]),
+            offset + sum([step for step in steps if step > 0]) + itemsize)
+
+
+def _overlaps(itemsize, shape, strides):
+    """Whether two indices may reach the same byte; it is enough to find that they cannot."""
+    extent = itemsize
+    for stride, n in sorted((abs(stride), n) for n, stride in zip(shape, strides, strict=True)):
+        if n > 1:
+            if stride < extent:
+                return True
+            extent += (n - 1) * stride
+    return False
+
+
+def with_true_one(array):
+    """Return an array whose booleans have a byte of 0 or 1; others take any of them for true, and NumPy does not."""
+    if array.dtype.kind == "b":
+        raw = array.view(np.uint8)
+        return array if not (raw > 1).any() else raw != 0
+    if array.dtype.names is not None:
+        for name in array.dtype.names:
+            fixed = with_true_one(array[name])
+            if fixed.base is None and fixed.dtype.kind == "b":
+                array = array.copy()
+                array[name] = fixed
+    return array

@@ -1,0 +1,242 @@
+"""Where a tree comes from: its blocks, its file, and the other files that it names.
+
+Another file is opened only when the caller asks for what is in it, and only where a reference set might point as well
+(`zcore.trust`): below the directory of the file that names it, or where the caller allows it.
+"""
+import os
+import re
+import weakref
+from _thread import RLock  # of threading, without its import time
+
+import numpy as np
+
+from zcore.asdf.tree.tagged import TaggedMapping
+from zcore.errors import AsdfFormatError, NodeNotFoundError, ReferenceTargetError, UnsupportedError
+from zcore.trust.targets import AllowedTargets
+
+MAX_HOPS = 64       # references that lead to references
+MAX_OPEN = 16       # other files that are held
+
+_scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):").match
+
+
+class Origin:
+    """What the nodes of a tree know of the file around it.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    n_text : int
+        Bytes of the tree's text.
+    path : str, optional
+        Of the file; without one there are no other files.
+    allowed : sequence of str, optional
+        Directories besides that of the file where others may lie, see `ReferenceStore`; an empty list allows no other
+        file.
+    opener : callable, optional
+        ``opener(path, allowed=allowed)`` returns another file, an `AsdfFile`; a tree with a path has it.
+    """
+
+    __slots__ = ("blocks", "n_text", "path", "allowed", "root", "arrays", "_opener", "_others", "_buffers", "_counts",
+                 "_lock")
+
+    def __init__(self, blocks=(), n_text=0, path=None, allowed=None, opener=None):
+        self.blocks = blocks
+        self.n_text = n_text
+        self.path = path
+        self.allowed = allowed
+        self.root = None
+        self.arrays = []       # all nodes of arrays, without what a mapping has lost
+        self._opener = opener
+        self._others = {}
+        self._buffers = weakref.WeakValueDictionary()
+        self._counts = None
+        # Reentrant: a signal handler may read.
+        self._lock = RLock()
+
+    # blocks
+
+    def number_of(self, source):
+        """Return the number of a block of this file, counted from the first one."""
+        # Their number is asked for only where it is needed: the file may be damaged behind the block.
+        return source if source >= 0 else source + len(self.blocks)
+
+    def block_of(self, source):
+        """Return the block that a number or a URI means; a URI means the first block of its file."""
+        if isinstance(source, str):
+            other = self.other(source)
+            blocks, number = other.blocks, 0
+        else:
+            blocks, number = self.blocks, self.number_of(source)
+        try:
+            if number < 0:
+                raise IndexError
+            return blocks[number]
+        except IndexError as exc:
+            raise AsdfFormatError(f"ndarray: there is no block {source!r:.200}, the file has {len(blocks)}",
+                                  member="source", block=source) from exc
+
+    def bytes_of(self, source, start, stop):
+        """Return bytes of a decoded block, and which byte of it is the first of these.
+
+        A block of several arrays is brought as a whole, once as long as one of them is held: they share its memory.
+        """
+        block = self.block_of(source)
+        key = source if isinstance(source, str) else self.number_of(source)
+        is_whole = start == 0 and stop == block.data_size
+        if not (block.is_compressed or is_whole or self._is_shared(key)):
+            return _array_of(block.read_range(start, stop - start)), start
+        data = self._buffers.get(key)
+        if data is None:
+            self._buffers[key] = data = _array_of(block.read())
+        return data, 0
+
+    def _is_shared(self, key):
+        if self._counts is None:
+            self._counts = counts = {}
+            for node in self.arrays:
+                source = None if node.is_list else node.members.get("source")
+                if isinstance(source, int):
+                    source = self.number_of(source)
+                if isinstance(source, int | str):
+                    counts[source] = counts.get(source, 0) + 1
+        return self._counts.get(key, 0) > 1
+
+    # other files
+
+    def other(self, uri):
+        """Return the `AsdfFile` that a URI names, without its fragment; or this origin.
+
+        Raises
+        ------
+        UnsupportedError
+            It is remote.
+        ReferenceTargetError
+            It may not be read, or cannot be.
+        """
+        uri = uri.partition("#")[0]
+        if not uri:
+            return self
+        path = self.path_of(uri)
+        if self.path is not None and path == os.path.realpath(self.path):
+            return self
+        with self._lock:
+            file = self._others.pop(path, None)
+            if file is None:
+                file = self._opened(path, uri)
+            self._others[path] = file
+            while len(self._others) > MAX_OPEN:
+                # Not closed: a block that somebody holds is read from it.
+                self._others.pop(next(iter(self._others)))
+        return file
+
+    def _opened(self, path, uri):
+        try:
+            return self._opener(path, allowed=self.allowed)
+        except NodeNotFoundError as exc:
+            raise ReferenceTargetError(f"the tree names {uri!r:.200}, which is not there", key=uri, url=uri) from exc
+
+    def path_of(self, uri):
+        """Return the path of a file that a URI names, if it may be read."""
+        from urllib.parse import unquote
+
+        found = _scheme(uri)
+        if found is not None and found[1].lower() != "file":
+            raise UnsupportedError(f"{uri!r:.200} is remote, and only local ASDF files are read",
+                                   feature="remote ASDF files")
+        base = None if self.path is None else os.path.dirname(os.path.realpath(self.path))
+        return AllowedTargets(base, self.allowed).path_of(uri, uri if found is not None else unquote(uri))
+
+    def find(self, pointer, seen):
+        """Return (value, origin) of a JSON pointer into the tree, as it stands there.
+
+        `seen` are the references that lead here, so that one that leads to itself is found.
+        """
+        value, origin = self.root, self
+        for part in parts_of(pointer):
+            while isinstance(value, Reference):
+                value, origin = value.follow(seen)
+            if isinstance(value, dict):
+                key = part if part in value else _other_key(part)
+                if key not in value:
+                    raise AsdfFormatError(f"$ref: there is no {pointer!r:.200}", member="$ref")
+                value = value[key]
+            elif isinstance(value, list) and part.isascii() and part.isdecimal() and int(part) < len(value):
+                value = value[int(part)]
+            else:
+                raise AsdfFormatError(f"$ref: there is no {pointer!r:.200}", member="$ref")
+        return value, origin
+
+
+class Reference(TaggedMapping):
+    """A ``{$ref: uri}`` of a tree: the value that stands elsewhere, in this file or in another one.
+
+    It is written as it was read. `resolve` returns the value.
+    """
+
+    __slots__ = ("_origin",)
+
+    def __init__(self, members, origin):
+        super().__init__(None, members)
+        self._origin = origin
+
+    def __repr__(self):
+        return f"Reference({self['$ref']!r})"
+
+    def __reduce__(self):
+        return dict, (dict(self),)
+
+    def copy(self):
+        """Return another reference to the same value."""
+        return Reference(self, self._origin)
+
+    def resolve(self):
+        """Return what the reference leads to.
+
+        Raises
+        ------
+        AsdfFormatError
+            It leads nowhere, or to itself.
+        UnsupportedError, ReferenceTargetError
+            It leads to a file that is remote, may not be read, or cannot be.
+        """
+        value, seen = self, set()
+        while isinstance(value, Reference):
+            value, _ = value.follow(seen)
+        return value
+
+    def follow(self, seen):
+        """Return (value, origin) of what it leads to, which may be another reference."""
+        from urllib.parse import unquote
+
+        uri, _, pointer = self["$ref"].partition("#")
+        other = self._origin.other(uri)
+        origin = other if isinstance(other, Origin) else other.origin
+        step = id(origin) if origin.path is None else os.path.realpath(origin.path), pointer
+        if step in seen or len(seen) >= MAX_HOPS:
+            raise AsdfFormatError(f"$ref: {self['$ref']!r:.200} leads to itself, or over more than {MAX_HOPS} others",
+                                  member="$ref")
+        seen.add(step)
+        return origin.find(unquote(pointer), seen)
+
+
+def parts_of(pointer):
+    """Return the parts of a JSON pointer (RFC 6901), which files of the `asdf` package begin without a ``/``.
+
+    >>> parts_of("/a~1b/0"), parts_of("a~1b/0")
+    (['a/b', '0'], ['a/b', '0'])
+    """
+    if not pointer:
+        return []
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.removeprefix("/").split("/")]
+
+
+def _other_key(part):
+    """Return what a part of a pointer means in a mapping whose keys are no texts."""
+    if part in ("true", "false"):
+        return part == "true"
+    return int(part) if part.lstrip("-").isdecimal() and part.isascii() and len(part) < 20 else part
+
+
+def _array_of(data):
+    return data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)

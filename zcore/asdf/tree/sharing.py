@@ -1,0 +1,90 @@
+"""Which memory becomes which block: arrays that overlap in memory share one, and are views of it.
+
+The block of several arrays is the memory from the first byte that one of them reaches to the last. An array that
+overlaps with no other is its own block; if there are gaps between its elements, or they lie over one another, a copy
+without.
+"""
+import numpy as np
+
+from zcore.asdf.tree.datatypes import packed
+
+
+class Piece:
+    """An array as part of the memory that becomes a block.
+
+    Attributes
+    ----------
+    memory : ndarray of uint8
+        The same object for all arrays of a block.
+    offset : int
+        Of the array's first element, in bytes.
+    strides : tuple of int or None
+        None: the elements lie in C order.
+    """
+
+    __slots__ = ("memory", "offset", "strides")
+
+    def __init__(self, memory, offset=0, strides=None):
+        self.memory = memory
+        self.offset = offset
+        self.strides = strides
+
+
+def pieces_of(arrays):
+    """Return for each array its `Piece`.
+
+    >>> base = np.arange(12, dtype="i2").reshape(3, 4)
+    >>> [(len(piece.memory), piece.offset, piece.strides) for piece in pieces_of([base, base[1:, 2:], base[0]])]
+    [(24, 0, None), (24, 12, (8, 2)), (24, 0, None)]
+    """
+    pieces = [None] * len(arrays)
+    placed = []
+    for i, array in enumerate(arrays):
+        if array.nbytes == 0 or packed(array.dtype) != array.dtype or _repeats(array):
+            pieces[i] = Piece(_copy(array))
+        else:
+            placed.append((*np.lib.array_utils.byte_bounds(array), i))
+    placed.sort()
+    first = 0
+    while first < len(placed):
+        start, stop, _ = placed[first]
+        last = first + 1
+        while last < len(placed) and placed[last][0] < stop:
+            stop = max(stop, placed[last][1])
+            last += 1
+        members = [i for _, _, i in placed[first:last]]
+        array = arrays[members[0]]
+        if len(members) == 1 and stop - start != array.nbytes:
+            pieces[members[0]] = Piece(_copy(array))
+        else:
+            memory = _memory_from(array, stop - start)
+            for i in members:
+                address = arrays[i].__array_interface__["data"][0]
+                pieces[i] = Piece(memory, address - start, _strides_of(arrays[i]))
+        first = last
+    return pieces
+
+
+def _repeats(array):
+    """Whether elements lie at one place, as after broadcasting: there are no strides of 0 in a tree."""
+    return any(stride == 0 and n > 1 for n, stride in zip(array.shape, array.strides, strict=True))
+
+
+def _copy(array):
+    return np.ascontiguousarray(array.astype(packed(array.dtype), copy=False)).reshape(-1).view(np.uint8) \
+        if array.nbytes else np.empty(0, np.uint8)
+
+
+def _memory_from(array, n_bytes):
+    """Return the bytes from the first one of an array on, as many as its neighbours prove to be there."""
+    # With an ellipsis what comes out is an array, of no dimensions even.
+    lowest = array[(..., *[slice(None, None, -1 if stride < 0 else 1) for stride in array.strides])]
+    one = lowest[(..., *[slice(0, 1)] * array.ndim)].reshape(1).view(np.uint8)
+    return np.lib.stride_tricks.as_strided(one, (n_bytes,), (1,), writeable=False)
+
+
+def _strides_of(array):
+    if array.flags.c_contiguous:
+        return None
+    # Of dimensions of one element NumPy's strides may be anything.
+    return tuple([stride if n > 1 else array.itemsize for n, stride in zip(array.shape, array.strides, strict=True)])

@@ -1,0 +1,140 @@
+"""Values of a tree that have a tag which is nothing of zcore's: plain data, and the tag beside it.
+
+A tag names the type that whoever wrote the file had in mind. Nothing is made of it here: what it stands on behaves as
+the dict, list or text that it is, and is written again with its tag.
+"""
+
+from itertools import islice
+
+STANDARD_VERSION = "1.6.0"  # of the standard whose tags are written
+STSCI = "tag:stsci.edu:asdf/"
+YAML = "tag:yaml.org,2002:"
+MAX_DEPTH = 1000  # of lists and mappings in a tree, read or written
+
+_MAX_SHOWN = 8  # items of a list or mapping in a message
+
+
+def shown(value):
+    """Return a value of a tree as messages show it: in short, and lists and mappings one level deep.
+
+    A list that is shared may stand for 2**60 items in a text of a few lines, so `repr` may have no end.
+
+    >>> shown([1, [2, 3]]), shown({"a": {}})
+    ('[1, [...]]', "{'a': {...}}")
+    """
+    if isinstance(value, dict):
+        members = [f"{_shown_item(name)}: {_shown_item(value[name])}" for name in islice(value, _MAX_SHOWN)]
+        return f"{{{', '.join(members)}{', ...' if len(value) > _MAX_SHOWN else ''}}}"
+    if isinstance(value, list | tuple):
+        items = map(_shown_item, value[:_MAX_SHOWN])
+        return f"[{', '.join(items)}{', ...' if len(value) > _MAX_SHOWN else ''}]"
+    return _shown_item(value)
+
+
+def _shown_item(value):
+    """Return a scalar as messages show it, and a sign for any other value."""
+    if isinstance(value, dict):
+        return "{...}"
+    if isinstance(value, list | tuple):
+        return "[...]"
+    if isinstance(value, str | bytes):
+        return repr(value[:100])
+    return f"{value!r:.100}"
+
+
+class TaggedMapping(dict):
+    """A dict with a `tag`; it equals a dict of the same members.
+
+    >>> TaggedMapping("tag:example.org:point-1.0.0", {"x": 1}) == {"x": 1}
+    True
+    """
+
+    __slots__ = ("tag",)
+
+    def __init__(self, tag, members=()):
+        super().__init__(members)
+        self.tag = tag
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.tag!r}, {dict.__repr__(self)})"
+
+    def __reduce__(self):
+        return type(self), (self.tag,), None, None, iter(self.items())
+
+    def copy(self):
+        """Return a shallow copy with the same tag."""
+        return type(self)(self.tag, self)
+
+
+class TaggedSequence(list):
+    """A list with a `tag`; it equals a list of the same items."""
+
+    __slots__ = ("tag",)
+
+    def __init__(self, tag, items=()):
+        super().__init__(items)
+        self.tag = tag
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.tag!r}, {list.__repr__(self)})"
+
+    def __reduce__(self):
+        return type(self), (self.tag,), None, iter(self)
+
+    def copy(self):
+        """Return a shallow copy with the same tag."""
+        return type(self)(self.tag, self)
+
+
+class TaggedScalar(str):
+    """A text with a `tag`: the scalar as it stands in the tree, whatever its type is meant to be."""
+
+    __slots__ = ("tag",)
+
+    def __new__(cls, tag, text):
+        self = super().__new__(cls, text)
+        self.tag = tag
+        return self
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.tag!r}, {str.__repr__(self)})"
+
+    def __reduce__(self):
+        return type(self), (self.tag, str(self))
+
+
+class IntegerNode(TaggedMapping):
+    """A ``core/integer``: an integer of any size, as words of 32 bits in an array, the lowest ones first.
+
+    `int` of it reads the words.
+
+    >>> int(IntegerNode.of(-2**80)) == -2**80
+    True
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, value):
+        """Return the node of an integer, which a tree holds as a number only within 64 bits."""
+        import numpy as np
+
+        n_words = max(1, -(-abs(value).bit_length() // 32))
+        words = np.frombuffer(abs(value).to_bytes(4 * n_words, "little"), "<u4")
+        return cls(STSCI + "core/integer-1.1.0", {"sign": "-" if value < 0 else "+", "words": words})
+
+    def __int__(self):
+        import numpy as np
+
+        from zcore.errors import AsdfFormatError
+
+        words = self.get("words")
+        words = None if words is None else np.asarray(words)
+        if words is None or words.ndim != 1 or words.dtype.kind != "u" or words.itemsize != 4 or (
+                self.get("sign") not in ("+", "-")):
+            raise AsdfFormatError("core/integer: expected a sign, + or -, and words, an array of uint32",
+                                  member="words")
+        value = int.from_bytes(words.astype("<u4").tobytes(), "little")
+        return -value if self["sign"] == "-" else value
+
+    __index__ = __int__

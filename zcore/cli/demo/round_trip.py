@@ -1,0 +1,203 @@
+"""Data written to an array and read back, whole and in part: how long it takes, and where they differ, to the bit."""
+import time
+
+import numpy as np
+
+import zcore
+from zcore.cli.show.printed import Progress
+from zcore.cli.slabs import SLAB_NBYTES, slab_of, slabs_of
+
+SHORT_NBYTES = 2**26           # up to this a measurement is repeated
+N_REPEATS = 3
+
+
+class RoundTrip:
+    """What came of writing data to a new array and reading them back.
+
+    Parameters
+    ----------
+    path : str
+        Of the array; one that is there is replaced.
+    data : ndarray
+    label : str
+        What the array is called while it takes its time.
+    **keywords
+        Of `zcore.create_array`.
+
+    Attributes
+    ----------
+    path, label : str
+        As above.
+    paths : tuple of str
+        Of all that is stored for it.
+    nbytes : int
+        Of the data.
+    array : zcore.Array
+        What was read back from.
+    write_seconds, read_seconds : float
+        For all of the data.
+    n_windows : int
+        How many selections were compared beside the whole.
+    differences : list of str
+        The selections that came back different, as they are typed between brackets.
+    """
+
+    def __init__(self, path, data, label, **keywords):
+        self._begin(path, data, label)
+        array = zcore.create_array(path, shape=data.shape, dtype=data.dtype, overwrite=True, **keywords)
+        self.write_seconds = _write(array, data, f"{label}: writing")
+        self._compare(zcore.open(path), data)
+
+    def _begin(self, path, data, label, *more):
+        self.path = path
+        self.paths = path, *more
+        self.label = label
+        self.nbytes = data.nbytes
+
+    def _compare(self, array, data):
+        self.array = array
+        self.read_seconds, differences = _read(array, data, f"{self.label}: reading")
+        windows = list(windows_of(data.shape, self.array.chunks))
+        self.n_windows = len(windows)
+        # No selection twice, although short reads are repeated.
+        self.differences = list(dict.fromkeys([
+            *differences, *(window_text(window) for window in windows if not is_equal(self.array[window], data[window]))
+        ]))
+
+
+class CopyTrip(RoundTrip):
+    """What came of bringing an array of these data into a file, and reading it there; see `RoundTrip`.
+
+    Parameters
+    ----------
+    path, data, label
+        As of `RoundTrip`.
+    make : callable
+        Makes the file, from its path.
+    inside : str
+        Path of the array in it.
+    *more : str
+        Paths of what the file points to.
+
+    Raises
+    ------
+    ValueError
+        The file has elements of another type.
+    """
+
+    def __init__(self, path, data, label, make, inside="", *more):
+        self._begin(path, data, label, *more)
+        start = time.perf_counter()
+        make(path)
+        self.write_seconds = time.perf_counter() - start
+        found = zcore.open(path)
+        array = found[inside] if inside else found
+        if array.dtype != data.dtype:
+            raise ValueError(f"its elements would be {array.dtype}")
+        self._compare(array, data)
+
+
+def is_repeated(nbytes):
+    """Return whether a measurement of so many bytes is the best of `N_REPEATS`."""
+    return nbytes <= SHORT_NBYTES
+
+
+def _write(array, data, label):
+    def write(slab):
+        values = np.asarray(data[slab], order="C")
+        start = time.perf_counter()
+        array[slab] = values
+        return time.perf_counter() - start
+
+    # A shard is written in one go: part of it would be read, merged and written again.
+    return _best_time(write, data, array.shards or array.chunks, label)
+
+
+def _read(array, data, label):
+    differences = []
+
+    def read(slab):
+        start = time.perf_counter()
+        found = array[slab]
+        taken = time.perf_counter() - start
+        if not is_equal(found, data[slab]):
+            differences.append(window_text(slab))
+        return taken
+
+    return _best_time(read, data, array.chunks, label), differences
+
+
+def _best_time(move, data, chunk_shape, label):
+    """Return the seconds of all slabs together, each as ``move(slab)`` measured it."""
+    slabs = list(slabs_of(data.shape, slab_of(data.shape, chunk_shape, data.itemsize, SLAB_NBYTES)))
+    times = []
+    for _ in range(N_REPEATS if is_repeated(data.nbytes) else 1):
+        times.append(0.0)
+        with Progress(label, len(slabs)) as progress:
+            for slab in slabs:
+                times[-1] += move(slab)
+                progress.advance()
+    return min(times)
+
+
+def is_equal(found, expected):
+    """Return whether two arrays have the same type, shape and bits: NaN is equal to itself, -0.0 is not 0.0."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.dtype != expected.dtype or found.shape != expected.shape:
+        return False
+    if found.dtype.names is not None:
+        # Field by field: what lies between them is nobody's data, and NumPy's own copies leave it out.
+        return all(is_equal(found[name], expected[name]) for name in found.dtype.names)
+    return np.array_equal(_bytes_of(found), _bytes_of(expected))
+
+
+def _bytes_of(array):
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def windows_of(shape, chunk_shape):
+    """Yield selections that a read in part has to get right: elements, lines, boxes across chunk borders, steps.
+
+    No window is larger than about three chunks in each dimension, whatever the size of the array.
+
+    >>> [window_text(window) for window in windows_of((100,), (40,))]
+    ['50', '0:1', '99:100', '0:100', '99::-1', '1:100:2', '98::-3', '60:100']
+    """
+    if not shape:
+        yield ()
+        return
+    if 0 in shape:
+        yield (slice(None),) * len(shape)
+        yield (slice(None, None, -1),) * len(shape)
+        return
+    middle, first, last, region, downwards, steps, back, across = [], [], [], [], [], [], [], []
+    for length, chunk in zip(shape, chunk_shape, strict=True):
+        centre = length // 2
+        low, high = max(0, centre - 3 * chunk // 2), min(length, centre + 3 * chunk // 2 + 1)
+        middle.append(centre)
+        first.append(slice(0, 1))
+        last.append(slice(length - 1, length))
+        region.append(slice(low, high))
+        downwards.append(_downwards(high - 1, low, 1))
+        steps.append(slice(min(low + 1, high - 1), high, 2))
+        back.append(_downwards(max(high - 2, low), low, 3))
+        border = min(max(1, -(-centre // chunk)) * chunk, length) if chunk < length else length
+        half = max(1, chunk // 2)
+        across.append(slice(max(0, border - half), min(length, border + half)))
+    for window in (middle, first, last, region, downwards, steps, back, across):
+        yield tuple(window)
+
+
+def _downwards(high, low, step):
+    return slice(high, low - 1 if low else None, -step)
+
+
+def window_text(window):
+    """Return a selection as it is typed between brackets."""
+    parts = []
+    for part in window if isinstance(window, tuple) else (window,):
+        if isinstance(part, slice):
+            start, stop, step = ("" if n is None else str(n) for n in (part.start, part.stop, part.step))
+            part = f"{start}:{stop}" + (f":{step}" if step else "")
+        parts.append("..." if part is ... else str(part))
+    return ", ".join(parts)

@@ -1,0 +1,96 @@
+"""What a PATH of the command line names: a store, and the path of a node in it.
+
+A path goes into a store as into a folder: ``data.zarr/2016/t2m``, ``archive.zip/2016/t2m``. A directory that lies in a
+hierarchy is opened from the top of that, so that a change reaches the copies of metadata which groups above it have.
+"""
+import os
+
+import zcore
+from zcore.errors import NodeNotFoundError
+from zcore.formats import DOCUMENTS
+from zcore.stores.openers import PARQUET_DOCUMENT
+
+METAVAR = "PATH"
+HELP = ("array or group: a directory, URL, zip archive, reference set or ASDF file, and what lies in it, such as "
+        "a.zip/2016/t2m")
+
+
+def opened(text, mode="r", **keywords):
+    """Return the array or group that a PATH names; `mode` and `keywords` are those of `zcore.open`."""
+    store, path = located(text)
+    try:
+        return zcore.open(store, mode, path=path, **keywords)
+    except NodeNotFoundError:
+        if "://" not in text and not os.path.isfile(store) and not os.path.lexists(text):
+            raise FileNotFoundError(f"{text} does not exist") from None
+        raise
+
+
+def opened_array(text, **keywords):
+    """Return the array that a PATH names.
+
+    Raises : NodeNotFoundError, if it is a group.
+    """
+    found = opened(text, **keywords)
+    if isinstance(found, zcore.Group):
+        names = ", ".join(list(found.array_keys())[:5])
+        raise NodeNotFoundError(f"{text!r} is a group; this is about an array{f', such as {names}' if names else ''}",
+                                path=found.path)
+    return found
+
+
+def located(text):
+    """Return what `zcore.open` takes for the store of a PATH, and the path of the node in it."""
+    if "://" in text or text.startswith("file:"):
+        return text, ""
+    head, names = text, []
+    while head and not os.path.lexists(head):
+        # Behind a file the path goes on in it; of what does not exist the error is the store's.
+        above, name = os.path.split(head.rstrip(os.sep))
+        if above == head:
+            break
+        names.insert(0, name)
+        head = above
+        if os.path.isfile(head):
+            return head, "/".join(names)
+    if os.path.basename(text) in DOCUMENTS and os.path.isfile(text):
+        # As a shell's completion leaves it.
+        text = os.path.dirname(text) or os.curdir
+    if os.path.isfile(text):
+        return text, ""
+    return _in_a_set(text) or _from_the_top(text)
+
+
+def _in_a_set(text):
+    """Return the reference set in Parquet that a path goes into, and the rest of the path; None where there is none.
+
+    Its directories hold records, and no documents of nodes.
+    """
+    head, names = text.rstrip(os.sep), []
+    while head:
+        if os.path.isfile(os.path.join(head, PARQUET_DOCUMENT)) and not _is_node(head):
+            return head, "/".join(names)
+        head, name = os.path.split(head)
+        if not name:
+            break
+        names.insert(0, name)
+    return None
+
+
+def _from_the_top(directory):
+    """Return the topmost of the groups that stand one above the other over a directory, and the way from there."""
+    # Links on the way stay as they are, unless it leads back over them.
+    absolute = (os.path.realpath if os.pardir in directory.split(os.sep) else os.path.abspath)(directory)
+    above = os.path.dirname(absolute)
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)     # groups that are not there yet
+    top = absolute
+    while above != top and _is_node(above):
+        top, above = above, os.path.dirname(above)
+    if top == absolute:
+        return directory, ""
+    return top, os.path.relpath(absolute, top).replace(os.sep, "/")
+
+
+def _is_node(directory):
+    return any(os.path.isfile(os.path.join(directory, document)) for document in DOCUMENTS)

@@ -1,0 +1,66 @@
+"""What the text of an option means: lengths, chunk grids and compressors as `zcore.create_array` takes them."""
+
+# What codecs call the level that stands behind their name.
+LEVELS = {"blosc": "clevel", "gzip": "level", "lz4": "acceleration", "zlib": "level", "zstd": "level"}
+
+
+def lengths_of(text):
+    """Return a shape that is given as text: lengths with commas between them, none for an array of no dimensions.
+
+    >>> lengths_of("48,90"), lengths_of("")
+    ((48, 90), ())
+    """
+    try:
+        return tuple(int(length) for length in text.split(",") if text)
+    except ValueError:
+        raise ValueError(f"expected lengths such as 48,90,180, found {text!r}") from None
+
+
+def grid_of(text, option):
+    """Return the `chunks` or `shards` of `zcore.create_array` that a text means.
+
+    Raises : ValueError, which names the `option`.
+    """
+    from zcore.text.sizes import parse_nbytes
+
+    try:
+        if text == "auto":
+            return text
+        if text[-1:].isalpha():
+            # A size has its unit here: a bare number is a length.
+            parse_nbytes(text)
+            return text
+        return lengths_of(text)
+    except ValueError:
+        raise ValueError(f"{option}: expected lengths such as 100,100, a size such as '4 MB', or auto, "
+                         f"found {text!r}") from None
+
+
+def compressor_of(text):
+    """Return the `compressors` of `zcore.create_array` that a text means.
+
+    >>> compressor_of("zstd:3"), compressor_of("none")
+    (ZstdCodec(level=3, checksum=False), None)
+    >>> compressor_of("blosc:lz4:9")
+    BloscCodec(typesize=None, cname='lz4', clevel=9, shuffle=None, blocksize=0)
+    """
+    import json
+
+    from zcore import codecs
+
+    if text in ("auto", "none"):
+        return None if text == "none" else text
+    if text[:1] in ("{", "["):
+        return json.loads(text)
+    name, *numbers = text.split(":")
+    own = {"zstd": codecs.ZstdCodec, "gzip": codecs.GzipCodec, "blosc": codecs.BloscCodec}
+    if name not in LEVELS:
+        raise ValueError(f"--compressor: expected none, auto, JSON or one of {', '.join(LEVELS)}, found {text!r}")
+    try:
+        parameters = {"cname": numbers.pop(0)} if name == "blosc" and numbers else {}
+        if numbers:
+            (level,) = numbers
+            parameters[LEVELS[name]] = int(level)
+        return own[name](**parameters) if name in own else {"name": f"numcodecs.{name}", "configuration": parameters}
+    except ValueError as exc:
+        raise ValueError(f"--compressor {text}: {exc}") from exc

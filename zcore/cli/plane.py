@@ -1,0 +1,60 @@
+"""The plane of an array that a plot shows."""
+import numpy as np
+
+from zcore.cli.selection import box_of, slice_of
+from zcore.cli.show.levels import numbers_of, obstacle
+
+MAX_ASPECT = 5                 # of a picture that is not distorted
+
+
+def plane_of(array, selection, max_rows, max_columns, shape_of_a_dot=None):
+    """Return two dimensions of an array as numbers, no more of them than there is room for.
+
+    Parameters
+    ----------
+    array : zcore.Array
+    selection : object
+        Integers and slices that leave one dimension or two; None for the last two, in the middle of the others.
+    max_rows, max_columns : int
+        Where there are more the elements are taken in steps.
+    shape_of_a_dot : int, optional
+        How many times as high as wide a dot is: steps are such that the picture is not distorted, unless one dimension
+        is much longer than the other.
+
+    Returns
+    -------
+    values : ndarray
+        float64, of two dimensions; what is not finite is NaN.
+    box : list of int or range
+        What of each dimension was taken.
+    quantity : str
+        What the numbers are.
+
+    Raises
+    ------
+    ValueError
+        The selection leaves another number of dimensions, or the elements are not numbers.
+    """
+    box = _middle_of(array.shape) if selection is None else box_of(selection, array.shape)
+    kept = [d for d, one in enumerate(box or ()) if isinstance(one, range)]
+    if not 1 <= len(kept) <= 2:
+        raise ValueError("a plot is of one dimension or two: integers say where in the others, as in 0, :, 10:90")
+    reason = obstacle(array.dtype, [len(box[d]) for d in kept])
+    if reason is not None:
+        raise ValueError(f"there is nothing to plot: {reason}")
+    rooms = (max_rows, max_columns) if len(kept) == 2 else (max_columns,)
+    steps = [-(-len(box[d]) // room) for d, room in zip(kept, rooms, strict=True)]
+    if shape_of_a_dot is not None and len(kept) == 2 and max(
+            len(box[kept[0]]), len(box[kept[1]])) < MAX_ASPECT * min(len(box[kept[0]]), len(box[kept[1]])):
+        step = max(-(-steps[0] // shape_of_a_dot), steps[1])
+        steps = [step * shape_of_a_dot, step]
+    for d, step in zip(kept, steps, strict=True):
+        box[d] = box[d][::step]
+    values = np.asarray(array[tuple(slice_of(one) if isinstance(one, range) else one for one in box)])
+    values, quantity = numbers_of(values, "value")
+    return (values if values.ndim == 2 else values[None]), box, quantity
+
+
+def _middle_of(shape):
+    n = max(0, len(shape) - 2)
+    return [length // 2 for length in shape[:n]] + [range(length) for length in shape[n:]]

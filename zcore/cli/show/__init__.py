@@ -1,0 +1,1 @@
+"""How the command shows things: tables, figures, pages."""

@@ -1,0 +1,95 @@
+"""What is known of a node without an element being read, as rows for programs and words for people."""
+import contextlib
+
+import zcore
+from zcore.cli.show.printed import nbytes_text
+from zcore.model.chunk_grid import shown_chunks
+from zcore.nodes.info import type_name
+
+
+def kind_of(node):
+    """Return what a node is, in one word; of an error that stands for a node its class."""
+    return "array" if isinstance(node, zcore.Array) else "group" if isinstance(node, zcore.Group) else type(
+        node).__name__
+
+
+def short(path, node):
+    """Return the rows that fit into a listing: a dict."""
+    if isinstance(node, zcore.ZcoreError):
+        return {"path": path, "kind": "error", "error": kind_of(node), "message": str(node)}
+    rows = {"path": path, "kind": kind_of(node), "format": node.zarr_format}
+    if isinstance(node, zcore.Array):
+        rows |= {"shape": node.shape, "dtype": type_name(node.dtype), "chunks": chunks_of(node),
+                 "shards": shards_of(node)}
+    return rows
+
+
+def chunks_of(array):
+    """Return the shape of the chunks; of chunks that differ in shape a list of lengths for each dimension."""
+    view = array._binding.view
+    return view.chain.inner_shape if view.chain.shards is not None else _grid_of(view.metadata)
+
+
+def shards_of(array):
+    """Return the same of the shards; None without any."""
+    view = array._binding.view
+    return None if view.chain.shards is None else _grid_of(view.metadata)
+
+
+def _grid_of(metadata):
+    return metadata.chunk_shape if metadata.edges is None else shown_chunks(metadata.chunk_shape, metadata.edges)
+
+
+def stored_sizes(array):
+    """Return the bytes of each object of an array that exists, a dict by the coordinates of its chunk or shard.
+
+    Objects outside of the grid are left out. Costs a listing; None where the store has none.
+
+    Raises : StoreError, if one is unreachable.
+    """
+    binding = array._binding
+    if not binding.store.lists:
+        return None
+    grid = binding.metadata.grid_shape
+    return {coords: binding.store.getsize(key) or 0 for key, coords in binding.stored_chunks()
+            if all(i < n for i, n in zip(coords, grid, strict=True))}
+
+
+def full(node, sizes=None):
+    """Return all rows of a node: a dict.
+
+    `sizes` are those of `stored_sizes`, which are looked up where they are not given. Where one cannot be had, what
+    follows from them is None.
+    """
+    rows = short(node.path, node) | {"store": str(node.store.uri or node.store.label)}
+    if isinstance(node, zcore.Group):
+        members = [kind_of(member) for _, member in node.walk()]
+        return rows | {"arrays": members.count("array"), "groups": members.count("group"),
+                       "errors": len(members) - members.count("array") - members.count("group"),
+                       "attributes": node.attrs.asdict()}
+    metadata = node.metadata
+    if sizes is None:
+        with contextlib.suppress(zcore.StoreError):
+            sizes = stored_sizes(node)
+    stored = None if sizes is None else sum(sizes.values())
+    return rows | {
+        "dimension_names": metadata.dimension_names,
+        "fill_value": metadata.fill_value,
+        "order": node.order,
+        "codecs": [{"name": spec.name, "configuration": spec.configuration} for spec in metadata.codecs],
+        "nbytes": metadata.nbytes,
+        "nbytes_stored": stored,
+        "ratio": metadata.nbytes / stored if stored else None,
+        "object_grid": metadata.grid_shape,
+        "objects": metadata.n_chunks,
+        "objects_stored": None if sizes is None else len(sizes),
+        "attributes": node.attrs.asdict(),
+    }
+
+
+def stored_text(rows):
+    """Return how much of an array is stored, for people."""
+    if rows["nbytes_stored"] is None:
+        return "not known, as there is no listing or an object is unreachable"
+    ratio = f" (ratio {rows['ratio']:.2f})" if rows["ratio"] else ""
+    return f"{nbytes_text(rows['nbytes_stored'])}{ratio}"

@@ -1,0 +1,144 @@
+"""What people read: tables, quantities, and how far a long piece of work is."""
+import sys
+import textwrap
+import time
+
+from zcore.cli.show.colours import has_colours, is_terminal
+from zcore.text.printable import printable
+
+MAX_WIDTH = 120                # characters of a line
+BAR_LENGTH = 24
+SECONDS_PER_LINE = 10          # of progress, where no bar can be shown
+
+
+def table(header, rows):
+    """Return rows of text as lines, the first and last column to the left and the others to the right.
+
+    A row of two cells is a name and a sentence, which runs across the other columns.
+
+    >>> print(table(("format", "files", "equal"), [("a", "12", "all"), ("bc", "has no dates")]))
+    format  files  equal
+    a          12  all
+    bc      has no dates
+    """
+    rows = [header, *rows]
+    widths = [max(map(len, column)) for column in zip(*(row for row in rows if len(row) > 2), strict=True)]
+    widths[0] = max(len(row[0]) for row in rows)
+    return "\n".join(_line(row, widths) for row in rows)
+
+
+def _line(row, widths):
+    if len(row) == 2:
+        name, sentence = row
+        return textwrap.fill(sentence, MAX_WIDTH, initial_indent=f"{name.ljust(widths[0])}  ",
+                             subsequent_indent=" " * (widths[0] + 2), break_on_hyphens=False)
+    return "  ".join(cell.ljust(width) if i in (0, len(row) - 1) else cell.rjust(width)
+                     for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+
+
+def duration(seconds):
+    """Return a duration with its unit.
+
+    >>> duration(1.5), duration(0.0123), duration(0.0000123)
+    ('1.50 s', '12.30 ms', '12.3 µs')
+    """
+    if seconds < 1e-4:
+        return f"{seconds * 1e6:.1f} µs"
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2f} ms"
+
+
+def megabytes_per_second(nbytes, seconds):
+    """Return a speed in units of 10**6 bytes a second.
+
+    >>> megabytes_per_second(3_000_000_000, 2)
+    '1,500'
+    """
+    return f"{nbytes / max(seconds, 1e-9) / 1e6:,.0f}"
+
+
+def nbytes_text(nbytes):
+    """Return a number of bytes in a unit that leaves three digits or so.
+
+    >>> nbytes_text(1), nbytes_text(999), nbytes_text(277_264), nbytes_text(5_000_000_000)
+    ('1 byte', '999 bytes', '277 kB', '5.00 GB')
+    """
+    if nbytes < 1000:
+        return plural(nbytes, "byte")
+    units = iter(("kB", "MB", "GB", "TB", "PB", "EB"))
+    nbytes, unit = nbytes / 1000, next(units)
+    while nbytes >= 999.5 and unit != "EB":
+        nbytes, unit = nbytes / 1000, next(units)
+    return f"{nbytes:.{0 if nbytes >= 99.95 else 1 if nbytes >= 9.995 else 2}f} {unit}"
+
+
+def plural(n, word):
+    """Return a number of things.
+
+    >>> plural(1, "chunk"), plural(2, "chunk")
+    ('1 chunk', '2 chunks')
+    """
+    return f"{n} {word}{'' if n == 1 else 's'}"
+
+
+def lengths(shape, sign="x"):
+    """Return a shape as people say it.
+
+    >>> lengths((344, 403))
+    '344 x 403'
+    >>> lengths(())
+    '()'
+    """
+    return f" {sign} ".join(map(str, shape)) or "()"
+
+
+class Progress:
+    """How far a piece of work is: a bar on a terminal while it lasts, elsewhere a line now and then.
+
+    Parameters
+    ----------
+    label : str
+        What is done.
+    total : int
+        Number of steps.
+    """
+
+    def __init__(self, label, total=0):
+        self._label = printable(label)
+        self._total = total
+        self._done = 0
+        self._length = self._percent = 0
+        self._said = time.monotonic()
+
+    def __enter__(self):
+        return self
+
+    def advance(self):
+        """Say that one more step is done."""
+        self.to(self._done + 1, self._total)
+
+    def to(self, done, total):
+        """Say that so many steps are done of so many; what `zcore.copy` and `zcore.verify` take for ``progress=``."""
+        self._done, self._total = done, total
+        if not 0 < done < total:
+            return
+        percent = 100 * done // total
+        if is_terminal(sys.stderr):
+            shown = f"{self._label} {percent} % "
+            if percent != self._percent:
+                self._length, self._percent = len(shown) + BAR_LENGTH, percent
+                print(f"\r{shown}{_bar(percent, sys.stderr)}", end="", file=sys.stderr, flush=True)
+        elif time.monotonic() - self._said > SECONDS_PER_LINE:
+            self._said = time.monotonic()
+            print(f"{self._label} {percent} %", file=sys.stderr, flush=True)
+
+    def __exit__(self, *exc_info):
+        # After an error, too: its sentence needs a line of its own.
+        if self._length:
+            print(f"\r{' ' * self._length}\r", end="", file=sys.stderr, flush=True)
+
+
+def _bar(percent, stream):
+    full, empty = "█░" if (stream.encoding or "").lower().startswith("utf") else "#-"
+    n = BAR_LENGTH * percent // 100
+    bar = full * n + empty * (BAR_LENGTH - n)
+    return f"\x1b[32m{bar}\x1b[0m" if has_colours(stream) else bar

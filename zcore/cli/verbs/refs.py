@@ -1,0 +1,107 @@
+"""Work with reference sets, which say where in other files the bytes of a store lie.
+
+make writes a set of an array or group, or of an HDF5 file (extra "hdf5"): its chunks stay where they are. expand prints
+a set with all that its templates and generators stand for, or writes it to a file. check looks whether every file that
+a set points to is there, and long enough; a line tells the key and what is wrong, and the exit code is 1 then. Elements
+are not read: verify does that.
+
+Examples:
+  zcore refs make data.zarr --out data.json
+  zcore refs make forecast.nc --out forecast.json
+  zcore refs check forecast.json
+  zcore refs expand forecast.json --out plain.json
+"""
+from zcore.cli import location
+from zcore.cli.show import machine
+from zcore.text.printable import printable
+
+ACTIONS = ("make", "check", "expand")
+
+
+def configure(parser):
+    """Add the arguments of the verb."""
+    parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help=f"one of {', '.join(ACTIONS)}")
+    parser.add_argument("set", metavar="SET", help="a reference set; of make, what it is made of")
+    parser.add_argument("--out", metavar="FILE", help="where to (default of expand: the standard output)")
+    parser.add_argument("--allow", action="append", default=[], metavar="PLACE",
+                        help="a directory or URL that the set may point to beside its own directory; may be given "
+                             "several times")
+    machine.add_option(parser)
+
+
+def run(arguments):
+    """Do what the action says; returns 1 when a check finds something."""
+    import os
+
+    import zcore
+
+    if arguments.action == "make":
+        return _make(arguments)
+    allowed = {"allowed": [os.path.dirname(os.path.abspath(arguments.set)), *arguments.allow]} if (
+        arguments.allow) else {}
+    store = zcore.ReferenceStore(arguments.set, **allowed)
+    if arguments.action == "check":
+        return _check(arguments, store)
+    if arguments.out is not None:
+        store.save(arguments.out)
+    else:
+        # A reference set is JSON: with --json it is no other.
+        machine.show({"version": 1, "refs": store.to_v0()})
+    return 0
+
+
+def _make(arguments):
+    import zcore
+    from zcore.stores import openers
+
+    if arguments.out is None:
+        raise ValueError("make needs the name of the set by --out: URLs are relative to where it lies")
+    if openers.kind_of(arguments.set) is openers.HDF5:
+        store = zcore.references_from_hdf5(arguments.set)
+    else:
+        place_of_store, path = location.located(arguments.set)
+        store = zcore.references(place_of_store, path=path)
+    store.save(arguments.out)
+    if arguments.json:
+        machine.show({"set": arguments.out, "references": len(store.to_v0())})
+    return 0
+
+
+def _check(arguments, store):
+    from zcore.cli.show.printed import plural
+
+    references = store.to_v0()
+    problems = list(_problems(store, references))
+    targets = {found[0] for found in references.values() if isinstance(found, list)}
+    if arguments.json:
+        machine.show({"set": arguments.set, "ok": not problems, "references": len(references),
+                      "targets": sorted(targets), "problems": problems})
+    else:
+        for problem in problems:
+            print(f"{printable(problem['key'])}: {printable(problem['what'])}")
+        print(f"{printable(arguments.set)}: {plural(len(references), 'reference')} to "
+              f"{plural(len(targets), 'file')}, {plural(len(problems), 'problem') if problems else 'ok'}")
+    return 1 if problems else 0
+
+
+def _problems(store, references):
+    """Iterate over what cannot be read, a dict each: of every file the end that is needed is looked at first."""
+    from zcore.errors import ZcoreError
+
+    keys = {}
+    for key, found in references.items():
+        if isinstance(found, list):
+            keys.setdefault(found[0], []).append(key)
+    for of_target in keys.values():
+        whole = [key for key in of_target if len(references[key]) == 1][:1]
+        parts = [key for key in of_target if len(references[key]) == 3]
+        furthest = [max(parts, key=lambda key: sum(references[key][1:]))] if parts else []
+        try:
+            for key in (*whole, *furthest):
+                store.get(key, (None, 1))
+        except ZcoreError:
+            for key in of_target:
+                try:
+                    store.get(key, (None, 1))
+                except ZcoreError as error:
+                    yield {"key": key, "what": str(error)}

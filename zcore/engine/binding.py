@@ -1,0 +1,687 @@
+"""An open node: its metadata, bound to the store that holds its document.
+
+`NodeBinding` is what arrays and groups have in common. An `ArrayBinding` resolves once, when an array is opened, what
+depends on the metadata alone: the codec chain, the pattern of the chunk keys, the directory. Each read and each write
+then makes one plan, which the kernel runs. The kernel opens the objects that are files; all others are brought to it,
+see `zcore.engine.requests`.
+"""
+import os
+from functools import partial
+from itertools import count
+
+import numpy as np
+
+from zcore import config, workers
+from zcore.engine.views import UNSEEN, fill_of, form_of, is_reshaped, renewed, same_chunks, view_of
+from zcore.errors import (
+    ChunkError,
+    LockError,
+    NodeNotFoundError,
+    ReadOnlyError,
+    SelectionError,
+    StoreError,
+    ZcoreError,
+    warn_of,
+)
+from zcore.formats.json_documents import MAX_NBYTES
+from zcore.indexing.fields import part_of
+from zcore.kernel.plan.element_read import Elements
+from zcore.kernel.plan.plan import PlanOptions
+from zcore.kernel.plan.read import ReadPlan
+from zcore.kernel.plan.write import WritePlan
+from zcore.kernel.select.box import whole
+from zcore.kernel.select.open_array import OpenArray
+from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items
+from zcore.stores.base import OBJECTS, Directory, Extents, Strided
+from zcore.stores.keys import prefix_of
+
+
+class NodeBinding:
+    """One node in one store.
+
+    Parameters
+    ----------
+    store : Store
+    path : str
+        Of the node in the store, ``""`` for the root.
+    format : Format
+    options : Options
+    view : View, optional
+        What the metadata document says, where the caller has just read it.
+
+    Attributes
+    ----------
+    view : View
+        The document as it was read last.
+    document : str
+        Key of the metadata document.
+    document_name : str
+        Its last part, which says for some formats what the node is.
+    kind : type
+        Of the metadata.
+
+    Raises
+    ------
+    NodeNotFoundError
+        There is no such document, or it describes a node of another kind.
+    MetadataError, UnsupportedError
+        The document is damaged, or needs what zcore does not have.
+    """
+
+    __slots__ = ("store", "path", "prefix", "format", "options", "document_name", "document", "view", "_tickets")
+
+    kind = None
+    what = "node"
+
+    def __init__(self, store, path, format, options, view=None):
+        self.store = store
+        self.path = path
+        self.prefix = prefix_of(path)
+        self.format = format
+        self.options = options
+        self.document_name = self.name_of_document(format)
+        self.document = self.prefix + self.document_name
+        self.view = view
+        self._tickets = count(1)
+        if view is None:
+            self.reload()
+
+    @staticmethod
+    def name_of_document(format):
+        """Return the name of the document of a node of this kind."""
+        raise NotImplementedError
+
+    @property
+    def metadata(self):
+        """What the document said when it was read last."""
+        return self.view.metadata
+
+    def look(self):
+        """Read the document again and return what it says, a `View`; the binding stays as it is."""
+        ticket = next(self._tickets)
+        # One byte more than a document may have: the format refuses it, whatever the size of the file.
+        try:
+            found = self.store.get_first(self.prefix, (self.document_name,), MAX_NBYTES + 1)
+        except ZcoreError as error:
+            error.locate(self.describe())
+            raise
+        if found is None:
+            raise self.not_found(f"{self.document} does not exist")
+        return self.view_of(*found[1:], ticket)
+
+    def view_of(self, raw, identity, ticket=None):
+        """Return the view of the document `raw`, the content of the object `identity`, read just now."""
+        ticket = next(self._tickets) if ticket is None else ticket
+        known = self.view
+        if known is not None and known.raw == raw:
+            return renewed(known, raw, identity, ticket)
+        try:
+            view = view_of(self.format, self.document_name, raw, identity, self.path, self.options, ticket)
+        except ZcoreError as error:
+            error.locate(self.describe())
+            raise
+        if view.notes and (self.view is None or self.view.notes != view.notes):
+            warn_of(self.describe(), view.notes)
+        if type(view.metadata) is not self.kind:
+            raise self.not_found(f"{self.document} describes another kind of node")
+        return view
+
+    def not_found(self, reason):
+        """Return the error of a node that is not there."""
+        return NodeNotFoundError(f"no {self.what} at {self.describe()}: {reason}", path=self.path,
+                                 format=self.format.name)
+
+    def adopt(self, view):
+        """Take a view over, unless another thread has a later one."""
+        if self.view is None or self.view.ticket < view.ticket:
+            self.view = view
+
+    def reload(self):
+        """Read the document again, take it over, and return its view."""
+        view = self.look()
+        self.adopt(view)
+        return view
+
+    def see(self):
+        """Read the document if it has only been described by another process; then the node is there."""
+        if self.view.ticket == UNSEEN:
+            self.reload()
+
+    def describe(self):
+        """Return where the node is, for messages."""
+        return self.store.describe(self.path)
+
+    def check_writable(self):
+        """Raise ReadOnlyError when this handle or its store is for reading."""
+        if self.store.read_only and (not self.options.read_only or self.store.uri is None):
+            # Another mode would not help: the caller has made this store, or unpickled it, as one for reading, or it is
+            # of a kind that no mode makes writable.
+            raise ReadOnlyError(f"{self.describe()} lies in a store for reading, {self.store!r}", key=self.document)
+        if self.options.read_only:
+            raise ReadOnlyError(f"{self.describe()} is open for reading; mode='r+' opens it for writing",
+                                key=self.document)
+
+    def locks(self):
+        """Return the `ObjectLocks` of the node."""
+        return self.store.locks(self.path, self.document_name)
+
+    @staticmethod
+    def render(format, metadata):
+        """Return the document that says `metadata`."""
+        raise NotImplementedError
+
+    def exclusive(self):
+        """Return a context manager that keeps all other writers of this node out, with the metadata read anew."""
+        return Exclusive(self)
+
+
+class GroupBinding(NodeBinding):
+    """One group in one store; see `NodeBinding`."""
+
+    __slots__ = ()
+
+    kind = GroupMetadata
+    what = "group"
+
+    @staticmethod
+    def name_of_document(format):
+        return format.group_document
+
+    @staticmethod
+    def render(format, metadata):
+        return format.render_group(metadata)
+
+
+class Exclusive:
+    """The whole range of a binding's document, held; what `NodeBinding.exclusive` returns.
+
+    Attributes
+    ----------
+    view : View
+        The document that is held. Unlike the binding's it cannot change through another thread with the same handle.
+    """
+
+    def __init__(self, binding):
+        self._binding = binding
+        self._hold = None
+        self.view = None
+
+    @property
+    def metadata(self):
+        """What the document that is held says."""
+        return self.view.metadata
+
+    def __enter__(self):
+        binding = self._binding
+        try:
+            if binding.options.lock:
+                # Noted before it is held, as Ctrl-C may come between the two.
+                self._hold = binding.locks().whole()
+                self._hold.__enter__()
+            self.view = binding.reload()
+        except BaseException as exc:
+            self.__exit__(type(exc), exc, exc.__traceback__)
+            if not isinstance(exc, FileNotFoundError):
+                raise
+            raise binding.not_found("its document is gone") from exc
+        return self
+
+    def __exit__(self, kind, exc, traceback):
+        if isinstance(exc, ZcoreError):
+            exc.locate(self._binding.describe())
+        if self._hold is not None:
+            hold, self._hold = self._hold, None
+            hold.__exit__(kind, exc, traceback)
+
+    def replace_metadata(self, metadata):
+        """Write a new document and go on holding the array, under the new one."""
+        binding = self._binding
+        raw = binding.render(binding.format, metadata)
+        if self._hold is not None and self._hold.dir_fd >= 0:
+            identity = self._hold.replace(raw, token=int.from_bytes(os.urandom(8)), fsync=binding.store.fsync)
+        elif self._hold is not None and binding.store.swaps:
+            identity = binding.store.set_if_same(binding.document, raw, self.view.identity)
+            if identity is None:
+                raise LockError(f"{binding.document}: another process has replaced the document meanwhile, and it "
+                                "stays as that has left it", key=binding.document)
+        else:
+            binding.store.set(binding.document, raw)
+            identity = binding.store.identity(binding.document)
+        if is_reshaped(metadata, self.metadata):
+            self.view = renewed(self.view, raw, identity, next(binding._tickets), metadata)
+        else:
+            self.view = binding.view_of(raw, identity)
+        binding.adopt(self.view)
+
+
+# What all values may have, decoded, that are asked for at a time; those of as many threads as compute may have more.
+MAX_ASKED_NBYTES = 1 << 28
+# A plan of fewer decoded bytes than this is done before a second thread would have woken up.
+MIN_SHARED_NBYTES = 1 << 17
+# However many are asked for: each takes a stack, and more wait for each other than work.
+MAX_THREADS = 1024
+# Objects that are written after a look at the document, where no lock keeps that as it is in other processes anyhow.
+N_UNSEEN = 32
+# A write that has found its document replaced so often keeps the others out, or it might never come to an end.
+MAX_STALE = 8
+
+
+class ArrayBinding(NodeBinding):
+    """One array in one store; see `NodeBinding`."""
+
+    __slots__ = ("directory", "elements", "_elements_of", "_located", "_opened")
+
+    kind = ArrayMetadata
+    what = "array"
+
+    def __init__(self, store, path, format, options, view=None):
+        self.directory = self._located = self.elements = self._elements_of = None
+        self._opened = None, None
+        super().__init__(store, path, format, options, view)
+
+    @staticmethod
+    def name_of_document(format):
+        return format.array_document
+
+    @staticmethod
+    def render(format, metadata):
+        return format.render_array(metadata)
+
+    @property
+    def chain(self):
+        """The `CodecChain` of the metadata."""
+        return self.view.chain
+
+    def opened(self, view, metadata=None):
+        """Return what the array is to the kernel by a view, an `OpenArray`; it is made once and kept with the view.
+
+        `metadata` are those of an array that grows with a write, instead of the view's.
+        """
+        known, made = self._opened
+        if metadata is not None and metadata is not view.metadata:
+            return self._open(view, metadata)
+        if known is not view:
+            if known is not None and known.metadata is view.metadata and known.chain is view.chain:
+                made = made.renewed(**_seen(view, self.directory is not None))
+            else:
+                made = self._open(view, view.metadata)
+            self._opened = view, made
+        return made
+
+    def _open(self, view, metadata):
+        if self._located is None:
+            self._locate()      # which says whether there is a directory
+        options, chain, native = self.options, view.chain, self.directory is not None
+        return OpenArray(
+            metadata.shape, metadata.chunk_shape, program=chain.program, fill=metadata.fill_bytes,
+            template=view.template, directory=self.directory,
+            document=os.fsencode(self.document_name) if native else None, **_seen(view, native),
+            swap=chain.swap, order=chain.order, edges=metadata.edges, lenient=not options.strict,
+            missing_raises=options.missing == "raise",
+            # Where the fill value is undefined, so are the elements of absent chunks: no elements are equal to them.
+            keep_filled=options.keeps_filled or metadata.fill_value is None, fsync=self.store.fsync)
+
+    # reading
+
+    def read(self, box, out, field=None):
+        """Read the selected elements into `out`, an ndarray of the selection's counts and the stored type.
+
+        Parameters
+        ----------
+        box : Box or Product
+        out : ndarray
+        field : Part, optional
+            Only this part of the elements; `out` has its type.
+
+        Raises
+        ------
+        ChunkError
+            An object is damaged, or absent with ``missing="raise"``.
+        StoreError
+            An object may be there and could not be read.
+        NodeNotFoundError
+            The array is gone.
+        """
+        for _ in range(MAX_STALE):
+            if self._read_once(box, out, field):
+                return
+        raise self._replaced()
+
+    def _read_once(self, box, out, field):
+        """Read as `read` does. Returns False if another array has taken the place of this one, which is adopted."""
+        view, options = self.view, self.options
+        metadata = view.metadata
+        self._check_same_kind(metadata, out, field)
+        located = self._locate()
+        native = type(located) is Directory
+        layout = self._layout(located, view, field) if type(located) is Strided else None
+        extents = self._extents(located) if type(located) is Extents else None
+        n_threads = min(options.threads or config.threads, MAX_THREADS)
+        elements = _moved_by(view, out)
+        plan = (layout or ReadPlan)(self.opened(view), box, elements, PlanOptions(
+            n_threads=n_threads, opens_files=native, extents=extents,
+            part=None if field is None else (field.offset, field.nbytes)))
+        chunks = options.chunks if extents is layout is None and elements is out else None
+        if chunks is not None:
+            plan.keep(chunks, form_of(view, options.strict))
+        try:
+            self._run(view, plan, n_threads, None if native or layout is not None or extents is not None
+                      else self._reader(view, plan, chunks))
+        except ChunkError:
+            # A replaced array looks damaged.
+            if self.check_unreplaced(view, box, plan):
+                raise
+            return False
+        if not self.check_unreplaced(view, box, plan):
+            return False
+        _make_true_one(out)
+        if chunks is not None and native and out.size == 1:
+            self._expect_elements(view, chunks)
+        return True
+
+    def _expect_elements(self, view, chunks):
+        """Prepare for reads of single elements: after the first one there will be more."""
+        metadata, chain = view.metadata, view.chain
+        if self._elements_of == (view.ticket, chunks) or not view.trusted or view.identity is None or (
+                chain.is_partial or metadata.edges is not None or metadata.dtype.names is not None):
+            return
+        try:
+            tasks = ReadPlan(self.opened(view), whole(metadata.shape), None, PlanOptions(opens_files=False))
+            self.elements = Elements(tasks, metadata.dtype, chunks, form_of(view, self.options.strict))
+        except ValueError:
+            self.elements = None
+        self._elements_of = view.ticket, chunks
+
+    def _locate(self):
+        """Return what `Store.locate` answers: where the compiled code finds the objects, or that it asks for them."""
+        found = self._located
+        if found is None:
+            found = self.store.locate(self.prefix)
+            if type(found) is Directory:
+                self.directory = os.fsencode(found.path)
+            # Parts of files are asked for again with each call: what is open may be closed, or grow.
+            if type(found) is Directory or found is OBJECTS:
+                self._located = found
+        return OBJECTS if config.force_python else found
+
+    def _layout(self, located, view, field):
+        """Return what makes a plan that reads `Strided` elements; None where they are read as objects are."""
+        # Decoded bytes that are wanted again are kept as chunks are.
+        if (field is not None and view.chain.swap) or (located.is_decoded and self.options.chunks is not None):
+            return None
+        from zcore.kernel.plan.raw_read import LayoutReadPlan
+
+        return partial(LayoutReadPlan, source=located.open(), offset=located.offset, strides=located.strides,
+                       name=self.prefix + (".".join("0" * len(located.strides)) or "0"))
+
+    def _extents(self, located):
+        """Return the kernel's `Extents` of objects that are parts of other files."""
+        from zcore.kernel.refs import extents
+
+        return extents.Extents(located.table, self.prefix.encode(), located.open)
+
+    def _run(self, view, plan, n_threads, bring):
+        """Run a plan to its end; raises what stopped it, but for a stale document.
+
+        `bring(main)` is what a thread does where objects are asked of the store; None where compiled code opens them.
+        """
+        n_tasks = plan.n_left
+        n_cpus = n_threads
+        if n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
+            n_threads = 1
+        n_threads = min(n_threads, n_tasks * plan.task_threads)
+        n_requests = self.store.n_requests
+        if bring is not None and n_requests:
+            # They wait for most of the time, and what they wait for has to fit into memory.
+            n_threads = min(n_tasks, max(n_cpus, min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))))
+        workers.run(bring or plan.run, n_threads, plan.cancel)
+        plan.raise_failure(view.chain.step_names)
+        if plan.deferred and not plan.stale:
+            # Of references: targets that are remote, damaged or not there, of which Python says what is wrong.
+            bring = self._reader(view, plan, None, plan.deferred)
+            workers.run(bring, min(len(plan.deferred), max(1, n_requests)), plan.cancel)
+            plan.raise_failure(view.chain.step_names)
+
+    def _reader(self, view, plan, chunks, tasks=None):
+        """Return what brings the objects of a plan: of its next tasks, or of those."""
+        from zcore.engine.requests import Reader
+
+        return Reader(self.store, self.prefix, view, plan, chunks, tasks)
+
+    def check_unreplaced(self, view, box, plan=None):
+        """Raise unless what was read counts: the array that was opened is still the one that stands here.
+
+        Returns False if the directory of another array, of the same chunks, has taken its name: then what was read may
+        be of either, and is read again.
+
+        Parameters
+        ----------
+        view : View
+            By which it was read.
+        box : Box or Product
+            What was read of it; another shape has to hold that still.
+        plan : ReadPlan, optional
+            Which has the directory open.
+
+        Raises
+        ------
+        NodeNotFoundError
+            The array is gone.
+        StoreError
+            An array of other chunks stands here.
+        SelectionError
+            It was shrunk.
+        """
+        if view.trusted and view.identity is not None:
+            if (plan.finds(self.format.array_document, view.identity) if plan is not None and plan.has_directory
+                    else self.store.identity(self.document) == view.identity):
+                return True
+        now = self.look()
+        is_in_place = plan is None or not plan.has_directory or plan.has_its_name
+        if now.raw != view.raw:
+            if not same_chunks(view.metadata, now.metadata):
+                raise self._replaced()
+            self._check_inside(box, now.metadata)
+        if now.metadata.shape == view.metadata.shape or not is_in_place:
+            # Only what is read afresh anyway has changed, attributes for one: it need not be found out again.
+            self.adopt(now)
+        return is_in_place
+
+    def _check_same_kind(self, metadata, elements, field):
+        """The caller's elements were made for the array as he knew it."""
+        dtype = elements.dtype
+        if field is not None and (metadata.dtype.names is None or field.name not in metadata.dtype.names
+                                  or part_of(field.name, metadata.dtype) != field):
+            raise self._replaced()
+        if metadata.ndim != elements.ndim or (metadata.dtype != dtype if field is None else
+                                              field.nbytes != dtype.itemsize):
+            raise self._replaced()
+
+    def _replaced(self):
+        return StoreError(f"{self.document}: the array was replaced by another one since it was opened; open it again",
+                          key=self.document)
+
+    def _check_inside(self, box, metadata):
+        if not box.fits(metadata.shape):
+            raise SelectionError(f"the array was shrunk to {metadata.shape} and the selection lies outside now; "
+                                 "refresh() takes over the new shape")
+
+    # writing
+
+    def write(self, box, values, field=None):
+        """Write `values`, an ndarray of the selection's counts and the stored type, to the selected elements.
+
+        Of a `field`, a `Part`, only that part of the elements, of which `values` has the type.
+
+        Every object is replaced under its lock, and only while the document that the plan was made from stands. If
+        it changed, it is read again and what is left is planned anew.
+
+        Raises
+        ------
+        SelectionError
+            Another writer shrank the array and the box lies outside now.
+        ChunkError, StoreError, LockError
+            An object could not be read, encoded or stored.
+        """
+        view = self.view
+        if not self.options.lock and self.store.identity(self.document) != view.identity:
+            # Nothing stops this write later, so this is the time to see what this or another handle has changed.
+            view = self._look_for_write(box, values, field)
+        self._check_same_kind(view.metadata, values, field)
+        self._check_inside(box, view.metadata)
+        resume = None
+        for _ in range(MAX_STALE):
+            plan = self.write_once(view, box, values, field=field, resume=resume)
+            if not plan.stale and (not self.store.swaps or not self.options.lock or self._stands(view)):
+                return
+            before, view = view, self._look_for_write(box, values, field)
+            resume = plan if same_chunks(before.metadata, view.metadata) else None
+            if resume is plan and plan.n_left == 0 and not plan.stale:
+                return
+        with self.exclusive() as exclusive:
+            before, view = view, exclusive.view
+            self._check_same_kind(view.metadata, values, field)
+            self._check_inside(box, view.metadata)
+            self.write_once(view, box, values, field=field, exclusive=True,
+                            resume=resume if same_chunks(before.metadata, view.metadata) else None)
+
+    def _look_for_write(self, box, values, field):
+        view = self.look()
+        self._check_same_kind(view.metadata, values, field)
+        self.adopt(view)
+        self._check_inside(box, view.metadata)
+        return view
+
+    def write_once(self, view, box, values, *, field=None, metadata=None, old_shape=None, exclusive=False, tasks=None,
+                   resume=None):
+        """Write as far as the document stays the same, and return the plan.
+
+        Parameters
+        ----------
+        view : View
+            What the plan is made from.
+        box : Box or Product
+        values : ndarray or None
+            None: only reset what lies outside `old_shape` in existing objects.
+        field : Part, optional
+            See `write`.
+        metadata : ArrayMetadata, optional
+            Instead of the view's: of an array that grows with this write.
+        old_shape : tuple of int, optional
+            What existing objects hold; anything outside of it is reset to the fill value.
+        exclusive : bool
+            The caller holds the whole range: objects are not locked.
+        tasks : list of int, optional
+            Only these.
+        resume : WritePlan, optional
+            Go on where this one stopped.
+        """
+        options = self.options
+        metadata = metadata or view.metadata
+        native = type(self._locate()) is Directory
+        n_threads = min(options.threads or config.threads, MAX_THREADS)
+        locks = self.locks() if options.lock and not exclusive else None
+        plan = WritePlan(self.opened(view, metadata), box, _moved_by(view, values), PlanOptions(
+            n_threads=n_threads, opens_files=native, token=int.from_bytes(os.urandom(8)), locks=locks,
+            old_shape=old_shape, resume=resume, tasks=tasks,
+            part=None if field is None else (field.offset, field.nbytes)))
+
+        numbers = count()
+
+        def stands():
+            # Where a look at the document costs as much as the object, it is for many, and once more at the end.
+            return self.store.swaps and next(numbers) % N_UNSEEN != 0 or self._stands(view)
+
+        bring = None
+        if not native:
+            from zcore.engine.requests import Writer
+
+            bring = Writer(self, view, plan, locks, stands)
+        self._run(view, plan, n_threads, bring)
+        return plan
+
+    def _stands(self, view):
+        """Whether the document is the one of `view`; asked while an object is held, so it stays so."""
+        if view.trusted:
+            return self.store.identity(self.document) == view.identity
+        return self.store.get(self.document) == view.raw
+
+    # objects
+
+    def stored_chunks(self):
+        """Iterate over (key, chunk coordinates) of the objects that exist, inside the grid or not.
+
+        `key` is relative to the store; other keys are left out. An object that is unreachable exists: it is for the
+        caller to read it, or to leave it alone.
+
+        Raises
+        ------
+        StoreError
+            Where a directory of objects would be, something is unreachable: nobody can tell which objects exist.
+        """
+        return stored_chunks(self.store, self.prefix, self.metadata)
+
+
+def _seen(view, native):
+    """Return by what compiled code knows the document of a view again, where it looks at it."""
+    return {"identity": view.identity if native else None, "content": None if view.trusted or not native else view.raw}
+
+
+def _moved_by(view, elements):
+    """Return the elements of a plan: the caller's, which the kernel moves, or what moves those of varying length."""
+    metadata = view.metadata
+    if not has_varying_items(metadata.dtype):
+        return elements
+    from zcore.codecs.items import Items
+
+    return Items(view.chain, fill_of(metadata).reshape(()), elements)
+
+
+def stored_chunks(store, prefix, metadata):
+    """Iterate over (key, chunk coordinates) of the objects below `prefix` that an array may have."""
+    keys, ndim = metadata.chunk_keys, len(metadata.shape)
+    n = len(prefix)
+    for key in store.list_prefix(prefix + keys.folder(ndim)):
+        coords = keys.decode(key[n:], ndim)
+        if coords is not None:
+            yield key, coords
+        elif keys.leads_to_chunks(key[n:], ndim):
+            # A file, below which there is nothing; else an error.
+            store.exists(key)
+
+
+def names_of_chunks(store, prefix, metadata):
+    """Iterate over the keys that are erased when all objects below `prefix` are that an array may have.
+
+    These are the keys of objects, and links to nowhere in the place of directories of objects.
+    """
+    keys, ndim = metadata.chunk_keys, len(metadata.shape)
+    n, folder = len(prefix), keys.folder(ndim)
+    if folder and not _is_reachable(store.check_reachable, prefix + folder):
+        yield prefix + folder[:-1]
+        return
+    for key in store.list_prefix(prefix + folder):
+        if keys.decode(key[n:], ndim) is not None or (
+                keys.leads_to_chunks(key[n:], ndim) and not _is_reachable(store.exists, key)):
+            yield key
+
+
+def _is_reachable(ask, name):
+    try:
+        ask(name)
+    except StoreError:
+        return False
+    return True
+
+
+def _make_true_one(out):
+    """Make 1 of every byte but 0 in the booleans of `out`.
+
+    Zarr v3 data types, "bool": a byte of 0 or 1. Others are stored by programs that took any of them for true, as NumPy
+    does when it looks at one element; but what it computes from an array of them is wrong.
+    """
+    if out.dtype.kind == "b":
+        np.not_equal(out.view(np.uint8), 0, out=out)
+    elif out.dtype.names is not None:
+        for name in out.dtype.names:
+            _make_true_one(out[name])

@@ -1,0 +1,73 @@
+"""How a handle reads and writes: the keywords that `zcore.open` and `zcore.create_array` have in common."""
+from zcore import config
+from zcore.kernel.cache.chunks import CHUNKS, ChunkCache
+from zcore.model.value import as_bool
+from zcore.text.sizes import room_of
+
+
+class Options:
+    """How a handle reads and writes; each is a keyword of `zcore.open`.
+
+    Attributes
+    ----------
+    lock : bool
+        Lock objects while they are replaced. None is taken for False.
+    missing : {"fill", "raise"}
+        What an absent object is. With "raise", objects that hold only the fill value are stored as well.
+    threads : int or None
+        Threads of a read or write; None for `zcore.config.threads`.
+    strict : bool
+        Refuse what the formats forbid and real files have nonetheless: chunks cut off at the border of the array,
+        blosc chunks of a foreign item size.
+    write_empty_chunks : bool
+        Store objects that hold only the fill value. One that is undefined is in none: the others are always stored.
+    read_only : bool
+        Refuse every change.
+    dimension_separator : {"/", "."} or None
+        Of the chunk keys of a Zarr v2 array that exists and whose document names none; only `zcore.open` has it.
+    cache : int or None
+        Bytes of memory for decoded chunks, for the handles that have these options; 0 keeps none, and None those of
+        `zcore.config.cache`.
+    """
+
+    SHARED = ("lock", "missing", "threads", "strict", "write_empty_chunks", "read_only", "cache")
+    KEYWORDS = (*SHARED, "dimension_separator")
+    __slots__ = (*KEYWORDS, "_chunks")
+
+    def __init__(self, lock=True, missing="fill", threads=None, strict=True, write_empty_chunks=False,
+                 read_only=False, dimension_separator=None, cache=None):
+        if missing not in ("fill", "raise"):
+            raise ValueError(f"missing is {missing!r}, expected 'fill' or 'raise'")
+        if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
+            raise ValueError(f"threads is {threads!r}, expected an integer of at least 1")
+        if dimension_separator not in (None, "/", "."):
+            raise ValueError(f"dimension_separator is {dimension_separator!r:.60}, expected '/' or '.'")
+        self.lock = lock is not None and as_bool(lock, "lock", "True, False or None")
+        self.missing = missing
+        self.threads = None if threads is None else threads.__index__()
+        self.strict = as_bool(strict, "strict")
+        self.write_empty_chunks = as_bool(write_empty_chunks, "write_empty_chunks")
+        self.read_only = as_bool(read_only, "read_only")
+        self.dimension_separator = dimension_separator
+        self.cache = None if cache is None else room_of(cache, "cache")
+        self._chunks = ChunkCache(self.cache) if self.cache else None
+
+    @property
+    def keeps_filled(self):
+        """Whether objects that hold only the fill value are stored."""
+        return self.write_empty_chunks or self.missing == "raise"
+
+    @property
+    def chunks(self):
+        """The `ChunkCache` that reads look into, or None."""
+        if self.cache is None:
+            return CHUNKS if config.cache else None
+        return self._chunks
+
+    def as_keywords(self):
+        """Return a dict that makes the same options again."""
+        return {name: getattr(self, name) for name in self.KEYWORDS}
+
+    def changed(self, keywords):
+        """Return these options with others for the names in `keywords`."""
+        return Options(**{**self.as_keywords(), **keywords}) if keywords else self

@@ -1,0 +1,1 @@
+"""The Zarr v2 format."""

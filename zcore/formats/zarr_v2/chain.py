@@ -1,0 +1,183 @@
+"""`order`, `filters` and `compressor` of Zarr v2 documents ↔ a codec chain in Zarr v3's terms.
+
+v2.0, "Metadata" and "Filters": a chunk in C or F order goes through the filters in their order, then through the
+compressor. As a chain::
+
+    order     filters                                                    compressor
+    F      |  delta …         |  vlen-utf8 … or, behind them, nothing  |  shuffle, crc32 …  |  zlib
+    transpose, array to array,   array to bytes, or `bytes`,              bytes to bytes
+
+- F order is a `transpose` of all dimensions in front. numcodecs' filters take elements in the order of the memory, so
+  what they see of an F chunk is the C order of the transposed one.
+- Elements that are still numbers where the first codec of bytes comes are made bytes by `bytes`, in the byte order that
+  the last filter gave them.
+- An array of objects needs one codec from objects to bytes, among the filters or as the compressor.
+"""
+import numpy as np
+
+from zcore.errors import UnsupportedError
+from zcore.formats.zarr_v2.codecs import (
+    BYTES,
+    COMPRESSORS,
+    OBJECT_CODECS,
+    SERIALIZER,
+    from_spec,
+    kind_of,
+    read_config,
+    to_spec,
+)
+from zcore.model.dtypes import byte_order
+from zcore.model.metadata import CodecSpec, has_varying_items
+
+
+class _Elements:
+    """What a chunk is between two codecs: elements of a `dtype`, or bytes (None), in items of `itemsize` bytes."""
+
+    __slots__ = ("dtype", "itemsize")
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+        self.itemsize = dtype.itemsize
+
+    def bytes_codec(self):
+        """Return the codec that makes bytes of the elements.
+
+        Raises : ValueError, if they are objects.
+        """
+        if has_varying_items(self.dtype):
+            raise ValueError("objects need a codec that makes bytes of them: "
+                             f"{', '.join(sorted(OBJECT_CODECS))}, json2 or msgpack2")
+        endian = byte_order(self.dtype)
+        return CodecSpec("bytes", {} if endian is None else {"endian": endian})
+
+    def become_bytes(self):
+        """Be single bytes from here on."""
+        self.dtype = None
+        self.itemsize = 1
+
+    def pass_codec(self, kind, id, parameters):
+        """Become what a codec from array to array or bytes makes of the elements.
+
+        Raises : ValueError, UnsupportedError, if it does not take them.
+        """
+        if self.dtype is None:
+            raise UnsupportedError(f"the codec {id!r} takes elements, but those in front of it have made them bytes",
+                                   feature=f"filter {id} behind a filter of bytes")
+        is_object = has_varying_items(self.dtype)
+        if kind == SERIALIZER:
+            if id in OBJECT_CODECS and not is_object:
+                raise ValueError(f"the codec {id!r} takes objects, not {self.dtype.str}")
+            self.become_bytes()
+            return
+        if is_object and id != "categorize":
+            raise ValueError(f"the codec {id!r} does not take objects")
+        if id == "packbits":
+            self.dtype = np.dtype("u1")
+        elif id != "bitround":
+            self.dtype = np.dtype(parameters["encode_dtype" if id == "astype" else "astype"])
+        self.itemsize = self.dtype.itemsize
+
+
+class ChainBuilder:
+    """A chain that is built from a document's `order`, then its filters, then its compressor.
+
+    >>> builder = ChainBuilder("F", np.dtype(">i2"), 2)
+    >>> builder.add({"id": "zlib", "level": 1})
+    >>> for codec in builder.finished():
+    ...     print(codec.name, codec.configuration)
+    transpose {'order': [1, 0]}
+    bytes {'endian': 'big'}
+    numcodecs.zlib {'level': 1}
+    """
+
+    __slots__ = ("_codecs", "_elements")
+
+    def __init__(self, order, dtype, ndim):
+        self._codecs = []
+        self._elements = _Elements(dtype)
+        if order == "F" and ndim > 1:
+            self._codecs.append(CodecSpec("transpose", {"order": list(range(ndim - 1, -1, -1))}))
+
+    def add(self, config):
+        """Append a filter, or the compressor.
+
+        Raises
+        ------
+        ValueError
+            If it is malformed, or does not take what the codec before it gives.
+        UnsupportedError
+            If it is never run, or takes elements behind a codec of bytes, which no chain expresses.
+        """
+        id, parameters = read_config(config)
+        kind = kind_of(id)
+        elements = self._elements
+        if kind == BYTES and elements.dtype is not None:
+            self._codecs.append(elements.bytes_codec())
+        self._codecs.append(to_spec(id, parameters, elements.itemsize))
+        if kind == BYTES:
+            elements.become_bytes()
+        else:
+            elements.pass_codec(kind, id, parameters)
+
+    def finished(self):
+        """Return the chain as a tuple of `CodecSpec`.
+
+        Raises : ValueError, if nothing makes bytes of objects.
+        """
+        if self._elements.dtype is not None:
+            self._codecs.append(self._elements.bytes_codec())
+        return tuple(self._codecs)
+
+
+def to_chain(order, filters, compressor, dtype, ndim):
+    """Return the chain of what a document has, all at once; `filters` and `compressor` may be None.
+
+    Raises : ValueError, UnsupportedError as `ChainBuilder`.
+    """
+    builder = ChainBuilder(order, dtype, ndim)
+    for config in filters or ():
+        builder.add(config)
+    if compressor is not None:
+        builder.add(compressor)
+    return builder.finished()
+
+
+def from_chain(codecs, dtype, ndim):
+    """Return `(order, filters, compressor)` of a chain as zarr-python 2 would have written them; no filters are None.
+
+    Raises
+    ------
+    ValueError, UnsupportedError
+        If they cannot express it: another transpose than of all dimensions, codecs that v2 has not.
+    """
+    codecs = list(codecs)
+    order = "C"
+    if codecs and codecs[0].name == "transpose":
+        permutation = list(codecs.pop(0).configuration.get("order", ()))
+        if permutation != list(range(ndim)):
+            order = "F"
+        if permutation not in (list(range(ndim)), list(range(ndim - 1, -1, -1))):
+            raise ValueError(f"a Zarr v2 array is stored in C or F order, not transposed by {permutation}")
+    elements = _Elements(dtype)
+    configs = []
+    for codec in codecs:
+        if codec.name == "bytes" and elements.dtype is not None:
+            endian = elements.bytes_codec().configuration.get("endian")
+            if endian is not None and codec.configuration.get("endian") != endian:
+                raise ValueError(f"the bytes of {elements.dtype.str} are in its own order; {codec.configuration} says "
+                                 "another")
+            elements.dtype = None
+            continue
+        config = from_spec(codec, elements.itemsize)
+        kind = kind_of(config["id"])
+        if kind != BYTES:
+            elements.pass_codec(kind, config["id"], config)
+        elif elements.dtype is None:
+            elements.become_bytes()
+        else:
+            raise ValueError(f"expected 'bytes' or another codec from array to bytes before {codec.name!r}")
+        configs.append(config)
+    if elements.dtype is not None:
+        raise ValueError("expected a chain with a codec from array to bytes, found none")
+    compressor = configs.pop() if configs and configs[-1]["id"] in COMPRESSORS else None
+    return order, configs or None, compressor

@@ -1,0 +1,233 @@
+"""The Zarr v2 format: arrays and groups in a hierarchy, every chunk an object of its own.
+
+::
+
+    example.zarr/
+        .zgroup             JSON: {"zarr_format": 2}
+        .zattrs             JSON: the user's attributes                                    (may be absent: none)
+        .zmetadata          JSON: copies of all documents below                            (may be absent; practice)
+        a/.zarray           JSON: zarr_format shape chunks dtype compressor fill_value order filters
+                            and, if it is not ".", dimension_separator
+        a/.zattrs
+        a/4.2  or  a/4/2    chunk (4, 2): full shape also at the border                    (may be absent: fill value)
+
+Source: Zarr storage specification version 2, and what zarr-python 2 and 3 read and write. `order`, `filters` and
+`compressor` are read as a codec chain (`zarr_v2.chain`). Where files decide what the text leaves open:
+
+- Members that the text does not name are kept when the document is rewritten; the opposite of v3.
+- A document without `filters` or `fill_value` is read with a warning, as if they were null.
+- Objects of `vlen-utf8` are strings, others stay objects. What needs unpickling is refused.
+- Old nested arrays do not say that ``/`` joins the indices in their chunks' names. Who knows it says so when they are
+  opened, and the document does from its next rewriting on; nothing is probed.
+- Chunk lengths of 0, which old programs wrote where the array has length 0, are read as 1.
+
+What is rewritten is written as zarr-python 2 does (indent 4, sorted), and the codecs as they stood there, though
+several spellings mean the same: those that differ from ours travel in the metadata's `extra`.
+"""
+
+import numpy as np
+
+from zcore.errors import UnsupportedError
+from zcore.formats.base import Format
+from zcore.formats.json_documents import Document, render_json
+from zcore.formats.zarr_v2 import consolidated
+from zcore.formats.zarr_v2.chain import ChainBuilder, from_chain, to_chain
+from zcore.formats.zarr_v2.codecs import unknown_parameters
+from zcore.formats.zarr_v2.consolidated import GROUP_MEMBERS
+from zcore.formats.zarr_v2.fill import parse_fill, parse_object_fill, render_fill, render_object_fill
+from zcore.formats.zarr_v2.new import as_dtype, new_array, new_group
+from zcore.model import node_names
+from zcore.model.chunk_keys import ChunkKeyEncoding
+from zcore.model.dtypes import from_descr, to_descr
+from zcore.model.fill_value import fill_scalar
+from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape, has_varying_items
+
+_OBJECT = np.dtype(object)
+_SPELLINGS = ("order", "filters", "compressor", "dimension_separator")  # members that `extra` may hold as they stood
+_MEMBERS = frozenset(("zarr_format", "shape", "chunks", "dtype", "fill_value", *_SPELLINGS))
+_CHUNK_KEYS = {separator: ChunkKeyEncoding.v2(separator) for separator in ("/", ".")}
+
+
+class ZarrV2(Format):
+    """Zarr v2; see `Format`."""
+
+    title = "Zarr v2"
+    names = node_names.V2
+    attributes_document = ".zattrs"
+    spellings = _SPELLINGS
+    has_chunk_key_encoding = has_own_codec_names = has_dimension_separator = True
+
+    as_dtype = staticmethod(as_dtype)
+    new_array = staticmethod(new_array)
+    new_group = staticmethod(new_group)
+
+    def parse_node(self, document, raw, path):
+        if document == self.array_document:
+            return _parse_array(Document(raw, path, document, bare_constants=("fill_value",)))
+        return _parse_group(Document(raw, path, document))
+
+    def render_array(self, metadata):
+        """Return the `.zarray` document of an array; its attributes are no part of it.
+
+        Raises
+        ------
+        ValueError
+            If the format cannot express it: other chunk keys, dimension names, a chain that is not order, filters and
+            compressor.
+        UnsupportedError
+            If the type has no fixed, portable bytes, and no codec makes bytes of it.
+        """
+        return render_json(_array_members(metadata))
+
+    def render_group(self, metadata):
+        return render_json(GROUP_MEMBERS)
+
+    def parse_consolidated(self, raw, path):
+        """Return the metadata of a group as its `.zmetadata` document repeats it, with all nodes below.
+
+        A node is parsed when it is asked for, so that one that zcore cannot read spoils no other.
+
+        Raises : MetadataError, if it is no consolidated metadata of format 1, or repeats no group.
+        """
+        document = Document(raw, path, self.consolidated_document, bare_constants=True)
+        return consolidated.parse(document, _parse_array, _parse_group)
+
+    def render_consolidated(self, metadata):
+        return render_json(consolidated.members_of(metadata, _array_members))
+
+    def with_separator(self, metadata, separator):
+        # Old programs (N5 with Zarr's names, OME-Zarr 0.2) joined them by "/" and did not say so.
+        says_so = metadata.chunk_keys.separator != "." or "dimension_separator" in metadata.extra
+        return metadata if says_so else metadata.replace(chunk_keys=_CHUNK_KEYS[separator])
+
+
+def _parse_array(document, attributes=None):
+    members = document.members
+    document.integer("zarr_format", 2, 2)
+    shape = document.checked("shape", check_shape, document.integers("shape", 0))
+    chunk_shape = document.checked("chunks", _chunk_shape, document.integers("chunks", 0), shape)
+    dtype = document.checked("dtype", _parse_dtype, document.required("dtype"))
+    order = document.choice("order", ("C", "F"))
+    codecs = _parse_chain(document, order, dtype, len(shape))
+    separator = document.choice("dimension_separator", ("/", ".")) if "dimension_separator" in members else "."
+    if "fill_value" not in members:
+        document.warn("member 'fill_value' is missing; read as null")
+    fill_value = members.get("fill_value")
+    if has_varying_items(dtype):
+        object_codec = _object_codec(codecs)
+        fill_value = document.checked("fill_value", parse_object_fill, object_codec, fill_value)
+        raw_fill = b""
+        if object_codec == "vlen-utf8":
+            dtype = np.dtypes.StringDType()
+    else:
+        raw_fill = document.checked("fill_value", parse_fill, dtype, fill_value)
+        fill_value = None if fill_value is None else fill_scalar(dtype, raw_fill)
+    extra = {member: value for member, value in members.items() if member not in _MEMBERS}
+    ours = _spelled(codecs, dtype, len(shape), separator)
+    for member in _SPELLINGS:
+        stood = members.get(member)
+        stood = None if stood == [] else stood
+        if stood != ours.get(member) and (stood is not None or member in ours):
+            extra[member] = stood
+    return document.checked("chunks", lambda: ArrayMetadata(
+        shape, dtype, chunk_shape, _CHUNK_KEYS[separator], codecs, fill_value, raw_fill, 2, attributes, extra=extra,
+    ))
+
+
+def _chunk_shape(lengths, shape):
+    if 0 in lengths and len(lengths) == len(shape):
+        lengths = [chunk or int(length == 0) for chunk, length in zip(lengths, shape, strict=True)]
+    return check_chunk_shape(lengths, shape)
+
+
+def _parse_dtype(descr):
+    if descr == "|O":
+        return _OBJECT
+    dtype = from_descr(descr)
+    if dtype.itemsize == 0:
+        raise UnsupportedError(f"items of {descr!r:.60} have no bytes", feature="items of no bytes")
+    return dtype
+
+
+def _parse_chain(document, order, dtype, ndim):
+    members = document.members
+    if "filters" not in members:
+        document.warn("member 'filters' is missing; read as null")
+    filters = members.get("filters")
+    if filters == []:
+        document.warn("member 'filters' is an empty list; read as null")
+    if not (filters is None or type(filters) is list):
+        raise document.unexpected("filters", "null or a list of codecs")
+    compressor = document.required("compressor")
+    builder = ChainBuilder(order, dtype, ndim)
+    for config in filters or ():
+        document.checked("filters", builder.add, config)
+    if compressor is not None:
+        document.checked("compressor", builder.add, compressor)
+    for config in [*(filters or ()), compressor or {"id": ""}]:
+        if unknown := unknown_parameters(config):
+            document.warn(f"codec {config['id']!r} has no parameter {', '.join(unknown)}; ignored")
+    return document.checked("filters", builder.finished)
+
+
+def _object_codec(codecs):
+    """Return the name of the codec that makes bytes, or numbers, of objects."""
+    return codecs[1 if codecs[0].name == "transpose" else 0].name
+
+
+def _parse_group(document, attributes=None):
+    document.integer("zarr_format", 2, 2)
+    others = document.members.keys() - {"zarr_format"}
+    if document.inside:
+        others.discard("consolidated_metadata")  # zarr-python 3 leaves it in the copies
+    if others:
+        document.warn(f"members {sorted(others)} are ignored; a group has only 'zarr_format'")
+    return GroupMetadata(2, attributes)
+
+
+def _array_members(metadata):
+    dtype, ndim = metadata.dtype, metadata.ndim
+    if metadata.dimension_names is not None:
+        raise ValueError("a Zarr v2 array has no dimension names (xarray reads the attribute '_ARRAY_DIMENSIONS')")
+    separator = metadata.chunk_keys.separator
+    if _CHUNK_KEYS.get(separator) != metadata.chunk_keys:
+        raise ValueError(f"the chunks of a Zarr v2 array are named by indices joined by '.' or '/', not by "
+                         f"{metadata.chunk_keys!r}")
+    members = {
+        "zarr_format": 2, "shape": metadata.shape, "chunks": metadata.chunk_shape,
+        "dtype": "|O" if has_varying_items(dtype) else to_descr(dtype), "fill_value": _fill_member(metadata),
+        **_spelled(metadata.codecs, dtype, ndim, separator),
+    }
+    stood = {member: metadata.extra[member] for member in _SPELLINGS if member in metadata.extra}
+    if stood and _means(members | stood, metadata):
+        members |= stood
+    own = _MEMBERS.difference(_SPELLINGS).intersection(metadata.extra)
+    if own:
+        raise ValueError(f"extra members {sorted(own)} are the format's own")
+    return {member: value for member, value in metadata.extra.items() if member not in _MEMBERS} | members
+
+
+def _spelled(codecs, dtype, ndim, separator):
+    """Return the members that say the same in several ways, as zarr-python 2 writes them."""
+    order, filters, compressor = from_chain(codecs, dtype, ndim)
+    members = {"order": order, "filters": filters, "compressor": compressor}
+    if separator != ".":
+        members["dimension_separator"] = separator
+    return members
+
+
+def _means(members, metadata):
+    """Return whether members of a document, as they stood there, still mean what the metadata say."""
+    try:
+        chain = to_chain(members["order"], members["filters"], members["compressor"], metadata.dtype, metadata.ndim)
+    except (ValueError, UnsupportedError):
+        return False
+    return chain == metadata.codecs and members.get("dimension_separator", ".") == metadata.chunk_keys.separator
+
+
+def _fill_member(metadata):
+    if metadata.fill_value is None:
+        return None
+    if has_varying_items(metadata.dtype):
+        return render_object_fill(_object_codec(metadata.codecs), metadata.fill_value)
+    return render_fill(metadata.dtype, metadata.fill_bytes)

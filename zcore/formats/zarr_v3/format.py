@@ -1,0 +1,204 @@
+"""The Zarr v3 format: one document `zarr.json` for each node, attributes included.
+
+::
+
+    example.zarr/
+        zarr.json              {"zarr_format": 3, "node_type": "group", "attributes": {…}}
+        temperature/
+            zarr.json          {"zarr_format": 3, "node_type": "array", "shape": […], …}
+            c/4/2              chunk (4, 2) of the key encoding `default`    (may be absent: fill value)
+
+Source: Zarr v3 core 3.1, "Metadata". Where it leaves points open, or real documents stray from it:
+
+- A member that the text does not define is an error, unless it says ``"must_understand": false``; then it is kept.
+- The tokens NaN and Infinity, which are not JSON, are accepted in attributes, where zarr-python writes them. An
+  attribute that holds them is written again as it was for as long as it is not changed, also into consolidated
+  metadata, so that nothing else is held up by it and nothing is lost. None is written anew: a node that is created, or
+  an attribute that is set, with such a number is refused until that is text.
+- A storage transformer that must be understood is refused: none is registered.
+- `consolidated_metadata` is a copy of other documents and never keeps a group from being opened: where its nodes
+  contradict each other, it counts as absent, with a warning.
+
+The modules beside this one say how the parts of a document are spelled: `dtypes`, `fill`, `grids`, `chain` and
+`consolidated`; `new` and `new_chain` say what a new array gets.
+"""
+from zcore.errors import UnsupportedError
+from zcore.formats.base import Format
+from zcore.formats.json_documents import Document, render_json_lines
+from zcore.formats.zarr_v3.chain import check_chain, parse_chain, render_chain, stored_endian
+from zcore.formats.zarr_v3.consolidated import parse_consolidated, render_consolidated
+from zcore.formats.zarr_v3.dtypes import as_dtype, parse_data_type, render_data_type, stored_order
+from zcore.formats.zarr_v3.extensions import is_optional
+from zcore.formats.zarr_v3.fill import parse_fill, render_fill
+from zcore.formats.zarr_v3.grids import parse_grid, parse_key_encoding, render_grid, render_key_encoding
+from zcore.formats.zarr_v3.new import new_array, new_group
+from zcore.model import node_names
+from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape
+
+_COMMON_MEMBERS = frozenset(("zarr_format", "node_type", "attributes"))
+_ARRAY_MEMBERS = _COMMON_MEMBERS | {
+    "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "dimension_names",
+    "storage_transformers",
+}
+_GROUP_MEMBERS = _COMMON_MEMBERS | {"consolidated_metadata"}
+_WITH_ATTRIBUTES = ("attributes", "consolidated_metadata")
+
+
+class ZarrV3(Format):
+    """Zarr v3; see `Format`."""
+
+    title = "Zarr v3"
+    names = node_names.V3
+    strict_attributes = True
+    has_shards = has_checksum = has_dimension_names = has_chunk_key_encoding = True
+
+    as_dtype = staticmethod(as_dtype)
+    new_array = staticmethod(new_array)
+    new_group = staticmethod(new_group)
+
+    def parse_node(self, document, raw, path):
+        return _parse(Document(raw, path, document, bare_constants=_WITH_ATTRIBUTES))
+
+    def render_array(self, metadata):
+        """Return the `zarr.json` of an array.
+
+        Raises
+        ------
+        ValueError
+            If Zarr v3 cannot express it: other chunk keys, fields that differ in byte order, a chain that cannot store
+            the type.
+        TypeError
+            If a name of an attribute is not a string, or a value is not JSON's.
+        UnsupportedError
+            If Zarr v3 has no such type.
+        """
+        return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
+
+    render_group = render_array  # the metadata say which it is
+
+    def may_have_copy(self, raw):
+        # The member's name is in the text, unless it is written with escapes.
+        return b"consolidated_metadata" in raw or b"\\u" in raw
+
+
+def _parse(document):
+    """Return the metadata of a document's members."""
+    members = document.members
+    if "metadata_key_suffix" in members or str(members.get("zarr_format")).startswith("http"):
+        raise UnsupportedError(f"{document.where()}: a document of a draft of Zarr v3 from before 2023, whose "
+                               "hierarchies lay below meta/ and data/", feature="drafts of Zarr v3")
+    document.integer("zarr_format", 3, 3)
+    kind = document.choice("node_type", ("array", "group"))
+    attributes = members.get("attributes", {})
+    if type(attributes) is not dict:
+        raise document.unexpected("attributes", "an object")
+    extra = _extra(document, _ARRAY_MEMBERS if kind == "array" else _GROUP_MEMBERS)
+    if kind == "group":
+        return GroupMetadata(3, attributes, parse_consolidated(document, _parse), extra)
+    return _parse_array(document, attributes, extra)
+
+
+def _extra(document, known):
+    """Return the members that readers may ignore, to be kept when the document is rewritten."""
+    extra = {}
+    for member, value in document.members.items():
+        if member not in known:
+            if not is_optional(value):
+                raise UnsupportedError(f"{document.where()}: member {member!r:.60} is not known to zcore, and does "
+                                       "not say that it need not be understood", feature=f"member {member[:60]}")
+            extra[member] = value
+    return extra
+
+
+def _parse_array(document, attributes, extra):
+    members = document.members
+    shape = document.checked("shape", check_shape, document.integers("shape", 0))
+    chunk_shape, edges = document.checked("chunk_grid", _grid, document.required("chunk_grid"), shape)
+    chunk_keys = document.checked("chunk_key_encoding", parse_key_encoding, document.required("chunk_key_encoding"))
+    codecs = document.checked("codecs", parse_chain, document.required("codecs"), len(shape))
+    order = document.checked("codecs", stored_endian, codecs)
+    dtype, data_type = document.checked("data_type", parse_data_type, document.required("data_type"), order or "<")
+    needed = stored_order(dtype)
+    if order is None and needed and _is_old_structure(members["data_type"]):
+        # zarr-extensions, "struct": older documents lack it.
+        document.warn("the fields do not say their byte order; little-endian is assumed")
+        codecs = tuple([codec.replace(configuration={**codec.configuration, "endian": "little"})
+                        if codec.name == "bytes" else codec for codec in codecs])
+    document.checked("codecs", check_chain, codecs, dtype, needed, data_type)
+    fill_value, raw_fill = document.checked("fill_value", parse_fill, dtype, document.required("fill_value"))
+    dimension_names = _dimension_names(document, len(shape))
+    if transformers := members.get("storage_transformers"):
+        if type(transformers) is not list or not all([is_optional(transformer) for transformer in transformers]):
+            raise _transformers_error(document, transformers)
+        extra["storage_transformers"] = transformers
+    elif transformers not in ([], None) or (transformers is None and "storage_transformers" in members):
+        raise document.unexpected("storage_transformers", "a list")
+    return document.checked("chunk_grid", lambda: ArrayMetadata(
+        shape, dtype, chunk_shape, chunk_keys, codecs, fill_value, raw_fill, 3, attributes, dimension_names, extra,
+        None if data_type == render_data_type(dtype) else data_type, edges,
+    ))
+
+
+def _grid(value, shape):
+    chunk_shape, edges = parse_grid(value, shape)
+    return check_chunk_shape(chunk_shape, shape), edges
+
+
+def _is_old_structure(data_type):
+    return type(data_type) is dict and data_type["name"] == "structured"
+
+
+def _dimension_names(document, ndim):
+    names = document.members.get("dimension_names")
+    if names is None:
+        return None
+    if type(names) is not list or not all([label is None or type(label) is str for label in names]):
+        raise document.unexpected("dimension_names", "a list of strings and nulls")
+    if len(names) != ndim:
+        raise document.error("dimension_names", f"expected {ndim} names, one for each dimension, found {len(names)}")
+    return tuple(names)
+
+
+def _transformers_error(document, transformers):
+    if type(transformers) is not list:
+        return document.unexpected("storage_transformers", "a list")
+    first = next(transformer for transformer in transformers if not is_optional(transformer))
+    label = first.get("name") if type(first) is dict else first
+    if type(label) is not str:
+        return document.unexpected("storage_transformers", "a list of extensions")
+    return UnsupportedError(f"{document.where()}: member 'storage_transformers': zcore does not know the storage "
+                            f"transformer {label!r:.60}", feature=f"storage transformer {label[:60]}")
+
+
+def _members_of(metadata):
+    """Return the members of the document of a node."""
+    known = _ARRAY_MEMBERS - {"storage_transformers"} if type(metadata) is ArrayMetadata else _GROUP_MEMBERS
+    if not known.isdisjoint(metadata.extra):
+        raise ValueError(f"extra members {sorted(known.intersection(metadata.extra))} are the format's own")
+    if type(metadata) is ArrayMetadata:
+        return {**_array_members(metadata), **metadata.extra}
+    members = {"zarr_format": 3, "node_type": "group", "attributes": metadata.attributes or {}}
+    if metadata.consolidated is not None:
+        members["consolidated_metadata"] = render_consolidated(metadata.consolidated, _members_of)
+    return {**members, **metadata.extra}
+
+
+def _array_members(metadata):
+    dtype = metadata.dtype
+    data_type = render_data_type(dtype) if metadata.data_type is None else metadata.data_type
+    check_chain(metadata.codecs, dtype, stored_order(dtype), data_type)
+    members = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(metadata.shape),
+        "data_type": data_type,
+        "chunk_grid": render_grid(metadata.chunk_shape, metadata.edges),
+        "chunk_key_encoding": render_key_encoding(metadata.chunk_keys),
+        "fill_value": render_fill(dtype, metadata.fill_value, metadata.fill_bytes, data_type),
+        "codecs": render_chain(metadata.codecs),
+        "attributes": metadata.attributes or {},
+        "storage_transformers": [],
+    }
+    if metadata.dimension_names is not None:
+        members["dimension_names"] = list(metadata.dimension_names)
+    return members

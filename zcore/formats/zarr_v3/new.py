@@ -1,0 +1,220 @@
+"""What a new Zarr v3 array gets: chunks, codecs and fill value from what a caller says, and what he leaves open.
+
+In a sharded array the inner chunks and the index have checksums of their own; one around the whole shard would have to
+be read whole.
+"""
+import math
+from collections.abc import Mapping
+
+from zcore.formats.zarr_v3.chain import check_chain, render_chain, stored_endian
+from zcore.formats.zarr_v3.dtypes import named_dtype, packed, render_data_type, stored_order
+from zcore.formats.zarr_v3.fill import parse_fill
+from zcore.formats.zarr_v3.grids import parse_key_encoding, render_key_encoding
+from zcore.formats.zarr_v3.new_chain import CHECKSUM, MAX_BLOSC_NBYTES, new_chain, spec_of, specs_of
+from zcore.model.auto_chunks import is_listed, normalize_chunks, normalize_grid, whole_dimensions
+from zcore.model.chunk_grid import dimensions_of, shown_chunks
+from zcore.model.chunk_keys import ChunkKeyEncoding
+from zcore.model.fill_value import fill_bytes, fill_scalar
+from zcore.model.foreign_dtypes import is_foreign
+from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items, shape_of
+
+AUTO_SHARD = "64 MiB"
+_INDEX_CODECS = (CodecSpec("bytes", {"endian": "little"}), CHECKSUM)
+
+
+def new_group(attributes=None):
+    """Return the metadata of a group to be created."""
+    return GroupMetadata(3, {} if attributes is None else dict(attributes))
+
+
+def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="C", dimension_names=None,
+              attributes=None, chunk_key_encoding=None, filters=None, serializer=None, compressors="auto", shards=None,
+              checksum=True):
+    """Return the metadata of an array to be created.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+    dtype : object
+        A name or object of Zarr v3 (``"string"``, ``"bfloat16"``, ``{"name": "struct", …}``), or what `numpy.dtype`
+        takes; `str` is text and `bytes` are bytes of varying length. Byte order is kept, except that structures are
+        packed, and little-endian where their fields differ.
+    chunks : None, "auto", str, int or sequence of (int or sequence of int)
+        See `zcore.model.auto_chunks.normalize_grid`: a sequence of lengths in a dimension makes the grid rectilinear.
+        In a sharded array, of the inner chunks, which have one shape.
+    fill_value : object
+        As `numpy.ndarray.fill` takes it; of a structure also a mapping of fields. By default, and for None: zero, empty
+        text, NaT.
+    codecs : sequence of codec, optional
+        The whole chain, taken as it is. It excludes `order`, `filters`, `serializer`, `compressors` and `shards`.
+    order : {"C", "F"}
+        Of the elements in a chunk; F is a `transpose` ahead of all other codecs.
+    dimension_names : sequence of (str or None), optional
+    attributes : mapping, optional
+    chunk_key_encoding : ChunkKeyEncoding, str or dict, optional
+        By default ``c/0/0``.
+    filters : sequence of codec, optional
+        Array to array.
+    serializer : codec, optional
+        Array to bytes; by default `bytes`, `vlen-utf8` or `vlen-bytes`, as the type needs.
+    compressors : "auto", None, codec or sequence of codec
+        Bytes to bytes; ``"auto"`` is blosc with lz4, level 5, and nothing behind shards.
+    shards : None, "auto", str, int, sequence of (int or sequence of int), or dict
+        Shape of the stored objects, in elements and a multiple of the inner chunks', or their target size; what is to
+        hold a whole dimension (-1) is rounded up to such a multiple. A sequence of lengths in a dimension makes the
+        grid rectilinear. A dict has it as ``"shape"``, beside
+        ``"index_location"``, ``"start"`` or ``"end"``.
+    checksum : bool
+        Put `crc32c` last, behind every chunk (inside a shard, behind every inner chunk).
+
+    Returns
+    -------
+    ArrayMetadata
+        A codec above is a name, or what `zcore.model.named_codecs.named_codec` takes.
+
+    Raises
+    ------
+    ValueError, TypeError, UnsupportedError
+        If Zarr v3 cannot express what is asked for.
+
+    Examples
+    --------
+    >>> array = new_array((10000, 1000), "f4", (500, 500))
+    >>> [codec.name for codec in array.codecs], array.chunk_keys.encode((4, 2))
+    (['bytes', 'blosc', 'crc32c'], 'c/4/2')
+    """
+    shape = shape_of(shape)
+    dtype, data_type = named_dtype(dtype)
+    if codecs is None:
+        serializer = None if serializer is None or serializer == "auto" else spec_of(serializer, dtype, len(shape))
+        dtype = _in_order_of((serializer,) if serializer is not None else (), dtype)
+        chunk_shape, shard_shape, edges, index_location = _chunks_and_shards(chunks, shards, shape, dtype.itemsize)
+        chain = new_chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum)
+        if shard_shape is not None:
+            chain = (_sharding(chunk_shape, chain, index_location),)
+            chunk_shape = shard_shape
+    else:
+        if (order, filters, serializer, compressors, shards) != ("C", None, None, "auto", None):
+            raise ValueError("codecs= is the whole chain; it excludes order, filters, serializer, compressors, shards")
+        chain = specs_of(codecs, dtype, len(shape))
+        dtype = _in_order_of(chain, dtype)
+        chunk_shape, edges = normalize_grid(chunks, shape, dtype.itemsize)
+    name = render_data_type(dtype)
+    check_chain(chain, dtype, stored_order(dtype), name)
+    value, raw = _fill(dtype, fill_value)
+    return ArrayMetadata(
+        shape, dtype, chunk_shape, _chunk_keys(chunk_key_encoding), chain, value, raw, 3,
+        {} if attributes is None else dict(attributes), dimension_names,
+        data_type=None if data_type == name else data_type, edges=edges,
+    )
+
+
+def _in_order_of(chain, dtype):
+    """Return the type in the byte order that the `bytes` codec of a chain says, if it does."""
+    order = stored_endian(chain)
+    return dtype if order is None or has_varying_items(dtype) else packed(dtype, order)
+
+
+# Chunks and shards.
+
+
+def _chunks_and_shards(chunks, shards, shape, itemsize):
+    """Return `(chunk_shape, shard_shape, edges, index_location)`; the shard's shape is None where there are none.
+
+    `edges` are those of the stored objects.
+    """
+    index_location = "end"
+    if isinstance(shards, Mapping):
+        if not {"shape"} <= shards.keys() <= {"shape", "index_location"}:
+            raise ValueError(f"shards: expected 'shape' and 'index_location', found {sorted(shards)}")
+        index_location = shards.get("index_location", "end")
+        if index_location not in ("start", "end"):
+            raise ValueError(f"index_location: expected 'start' or 'end', found {index_location!r}")
+        shards = shards["shape"]
+    by_size = isinstance(shards, str)
+    if shards is None or by_size:
+        if shards is None:
+            chunk_shape, edges = normalize_grid(chunks, shape, itemsize, MAX_BLOSC_NBYTES)
+            return chunk_shape, None, edges, index_location
+        chunk_shape = normalize_chunks(chunks, shape, itemsize, MAX_BLOSC_NBYTES)
+        grid_shape = [-(-length // chunk) for length, chunk in zip(shape, chunk_shape, strict=True)]
+        counts = normalize_chunks(AUTO_SHARD if shards == "auto" else shards, grid_shape,
+                                  math.prod(chunk_shape) * itemsize)
+        shard_shape = tuple([chunk * count for chunk, count in zip(chunk_shape, counts, strict=True)])
+        return chunk_shape, shard_shape, None, index_location
+    if is_listed(shards):
+        shards = list(shards)
+    shard_shape, edges = normalize_grid(shards, shape, itemsize, what="shards")
+    if chunks is None or isinstance(chunks, str):
+        target = normalize_chunks(chunks, shard_shape, itemsize, MAX_BLOSC_NBYTES)
+        if edges is not None:
+            raise ValueError("shards that differ in length need chunks of a given shape")
+        return tuple(map(_divisor, shard_shape, target)), shard_shape, None, index_location
+    chunk_shape = normalize_chunks(chunks, shape, itemsize)
+    # A shard that was to be as long as its dimension, whatever that is, ends with a whole chunk.
+    shard_shape = tuple([-(-shard // chunk) * chunk if is_whole else shard for chunk, shard, is_whole
+                         in zip(chunk_shape, shard_shape, whole_dimensions(shards, len(shape)), strict=True)])
+    if any([shard % chunk if unequal is None else not unequal.are_multiples_of(chunk) for chunk, (_, shard, unequal)
+            in zip(chunk_shape, dimensions_of(shape, shard_shape, edges), strict=True)]):
+        raise ValueError(f"shards: expected multiples of the chunk shape {chunk_shape}, found "
+                         f"{shown_chunks(shard_shape, edges)}")
+    return chunk_shape, shard_shape, edges, index_location
+
+
+def _divisor(length, target):
+    """Return the largest divisor of a shard's length that is at most `target`."""
+    smallest = target // 4
+    chunk = target
+    while length % chunk and chunk > smallest:
+        chunk -= 1
+    if length % chunk or chunk == 0:
+        raise ValueError(f"chunks: no length near {target} divides the shard's length {length}; pass both")
+    return chunk
+
+
+def _sharding(chunk_shape, codecs, index_location):
+    return CodecSpec("sharding_indexed", {
+        "chunk_shape": list(chunk_shape),
+        "codecs": render_chain(codecs),
+        "index_codecs": render_chain(_INDEX_CODECS),
+        "index_location": index_location,
+    })
+
+
+# Fill value and keys.
+
+
+def _fill(dtype, value):
+    """Return the fill value and its bytes."""
+    default = value is ... or value is None
+    if dtype.kind == "T":
+        return parse_fill(dtype, "" if default else value)
+    if dtype.kind == "O":
+        if not default and not isinstance(value, (bytes, bytearray)):
+            raise ValueError(f"expected bytes as the fill value of bytes, found {value!r:.60}")
+        return b"" if default else bytes(value), b""
+    if dtype.names is not None and isinstance(value, Mapping):
+        if value.keys() != set(dtype.names):
+            raise ValueError(f"expected a fill value of the fields {', '.join(dtype.names):.60}, found {value!r:.60}")
+        value = tuple([value[label] for label in dtype.names])
+    if not default:
+        raw = fill_bytes(dtype, value)
+    elif dtype.kind in "mM":
+        raw = fill_bytes(dtype, "NaT")
+    else:
+        raw = fill_bytes(dtype, 0) if is_foreign(dtype) else bytes(dtype.itemsize)
+    return fill_scalar(dtype, raw), raw
+
+
+def _chunk_keys(encoding):
+    """Return the `ChunkKeyEncoding` that a caller names; a separator may stand beside the name, as in zarr-python."""
+    if encoding is None:
+        return parse_key_encoding("default")
+    if isinstance(encoding, ChunkKeyEncoding):
+        render_key_encoding(encoding)  # what cannot be written down is not made
+        return encoding
+    if isinstance(encoding, Mapping) and encoding.keys() == {"name", "separator"}:
+        encoding = {"name": encoding["name"], "configuration": {"separator": encoding["separator"]}}
+    if not isinstance(encoding, (str, dict)):
+        raise TypeError(f"chunk_key_encoding: expected a ChunkKeyEncoding, a name or an object, found {encoding!r:.60}")
+    return parse_key_encoding(encoding)

@@ -1,0 +1,143 @@
+"""The codec chain of a new Zarr v3 array, from what a caller says and what he leaves open.
+
+By default chunks are blosc with a checksum behind it, so that damage is always found. What names a codec is completed
+where that depends on the array: blosc, by the items that it gets.
+"""
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from zcore.formats.zarr_v3.chain import check_configuration, parse_codec, render_chain
+from zcore.formats.zarr_v3.dtypes import parse_data_type, stored_order
+from zcore.model.metadata import CodecSpec, has_varying_items
+from zcore.model.named_codecs import named_codec
+
+DEFAULT_BLOSC = {"cname": "lz4", "clevel": 5}  # see docs/design/decisions.md; its shuffle goes by the item size
+MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
+SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
+CHECKSUM = CodecSpec("crc32c")
+# Codecs of numcodecs whose documents name the type of the items that they get, and of those that they make.
+_FILTERS = frozenset(("numcodecs.delta", "numcodecs.fixedscaleoffset", "numcodecs.quantize"))
+
+
+def new_chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum):
+    """Return the chain of a chunk; see `zcore.formats.zarr_v3.new.new_array`. The serializer is a `CodecSpec` or None.
+
+    Behind shards there is nothing unless a caller names it: their chunks could not be read one by one any more.
+    """
+    ndim = len(chunk_shape)
+    chain = ()
+    if order not in ("C", "F"):
+        raise ValueError(f"order: expected 'C' or 'F', found {order!r}")
+    if order == "F":
+        if has_varying_items(dtype):
+            raise ValueError(f"items of varying length ({dtype}) have no order F")
+        if ndim > 1:
+            chain = (CodecSpec("transpose", {"order": list(range(ndim))[::-1]}),)
+    if filters is not None and not (isinstance(filters, str) and filters == "auto"):
+        filters = specs_of(filters, dtype, ndim)
+        chain += filters
+        dtype = _filtered_type(filters, dtype)
+    if serializer is None:
+        serializer = _serializer(dtype)
+    chain += (serializer,)
+    is_sharded = serializer.name == "sharding_indexed"
+    if isinstance(compressors, str) and compressors == "auto":
+        if is_sharded:
+            return chain
+        if math.prod(chunk_shape) * dtype.itemsize > MAX_BLOSC_NBYTES:
+            raise ValueError(f"chunks of shape {chunk_shape} exceed the {MAX_BLOSC_NBYTES} bytes that blosc takes; "
+                             "pass smaller ones, or compressors=")
+        chain += (_completed(CodecSpec("blosc", DEFAULT_BLOSC), dtype),)
+    elif compressors is not None:
+        chain += specs_of(compressors, dtype, ndim)
+    if checksum and not is_sharded and chain[-1].name != "crc32c":
+        chain += (CHECKSUM,)
+    return chain
+
+
+def _filtered_type(filters, dtype):
+    """Return the type of what filters make of items of `dtype`, where their documents say it."""
+    for codec in filters:
+        if codec.name == "cast_value":
+            dtype, _ = parse_data_type(codec.configuration["data_type"], stored_order(dtype) or "<")
+        elif codec.name.startswith("numcodecs."):
+            made = codec.configuration.get("encode_dtype" if codec.name == "numcodecs.astype" else "astype")
+            # A filter's byte order says nothing: the array's goes on.
+            dtype = dtype if made is None else np.dtype(made).newbyteorder(stored_order(dtype) or "=")
+    return dtype
+
+
+def _serializer(dtype):
+    if has_varying_items(dtype):
+        return CodecSpec("vlen-utf8" if dtype.kind == "T" else "vlen-bytes")
+    order = stored_order(dtype)
+    if order is None and dtype.names is not None:
+        order = "<"  # it means nothing, but readers expect it of every structure
+    return CodecSpec("bytes", {} if order is None else {"endian": "big" if order == ">" else "little"})
+
+
+def specs_of(codecs, dtype, ndim):
+    """Return what a caller gives as one codec or several as a tuple of `CodecSpec`; `dtype` is what the first gets."""
+    if not isinstance(codecs, (list, tuple)):
+        codecs = (codecs,)
+    specs = []
+    for codec in codecs:
+        specs.append(spec_of(codec, dtype, ndim))
+        dtype = _filtered_type(specs[-1:], dtype)
+    return tuple(specs)
+
+
+def spec_of(codec, dtype, ndim):
+    """Return what a caller gives as a codec as a `CodecSpec`, with nothing left to choose."""
+    if not isinstance(codec, str):
+        codec = _completed_shards(named_codec(codec), dtype, ndim)
+    if not isinstance(codec, CodecSpec):
+        codec = parse_codec(codec, ndim)
+    codec = _completed(codec, dtype)
+    check_configuration(codec)
+    return codec
+
+
+def _completed_shards(codec, dtype, ndim):
+    """Return a codec as `named_codec` gives it; one of shards with all its codecs as `spec_of` gives them."""
+    is_spec = isinstance(codec, CodecSpec)
+    name, configuration = ((codec.name, codec.configuration) if is_spec
+                           else (codec.get("name"), codec.get("configuration")))
+    if name != "sharding_indexed" or not isinstance(configuration, Mapping):
+        return codec
+    # zarr-python's have tuples.
+    configuration = {member: list(value) if isinstance(value, tuple) else value
+                     for member, value in configuration.items()}
+    if type(configuration.get("codecs")) is list:
+        configuration["codecs"] = render_chain(specs_of(configuration["codecs"], dtype, ndim))
+    return CodecSpec(name, configuration) if is_spec else {**codec, "configuration": configuration}
+
+
+def _completed(codec, dtype):
+    """Return a codec with the members that are left out, or None, as items of `dtype` need them."""
+    name = codec.name
+    given = {member: value for member, value in codec.configuration.items() if value is not None}
+    varying = has_varying_items(dtype)
+    itemsize = 1 if varying else dtype.itemsize
+    # Readers have no default for these members of numcodecs, or another one.
+    if name in _FILTERS:
+        taken = given.get("dtype", dtype.str)
+        return CodecSpec(name, {"dtype": taken, "astype": taken, **given})
+    if name == "numcodecs.astype":
+        return CodecSpec(name, {"decode_dtype": dtype.str, **given})
+    if name == "numcodecs.shuffle":
+        return CodecSpec(name, {"elementsize": itemsize, **given})
+    if name != "blosc":
+        return codec
+    shuffle = given.get("shuffle")
+    if type(shuffle) is int and 0 <= shuffle < len(SHUFFLES):
+        given["shuffle"] = SHUFFLES[shuffle]
+    return CodecSpec("blosc", {
+        "typesize": itemsize if itemsize <= 255 else 1,  # what c-blosc makes of larger ones
+        **DEFAULT_BLOSC,
+        "shuffle": "noshuffle" if varying else "bitshuffle" if itemsize == 1 else "shuffle",
+        "blocksize": 0,
+        **given,
+    })

@@ -1,0 +1,235 @@
+"""Consolidated metadata: the copy of all documents below a group that a reader may list instead of the store.
+
+A copy says what was there when it was made. Who changes a node drops the copies of all groups above it first, the
+ones above the store's own directory as well, so that none is ever silently wrong; a kill in between costs the copy.
+
+Nobody is kept out while a copy is made, so a change may come between what is read for it and its writing. Who makes a
+copy therefore reads all again when it is written, and who changes a node drops the copies again when that is done. One
+of the two sees the other: either the change was there to be read again, or the copy was there to be dropped. (A copy
+that lacks a change is left only if whoever made that change was killed in the moment before the second drop.)
+"""
+import contextlib
+import os
+
+from zcore.engine.binding import GroupBinding
+from zcore.engine.options import Options
+from zcore.engine.views import metadata_of
+from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError, noted, warn_of
+from zcore.formats import DOCUMENTS, FORMAT_OF, FORMATS, format_of
+from zcore.formats.json_documents import MAX_NBYTES
+from zcore.hierarchy import lookup
+from zcore.kernel.io.documents import existing
+from zcore.model.metadata import GroupMetadata
+from zcore.stores.base import directory_at
+from zcore.stores.directory.store import DirectoryStore
+from zcore.stores.keys import prefix_of
+
+# Documents of groups: those with a copy in a document of its own, and all of them, in this order.
+_GROUPS = [line for line in FORMATS.values() if line.group_document]
+_WITH_COPY_BESIDE = tuple([line.group_document for line in _GROUPS if line.consolidated_document])
+_GROUP_DOCUMENTS = (*_WITH_COPY_BESIDE, *[line.group_document for line in _GROUPS if not line.consolidated_document])
+_DOCUMENTS = tuple(map(os.fsencode, DOCUMENTS))
+# A hierarchy that changes while it is copied is copied again, so often.
+_MAX_TRIES = 20
+_MAX_SHOWN = 10
+
+
+def consolidate(binding, attributes_of):
+    """Put a copy of the metadata of all nodes below a group into the group's document, or beside it.
+
+    Parameters
+    ----------
+    binding : GroupBinding
+    attributes_of : callable
+        Gives the attributes of a binding whose format keeps them in a document of their own.
+
+    Raises
+    ------
+    UnsupportedError
+        A member is of another format: the copy has no place for it, and would hide it.
+    StoreError
+        A member is unreachable. Or the hierarchy changes faster than it can be copied; there is no copy then.
+    """
+    store, path, format = binding.store, binding.path, binding.format
+    for _ in range(_MAX_TRIES):
+        # Before anything is dropped, as there may be no copy to be had.
+        below = _read_below(binding, attributes_of)
+        drop(store, path)
+        with binding.exclusive() as exclusive:
+            metadata = complete(binding, attributes_of)
+            if format.consolidated_document is None:
+                exclusive.replace_metadata(exclusive.metadata.replace(consolidated=below))
+            else:
+                store.set(binding.prefix + format.consolidated_document,
+                          format.render_consolidated(metadata.replace(consolidated=below)))
+        is_true = False
+        try:
+            # As text, since NaN in attributes does not equal itself.
+            is_true = (_rendered(format, metadata, below)
+                       == _rendered(format, metadata, _read_below(binding, attributes_of)))
+        finally:
+            if not is_true:
+                _drop_at(store, path, is_above=True)
+        if is_true:
+            return
+    raise StoreError(f"{binding.describe()}: what lies below changes faster than it can be copied",
+                     key=binding.document)
+
+
+def _rendered(format, metadata, below):
+    metadata = metadata.replace(consolidated=below)
+    return (format.render_group if format.consolidated_document is None else format.render_consolidated)(metadata)
+
+
+def _read_below(binding, attributes_of):
+    """Return the metadata of all nodes below a group by their path relative to it."""
+    store, path, format = binding.store, binding.path, binding.format
+    below, others = {}, []
+    pending = list(lookup.members(store, path))
+    while pending:
+        child = pending.pop()
+        node = lookup.find(store, child, format.name, binding.options)
+        if node is None:
+            node = lookup.find(store, child, None, binding.options)
+            if node is None:
+                continue     # deleted since it was found
+            if node.format is not format:
+                others.append(node)
+                continue
+        try:
+            below[child[len(binding.prefix):]] = complete(node, attributes_of)
+        except NodeNotFoundError:
+            continue     # deleted since it was found
+        if isinstance(node, GroupBinding):
+            pending += lookup.members(store, child)
+    if others:
+        shown = [f"{other.path!r} ({other.format.title})" for other in others[:_MAX_SHOWN]]
+        shown += [f"{len(others) - _MAX_SHOWN} more"] * (len(others) > _MAX_SHOWN)
+        raise UnsupportedError(f"{binding.describe()}: consolidated metadata of {format.title} would hide the members "
+                               f"of other formats: {', '.join(shown)}; copy these to {format.title}, or go without "
+                               "consolidated metadata", feature="consolidated metadata of several formats")
+    return {name: below[name] for name in sorted(below, key=lambda name: (name.count("/"), name))}
+
+
+def complete(binding, attributes_of):
+    """Return the metadata of a node with its attributes, wherever its format keeps them."""
+    if binding.format.has_inline_attributes:
+        return binding.metadata
+    return binding.metadata.replace(attributes=attributes_of(binding))
+
+
+def copy_of(binding):
+    """Return the copy that a group has, a mapping of paths relative to it to metadata, or None."""
+    copy = copied(binding)
+    return None if copy is None else copy.consolidated
+
+
+def copied(binding):
+    """Return the metadata of a group with the copy that it has, as the document of the copy has both; None without."""
+    format = binding.format
+    if format.consolidated_document is None:
+        return None if binding.metadata.consolidated is None else binding.metadata
+    raw = binding.store.get(binding.prefix + format.consolidated_document)
+    if raw is None:
+        return None
+    with noted() as notes:
+        copy = format.parse_consolidated(raw, binding.path)
+    warn_of(binding.describe(), notes)
+    return copy
+
+
+def is_same(a, b):
+    """Whether two metadata of a node, with their attributes, say the same; copies that they hold do not count."""
+    if isinstance(a, GroupMetadata) and isinstance(b, GroupMetadata):
+        a, b = a.replace(consolidated=None), b.replace(consolidated=None)
+    # As text, since NaN in attributes does not equal itself.
+    return a == b or repr(a) == repr(b)
+
+
+def drop_copy(store, path):
+    """Drop the copy that the group at `path` has, and no other."""
+    _drop_at(store, path, is_above=True)
+
+
+@contextlib.contextmanager
+def dropped(store, path, *, itself=False, is_below=False):
+    """Return a context manager for a change of the node at `path`: without copies, before it and after it.
+
+    See `drop` for the parameters.
+    """
+    drop(store, path, itself=itself, is_below=is_below)
+    try:
+        yield
+    finally:
+        drop(store, path, itself=itself, is_below=is_below)
+
+
+def drop(store, path, *, itself=False, is_below=False):
+    """Drop the copies that describe the node at `path`: those of the groups above it.
+
+    Parameters
+    ----------
+    store : Store
+    path : str
+    itself : bool
+        The node's own documents change: a copy beside them that repeats them is dropped, too.
+    is_below : bool
+        It is part of a change further up, which is preceded and followed by a drop of its own.
+    """
+    if is_below:
+        if itself:
+            _drop_at(store, path, is_above=False)
+        return
+    for place, group, is_above in _nodes_at_and_above(store, path):
+        if is_above or itself:
+            _drop_at(place, group, is_above)
+
+
+def _drop_at(store, path, is_above):
+    """Drop the copy that the group at `path` has, if one stands there; this comes with every change, several times.
+
+    Not `is_above`: only one in a document of its own, as the group's document itself is about to change.
+    """
+    documents = _GROUP_DOCUMENTS if is_above else _WITH_COPY_BESIDE
+    while documents:
+        found = store.get_first(prefix_of(path), documents, MAX_NBYTES + 1)
+        if found is None:
+            return
+        i, raw, _ = found
+        format = format_of(FORMAT_OF[documents[i]])
+        if format.consolidated_document is not None:
+            store.erase(prefix_of(path) + format.consolidated_document)
+        elif format.may_have_copy(raw):
+            _drop_inline(store, path, format, raw)
+        documents = documents[i + 1:]
+
+
+def _drop_inline(store, path, format, raw):
+    try:
+        metadata = metadata_of(format, format.group_document, raw, path)
+        if not isinstance(metadata, GroupMetadata) or metadata.consolidated is None:
+            return
+        binding = GroupBinding(store, path, format, Options())
+        with binding.exclusive() as exclusive:
+            exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
+    except (NodeNotFoundError, MetadataError, UnsupportedError):
+        # An array, or nothing that could have a copy which zcore would believe.
+        pass
+
+
+def _nodes_at_and_above(store, path):
+    """Yield (store, path of a node, whether it is above) from the node at `path` up, beyond the store's root."""
+    yield store, path, False
+    while path:
+        path = path.rpartition("/")[0]
+        yield store, path, True
+    base = directory_at(store)
+    while base is not None and os.path.dirname(base) != base:
+        base = os.path.dirname(base)
+        try:
+            if not existing(os.fsencode(base), _DOCUMENTS):
+                return
+        except OSError:
+            # Out of reach, and so is a copy in it.
+            return
+        yield DirectoryStore(base, fsync=store.fsync, check_base=False), "", True

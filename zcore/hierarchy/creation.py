@@ -1,0 +1,262 @@
+"""How a node is created: what a caller says and leaves open, made into metadata by the format and put into the store.
+
+The functions return bindings; `zcore.api` and `zcore.nodes.group` make of them what the user holds.
+"""
+from collections.abc import Mapping
+
+import numpy as np
+
+from zcore import blosc
+from zcore.codecs.chain import codec_of
+from zcore.engine.options import Options
+from zcore.errors import NodeExistsError, UnsupportedError, ZcoreError
+from zcore.formats import format_of
+from zcore.hierarchy import lifecycle, lookup
+from zcore.indexing.assign import cast_to
+from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_varying_items
+from zcore.model.named_codecs import named_codec
+from zcore.model.value import as_bool, text_of
+from zcore.stores.keys import prefix_of
+from zcore.stores.memory import MemoryStore
+
+# A node that others create and delete again is looked for so often.
+_MAX_TRIES = 20
+# Codecs that do not take every number of their type.
+_CHOOSY = ("cast_value", "scale_offset")
+# Keywords of a new array whose default leaves the choice to the format, and is not passed on.
+_LEFT_OPEN = {
+    "shards": None, "filters": None, "serializer": "auto", "compressors": "auto", "codecs": None, "order": "C",
+    "chunk_key_encoding": None, "dimension_names": None, "checksum": True, "cname": None, "clevel": None,
+    "shuffle": None,
+}
+
+
+class NewNode:
+    """A node that is to be created: all that can be checked without a store has been.
+
+    Attributes
+    ----------
+    format : Format
+    metadata : ArrayMetadata or GroupMetadata
+    attributes : dict or None
+        Where the format keeps them in a document of their own.
+    data : ndarray or None
+        What an array is to hold, of its shape and type.
+    """
+
+    __slots__ = ("format", "metadata", "attributes", "data")
+
+    def __init__(self, format, metadata, attributes, data=None):
+        self.format = format
+        self.metadata = metadata
+        self.attributes = attributes
+        self.data = data
+
+    def check(self, store, path, options, overwrite, *, is_topmost=True):
+        """Raise what `put` would raise before it changes anything, for nodes that are created together.
+
+        `is_topmost`: none of the others lies above this one.
+        """
+        lookup.check_names(path, self.format)
+        _check_replaceable(store, path, overwrite)
+        lifecycle.documents_of(path, self.format, self.metadata, self.attributes, options)
+        if is_topmost:
+            lifecycle.missing_above(store, path, self.format)
+        if not overwrite:
+            lifecycle.check_free(store, path, self.format, self.metadata, self.attributes, options, self.data)
+
+    def put(self, store, path, options, overwrite):
+        """Create the node, and return its binding."""
+        lookup.check_new_names(path, self.format)
+        _check_replaceable(store, path, overwrite)
+        try:
+            return lifecycle.create(store, path, self.format, self.metadata, self.attributes, options, data=self.data,
+                                    overwrite=overwrite)
+        except ZcoreError as error:
+            error.locate(store.describe(path))
+            raise
+
+
+def _check_replaceable(store, path, overwrite):
+    if not overwrite or not store.is_link(prefix_of(path)):     # a link is replaced, wherever it leads
+        lookup.check_replaceable(store, path)
+
+
+def create_array(store, path, options, *, overwrite=False, **keywords):
+    """Create an array and return its `ArrayBinding`; see `zcore.create_array`."""
+    overwrite = as_bool(overwrite, "overwrite")
+    return new_array(**keywords).put(store, path, options, overwrite)
+
+
+def create_group(store, path, options, *, overwrite=False, **keywords):
+    """Create a group and return its `GroupBinding`; see `zcore.create_group`."""
+    overwrite = as_bool(overwrite, "overwrite")
+    return new_group(**keywords).put(store, path, options, overwrite)
+
+
+def new_array(*, shape=None, dtype=None, data=None, chunks="auto", fill_value=..., zarr_format=3, attributes=None,
+              **settings):
+    """Return the `NewNode` of an array; see `zcore.create_array`."""
+    if data is not None:
+        if shape is not None:
+            raise TypeError("shape= and data= exclude each other: the array has the shape of its data")
+        found = np.asarray(data)
+        shape, dtype = found.shape, found.dtype if dtype is None else dtype
+        # Of lists and numbers NumPy says whether a type holds them; of an array it takes the lowest bits.
+        data = found if hasattr(data, "dtype") else data
+    if shape is None or dtype is None:
+        raise TypeError("creating an array needs shape= and dtype=, or data=")
+    unknown = settings.keys() - _LEFT_OPEN.keys()
+    if unknown:
+        raise TypeError(f"create_array() got an unexpected keyword argument {min(unknown)!r}")
+    if "checksum" in settings:
+        settings["checksum"] = as_bool(settings["checksum"], "checksum")
+    settings = {name: value for name, value in settings.items()
+                if type(value) is not type(_LEFT_OPEN[name]) or value != _LEFT_OPEN[name]}
+    format = format_of(zarr_format)
+    attributes = _checked(attributes)
+    if "compressors" in settings:
+        settings["compressors"] = compressors_for(format, settings["compressors"])
+    if format.has_inline_attributes:
+        settings["attributes"], attributes = attributes, None
+    metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
+    _check_can_compress(metadata.codecs)
+    if data is not None:
+        data = cast_to(data, metadata.dtype)     # what the type does not hold leaves no array behind
+    new = NewNode(format, metadata, attributes, data)
+    if data is not None and _may_refuse(metadata):
+        # What the codecs do not take is found out where there is nothing to lose.
+        new.put(MemoryStore(), "", Options(), False)
+    return new
+
+
+def _may_refuse(metadata):
+    """Whether the codecs of an array may refuse elements of its type."""
+    return has_varying_items(metadata.dtype) or any([name in text_of(metadata.codecs) for name in _CHOOSY])
+
+
+def new_group(*, zarr_format=3, attributes=None):
+    """Return the `NewNode` of a group; see `zcore.create_group`."""
+    format = format_of(zarr_format)
+    if not format.has_groups:
+        raise UnsupportedError(f"the format {zarr_format!r} has no groups", feature=f"groups of {zarr_format}")
+    attributes = _checked(attributes)
+    inline = format.has_inline_attributes
+    metadata = format.new_group((attributes or {}) if inline else None)
+    return NewNode(format, metadata, None if inline else attributes)
+
+
+def found_or_made(find, make, path):
+    """Return what `find()` finds, else what `make()` makes; others may create and delete the node at any moment.
+
+    Parameters
+    ----------
+    find : callable
+        Returns None where there is nothing.
+    make : callable
+        Raises NodeExistsError when a node has come meanwhile.
+    path : str
+        Of the node.
+
+    Raises
+    ------
+    NodeExistsError
+        There is nothing to find, again and again, and yet something is in the way.
+    """
+    for n_left in reversed(range(_MAX_TRIES)):
+        found = find()
+        if found is not None:
+            return found
+        try:
+            return make()
+        except NodeExistsError as error:
+            if n_left == 0 or error.path != path:
+                raise
+
+
+def zero_of(dtype):
+    """Return the fill value of an array of zeros of a type, as a caller names it.
+
+    Of dates and durations it is 0, as in NumPy; of all others what is not said: zero, or empty text.
+    """
+    try:
+        return 0 if np.dtype(dtype).kind in "mM" else ...
+    except (TypeError, ValueError):
+        return ...     # a type that only Zarr v3 knows
+
+
+def create_hierarchy(store, path, below, options, *, overwrite=False):
+    """Create the nodes of a mapping of paths relative to `path` to metadata; see `zcore.create_hierarchy`.
+
+    Returns a list of (relative path, binding).
+    """
+    if not isinstance(below, Mapping):
+        raise TypeError(f"nodes are a mapping of paths to metadata, not {type(below).__name__}")
+    for name, metadata in below.items():
+        if not isinstance(metadata, (ArrayMetadata, GroupMetadata)):
+            raise TypeError(f"{name!r}: expected the metadata of an array or a group, found {type(metadata).__name__}")
+    n_nodes = len(below)
+    below = {lookup.path_of(name, metadata.zarr_format): metadata for name, metadata in below.items()}
+    if len(below) < n_nodes:
+        raise ValueError("two of the paths are spellings of one")
+    new = {}
+    for name in sorted(below, key=lambda name: (name.count("/"), name)):   # groups before what they hold
+        metadata = below[name]
+        if isinstance(metadata, GroupMetadata):
+            metadata = metadata.replace(consolidated=None)
+        format = format_of(metadata.zarr_format)
+        attributes = None if format.has_inline_attributes else metadata.attributes
+        new[name] = NewNode(format, metadata, attributes)
+    return create_all(store, path, new, options, overwrite=overwrite)
+
+
+def create_all(store, path, new, options, *, overwrite=False):
+    """Create several nodes below `path`, or none of them when one cannot be; return a list of (relative path, binding).
+
+    `new` are the nodes by their paths relative to `path`, groups before what they hold.
+    """
+    places = {name: f"{prefix_of(path)}{name}" if name else path for name in new}
+    for name, node in new.items():
+        above = [other for other in _above(name) if other in new]
+        for other in above:
+            if isinstance(new[other].metadata, ArrayMetadata):
+                raise NodeExistsError(f"{other!r} is an array, {name!r} cannot be below it", path=places[name])
+        node.check(store, places[name], options, overwrite, is_topmost=not above)
+    return [(name, node.put(store, places[name], options, overwrite)) for name, node in new.items()]
+
+
+def _above(path):
+    """Iterate over the paths above a path, from below."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _checked(attributes):
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise TypeError(f"attributes are a mapping, not {type(attributes).__name__}")
+    return attributes
+
+
+def _check_can_compress(codecs):
+    for codec in codecs:
+        cname = codec.configuration.get("cname")
+        if codec.name == "blosc" and not blosc.can_compress(cname):
+            raise UnsupportedError(
+                f"the linked c-blosc cannot compress by {cname}; it has "
+                f"{', '.join(filter(blosc.can_compress, blosc.COMPRESSORS))}", feature=cname)
+
+
+def compressors_for(format, compressors):
+    """Return the codecs that a caller named, as `format.new_array` takes them: a tuple of `CodecSpec`, or unchanged."""
+    if format.has_own_codec_names:
+        return compressors
+    specs = []
+    if not isinstance(compressors, (list, tuple)):
+        compressors = () if compressors is None else (compressors,)
+    for codec in compressors:
+        codec = named_codec(codec)
+        if not isinstance(codec, CodecSpec):
+            codec = codec_of(codec.get("name"), codec.get("configuration") or {}).spec()
+        specs.append(codec)
+    return tuple(specs)

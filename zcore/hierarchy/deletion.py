@@ -1,0 +1,257 @@
+"""Nodes go, with all nodes below them; to overwrite is the same, and then to create.
+
+A group goes behind what it holds: a deletion that is cut off leaves a group that still stands, with the members that
+are not deleted yet, and the same call goes on. The document of an array goes before its chunks: no kill leaves an array
+with holes. Nodes are found at any depth, also below directories that are none. What is found is written down before
+anything changes, so neither depth nor width costs more than a look at each directory. Every directory, also those of
+chunks, is listed before the first node goes: one that cannot be listed is an error that changes nothing.
+
+A link is unlinked, never followed: what it leads to may be a node of another hierarchy, or one above. Only the store's
+own directory may be a link, as it may for all who open it. Files that belong to no node stay.
+"""
+import contextlib
+
+from zcore.engine.binding import names_of_chunks
+from zcore.errors import InvalidKeyError, StoreError
+from zcore.formats import FORMAT_OF, format_of
+from zcore.hierarchy import consolidated, lookup
+from zcore.hierarchy.creation_lock import hold_place
+from zcore.model.metadata import ArrayMetadata, GroupMetadata
+from zcore.stores.keys import prefix_of
+
+
+def delete(store, path, options):
+    """Delete the node at `path` and all nodes below it; return whether there was any. One that is gone is no error.
+
+    Of a directory that is a link the link goes, wherever it leads.
+    """
+    if unlink(store, path):
+        return True
+    with consolidated.dropped(store, path, itself=True):
+        return _erase(store, path, options)
+
+
+def unlink(store, path):
+    """Remove what is at `path` if it is a link to a directory, or one that leads nowhere; return whether it is.
+
+    The root of a store is followed, as by `zcore.open`.
+    """
+    if not store.is_link(prefix_of(path)):
+        return False
+    with consolidated.dropped(store, path):
+        store.delete(path)
+    return True
+
+
+def make_way(store, path, format, metadata, options):
+    """Delete what a new node at `path` is to replace: all nodes there and below, and what has lost its node.
+
+    The caller holds the place, and drops the copies above.
+    """
+    _erase(store, path, options, is_held=True)
+    prefix = prefix_of(path)
+    names = [*_names_of_chunks(store, prefix, metadata), *_in_the_way(store, prefix, metadata)]
+    if names or any(left_over(store, prefix, format, metadata)):
+        clear(store, prefix, format, metadata, names)
+    if isinstance(metadata, ArrayMetadata):
+        # An empty directory may stand where a chunk has to be.
+        store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim), below=True)
+
+
+def _in_the_way(store, prefix, metadata):
+    """Iterate over keys of chunks of any number of dimensions that may need a directory where a chunk has to be.
+
+    Or the other way round. A deletion that was cut off may have left them of an array of another shape.
+    """
+    if isinstance(metadata, ArrayMetadata):
+        keys = metadata.chunk_keys.replace(separator="/")
+        for key in store.list_prefix(prefix):
+            name = key[len(prefix):]
+            if any([keys.decode(name, ndim) is not None for ndim in range(name.count("/") + 2)]):
+                yield key
+
+
+def _erase(store, path, options, *, is_held=False):
+    """Delete the node at `path` and all nodes below it; return whether there was any. Copies above are the caller's.
+
+    `is_held`: the caller holds the place at `path`.
+    """
+    found = list(_nodes_at(store, path, is_replaced=is_held))
+    for place, is_group in found:
+        if not is_group and not (place != path and store.is_link(prefix_of(place))):
+            # What cannot be listed is found before the first node goes. The keys are not kept: there may be many.
+            for _ in store.list_prefix(prefix_of(place)):
+                pass
+    for place, is_group in found:
+        if is_group:
+            # It stands for a while without some of what the copy says.
+            consolidated.drop_copy(store, place)
+    pending = [place for place, _ in found]
+    while pending:
+        place = pending.pop()
+        if place != path and store.is_link(prefix_of(place)):
+            store.delete(place)
+            continue
+        standing = lookup.standing(store, place, lookup.pass_over_damage)
+        if standing:
+            with (contextlib.nullcontext() if is_held and place == path
+                  else hold_place(store, place, standing[0].document, options)):
+                are_arrays = [_erase_node(node, options) for node in standing]
+            if any(are_arrays):
+                # What lies in the way of chunks is looked for when these are gone.
+                pending += [below for below, _ in _nodes_at(store, place, takes_links=False)]
+        store.prune(prefix_of(place))
+    return bool(found)
+
+
+def is_any(store, path):
+    """Return whether there is something to delete: a node, or one below, or a link to any, or one to nothing."""
+    prefix = prefix_of(path)
+    if store.is_link(prefix):
+        try:
+            return store.is_empty(prefix) or _leads_to_nodes(store, prefix)
+        except StoreError:
+            return True
+    return next(_nodes_at(store, path), None) is not None
+
+
+def has_members(store, path):
+    """Return whether there are nodes below `path`, at any depth."""
+    return any(place != path for place, _ in _nodes_at(store, path))
+
+
+def _nodes_at(store, path, *, is_replaced=False, takes_links=True):
+    """Iterate over (path, whether it is a group) of the node at `path` and of all below it, each before what it holds.
+
+    Of a link the path is given and not what lies there. What lies below an array is left out.
+
+    `is_replaced`: a document at `path` may be a link to nowhere; anywhere else that is a StoreError.
+    `takes_links`: links to nowhere right below `path` may be members, even if there is no group.
+    """
+    pending = [path]
+    while pending:
+        place = pending.pop()
+        prefix = prefix_of(place)
+        if place != path and store.is_link(prefix):
+            if _leads_to_nodes(store, prefix):
+                yield place, False
+            continue
+        listing = store.list_dir(prefix)
+        if not (is_replaced and place == path) and any([name[len(prefix):] in FORMAT_OF
+                                                        for name in listing.unreachable]):
+            lookup.standing(store, place)     # raises: which chunks are those of the node, nobody can tell
+        found = [node.parse() for node in _standing(store, place, listing.keys)
+                 if _is_of(place[len(prefix_of(path)):], node)]
+        if found:
+            yield place, any([isinstance(metadata, GroupMetadata) for metadata in found])
+        if found and all([isinstance(metadata, ArrayMetadata) for metadata in found]):
+            continue
+        if found or (takes_links and place == path):
+            # Members on a disk that is not mounted would be back with it.
+            yield from [(name, False) for name in listing.unreachable if store.is_link(name + "/")]
+        pending += [below[:-1] for below in reversed(listing.prefixes)]
+
+
+def _standing(store, place, keys):
+    """Return the documents among the keys of a place: what `lookup.standing` finds, without a request for each."""
+    n = len(prefix_of(place))
+    return [lookup.Standing(store, place, format_of(FORMAT_OF[key[n:]]), key[n:]) for key in keys
+            if key[n:] in FORMAT_OF]
+
+
+def _is_of(path, node):
+    """Return whether the format of a document has nodes of this path; where a name is reserved it is none of ours."""
+    try:
+        lookup.check_names(path, node.format)
+    except InvalidKeyError:
+        return False
+    return True
+
+
+def _leads_to_nodes(store, prefix):
+    """Return whether nodes lie below a link."""
+    return bool(lookup.standing(store, prefix[:-1])) or any(
+        key.rpartition("/")[2] in FORMAT_OF for key in store.list_prefix(prefix))
+
+
+def _erase_node(node, options):
+    """Take a node away while nobody writes an object of it; return whether it is an array.
+
+    Once the document is gone there is no node, and no kill brings it back.
+    """
+    store, path = node.store, node.path
+    prefix = prefix_of(path)
+    metadata = node.parse()
+
+    def erase():
+        # Where they cannot be listed nothing changes.
+        names = _names_of_chunks(store, prefix, metadata)
+        store.erase(prefix + node.document)
+        return names
+
+    if options.lock:
+        try:
+            with store.locks(path, node.document).whole():
+                names = erase()
+        except FileNotFoundError:
+            # Gone, or a network file system has lost hold of it: in the latter case it must not survive what it had.
+            names = erase()
+    else:
+        names = erase()
+    clear(store, prefix, node.format, metadata, names)
+    return isinstance(metadata, ArrayMetadata)
+
+
+def _names_of_chunks(store, prefix, metadata):
+    """Return what chunks of a node there are: a list of keys."""
+    return list(names_of_chunks(store, prefix, metadata)) if isinstance(metadata, ArrayMetadata) else []
+
+
+def clear(store, prefix, format, metadata, names=None):
+    """Erase what a node has beside its document: attributes, a copy of what lies below, chunks.
+
+    `names`: those of the chunks, where they are known.
+    """
+    for document in _documents_beside(format):
+        store.erase(prefix + document)
+    if format.chunk_directory is not None:
+        # It is the format's own, whatever lies in it.
+        store.erase_prefix(f"{prefix}{format.chunk_directory}/")
+    elif isinstance(metadata, ArrayMetadata):
+        links = {}
+        for key in _names_of_chunks(store, prefix, metadata) if names is None else names:
+            link = link_on_the_way(store, prefix, key, links)
+            if link is None:
+                store.erase(key)
+            else:
+                store.delete(link)
+        store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim))
+
+
+def left_over(store, prefix, format, metadata):
+    """Iterate over the keys that a new node of this format and metadata would take for its own."""
+    for name in store.existing(prefix, _documents_beside(format)):
+        yield prefix + name
+    if isinstance(metadata, ArrayMetadata):
+        yield from (names_of_chunks(store, prefix, metadata) if format.chunk_directory is None
+                    else store.list_prefix(f"{prefix}{format.chunk_directory}/"))
+
+
+def _documents_beside(format):
+    return [name for name in (format.attributes_document, format.consolidated_document) if name is not None]
+
+
+def link_on_the_way(store, prefix, key, links):
+    """Return the topmost directory between a prefix and a key below it that is a link, or None.
+
+    `links` keeps the answers for directories that many keys have in common.
+    """
+    end = key.find("/", len(prefix))
+    while end >= 0:
+        directory = key[:end + 1]
+        if directory not in links:
+            links[directory] = store.is_link(directory)
+        if links[directory]:
+            return key[:end]
+        end = key.find("/", end + 1)
+    return None

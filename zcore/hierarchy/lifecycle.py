@@ -1,0 +1,389 @@
+"""A node comes into being, changes its shape, and goes; always in an order that no kill can turn into wrong data.
+
+========  ==========================================================================================================
+create    attributes, then the elements, then the metadata document: a node exists from its last write on
+delete    see `zcore.hierarchy.deletion`; to overwrite is to delete and to create
+shrink    the document first, then objects outside are erased and border objects reset beyond the new shape
+grow      objects outside the old shape erased and border objects reset beyond it, whoever wrote them, then the document
+append    the data, then the document
+========  ==========================================================================================================
+
+Each step runs under the whole-range lock of the document, or, while there is none, under a lock of the directory.
+What is in the way is found by listing the objects that exist, never by probing the chunks of the grid.
+"""
+import contextlib
+import errno
+
+from zcore.engine.binding import ArrayBinding, GroupBinding
+from zcore.engine.options import Options
+from zcore.engine.requests import swap
+from zcore.engine.views import view_of
+from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
+from zcore.formats import DOCUMENTS
+from zcore.formats.json_documents import MAX_NBYTES, check_attributes
+from zcore.hierarchy import consolidated, deletion, lookup
+from zcore.hierarchy.creation_lock import hold_place
+from zcore.hierarchy.deletion import clear as clear  # what makes a node and what takes it away is found in one place
+from zcore.hierarchy.deletion import delete as delete
+from zcore.kernel.select.box import Box, whole
+from zcore.model.metadata import ArrayMetadata
+from zcore.stores.base import directory_at
+from zcore.stores.keys import prefix_of
+from zcore.stores.memory import MemoryStore
+
+
+def create(store, path, format, metadata, attributes, options, *, data=None, overwrite=False, is_below=False):
+    """Create an array or a group, and the groups above it that are missing.
+
+    Parameters
+    ----------
+    store : Store
+    path : str
+    format : Format
+    metadata : ArrayMetadata or GroupMetadata
+    attributes : dict or None
+        Where the format keeps them in a document of their own; else they are part of the metadata.
+    options : Options
+    data : ndarray, optional
+        What an array is to hold, of its shape and type.
+    overwrite : bool
+        Replace the node that stands there, with all nodes below it and what lost nodes have left there.
+    is_below : bool
+        It is part of a change further up, which drops the copies of consolidated metadata above.
+
+    Returns
+    -------
+    ArrayBinding or GroupBinding
+
+    Raises
+    ------
+    NodeExistsError
+        A node stands there, and `overwrite` is false; or an array stands above.
+    StoreError
+        There is no node, but attributes or chunks that the new one would take for its own, and `overwrite` is false.
+
+    Notes
+    -----
+    Elements are written before the document, so an array that was cut off does not stand there half filled. Only where
+    locks hold back nobody but this process (`Store.swaps`) does the document come first: there it alone keeps out
+    another process, whose chunks would get mixed with these.
+    """
+    kind, document, attributes_document, view = documents_of(path, format, metadata, attributes, options)
+    prefix, name = prefix_of(path), kind.name_of_document(format)
+    if store.read_only:
+        raise ReadOnlyError(f"{store!r} is read-only: no {kind.what} can be created", key=prefix + name)
+    while True:
+        create_ancestors(store, path, format)
+        if overwrite:
+            deletion.unlink(store, path)
+        with hold_place(store, path, name, options) as is_here:
+            is_free = store.is_empty(prefix)
+            if not is_free and not overwrite:
+                check_free(store, path, format, metadata, attributes, options, data)
+            # To overwrite is to replace what is unreachable as well.
+            failed = lookup.pass_over_damage if overwrite else None
+            is_replaced = not is_free and bool(lookup.standing(store, path, failed))
+            with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below):
+                if not is_free:
+                    lookup.check_no_special(store, path, format)
+                    if overwrite:
+                        deletion.make_way(store, path, format, metadata, options)
+                if kind is ArrayBinding:
+                    store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
+                if attributes_document is not None:
+                    store.set(prefix + format.attributes_document, attributes_document)
+                if data is not None and not store.swaps:
+                    # Nobody else writes here: the place is held, and there is no array that others could have opened.
+                    ArrayBinding(store, path, format, options, view).write_once(view, whole(metadata.shape), data,
+                                                                           exclusive=True)
+                    # That took its time. The document must stand where the elements are, and below groups.
+                    if not is_here():
+                        continue
+                    try:
+                        create_ancestors(store, path, format)
+                    except NodeExistsError:
+                        clear(store, prefix, format, metadata)      # what was written here, and nothing else
+                        raise
+                # Where the directory is locked nobody can have come meanwhile.
+                if is_replaced or directory_at(store) is not None or (overwrite and not store.swaps):
+                    store.set(prefix + name, document)
+                elif not store.set_if_not_exists(prefix + name, document):
+                    raise NodeExistsError(f"another process has created a node at {store.describe(path)} meanwhile",
+                                          path=path)
+            if store.swaps or is_here() or store.get(prefix + name) != document:
+                # While it is held: later it might be somebody else's, or with a group above have another path.
+                binding = kind(store, path, format, options)
+                if data is not None and store.swaps:
+                    binding.write(whole(metadata.shape), data)
+                return binding
+        # A group above was moved before the document was written. It came to a directory that nobody held, without
+        # groups above it, and without what was written before. As if the move had come first, all is made again.
+        overwrite = True
+
+
+def documents_of(path, format, metadata, attributes, options):
+    """Return (class of the binding, document, document of the attributes or None, view) of a new node; see `create`.
+
+    Raises what nobody could open, such as codecs that do not go together: it is refused before anything is changed.
+    """
+    if options.dimension_separator is not None:
+        raise TypeError("dimension_separator is what an array is opened with; a new one has chunk_key_encoding")
+    kind = ArrayBinding if isinstance(metadata, ArrayMetadata) else GroupBinding
+    if format.strict_attributes:
+        check_attributes(metadata.attributes or {}, {})
+    document = kind.render(format, metadata)
+    view = view_of(format, kind.name_of_document(format), document, None, path, options, 0)
+    return kind, document, format.render_attributes(attributes) if attributes else None, view
+
+
+def check_free(store, path, format, metadata, attributes=None, options=None, data=None):
+    """Raise unless a node can be made at `path` without anything being replaced; see `create` for the parameters.
+
+    What the same creation has written before it was cut off is in nobody's way: it is written once more as it is.
+
+    Raises
+    ------
+    NodeExistsError
+        A node stands there.
+    StoreError
+        There are attributes or chunks that the new node would take for its own, or what cannot be told.
+    """
+    standing = lookup.standing(store, path)
+    if standing:
+        raise NodeExistsError(f"{kind_of(standing[0])} stands at {store.describe(path)} already", path=path)
+    lookup.check_free(store, path)
+    prefix, made = prefix_of(path), None
+    for key in deletion.left_over(store, prefix, format, metadata):
+        if made is None:
+            made = MemoryStore()
+            create(made, "", format, metadata, attributes, options or Options(), data=data)
+        value = made.get(key[len(prefix):])
+        if value is None or store.get(key) != value:
+            raise StoreError(
+                f"{store.describe(path)} holds {key[len(prefix):]!r}, and no document says of which node: a document "
+                "was lost, or a creation or deletion was interrupted; overwrite=True (mode 'w') erases it",
+                key=key, errno=errno.EEXIST)
+
+
+def move(store, source, destination, options):
+    """Give the node at `source` the path `destination`, with all that lies below it.
+
+    Raises
+    ------
+    NodeNotFoundError
+        No node stands at `source`.
+    NodeExistsError
+        Something stands at `destination`, or it lies below `source`.
+    """
+    found = lookup.standing(store, source)
+    if not found:
+        raise NodeNotFoundError(f"no node stands at {store.describe(source)}", path=source)
+    if destination == source or destination.startswith(prefix_of(source)):
+        raise NodeExistsError(f"{store.describe(destination)} lies below {store.describe(source)}", path=destination)
+    if not store.is_empty(prefix_of(destination)):
+        raise NodeExistsError(f"{store.describe(destination)} is not free", path=destination)
+    create_ancestors(store, destination, found[0].format)
+    with contextlib.ExitStack() as held:
+        held.enter_context(consolidated.dropped(store, source, itself=True))
+        held.enter_context(consolidated.dropped(store, destination))
+        if options.lock:
+            try:
+                for node in found:
+                    held.enter_context(store.locks(source, node.document).whole())
+            except FileNotFoundError as exc:
+                raise NodeNotFoundError(f"the node at {store.describe(source)} is gone", path=source) from exc
+        # Whoever creates a node at the destination meanwhile has made its directory, and the move fails.
+        store.move(prefix_of(source), prefix_of(destination), DOCUMENTS)
+    store.prune(prefix_of(source))
+
+
+def kind_of(node):
+    """Return what stands somewhere, in words."""
+    metadata = node.parse()
+    return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
+
+
+def create_ancestors(store, path, format):
+    """Create the groups on the way to `path` that are missing, from the root down.
+
+    Raises
+    ------
+    NodeExistsError
+        An array stands above.
+    StoreError
+        There are attributes that a new group would take for its own.
+    """
+    missing = missing_above(store, path, format)
+    if missing:
+        document = format.render_group(format.new_group({}))
+        # The copies above the deepest one are those above each of them.
+        with consolidated.dropped(store, missing[0]):
+            for path in reversed(missing):
+                # Held, as an array may be made here at this moment: its document comes after its elements.
+                with hold_place(store, path, format.group_document, Options()):
+                    if not _stands_as_group(store, path):
+                        store.set_if_not_exists(prefix_of(path) + format.group_document, document)
+
+
+def _stands_as_group(store, path):
+    """Whether a group stands at `path`. Raises : NodeExistsError, if it is an array."""
+    standing = lookup.standing(store, path)
+    if any([isinstance(node.parse(), ArrayMetadata) for node in standing]):
+        raise NodeExistsError(f"an array stands at {store.describe(path)}, nothing can be below it", path=path)
+    return bool(standing)
+
+
+def missing_above(store, path, format):
+    """Return the paths of the groups above `path` that are missing, from below; see `create_ancestors`."""
+    missing = []
+    while path and format.has_groups:
+        path = path.rpartition("/")[0]
+        if _stands_as_group(store, path):
+            # Its creator has made those above it.
+            break
+        lookup.check_no_special(store, path, format)
+        group = format.new_group({})
+        if any(deletion.left_over(store, prefix_of(path), format, group)):
+            # Perhaps of somebody who is just making it, or deleting it.
+            with hold_place(store, path, format.group_document, Options()), contextlib.suppress(NodeExistsError):
+                check_free(store, path, format, group)
+        missing.append(path)
+    return missing
+
+
+def resize(binding, shape):
+    """Give an array another shape; elements that stay keep their values, new ones have the fill value.
+
+    Costs what the objects at the border and outside cost, and a listing of those that exist.
+
+    Raises
+    ------
+    ValueError
+        The number of dimensions differs, or a length is negative.
+    """
+    with binding.exclusive() as exclusive:
+        metadata = exclusive.metadata
+        old = metadata.shape
+        if len(shape) != len(old):
+            raise ValueError(f"array has {len(old)} dimensions, the new shape {shape} has {len(shape)}")
+        metadata = metadata.resized(shape)
+        new = metadata.shape
+        if new == old:
+            return
+        # First of all: where they cannot be listed, or lie behind a link, nothing changes.
+        objects = list(binding.stored_chunks())
+        added = _outside(binding, exclusive.metadata, old, objects) if any(map(int.__gt__, new, old)) else None
+        removed = _outside(binding, metadata, new, objects) if any(map(int.__lt__, new, old)) else None
+        with consolidated.dropped(binding.store, binding.path, itself=True):
+            if added is not None:
+                _reset(binding, exclusive, old, *added)
+            exclusive.replace_metadata(metadata)
+            if removed is not None:
+                _reset(binding, exclusive, new, *removed)
+
+
+def append(binding, values, axis):
+    """Add `values`, an ndarray of the stored type, behind the last elements along `axis`; return the new shape.
+
+    Appends of several threads and processes come one after the other, each whole. A kill leaves the old length.
+    """
+    with binding.exclusive() as exclusive:
+        metadata = exclusive.metadata
+        if values.dtype != metadata.dtype or not axis < metadata.ndim:
+            raise StoreError(f"{binding.document}: the array was replaced by another one since it was opened; open it "
+                             "again", key=binding.document)
+        old = metadata.shape
+        if values.ndim != len(old) or values.shape != old[:axis] + values.shape[axis:axis + 1] + old[axis + 1:]:
+            raise ValueError(f"array has shape {old}, cannot append values of shape {values.shape} along axis {axis}")
+        metadata = metadata.resized(old[:axis] + (old[axis] + values.shape[axis],) + old[axis + 1:])
+        starts = tuple([old[d] if d == axis else 0 for d in range(len(old))])
+        box = Box(starts, (1,) * len(old), values.shape)
+        with consolidated.dropped(binding.store, binding.path, itself=True):
+            # Every object that the new elements touch is replaced or erased, so nothing old shows in them.
+            binding.write_once(exclusive.view, box, values, exclusive=True, metadata=metadata, old_shape=old)
+            exclusive.replace_metadata(metadata)
+        return metadata.shape
+
+
+def _outside(binding, metadata, shape, objects):
+    """Return the keys of the objects outside of `shape`, and the numbers of those that reach beyond it.
+
+    `objects`: pairs of key and coordinates, see `ArrayBinding.stored_chunks`.
+
+    Raises : StoreError, if one of them lies behind a link to a directory: it may be another array's.
+    """
+    metadata = metadata.replace(shape=shape)
+    grid = metadata.grid_shape
+    outside, border, links = [], [], {}
+    for key, coords in objects:
+        if any(i >= n for i, n in zip(coords, grid, strict=True)):
+            outside.append(key)
+        elif any([first + length > n for first, length, n in zip(*metadata.place_of(coords), shape, strict=True)]):
+            task = 0
+            for i, n in zip(coords, grid, strict=True):
+                task = task * n + i
+            border.append(task)
+        else:
+            continue
+        link = deletion.link_on_the_way(binding.store, binding.prefix, key, links)
+        if link is not None:
+            raise StoreError(f"{link!r} of {binding.store!r} is a link to a directory: what lies there may belong to "
+                             "another array, and is not erased; put the directory in the place of the link", key=link)
+    return outside, border
+
+
+def _reset(binding, exclusive, shape, outside, border):
+    """Erase the objects `outside` and give the fill value to what those at the border hold beyond `shape`."""
+    for key in outside:
+        binding.store.erase(key)
+    if border:
+        binding.write_once(exclusive.view, whole(shape), None, exclusive=True,
+                           metadata=exclusive.metadata.replace(shape=shape), old_shape=shape, tasks=border)
+
+
+def change_attributes(binding, change):
+    """Change the attributes by ``change(attributes)``, a dict, in one write that loses no other; return its result."""
+    format, store = binding.format, binding.store
+    result = None
+
+    def changed(attributes):
+        nonlocal result
+        old = dict(attributes)
+        result = change(attributes)
+        if format.strict_attributes:
+            check_attributes(attributes, old)
+        return attributes
+
+    with consolidated.dropped(store, binding.path, itself=True), binding.exclusive() as exclusive:
+        if format.has_inline_attributes:
+            exclusive.replace_metadata(exclusive.metadata.replace(attributes=changed(read_attributes(binding))))
+            return result
+        key = binding.prefix + format.attributes_document
+        if store.swaps and binding.options.lock:
+            swap(store, key, (0, MAX_NBYTES + 1), lambda raw, identity: format.render_attributes(
+                changed(format.parse_attributes(raw, binding.path))))
+        else:
+            store.set(key, format.render_attributes(changed(read_attributes(binding))))
+    return result
+
+
+def read_attributes(binding):
+    """Return the attributes as they are stored now, a new dict.
+
+    Raises : NodeNotFoundError, if the node is gone.
+    """
+    format = binding.format
+    if format.has_inline_attributes:
+        # Parsed anew: what handles share is not the caller's to change. The handle has warned of the document.
+        raw = binding.look().raw
+        with noted():
+            return format.parse_node(binding.document_name, raw, binding.path).attributes
+    try:
+        raw = binding.store.get(binding.prefix + format.attributes_document, (0, MAX_NBYTES + 1))
+        # In this order: of a node the document goes first.
+        if not binding.store.exists(binding.document):
+            raise binding.not_found(f"{binding.document} does not exist")
+        return format.parse_attributes(raw, binding.path)
+    except ZcoreError as error:
+        error.locate(binding.describe())
+        raise

@@ -1,0 +1,355 @@
+"""What stands at a path of a store: the node, or the error that says what is there instead."""
+import errno
+import os
+
+import numpy as np
+
+from zcore.engine.binding import ArrayBinding, GroupBinding
+from zcore.engine.options import Options
+from zcore.engine.views import metadata_of, view_of
+from zcore.errors import (
+    ArrayMismatchError,
+    InvalidKeyError,
+    MetadataError,
+    NodeExistsError,
+    NodeNotFoundError,
+    StoreError,
+    UnsupportedError,
+    ZcoreError,
+    warn,
+    warn_of,
+)
+from zcore.formats import DOCUMENTS, FORMAT_OF, NODE_DOCUMENTS, format_of
+from zcore.formats.json_documents import MAX_NBYTES
+from zcore.model.auto_chunks import normalize_grid
+from zcore.model.metadata import ArrayMetadata, shape_of
+from zcore.model.value import text_of
+from zcore.stores import openers
+from zcore.stores.base import directory_at
+from zcore.stores.directory.store import DirectoryStore
+from zcore.stores.keys import check_path, prefix_of
+
+# The document of a format that zcore does not read.
+_OTHER, _OTHER_NAME = "meta", "Zarr v1"
+_ANY = (*DOCUMENTS, _OTHER)
+# What a node of a format can have, and of any format, when none is asked for.
+_LOOKED_FOR = {None: _ANY, **{name: (*documents, _OTHER) for name, documents in NODE_DOCUMENTS.items()}}
+# What the system says of links in circles, links to nowhere, what is no file, and files that others may read.
+_OF_ONE_NODE = frozenset((errno.ELOOP, errno.ENOENT, errno.ESPIPE, errno.ENXIO, errno.EACCES, errno.EPERM))
+# Which documents make it another node for whoever reads only their format, or only that document.
+_CONTRADICTING = {document: DOCUMENTS[i + 1:] for i, document in enumerate(DOCUMENTS)}
+
+
+def path_of(path, zarr_format=None):
+    """Return a path without the one leading ``/`` that the hierarchy's own spelling has; None is the root's.
+
+    Parameters
+    ----------
+    path : str or None
+    zarr_format : {3, 2, "zmeta"}, optional
+        Of the node, if it is known: other spellings of a path and reserved names are the format's.
+
+    Raises
+    ------
+    InvalidKeyError
+        No node can have it; it is a ValueError.
+    TypeError
+        It is not a string.
+    """
+    if path is None:
+        return ""
+    if not isinstance(path, str):
+        raise TypeError(f"the path of an array is a str, not {type(path).__name__}")
+    if zarr_format is None:
+        return check_path(path)
+    format = format_of(zarr_format)
+    if not path:
+        return path
+    path = check_path(format.names.spelled(path))
+    check_names(path, format)
+    return path
+
+
+def check_names(path, format):
+    """Raise InvalidKeyError when the format has no node of this path."""
+    if path and any([sign in path for sign in format.names.signs]):
+        for name in path.split("/"):
+            if reason := format.names.fault(name):
+                raise InvalidKeyError(f"{path!r} is not the path of a node: {reason}", key=path)
+
+
+def check_new_names(path, format):
+    """Do the same for a node that is to be created, and warn when it has a name that it could not have everywhere."""
+    check_names(path, format)
+    for name in path.split("/") if path else ():
+        if advice := format.names.advice(name):
+            warn(f"the name {name!r:.60} is not portable: {advice}")
+
+
+def find_or_read_set(store, path, zarr_format, options):
+    """Return what `find` does; of a directory in which nothing is found, but a reference set in Parquet, what that has.
+
+    Only what is opened for reading is looked for there.
+    """
+    found = find(store, path, zarr_format, options)
+    if found is None and options.read_only and isinstance(store, DirectoryStore):
+        from zcore.stores.reference.parquet import is_parquet_set
+
+        if is_parquet_set(store):
+            return find(openers.loaded(openers.PARQUET.opener)(store.path), path, zarr_format, options)
+    return found
+
+
+def find(store, path, zarr_format, options):
+    """Return the `ArrayBinding` or `GroupBinding` of the node at `path`, or None.
+
+    Raises
+    ------
+    MetadataError
+        Its document is damaged.
+    UnsupportedError
+        It is of a format, or needs something, that zcore does not have.
+    InvalidKeyError
+        A name in its path is one that its format reserves.
+    """
+    documents = _LOOKED_FOR[zarr_format]
+    # One byte more than a document may have: the format refuses it, whatever the size of the file.
+    try:
+        found = store.get_first(prefix_of(path), documents, MAX_NBYTES + 1)
+        if found is None:
+            return None
+        i, raw, identity = found
+        document = documents[i]
+        if document is _OTHER:
+            raise UnsupportedError(f"{store.describe(path)} is a {_OTHER_NAME} node, which this version does not read",
+                                   feature=_OTHER_NAME)
+        format = format_of(FORMAT_OF[document])
+        if zarr_format is None:
+            check_names(path, format)
+            if others := _CONTRADICTING[document]:
+                _warn_of_others(store, path, document, others)
+        view = view_of(format, document, raw, identity, path, options, 0)
+        if view.notes:
+            warn_of(store.describe(path), view.notes)
+    except ZcoreError as error:
+        error.locate(store.describe(path))
+        raise
+    bind = ArrayBinding if type(view.metadata) is ArrayMetadata else GroupBinding
+    return bind(store, path, format, options, view)
+
+
+def _warn_of_others(store, path, document, others):
+    """Warn when documents of other nodes lie beside the one that counts."""
+    name = FORMAT_OF[document]
+    try:
+        existing = store.existing(prefix_of(path), others)
+    except StoreError as error:
+        # For advice alone nobody is kept from the node. S3 answers so of what is missing to who may not list.
+        if not store.n_requests:
+            pass_over_damage(error)
+            warn(f"{store.describe(path)} holds {document}, and what may be a document of another node: {error}")
+        return
+    for other in existing:
+        is_what = f"what {document} says" if other in NODE_DOCUMENTS[name] else f"of format {name!r}"
+        warn(f"{store.describe(path)} holds {document} and {other}: the node is {is_what}, the other document is "
+             "ignored")
+
+
+class Standing:
+    """One document that makes `path` a node, of whichever format."""
+
+    __slots__ = ("store", "path", "format", "document")
+
+    def __init__(self, store, path, format, document):
+        self.store = store
+        self.path = path
+        self.format = format
+        self.document = document
+
+    def parse(self):
+        """Return the metadata that it says; None when it is damaged or says more than zcore knows."""
+        raw = self.store.get(prefix_of(self.path) + self.document, (0, MAX_NBYTES + 1))
+        try:
+            return None if raw is None else metadata_of(self.format, self.document, raw, self.path)
+        except (MetadataError, UnsupportedError):
+            return None
+
+
+def standing(store, path, failed=None):
+    """Return a list of all documents that make `path` a node.
+
+    Parameters
+    ----------
+    store : Store
+    path : str
+    failed : callable, optional
+        ``failed(error)`` is called for each document that is unreachable, which is left out then unless it raises.
+
+    Raises
+    ------
+    StoreError
+        A document is unreachable and there is no `failed`, or the way to all of them is.
+    """
+    prefix = prefix_of(path)
+    found, is_told = [], False
+    for documents in (DOCUMENTS,) if failed is None else zip(DOCUMENTS):
+        try:
+            found += store.existing(prefix, documents)
+        except StoreError as error:
+            if failed is None:
+                raise
+            failed(error)
+            is_told = True
+    if not found and not is_told:
+        store.check_reachable(prefix)
+    return [Standing(store, path, format_of(FORMAT_OF[document]), document) for document in found]
+
+
+def stands(store, path):
+    """Return whether a node stands at `path`, or a link that is unreachable and could be one.
+
+    Raises : StoreError, if something else is unreachable there.
+    """
+    try:
+        return bool(standing(store, path))
+    except StoreError:
+        if not store.is_link(prefix_of(path)):
+            raise
+        return True
+
+
+def check_free(store, path):
+    """Raise StoreError when a document that makes `path` a node is there and unreachable.
+
+    Then the chunks beside it are no left-overs.
+    """
+    store.get_first(prefix_of(path), DOCUMENTS, 0)
+
+
+def check_no_special(store, path, format):
+    """Raise StoreError when something that is no file has the name of a node's document at `path`.
+
+    No node is there, as `find` says by the same error, and what there is has nothing to do with one: it is not for
+    whoever creates a node to take away, even where he would replace a node.
+    """
+    names = _ANY if format.has_inline_attributes else (*_ANY, format.attributes_document)
+    store.check_no_special(prefix_of(path), names)
+
+
+def members(store, path):
+    """Iterate over the paths of the nodes that `path` lists: its children, but for links to what lies above them."""
+    for child in children(store, path):
+        if not store.leads_up(child + "/"):
+            yield child
+
+
+def children(store, path):
+    """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out.
+
+    One that is unreachable, or whose document is, is among them: it is there, and whoever asks for it is told why it
+    cannot be had.
+    """
+    n = len(prefix_of(path))
+    for prefix in may_be_nodes(store, path):
+        try:
+            found = store.get_first(prefix, _ANY, 0)
+        except StoreError as error:
+            if not is_damage(error):
+                raise
+            yield prefix[:-1]
+            continue
+        if found is not None:
+            document = _ANY[found[0]]
+            if document is _OTHER or format_of(FORMAT_OF[document]).names.fault(prefix[n:-1]) is None:
+                yield prefix[:-1]
+
+
+def may_be_nodes(store, path):
+    """Return the prefixes right below `path` where nodes may be, sorted: directories, and links that are unreachable.
+
+    A FIFO, a socket or a device is no directory, wherever it comes from.
+    """
+    found = store.list_dir(prefix_of(path))
+    return sorted([*found.prefixes, *[f"{name}/" for name in found.unreachable if store.is_link(f"{name}/")]])
+
+
+def is_damage(error):
+    """Whether an error says what is wrong with one node, so that it does not stand in the way of others.
+
+    What the system may do to any of them, such as having no descriptors left or a disk that fails, is none.
+    """
+    return isinstance(error, (MetadataError, UnsupportedError)) or (
+        isinstance(error, StoreError) and error.errno in _OF_ONE_NODE)
+
+
+def pass_over_damage(error):
+    """Raise an error unless it says what is wrong with one node; see `is_damage`."""
+    if not is_damage(error):
+        raise error
+
+
+def check_replaceable(store, path):
+    """Raise NodeExistsError when at `path` stands a node of a format that this version does not know to replace."""
+    if store.exists(prefix_of(path) + _OTHER):
+        raise NodeExistsError(f"{store.describe(path)} holds a {_OTHER_NAME} node ({_OTHER}), which this version does "
+                              "not replace", path=path)
+
+
+def not_found(store, path, zarr_format, options, what="array"):
+    """Return the error that says what is there instead of the node that was asked for."""
+    place = store.describe(path)
+    directory = directory_at(store, prefix_of(path))
+    if directory is not None and not os.path.lexists(directory):
+        # To open is to read unless a mode is given, where in zarr-python it is to create.
+        reason = f"{place} does not exist" + ("; opened with mode='a' it would be created" if options.read_only else "")
+    elif zarr_format is not None and (other := find(store, path, None, Options(strict=options.strict))) is not None:
+        reason = f"{place} is a {other.format.title} {other.what}, zarr_format={zarr_format!r} was asked for"
+    else:
+        reason = f"{place} holds no {what}"
+    return NodeNotFoundError(reason, path=path, format=zarr_format)
+
+
+def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
+    """Raise ArrayMismatchError when an array is not the one that a call describes.
+
+    Parameters
+    ----------
+    binding : ArrayBinding
+        Of the array that was found.
+    shape, chunks, dtype, fill_value
+        As `zcore.open` takes them. None, for the fill value ``...``, asks for nothing, and neither do chunks that
+        are for zcore to choose.
+    """
+    if shape is chunks is dtype is None and fill_value is ...:
+        return
+    metadata = binding.metadata
+    found = {"shape": metadata.shape, "chunks": metadata.chunk_shape, "dtype": metadata.dtype}
+    if metadata.edges is not None:
+        found["chunks"] = metadata.chunk_shape, metadata.edges
+    asked = {}
+    if shape is not None:
+        asked["shape"] = shape_of(shape)
+    if chunks is not None and not isinstance(chunks, str):
+        asked["chunks"], edges = normalize_grid(chunks, asked.get("shape", metadata.shape), metadata.itemsize)
+        if edges is not None:
+            asked["chunks"] = asked["chunks"], edges
+    if dtype is not None:
+        asked["dtype"] = binding.format.as_dtype(dtype)
+    asked = {name: value for name, value in asked.items() if value != found[name]}
+    if fill_value is not ... and "dtype" not in asked:
+        # What the format makes of a fill value, an array of one element shows.
+        one = binding.format.new_array((1,), metadata.dtype, (1,), fill_value)
+        # Compared by its bytes, as NaN does not equal itself.
+        if (one.fill_value is None, one.fill_bytes) != (metadata.fill_value is None, metadata.fill_bytes):
+            asked["fill_value"], found["fill_value"] = one.fill_value, metadata.fill_value
+    if asked:
+        differences = [f"{name} {_shown(value)} was asked for, {_shown(found[name])} is there"
+                       for name, value in asked.items()]
+        raise ArrayMismatchError(f"{binding.describe()} holds another array: {'; '.join(differences)}",
+                                 path=binding.path, asked=asked, found={name: found[name] for name in asked})
+
+
+def _shown(value):
+    if isinstance(value, np.dtype):
+        return str(value)
+    return text_of(value, lambda value: repr(value.item() if isinstance(value, np.generic) else value))

@@ -1,0 +1,224 @@
+"""NumPy's indexing, all of it: what stands in the brackets, turned into a `Product`.
+
+NumPy user guide, "Indexing on ndarrays". Lists, arrays and masks are *advanced* indices, and are broadcast against each
+other; the dimensions of their broadcast shape stand in the result where the advanced indices stood, if these are
+neighbours, else before all others. With one advanced index, integers are advanced as well. A mask is what its nonzero
+elements' indices would be, True and False by themselves a dimension of length 1 or 0.
+
+Lists that do not share a dimension of the broadcast shape are independent of each other: ``a[rows[:, None], columns]``,
+`numpy.ix_` in short, is the product of two lists, not one list of points.
+"""
+import math
+from operator import index as as_integer
+
+import numpy as np
+
+from zcore.errors import HugeIndexError, SelectionError
+from zcore.indexing.product import Product, dense
+from zcore.kernel.select.box import basic, in_bounds
+
+VALID = ("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are "
+         "valid indices")
+_LOWEST, _HIGHEST = np.iinfo(np.intp).min, np.iinfo(np.intp).max
+
+
+def indexed(selection, shape):
+    """Return the `Product` of ``a[selection]`` for an array of `shape`; a `Box`, if that is what turns up in arrays.
+
+    Raises
+    ------
+    SelectionError
+        Whatever NumPy calls an IndexError.
+    ValueError, TypeError
+        As NumPy: a slice of step 0, or of no integers; a ragged list.
+
+    >>> indexed(([4, 0], None, slice(None)), (5, 3)).shape
+    (2, 1, 3)
+    """
+    indices = [normal_index(index) for index in (selection if isinstance(selection, tuple) else (selection,))]
+    if (box := basic(tuple(indices), shape)) is not None:
+        return box
+    _complete(indices, shape)
+    slices, arrays, result = [], [], []
+    place = None
+    are_neighbours, was_advanced = True, False
+    has_lists = any([isinstance(index, np.ndarray) for index in indices])
+    groups = []
+    for index in indices:
+        d = len(slices)
+        is_advanced = isinstance(index, np.ndarray) or (has_lists and isinstance(index, int))
+        if is_advanced:
+            are_neighbours = are_neighbours and (place is None or was_advanced)
+            place = len(result) if place is None else place
+        was_advanced = is_advanced
+        if index is None:
+            result.append((None, (1,)))
+        elif index is Ellipsis:
+            for length in shape[d:len(shape) - _n_dims_behind(indices, index)]:
+                result.append((len(slices), (length,)))
+                slices.append((0, 1, length))
+        elif isinstance(index, slice):
+            start, stop, step = index.indices(shape[d])
+            count = len(range(start, stop, step))
+            result.append((d, (count,)))
+            slices.append((start, step if count > 1 else 1, count))
+        elif isinstance(index, int):
+            slices.append((in_bounds(index, d, shape[d]), 1, 1))
+        elif index.dtype == bool and index.ndim and _is_alone(index, indices) and (kept := dense(index)) is not None:
+            mask, n = kept
+            groups.append((tuple(range(d, d + index.ndim)), mask, (n,)))
+            result.append((d, (n,)))
+            slices += [None] * index.ndim
+        elif index.dtype == bool:
+            found = index.nonzero() if index.ndim else (np.zeros(int(index), np.intp),)
+            arrays.append((tuple(range(d, d + index.ndim)), found))
+            slices += [None] * index.ndim
+        else:
+            arrays.append(((d,), (index,)))
+            slices.append(None)
+    way = "points" if arrays or groups else "view"
+    if way == "points" and len(indices) == 1 and indices[0].dtype == bool and indices[0].shape == shape:
+        way = "mask"
+    if arrays:
+        groups, broadcast = joined(arrays, slices, shape)
+        place = place if are_neighbours else 0
+        result[place:place] = broadcast
+    return Product(shape, slices, groups, result, way)
+
+
+def normal_index(index):
+    """Return an index as None, Ellipsis, slice, int, or ndarray of bool or intp.
+
+    Raises : SelectionError, if it is no index; ValueError, for a ragged list.
+    """
+    if index is None or index is Ellipsis or isinstance(index, slice) or type(index) is int:
+        return index
+    if not isinstance(index, (bool, np.bool_, np.ndarray)):
+        try:
+            return as_integer(index)
+        except Exception:
+            # As in NumPy: of what is no integer, for whatever reason, an array may be made.
+            pass
+    array = np.asarray(index)
+    kind = array.dtype.kind
+    if array.size == 0 and array.ndim and not isinstance(index, np.ndarray) and kind == "f":
+        # An empty list has no type of its own.
+        return array.astype(np.intp)
+    if kind == "b":
+        return array
+    if kind not in "iu":
+        raise SelectionError("arrays used as indices must be of integer (or boolean) type"
+                             if isinstance(index, np.ndarray) else f"{VALID}, found {type(index).__name__}")
+    if not array.ndim:
+        return int(array)
+    if array.size and not np.can_cast(array.dtype, np.intp):
+        # A cast would make of the largest numbers negative ones, which count from the end.
+        for number in (int(array.min()), int(array.max())):
+            if not _LOWEST <= number <= _HIGHEST:
+                raise HugeIndexError(f"index {number} is out of bounds for any array")
+    return array.astype(np.intp, copy=False)
+
+
+def _is_alone(mask, indices):
+    """Whether no other index is advanced."""
+    return not any([isinstance(index, (int, np.ndarray)) and index is not mask for index in indices])
+
+
+def _n_dims(index):
+    """How many dimensions of the array an index takes; an ellipsis takes what is left."""
+    if index is None or index is Ellipsis:
+        return 0
+    return index.ndim if isinstance(index, np.ndarray) and index.dtype == bool else 1
+
+
+def _n_dims_behind(indices, ellipsis):
+    return sum(map(_n_dims, indices[[index is ellipsis for index in indices].index(True):]))
+
+
+def _complete(indices, shape):
+    """Add the ellipsis that is not written, and check what can be before a number is looked at."""
+    ellipses = sum([index is Ellipsis for index in indices])
+    if ellipses > 1:
+        raise SelectionError("an index can only have a single ellipsis ('...')")
+    n_given = sum(map(_n_dims, indices))
+    if n_given > len(shape):
+        raise SelectionError(f"too many indices for array: array is {len(shape)}-dimensional, but {n_given} were "
+                             "indexed", dimension=len(shape))
+    if not ellipses and n_given < len(shape):
+        indices.append(Ellipsis)
+    d = 0
+    for index in indices:
+        if isinstance(index, np.ndarray) and index.dtype == bool:
+            for i, length in enumerate(index.shape):
+                # NumPy does not look at a mask's dimension without elements.
+                if length and length != shape[d + i]:
+                    raise SelectionError(
+                        f"boolean index did not match indexed array along axis {d + i}; size of axis is "
+                        f"{shape[d + i]} but size of corresponding boolean axis is {length}", dimension=d + i)
+        d += len(shape) - n_given if index is Ellipsis else _n_dims(index)
+
+
+def joined(arrays, slices, shape):
+    """Return (groups, result) of index arrays that are broadcast against each other, both as `Product` takes them.
+
+    Parameters
+    ----------
+    arrays : list of (dims, arrays)
+    slices : list
+        Of the `Product`; gets the dimensions whose array is one index.
+    shape : tuple of int
+    """
+    given = [array for _, several in arrays for array in several]
+    broadcast = _broadcast([array.shape for array in given])
+    is_empty = 0 in broadcast
+    ndim = len(broadcast)
+    parts = []
+    for dims, several in arrays:
+        axes = [ndim - several[0].ndim + i for i, length in enumerate(several[0].shape) if length != 1]
+        if is_empty:
+            axes = [0, ndim - 1]
+        if axes:
+            parts.append([axes[0], axes[-1] + 1, [(d, several[i]) for i, d in enumerate(dims)]])
+        else:
+            for d, array in zip(dims, several, strict=False):  # True is one without a dimension
+                slices[d] = (in_bounds(int(array.reshape(-1)[0]), d, shape[d]), 1, 1)
+    # What shares an axis, or has one between two of another one's, goes together.
+    merged = []
+    for low, high, members in sorted(parts, key=lambda part: part[:2]):
+        if merged and low < merged[-1][1]:
+            merged[-1][1] = max(high, merged[-1][1])
+            merged[-1][2].extend(members)
+        else:
+            merged.append([low, high, members])
+    groups, result, axis = [], [], 0
+    for low, high, members in merged:
+        result += [(None, (1,))] * (low - axis)
+        axis = high
+        lengths = broadcast[low:high]
+        members.sort(key=lambda member: member[0])
+        dims = tuple([d for d, _ in members])
+        result.append((dims[0] if dims else None, lengths))
+        if dims:
+            groups.append((dims, [_without_axes(array, ndim - high, high - low) for _, array in members], lengths))
+    return groups, result + [(None, (1,))] * (ndim - axis)
+
+
+def _broadcast(shapes):
+    """Return the shape that all are broadcast to; NumPy's own function stops at 32 dimensions."""
+    broadcast = [1] * max([len(shape) for shape in shapes])
+    for shape in shapes:
+        for i in range(-len(shape), 0):
+            if shape[i] != 1:
+                if broadcast[i] not in (1, shape[i]):
+                    raise SelectionError("shape mismatch: indexing arrays could not be broadcast together with shapes "
+                                         + " ".join(map(str, shapes)))
+                broadcast[i] = shape[i]
+    return tuple(broadcast)
+
+
+def _without_axes(array, n_behind, n_kept):
+    """Return an array without the axes of length 1 that others have behind, and before, the `n_kept` axes."""
+    if math.prod(array.shape) == 0:
+        return array
+    stop = array.ndim - n_behind
+    return array.reshape(array.shape[max(0, stop - n_kept):stop])

@@ -1,0 +1,152 @@
+"""zarr-python's other kinds of selection: orthogonal, by coordinates, by a mask, and by blocks.
+
+zarr-python 3, "Advanced indexing". Each becomes what NumPy's indexing becomes, a `Product` or slices. Where zarr-python
+refuses a negative step or an empty list, these are taken.
+"""
+from operator import index as as_integer
+
+import numpy as np
+
+from zcore.errors import SelectionError
+from zcore.indexing.numpy import joined, normal_index
+from zcore.indexing.product import Product, dense
+from zcore.kernel.select.box import in_bounds
+
+
+def orthogonal(selection, shape):
+    """Return the `Product` of ``a.oindex[selection]``: lists select independently of each other.
+
+    Raises
+    ------
+    SelectionError
+        An index out of bounds, too many of them, or one that is no integer, slice, list or mask of one dimension.
+    ValueError
+        A slice of step 0.
+
+    >>> orthogonal(([1, 0], slice(None), [True, False, True]), (2, 5, 3)).shape
+    (2, 5, 2)
+    """
+    slices, groups, result = [], [], []
+    for d, index in enumerate(_completed(selection, shape)):
+        length = shape[d]
+        if isinstance(index, int):
+            slices.append((in_bounds(index, d, length), 1, 1))
+        elif isinstance(index, slice):
+            start, stop, step = index.indices(length)
+            count = len(range(start, stop, step))
+            slices.append((start, step if count > 1 else 1, count))
+            result.append((d, (count,)))
+        else:
+            if index.ndim != 1:
+                raise SelectionError(f"lists and masks of an orthogonal selection have one dimension, that of axis {d} "
+                                     f"has {index.ndim}", dimension=d)
+            if index.dtype == bool:
+                if len(index) != length:
+                    raise SelectionError(f"mask of axis {d} has {len(index)} elements, expected {length}", dimension=d)
+                index = index.nonzero()[0]
+            slices.append(None)
+            groups.append(((d,), (index,), index.shape))
+            result.append((d, index.shape))
+    return Product(shape, slices, groups, result)
+
+
+def coordinates(selection, shape):
+    """Return the `Product` of points: an index, a list or an array for each dimension, broadcast to one shape.
+
+    Raises
+    ------
+    SelectionError
+        Another number of them, an index out of bounds, or shapes that cannot be broadcast.
+    """
+    given = selection if isinstance(selection, tuple) else (selection,)
+    indices = [normal_index(index) for index in given]
+    if len(indices) != len(shape) or not all([
+            isinstance(index, int) or (isinstance(index, np.ndarray) and index.dtype != bool) for index in indices]):
+        raise SelectionError(f"expected {len(shape)} integers or lists of integers, one for each dimension")
+    if not shape:
+        return Product(shape, [], [], [])
+    arrays = [((d,), (index if isinstance(index, np.ndarray) else np.array([in_bounds(index, d, shape[d])]),))
+              for d, index in enumerate(indices)]
+    slices = [None] * len(shape)
+    groups, result = joined(arrays, slices, shape)
+    return Product(shape, slices, groups, result)
+
+
+def masked(mask, shape):
+    """Return the `Product` of the elements where a mask of the array's own shape is true, in C order.
+
+    Raises : SelectionError, if it is no such mask.
+    """
+    if isinstance(mask, tuple) and len(mask) == 1:
+        mask = mask[0]
+    mask = np.asarray(mask)
+    if mask.dtype != bool or mask.shape != shape:
+        raise SelectionError(f"expected a mask of shape {shape}, found an array of shape {mask.shape} and type "
+                             f"{mask.dtype}")
+    if not shape:
+        return Product(shape, [], [], [(None, (int(mask),))])
+    kept = dense(mask)
+    if kept is not None:
+        lengths = kept[1:]
+        return Product(shape, [None] * len(shape), [(tuple(range(len(shape))), kept[0], lengths)], [(0, lengths)])
+    found = mask.nonzero()
+    lengths = found[0].shape
+    return Product(shape, [None] * len(shape), [(tuple(range(len(shape))), found, lengths)], [(0, lengths)])
+
+
+def points(selection, shape):
+    """Return the `Product` of ``a.vindex[selection]``: coordinates, or a mask."""
+    alone = selection[0] if isinstance(selection, tuple) and len(selection) == 1 else selection
+    if not isinstance(alone, (tuple, int, slice)) and np.asarray(alone).dtype == bool:
+        return masked(alone, shape)
+    return coordinates(selection, shape)
+
+
+def blocks(selection, metadata):
+    """Return the slices of ``a.blocks[selection]``, whose indices count stored objects: chunks, or shards.
+
+    Raises
+    ------
+    SelectionError
+        An index out of bounds, too many of them, or one that is no integer or slice of step 1.
+    """
+    slices = []
+    grid = metadata.grid_shape
+    for d, index in enumerate(_completed(selection, metadata.shape)):
+        if isinstance(index, int):
+            first = in_bounds(index, d, grid[d])
+            last = first + 1
+        elif isinstance(index, slice) and index.step in (None, 1):
+            first, last = [None if i is None else as_integer(i) for i in (index.start, index.stop)]
+            first, last = [i + grid[d] if i is not None and i < 0 else i for i in (first, last)]
+            if first is not None and not 0 <= first < max(grid[d], 1):
+                raise SelectionError(f"block {index.start} is out of bounds for axis {d} with {grid[d]}", dimension=d)
+        else:
+            raise SelectionError(f"blocks are selected by integers and slices of step 1, not by {index!r}", dimension=d)
+        first, last = (None if i is None or i >= grid[d] else _origin(metadata, d, max(i, 0)) for i in (first, last))
+        slices.append(slice(first, last))
+    return tuple(slices)
+
+
+def _origin(metadata, d, chunk):
+    edges = None if metadata.edges is None else metadata.edges[d]
+    return chunk * metadata.chunk_shape[d] if edges is None else edges.place(chunk)[0]
+
+
+def _completed(selection, shape):
+    """Return a selection as one index for each dimension, none of which is an ellipsis or a new axis."""
+    given = list(selection) if isinstance(selection, tuple) else [selection]
+    indices = [normal_index(index) for index in given]
+    n_ellipses = sum([index is Ellipsis for index in indices])
+    if n_ellipses > 1:
+        raise SelectionError("an index can only have a single ellipsis ('...')")
+    if any([index is None for index in indices]):
+        raise SelectionError("this kind of selection has no new axes")
+    n_left = len(shape) - (len(indices) - n_ellipses)
+    if n_left < 0:
+        raise SelectionError(f"too many indices for array: array is {len(shape)}-dimensional, but "
+                             f"{len(indices) - n_ellipses} were indexed", dimension=len(shape))
+    if not n_ellipses:
+        return indices + [slice(None)] * n_left
+    i = [index is Ellipsis for index in indices].index(True)
+    return indices[:i] + [slice(None)] * n_left + indices[i + 1:]

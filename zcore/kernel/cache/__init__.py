@@ -1,0 +1,1 @@
+"""LRU caches of shard indices and decoded chunks."""

@@ -1,0 +1,265 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""What is kept in memory between reads; those used last, by their bytes.
+
+Compiled because a look-up stands between a read and each chunk. Safe among threads and across a fork: a cache is a
+table and a row under a spin lock that is held for some instructions; content that one thread drops while another one
+reads it lives until that has released it.
+"""
+import os
+
+from libc.stdlib cimport free, malloc
+
+from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if, zc_wall_ns
+from zcore.kernel.io.files cimport same_identity
+
+cdef extern from "pythread.h" nogil:
+    unsigned long PyThread_get_thread_ident()
+
+cdef enum:
+    OVERHEAD_NBYTES = 64       # of content in memory, beside its structure and bytes
+
+cdef void *_caches = NULL      # all there are
+cdef int64_t _guard = 0        # spin lock of that list
+cdef int64_t _forker = 0       # the thread that holds all of them while it forks
+
+
+cdef Kept *kept_new(int64_t n_bytes) noexcept nogil:
+    cdef Kept *kept = <Kept *>malloc(<size_t>(<int64_t>sizeof(Kept) + n_bytes))
+    if kept != NULL:
+        kept.n_bytes = n_bytes
+        kept.n_holders = 1
+        kept.base = 0
+        kept.words = <uint64_t *>(kept + 1)
+    return kept
+
+
+cdef void kept_release(Kept *kept) noexcept nogil:
+    if zc_add(&kept.n_holders, -1) == 1:
+        free(kept)
+
+
+cdef void _enter(int64_t *guard) noexcept nogil:
+    cdef int64_t n = 0
+    while not zc_swap_if(guard, 0, 1):
+        zc_back_off(n)
+        n += 1
+
+
+cdef bint _enter_list() noexcept nogil:
+    """Enter the list of caches; whether this thread held it: others' hooks of a fork may make and drop caches."""
+    if zc_load(&_forker) == <int64_t>PyThread_get_thread_ident():
+        return True
+    _enter(&_guard)
+    return False
+
+
+cdef void _leave_list(bint is_held) noexcept nogil:
+    if not is_held:
+        zc_store(&_guard, 0)
+
+
+cdef int64_t _cost(const Kept *kept) noexcept nogil:
+    return kept.n_bytes + <int64_t>sizeof(Kept) + OVERHEAD_NBYTES
+
+
+cdef uint64_t _bucket(const Identity *identity, int64_t base) noexcept nogil:
+    cdef uint64_t hash = (identity.inode + <uint64_t>base * 0xC2B2AE3D27D4EB4FULL) * 0x9E3779B97F4A7C15ULL
+    hash += <uint64_t>identity.ctime_ns
+    hash ^= hash >> 29
+    return (hash * 0xBF58476D1CE4E5B9ULL >> 32) % N_BUCKETS
+
+
+cdef class Cache:
+    """Content of files that have been read, each with the identity of its file; what was used last is kept.
+
+    A file that is replaced has another identity, so nothing is used for another file than its own.
+
+    Parameters
+    ----------
+    capacity : int
+        Bytes that all content may take.
+    trusted_age_ns : int
+        Age from which on the identity of a file is its own: file systems count time in steps, and a younger file may
+        be followed by another one of the same inode, size and times.
+    """
+
+    def __cinit__(self, int64_t capacity, int64_t trusted_age_ns=2_000_000_000, *args, **kwargs):
+        cdef bint is_held
+        self.capacity = capacity
+        self.max_nbytes = capacity
+        self.trusted_age_ns = trusted_age_ns
+        self.before = NULL
+        with nogil:
+            is_held = _enter_list()
+            self._enlist()
+            _leave_list(is_held)
+
+    cdef void _enlist(self) noexcept nogil:
+        global _caches
+        self.next = _caches
+        if _caches != NULL:
+            (<Cache>_caches).before = <void *>self
+        _caches = <void *>self
+
+    cdef void _delist(self) noexcept nogil:
+        global _caches
+        if self.before != NULL:
+            (<Cache>self.before).next = self.next
+        else:
+            _caches = self.next
+        if self.next != NULL:
+            (<Cache>self.next).before = self.before
+
+    def __dealloc__(self):
+        cdef bint is_held
+        # Whoever holds the list during a fork needs the GIL to let it go.
+        with nogil:
+            is_held = _enter_list()
+            self._delist()
+            _leave_list(is_held)
+            _release_row(self._shrink(0))
+
+    cdef void _lock(self) noexcept nogil:
+        _enter(&self.guard)
+
+    cdef Kept *get(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
+                   bint asks_again) noexcept nogil:
+        cdef Kept *kept
+        self._lock()
+        kept = self._look_up(identity, base, size, form)
+        if kept == NULL:
+            self.n_misses += not asks_again
+        else:
+            self.n_hits += 1
+            zc_add(&kept.n_holders, 1)
+            if kept != self.newest:
+                self._unlink(kept)
+                self._touch(kept)
+        zc_store(&self.guard, 0)
+        return kept
+
+    cdef Kept *_look_up(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil:
+        cdef Kept *kept = self.buckets[_bucket(identity, base)]
+        while kept != NULL and not (kept.form == form and kept.base == base and kept.size == size
+                                    and same_identity(&kept.identity, identity)):
+            kept = kept.next
+        return kept
+
+    cdef bint trusts(self, const Identity *identity) noexcept nogil:
+        return zc_wall_ns() - max(identity.mtime_ns, identity.ctime_ns) >= self.trusted_age_ns
+
+    cdef void put(self, Kept *kept) noexcept nogil:
+        cdef Kept **bucket = &self.buckets[_bucket(&kept.identity, kept.base)]
+        cdef Kept *dropped = NULL
+        cdef int64_t n_bytes = _cost(kept)
+        self._lock()
+        # Another thread may have read the same at the same time.
+        if n_bytes <= self.max_nbytes and self._look_up(&kept.identity, kept.base, kept.size, kept.form) == NULL:
+            dropped = self._shrink(self.capacity - n_bytes)
+            zc_add(&kept.n_holders, 1)
+            kept.next = bucket[0]
+            bucket[0] = kept
+            self._touch(kept)
+            self.n_bytes += n_bytes
+            self.n_kept += 1
+        zc_store(&self.guard, 0)
+        _release_row(dropped)
+
+    cdef void set_capacity(self, int64_t capacity, int64_t max_nbytes) noexcept nogil:
+        cdef Kept *dropped
+        self._lock()
+        self.capacity = capacity
+        self.max_nbytes = max_nbytes
+        dropped = self._shrink(capacity)
+        zc_store(&self.guard, 0)
+        _release_row(dropped)
+
+    cdef void _touch(self, Kept *kept) noexcept nogil:
+        """Make what is in no row the newest of this one."""
+        kept.newer = NULL
+        kept.older = self.newest
+        if self.newest != NULL:
+            self.newest.newer = kept
+        else:
+            self.oldest = kept
+        self.newest = kept
+
+    cdef void _unlink(self, Kept *kept) noexcept nogil:
+        """Take it out of the row."""
+        if kept.newer != NULL:
+            kept.newer.older = kept.older
+        else:
+            self.newest = kept.older
+        if kept.older != NULL:
+            kept.older.newer = kept.newer
+        else:
+            self.oldest = kept.newer
+
+    cdef Kept *_shrink(self, int64_t n_bytes) noexcept nogil:
+        """Drop the oldest until no more than `n_bytes` are left; they are a row to be released without the lock."""
+        cdef Kept *dropped = NULL
+        cdef Kept *kept
+        cdef Kept **place
+        while self.oldest != NULL and self.n_bytes > n_bytes:
+            kept = self.oldest
+            place = &self.buckets[_bucket(&kept.identity, kept.base)]
+            while place[0] != kept:
+                place = &place[0].next
+            place[0] = kept.next
+            self._unlink(kept)
+            self.n_bytes -= _cost(kept)
+            self.n_kept -= 1
+            kept.next = dropped
+            dropped = kept
+        return dropped
+
+    def clear(self):
+        """Forget everything."""
+        cdef Kept *dropped
+        with nogil:
+            self._lock()
+            dropped = self._shrink(0)
+            zc_store(&self.guard, 0)
+            _release_row(dropped)
+
+    cdef dict _info(self, str what):
+        cdef int64_t n_hits, n_misses, n_kept, n_bytes, capacity
+        with nogil:
+            self._lock()
+            n_hits, n_misses, n_kept, n_bytes = self.n_hits, self.n_misses, self.n_kept, self.n_bytes
+            capacity = self.capacity
+            zc_store(&self.guard, 0)
+        return {"hits": n_hits, "misses": n_misses, what: n_kept, "nbytes": n_bytes, "capacity": capacity}
+
+
+cdef void _release_row(Kept *kept) noexcept nogil:
+    cdef Kept *next
+    while kept != NULL:
+        # Freeing megabytes takes its time, so nobody waits for it.
+        next = kept.next
+        kept_release(kept)
+        kept = next
+
+
+def _hold_all():
+    """Keep all threads out of all caches: nothing is half-way in or out when the process forks."""
+    cdef void *cache
+    with nogil:
+        _enter(&_guard)
+        zc_store(&_forker, <int64_t>PyThread_get_thread_ident())
+        cache = _caches
+        while cache != NULL:
+            (<Cache>cache)._lock()
+            cache = (<Cache>cache).next
+
+
+def _let_go_all():
+    cdef void *cache = _caches
+    zc_store(&_forker, 0)
+    while cache != NULL:
+        zc_store(&(<Cache>cache).guard, 0)
+        cache = (<Cache>cache).next
+    zc_store(&_guard, 0)
+
+
+os.register_at_fork(before=_hold_all, after_in_parent=_let_go_all, after_in_child=_let_go_all)

@@ -1,0 +1,1 @@
+"""Codecs in C, and the program that a codec chain becomes."""

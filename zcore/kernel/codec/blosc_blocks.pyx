@@ -1,0 +1,488 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""The codec blosc: its chunks as a whole, by c-blosc, and block by block, straight between streams and strided memory.
+
+Compiled because it is the inner loop of every read and write whose chunks are not contiguous in the caller's array.
+c-blosc takes a chunk as a whole; its elements then travel through memory twice more on the way to their places. Here
+the streams of a block are decompressed into a scratch that stays in the cache, and undoing the shuffle moves the
+elements from there to where they belong; encoding goes the same way back.
+
+Chunks that are not handled that way (bit shuffle, compressors without a decoder of their own, sizes that do not fall on
+whole items) are NOT_BLOCKWISE and go through c-blosc.
+"""
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+
+from zcore.kernel.codec.blosc_header cimport (
+    FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_SHUFFLE, FORMAT_LZ4, FORMAT_ZLIB, FORMAT_ZSTD, HEADER_NBYTES, BloscHeader,
+    check_blocks, check_header, n_blocks, n_streams,
+)
+from zcore.kernel.codec.compress cimport (
+    BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, blosc_decode, blosc_decode_within, blosc_encode, decode_stream,
+    encode_stream_lz4,
+)
+from zcore.kernel.codec.compress import compressor_code
+from zcore.kernel.codec.table cimport (
+    NOT_BLOCKWISE, BlockFunctions, CodecFunctions, Step, Workspace, add_codec,
+)
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_run, run_offset
+from zcore.kernel.io.files cimport Buffer, buffer_reserve
+from zcore.kernel.codec.shuffle cimport items_to_planes, planes_to_items, unbitshuffle, unshuffle
+from zcore.kernel.status cimport BLOSC_DECODE, OK, Status, fail, status_clear
+
+cdef enum:
+    # Bytes of a stream: one byte plane of a block. c-blosc chooses the same for LZ4 at its middle levels.
+    STREAM_NBYTES = 1 << 17
+    MAX_BLOCK_NBYTES = 1 << 20
+    # Blosc splits blocks of items of up to 16 bytes, when a plane has 128 bytes.
+    MAX_SPLITS = 16
+    MIN_SPLIT_ITEMS = 128
+    # Rows of a part cost some 30 ns each: there is one for so many bytes of the chunk, at most.
+    ROW_NBYTES = 512
+    # From this step on, items are put together one by one; else with those between them.
+    SPARSE_STEP = 8
+    FORMAT_VERSION = 2
+    FORMAT_VERSION_LZ4 = 1
+
+cdef struct Blosc:
+    int compressor             # a Compressor
+    int level
+    int shuffle                # 0 none, 1 bytes, 2 bits
+    int64_t typesize           # bytes of an item
+    int64_t blocksize          # 0: c-blosc chooses
+
+
+cdef void _scatter(const Runs *runs, int64_t first, int64_t n, const uint8_t *block, bint is_shuffled,
+                   uint8_t *dst) noexcept nogil:
+    """Bring the `n` items of a block, which begins with item `first` of the chunk, to their places."""
+    cdef int64_t done = 0
+    cdef int64_t run = first // runs.n_items
+    cdef int64_t inside = first - run * runs.n_items
+    cdef int64_t count
+    cdef uint8_t *to
+    while done < n:
+        count = min(runs.n_items - inside, n - done)
+        to = dst + run_offset(runs, run) + inside * runs.itemsize
+        if is_shuffled:
+            planes_to_items(block + done, n, to, count, runs.itemsize)
+        else:
+            memcpy(to, block + done * runs.itemsize, count * runs.itemsize)
+        done += count
+        run += 1
+        inside = 0
+
+
+cdef inline int64_t _load_i32(const uint8_t *p) noexcept nogil:
+    return p[0] | (<int64_t>p[1] << 8) | (<int64_t>p[2] << 16) | (<int64_t>p[3] << 24)
+
+
+cdef bint _has_decoder(const BloscHeader *header, int64_t itemsize) noexcept nogil:
+    """Whether blocks are whole items, and can be decoded one by one."""
+    cdef int fmt = header.flags >> 5
+    cdef bint is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
+    return (header.blocksize % itemsize == 0 and not (is_shuffled and header.typesize != itemsize)
+            and (fmt == FORMAT_LZ4 or fmt == FORMAT_ZSTD or fmt == FORMAT_ZLIB))
+
+
+cdef bint _is_blockwise(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t n_item,
+                        const Copy *part, int64_t offset, bint only_few) noexcept nogil:
+    cdef BloscHeader header
+    cdef Status ignored
+    cdef int64_t n_rows = 1
+    cdef int d
+    status_clear(&ignored)
+    if check_header(src, n_bytes, dst_nbytes, step.itemsize, &header, &ignored) != OK:
+        return True
+    if part != NULL:
+        for d in range(part.ndim - 1):
+            n_rows *= part.shape[d]
+        if n_rows > dst_nbytes // ROW_NBYTES + 1:
+            return False
+    if header.flags & FLAG_MEMCPY:
+        return True
+    # c-blosc is faster where all of a chunk's bits are shuffled.
+    only_few = only_few or header.flags & FLAG_BITSHUFFLE
+    return _has_decoder(&header, n_item) and not (
+        only_few and (part == NULL or 2 * _n_needed(part, offset, header.blocksize) >= n_blocks(&header)))
+
+
+cdef int _decode_block(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst,
+                       Status *status) noexcept nogil:
+    """Decompress the streams of a block, which stays shuffled if it is; check_blocks has seen their sizes."""
+    cdef int64_t n = min(<int64_t>header.blocksize, <int64_t>header.nbytes - block * header.blocksize)
+    cdef int streams = n_streams(header, block)
+    cdef int64_t n_stream = n // streams
+    cdef int64_t n_stored
+    cdef int64_t offset = _load_i32(src + HEADER_NBYTES + 4 * block)
+    cdef int stream
+    cdef int code
+    for stream in range(streams):
+        n_stored = _load_i32(src + offset)
+        offset += 4
+        if n_stored == n_stream:
+            memcpy(dst + stream * n_stream, src + offset, n_stream)
+        else:
+            code = decode_stream(header.flags >> 5, src + offset, n_stored, dst + stream * n_stream, n_stream, status)
+            if code == BLOSC_DECODE:
+                # Said in the same words as of a chunk that c-blosc could not decode.
+                return fail(status, BLOSC_DECODE, HEADER_NBYTES, header.nbytes, -1)
+            if code != OK:
+                return code
+        offset += n_stored
+    return OK
+
+
+cdef int _scatter_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs,
+                        uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
+    """Decode a chunk of `dst_nbytes` decoded bytes to `dst`; `scratch` holds a chunk. Makes all checks of decoding."""
+    cdef BloscHeader header
+    cdef int64_t block
+    cdef int64_t n
+    cdef bint is_shuffled
+    cdef int code = _check(step, src, n_bytes, dst_nbytes, &header, status)
+    if code != OK:
+        return code
+    if header.flags & FLAG_MEMCPY:
+        _scatter(runs, 0, dst_nbytes // runs.itemsize, src + HEADER_NBYTES, False, dst)
+        return OK
+    if header.flags & FLAG_BITSHUFFLE or not _has_decoder(&header, runs.itemsize):
+        return NOT_BLOCKWISE
+    is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
+    for block in range(n_blocks(&header)):
+        n = min(<int64_t>header.blocksize, dst_nbytes - block * header.blocksize)
+        code = _decode_block(src, &header, block, scratch, status)
+        if code != OK:
+            return code
+        _scatter(runs, block * header.blocksize // runs.itemsize, n // runs.itemsize, scratch, is_shuffled, dst)
+    return OK
+
+
+cdef int _check(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, BloscHeader *header,
+                Status *status) noexcept nogil:
+    cdef int code = check_header(src, n_bytes, dst_nbytes, step.itemsize, header, status)
+    return code if code != OK else check_blocks(src, header, status)
+
+
+cdef struct Rows:              # where the walk through the rows of a part is
+    int64_t index[MAX_NDIM]
+    int64_t at                 # of the row in the chunk
+    int64_t to                 # and in the caller's memory
+    int64_t n                  # items of a row
+    int64_t stride             # between them, in the chunk
+
+
+cdef void _first_row(const Copy *part, int64_t offset, Rows *rows) noexcept nogil:
+    cdef int d
+    for d in range(part.ndim):
+        rows.index[d] = 0
+    rows.at = offset
+    rows.to = 0
+    rows.n = part.shape[part.ndim - 1]
+    rows.stride = part.src_strides[part.ndim - 1]
+
+
+cdef bint _next_row(const Copy *part, Rows *rows) noexcept nogil:
+    """Go to the next row, which lies behind this one in the chunk; whether there is one."""
+    cdef int d = part.ndim - 2
+    while d >= 0:
+        rows.index[d] += 1
+        if rows.index[d] < part.shape[d]:
+            rows.at += part.src_strides[d]
+            rows.to += part.dst_strides[d]
+            return True
+        rows.at -= (part.shape[d] - 1) * part.src_strides[d]
+        rows.to -= (part.shape[d] - 1) * part.dst_strides[d]
+        rows.index[d] = 0
+        d -= 1
+    return False
+
+
+cdef int64_t _n_needed(const Copy *part, int64_t offset, int64_t blocksize) noexcept nogil:
+    """In how many blocks the part lies, at most."""
+    cdef Rows rows
+    cdef int64_t last = -1
+    cdef int64_t low
+    cdef int64_t high
+    cdef int64_t n = 0
+    _first_row(part, offset, &rows)
+    while True:
+        low = max(rows.at // blocksize, last + 1)
+        high = (rows.at + (rows.n - 1) * rows.stride) // blocksize
+        if high >= low:
+            n += min(high - low + 1, rows.n)
+            last = high
+        if not _next_row(part, &rows):
+            return n
+
+
+cdef void _take(const Copy *row, const uint8_t *block, int64_t n_block, int64_t at, int64_t count, bint is_shuffled,
+                uint8_t *room, uint8_t *dst) noexcept nogil:
+    """Bring `count` items of a row to `dst`, from `at` bytes behind the beginning of a block of `n_block` items on.
+
+    `row` has one dimension; `room` holds a block.
+    """
+    cdef Copy spec
+    cdef const uint8_t *source = block + at
+    cdef int64_t itemsize = row.itemsize
+    cdef int64_t stride = row.src_strides[0]
+    cdef int64_t step
+    cdef int64_t i
+    cdef int64_t j
+    if is_shuffled:
+        block += at // itemsize
+        step = stride // itemsize
+        if step == 1 and row.dst_strides[0] == itemsize and row.swap <= 1:
+            planes_to_items(block, n_block, dst, count, itemsize)
+            return
+        if step < SPARSE_STEP:
+            planes_to_items(block, n_block, room, (count - 1) * step + 1, itemsize)
+        else:
+            for j in range(itemsize):
+                source = block + j * n_block
+                for i in range(count):
+                    room[i * itemsize + j] = source[i * step]
+            stride = itemsize
+        source = room
+    spec.ndim = 1
+    spec.itemsize = itemsize
+    spec.swap = row.swap
+    spec.shape[0] = count
+    spec.src_strides[0] = stride
+    spec.dst_strides[0] = row.dst_strides[0]
+    copy_run(&spec, <const char *>source, <char *>dst)
+
+
+cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part,
+                       int64_t offset, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil:
+    """Bring a part of a chunk to `dst`, and decode only the blocks in which it lies."""
+    cdef BloscHeader header
+    cdef Rows rows
+    cdef Copy row
+    cdef const uint8_t *items
+    cdef int64_t blocksize
+    cdef int64_t current = -1
+    cdef int64_t done
+    cdef int64_t at
+    cdef int64_t block
+    cdef int64_t n_block = 0
+    cdef int64_t count
+    cdef bint is_shuffled
+    cdef bint is_stored
+    cdef int code = _check(step, src, n_bytes, dst_nbytes, &header, status)
+    if code != OK:
+        return code
+    is_stored = header.flags & FLAG_MEMCPY
+    if not is_stored and not _has_decoder(&header, part.itemsize):
+        return NOT_BLOCKWISE
+    # What is stored as it is, is one block that nobody has to decode.
+    blocksize = dst_nbytes if is_stored else header.blocksize
+    if not is_stored:
+        code = buffer_reserve(scratch, 2 * blocksize, status)
+        if code != OK:
+            return code
+    is_shuffled = not is_stored and header.flags & FLAG_SHUFFLE and header.typesize > 1
+    row.itemsize = part.itemsize
+    row.swap = part.swap
+    row.src_strides[0] = part.src_strides[part.ndim - 1]
+    row.dst_strides[0] = part.dst_strides[part.ndim - 1]
+    items = src + HEADER_NBYTES
+    _first_row(part, offset, &rows)
+    while True:
+        done = 0
+        while done < rows.n:
+            at = rows.at + done * rows.stride
+            block = at // blocksize
+            if block != current and not is_stored:
+                code = _decode_block(src, &header, block, scratch.data, status)
+                if code != OK:
+                    return code
+                n_block = min(blocksize, dst_nbytes - block * blocksize)
+                items = scratch.data
+                if header.flags & FLAG_BITSHUFFLE:
+                    unbitshuffle(scratch.data, scratch.data + blocksize, n_block, header.typesize)
+                    items = scratch.data + blocksize
+                n_block = n_block // part.itemsize
+                current = block
+            # Those that begin in this block.
+            count = min(rows.n - done, ((block + 1) * blocksize - at + rows.stride - 1) // rows.stride)
+            _take(&row, items, n_block, at - block * blocksize, count, is_shuffled, scratch.data + blocksize,
+                  dst + rows.to + done * row.dst_strides[0])
+            done += count
+        if not _next_row(part, &rows):
+            return OK
+
+
+cdef int64_t _block_nbytes(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
+                           int64_t n_item) noexcept nogil:
+    cdef BloscHeader header
+    cdef Status ignored
+    status_clear(&ignored)
+    if (check_header(src, n_bytes, dst_nbytes, step.itemsize, &header, &ignored) != OK or header.flags & FLAG_MEMCPY
+            or not _has_decoder(&header, n_item)):
+        return 0
+    return header.blocksize
+
+
+cdef int _decode_blocks(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
+                        const uint8_t *needed, uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
+    cdef BloscHeader header
+    cdef uint8_t *target
+    cdef uint8_t *room
+    cdef int64_t block, n
+    cdef bint is_shuffled
+    cdef int code = _check(step, src, n_bytes, dst_nbytes, &header, status)
+    if code != OK:
+        return code
+    is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
+    for block in range(n_blocks(&header)):
+        if not needed[block]:
+            continue
+        target = dst + block * header.blocksize
+        n = min(<int64_t>header.blocksize, dst_nbytes - block * header.blocksize)
+        room = scratch if is_shuffled or header.flags & FLAG_BITSHUFFLE else target
+        code = _decode_block(src, &header, block, room, status)
+        if code != OK:
+            return code
+        if is_shuffled:
+            unshuffle(scratch, target, n, header.typesize)
+        elif header.flags & FLAG_BITSHUFFLE:
+            unbitshuffle(scratch, target, n, header.typesize)
+    return OK
+
+
+cdef void _gather(const Runs *runs, int64_t first, int64_t n, const uint8_t *src, bint shuffled,
+                  uint8_t *block) noexcept nogil:
+    """Collect `n` items of the chunk from item `first` on into a block; the inverse of `_scatter`."""
+    cdef int64_t done = 0
+    cdef int64_t run = first // runs.n_items
+    cdef int64_t inside = first - run * runs.n_items
+    cdef int64_t count
+    cdef const uint8_t *source
+    while done < n:
+        count = min(runs.n_items - inside, n - done)
+        source = src + run_offset(runs, run) + inside * runs.itemsize
+        if shuffled:
+            items_to_planes(source, block + done, n, count, runs.itemsize)
+        else:
+            memcpy(block + done * runs.itemsize, source, count * runs.itemsize)
+        done += count
+        run += 1
+        inside = 0
+
+
+cdef inline void _store_i32(uint8_t *p, int64_t v) noexcept nogil:
+    p[0] = v & 0xff
+    p[1] = (v >> 8) & 0xff
+    p[2] = (v >> 16) & 0xff
+    p[3] = (v >> 24) & 0xff
+
+
+cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *runs, int64_t n_bytes, uint8_t *dst,
+                           uint8_t *scratch) noexcept nogil:
+    """Encode the items of a chunk by LZ4 with byte shuffle: the stored size, or NOT_BLOCKWISE."""
+    cdef int clevel = (<const Blosc *>step.parameters).level
+    cdef int64_t blocksize = min(STREAM_NBYTES * runs.itemsize, <int64_t>MAX_BLOCK_NBYTES)
+    cdef int64_t limit = n_bytes + HEADER_NBYTES
+    cdef int64_t n_all
+    cdef int64_t block
+    cdef int64_t n
+    cdef int64_t n_stream
+    cdef int64_t size
+    cdef int64_t offset
+    cdef int streams
+    cdef int stream
+    blocksize = min(blocksize - blocksize % runs.itemsize, n_bytes)
+    if not 1 < runs.itemsize <= MAX_SPLITS or blocksize // runs.itemsize < MIN_SPLIT_ITEMS or not 0 < clevel <= 9:
+        return NOT_BLOCKWISE
+    n_all = (n_bytes + blocksize - 1) // blocksize
+    dst[0] = FORMAT_VERSION
+    dst[1] = FORMAT_VERSION_LZ4
+    dst[2] = FLAG_SHUFFLE | FORMAT_LZ4 << 5
+    dst[3] = <uint8_t>runs.itemsize
+    _store_i32(dst + 4, n_bytes)
+    _store_i32(dst + 8, blocksize)
+    offset = HEADER_NBYTES + 4 * n_all
+    for block in range(n_all):
+        n = min(blocksize, n_bytes - block * blocksize)
+        # The last block is not split when it is shorter than the others.
+        streams = <int>runs.itemsize if n == blocksize else 1
+        n_stream = n // streams
+        _gather(runs, block * blocksize // runs.itemsize, n // runs.itemsize, src, True, scratch)
+        if offset < limit:
+            _store_i32(dst + HEADER_NBYTES + 4 * block, offset)
+        for stream in range(streams):
+            # The chunk may not become longer than its content with a header.
+            size = min(n_stream - 1, limit - offset - 4)
+            if size > 0:
+                size = encode_stream_lz4(scratch + stream * n_stream, n_stream, dst + offset + 4, size, 10 - clevel)
+            if size <= 0:
+                size = n_stream
+                if offset + 4 + size > limit:
+                    break
+                memcpy(dst + offset + 4, scratch + stream * n_stream, n_stream)
+            _store_i32(dst + offset, size)
+            offset += 4 + size
+        else:
+            continue
+        break
+    else:
+        _store_i32(dst + 12, offset)
+        return offset
+    # Nothing gained: stored as it is.
+    dst[2] |= FLAG_MEMCPY
+    _gather(runs, 0, n_bytes // runs.itemsize, src, False, dst + HEADER_NBYTES)
+    _store_i32(dst + 12, limit)
+    return limit
+
+
+cdef bint _can_gather(const Step *step, const Runs *runs, int64_t n_bytes) noexcept nogil:
+    cdef const Blosc *blosc = <const Blosc *>step.parameters
+    return (blosc.compressor == LZ4 and blosc.shuffle == 1 and blosc.typesize == runs.itemsize and blosc.blocksize == 0
+            and n_bytes <= BLOSC_MAX_NBYTES)
+
+
+# whole chunks
+
+cdef int _configure(Step *step, tuple parameters) except -1:
+    cdef Blosc *blosc = <Blosc *>step.parameters
+    cname, blosc.level, blosc.shuffle, blosc.typesize, blosc.blocksize = parameters
+    blosc.compressor = compressor_code(cname)
+    return 0
+
+
+cdef int64_t _bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil:
+    is_exact[0] = False
+    return n_bytes + BLOSC_OVERHEAD
+
+
+cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                     Workspace *work, Status *status) noexcept nogil:
+    cdef const Blosc *blosc = <const Blosc *>step.parameters
+    # Not all the room that there may be: given more, c-blosc makes chunks that are longer than stored ones.
+    return blosc_encode(src, n_bytes, dst, n_bytes + BLOSC_OVERHEAD, blosc.compressor, blosc.level, blosc.shuffle,
+                        blosc.typesize, blosc.blocksize, work.n_threads, status)
+
+
+cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                     Workspace *work, Status *status) noexcept nogil:
+    if not is_exact:
+        return blosc_decode_within(src, n_bytes, dst, limit, step.itemsize, work.n_threads, status)
+    return limit if blosc_decode(src, n_bytes, dst, limit, step.itemsize, work.n_threads, status) == OK else -1
+
+
+cdef BlockFunctions _blocks
+_blocks.is_blockwise = _is_blockwise
+_blocks.scatter = _scatter_chunk
+_blocks.select = _select_chunk
+_blocks.block_nbytes = _block_nbytes
+_blocks.decode_blocks = _decode_blocks
+_blocks.can_gather = _can_gather
+_blocks.gather = _gather_chunk
+
+cdef CodecFunctions _row
+_row.parameters_nbytes = sizeof(Blosc)
+_row.configure = _configure
+_row.bound = _bound
+_row.encode = _encode
+_row.decode = _decode
+_row.blocks = &_blocks
+add_codec("blosc", &_row)

@@ -1,0 +1,603 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Numbers cast from one type to another as zarr-extensions, codec "cast_value", says.
+
+Compiled because it visits every number. `zcore.codecs.casting` is the same in NumPy, for types that C does not have.
+
+Numbers that are mapped go first. Then a number is rounded to one of its two neighbours in the target's type, and only
+then compared with the range: what is rounded to the largest float is in range, what is rounded to the number that would
+follow it is not. NaN and infinity are no integers.
+
+Numbers go through a block that stays in the first-level cache. Its loops have no branches, so that the compiler makes
+vectors of them: they write something for every number and note whether one of them cannot be; which one is looked for
+afterwards. In C a float out of the range of an integer must not be converted: each is compared first.
+"""
+from libc.math cimport copysign, fabs, fmod, isfinite, ldexp
+from libc.stdint cimport (
+    INT64_MIN, UINT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t,
+)
+from libc.string cimport memcpy
+
+from zcore.kernel.codec.filters import ITEM_TYPES
+from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec, items_bound
+from zcore.kernel.items cimport F4, F8, I1, I2, I4, I8, U1, U2, U4, item_nbytes, item_t, real_t
+from zcore.kernel.status cimport CAST_INTEGER, CAST_NATURAL, CAST_REAL, CAST_SPECIAL, OK, Status, fail
+
+cdef enum Rounding:            # their places in `ROUNDINGS`
+    NEAREST_EVEN = 0
+    TOWARDS_ZERO = 1
+    TOWARDS_POSITIVE = 2
+    TOWARDS_NEGATIVE = 3
+    NEAREST_AWAY = 4
+
+cdef enum OutOfRange:          # their places in `OUT_OF_RANGE`
+    REFUSE = 0
+    CLAMP = 1
+    WRAP = 2                   # integers alone wrap
+
+cdef enum:
+    MAX_PAIRS = 8
+
+cdef struct Cast:
+    int item                   # an Item, of the numbers that there are
+    int as_item                # of those that they become
+    int rounding               # a Rounding
+    int out_of_range           # an OutOfRange
+    int n_pairs                # numbers that are mapped, and to what: the first bytes of each hold an item
+    uint64_t keys[8]
+    uint64_t values[8]
+
+# Names in the codec's text, at the places that `Rounding` and `OutOfRange` give them.
+ROUNDINGS = ("nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away")
+OUT_OF_RANGE = (None, "clamp", "wrap")
+MAX_MAPPED = MAX_PAIRS
+
+cdef extern from *:
+    """
+    #define TWO_64 0x1p64
+    #define TWO_128 0x1p128
+    /* From here on every number of a type is whole. */
+    #define WHOLE_F4 0x1p23f
+    #define WHOLE_F8 0x1p52
+    """
+    const double TWO_64
+    const double TWO_128
+    const float WHOLE_F4
+    const double WHOLE_F8
+    float fabsf(float) nogil
+    float copysignf(float, float) nogil
+
+cdef enum:
+    BLOCK_ITEMS = 512
+
+# Of the integers, at the places of their Items.
+cdef int64_t _LOW[8]
+cdef uint64_t _HIGH[8]
+_LOW[:] = [-2**7, -2**15, -2**31, INT64_MIN, 0, 0, 0, 0]
+_HIGH[:] = [2**7 - 1, 2**15 - 1, 2**31 - 1, 2**63 - 1, 2**8 - 1, 2**16 - 1, 2**32 - 1, UINT64_MAX]
+
+ctypedef fused int_s:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+ctypedef fused int_t:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+ctypedef fused bits_t:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+ctypedef union Block:
+    int8_t i1[BLOCK_ITEMS]
+    double f8[BLOCK_ITEMS]
+
+
+# one block: whether there is a number that nothing says what becomes of
+
+cdef bint _ints_to_ints(const Cast *spec, const int_s *src, int_t *dst, int64_t n) noexcept nogil:
+    cdef int_s low = <int_s>max(_LOW[spec.item], _LOW[spec.as_item])
+    cdef int_s high = <int_s>min(_HIGH[spec.item], _HIGH[spec.as_item])
+    cdef int_s x
+    cdef int_s is_bad = 0
+    cdef int64_t i
+    if spec.out_of_range == WRAP or (low == <int_s>_LOW[spec.item] and high == <int_s>_HIGH[spec.item]):
+        for i in range(n):
+            dst[i] = <int_t>src[i]
+    elif spec.out_of_range == CLAMP:
+        for i in range(n):
+            x = src[i]
+            x = low if x < low else x
+            x = high if x > high else x
+            dst[i] = <int_t>x
+    else:
+        for i in range(n):
+            x = src[i]
+            is_bad |= <int_s>((x < low) | (x > high))
+            dst[i] = <int_t>x
+    return is_bad != 0
+
+
+cdef inline real_t _magnitude(real_t x) noexcept nogil:
+    if real_t is float:
+        return fabsf(x)
+    else:
+        return fabs(x)
+
+
+cdef inline real_t _signed(real_t size, real_t x) noexcept nogil:
+    if real_t is float:
+        return copysignf(size, x)
+    else:
+        return copysign(size, x)
+
+
+cdef inline real_t _nearest(real_t size) noexcept nogil:
+    """The integer nearest to a magnitude, the even one of two: all digits behind the point are rounded off."""
+    cdef real_t whole
+    cdef real_t rounded
+    if real_t is float:
+        whole = WHOLE_F4
+    else:
+        whole = WHOLE_F8
+    rounded = (size + whole) - whole
+    # False of NaN.
+    return rounded if size < whole else size
+
+
+cdef void _round(int rounding, const real_t *src, real_t *dst, int64_t n) noexcept nogil:
+    """The integers that floats are rounded to, as floats; NaN and infinity stay. Zero has any sign."""
+    cdef real_t x
+    cdef real_t size
+    cdef real_t whole
+    # No rest is as large as 1.
+    cdef real_t up_from = <real_t>(0.5 if rounding == NEAREST_AWAY else 1)
+    cdef int64_t i
+    if rounding == NEAREST_EVEN:
+        for i in range(n):
+            x = src[i]
+            dst[i] = _signed(_nearest(_magnitude(x)), x)
+    elif rounding == TOWARDS_POSITIVE:
+        for i in range(n):
+            x = src[i]
+            whole = _signed(_nearest(_magnitude(x)), x)
+            dst[i] = whole + <real_t>(1 if whole < x else 0)
+    elif rounding == TOWARDS_NEGATIVE:
+        for i in range(n):
+            x = src[i]
+            whole = _signed(_nearest(_magnitude(x)), x)
+            dst[i] = whole - <real_t>(1 if whole > x else 0)
+    else:
+        for i in range(n):
+            x = src[i]
+            size = _magnitude(x)
+            whole = _nearest(size)
+            whole = whole - <real_t>(1 if whole > size else 0)
+            whole = whole + <real_t>(1 if size - whole >= up_from else 0)
+            dst[i] = _signed(whole, x)
+
+
+cdef uint64_t _lowest_bits(double whole) noexcept nogil:
+    """A finite whole number modulo 2**64."""
+    cdef uint64_t found = <uint64_t>fmod(fabs(whole), TWO_64)
+    return 0 - found if whole < 0 else found
+
+
+cdef bint _reals_to_ints(const Cast *spec, const real_t *src, int_t *dst, int64_t n) noexcept nogil:
+    cdef real_t rounded[BLOCK_ITEMS]
+    cdef real_t low = <real_t>_LOW[spec.as_item]
+    # The number behind the last one is a power of 2, which floats have; the last one may be none of theirs.
+    cdef real_t end = <real_t>(_HIGH[spec.as_item] // 2 + 1) * 2
+    cdef int_t first = <int_t>_LOW[spec.as_item]
+    cdef int_t last = <int_t>_HIGH[spec.as_item]
+    cdef real_t x
+    cdef real_t held
+    cdef int_t number
+    cdef int is_bad = 0
+    cdef int64_t i
+    _round(spec.rounding, src, rounded, n)
+    if spec.out_of_range == CLAMP:
+        if sizeof(int_t) < sizeof(real_t):
+            for i in range(n):
+                x = rounded[i]
+                is_bad |= x - x != 0
+                # NaN is taken for `low`.
+                held = x if x > low else low
+                held = held if held < <real_t>last else <real_t>last
+                dst[i] = <int_t>held
+        else:
+            for i in range(n):
+                x = rounded[i]
+                is_bad |= x - x != 0
+                number = <int_t>(x if (x >= low) & (x < end) else 0)
+                number = first if x < low else number
+                dst[i] = last if x >= end else number
+        return is_bad
+    for i in range(n):
+        x = rounded[i]
+        is_bad |= not (x >= low) & (x < end)
+        dst[i] = <int_t>(x if (x >= low) & (x < end) else 0)
+    if not is_bad or spec.out_of_range == REFUSE:
+        return is_bad
+    is_bad = 0
+    for i in range(n):
+        x = rounded[i]
+        if x - x == 0:
+            dst[i] = <int_t>_lowest_bits(x)
+        else:
+            is_bad = 1
+    return is_bad
+
+
+cdef bint _goes_up(bint is_below_half, bint is_half, bint is_odd, bint is_negative, int rounding) noexcept nogil:
+    """Whether a magnitude between two numbers is rounded to the one that is farther from zero."""
+    if rounding == TOWARDS_ZERO:
+        return False
+    if rounding == TOWARDS_POSITIVE:
+        return not is_negative
+    if rounding == TOWARDS_NEGATIVE:
+        return is_negative
+    if is_half:
+        return is_odd or rounding == NEAREST_AWAY
+    return not is_below_half
+
+
+cdef double _to_digits(uint64_t size, bint is_negative, int n_digits, int rounding) noexcept nogil:
+    """An integer rounded to `n_digits` binary digits."""
+    cdef int excess = 0
+    cdef uint64_t lower
+    cdef uint64_t rest
+    cdef uint64_t half
+    while size >> excess >= <uint64_t>1 << n_digits:
+        excess += 1
+    lower = size >> excess
+    rest = size - (lower << excess)
+    if rest:
+        half = <uint64_t>1 << (excess - 1)
+        lower += _goes_up(rest < half, rest == half, lower & 1, is_negative, rounding)
+    return copysign(ldexp(<double>lower, excess), -1.0 if is_negative else 1.0)
+
+
+cdef bint _ints_to_reals(const Cast *spec, const int_s *src, real_t *dst, int64_t n) noexcept nogil:
+    cdef int n_digits = 24 if real_t is float else 53
+    cdef int_s x
+    cdef int_s low
+    cdef int_s high
+    cdef int_s is_large = 0
+    cdef bint is_negative
+    cdef int64_t i
+    # A number that is not held is rounded to the nearest one by the machine.
+    for i in range(n):
+        dst[i] = <real_t>src[i]
+    if spec.rounding == NEAREST_EVEN or 8 * sizeof(int_s) <= <size_t>n_digits:
+        return False
+    high = <int_s>(<int64_t>1 << n_digits)
+    low = <int_s>max(_LOW[spec.item], -(<int64_t>1 << n_digits))
+    for i in range(n):
+        is_large |= <int_s>((src[i] < low) | (src[i] > high))
+    if is_large:
+        for i in range(n):
+            x = src[i]
+            is_negative = x < 0
+            dst[i] = <real_t>_to_digits(0 - <uint64_t>x if is_negative else <uint64_t>x, is_negative, n_digits,
+                                        spec.rounding)
+    return False
+
+
+cdef float _next_float(float size, int step) noexcept nogil:
+    """The float behind (1) or ahead of (-1) a magnitude; infinity is the one behind the largest."""
+    cdef uint32_t bits
+    memcpy(&bits, &size, sizeof(uint32_t))
+    bits += <uint32_t>step
+    memcpy(&size, &bits, sizeof(uint32_t))
+    return size
+
+
+cdef float _to_float(double x, int rounding) noexcept nogil:
+    """A finite float64 rounded to float32, to infinity beyond its range."""
+    cdef double size = fabs(x)
+    cdef float lower = <float>size
+    cdef float upper
+    if size >= TWO_128 or <double>lower == size:
+        return <float>x
+    if <double>lower > size:
+        lower = _next_float(lower, -1)
+    upper = _next_float(lower, 1)
+    # Infinity stands for the number that would follow the largest one.
+    cdef double above = (TWO_128 if not isfinite(upper) else <double>upper) - size
+    cdef double below = size - <double>lower
+    cdef uint32_t bits
+    memcpy(&bits, &lower, sizeof(uint32_t))
+    if _goes_up(below < above, below == above, bits & 1, x < 0, rounding):
+        lower = upper
+    return <float>copysign(lower, x)
+
+
+cdef bint _doubles_to_floats(const Cast *spec, const double *src, float *dst, int64_t n) noexcept nogil:
+    cdef int is_bad = 0
+    cdef int64_t i
+    # Beyond the range it is infinity (C, annex F), which is what `clamp` asks for.
+    for i in range(n):
+        dst[i] = <float>src[i]
+    if spec.rounding != NEAREST_EVEN:
+        for i in range(n):
+            if isfinite(src[i]):
+                dst[i] = _to_float(src[i], spec.rounding)
+    if spec.out_of_range == REFUSE:
+        for i in range(n):
+            is_bad |= (src[i] - src[i] == 0) & (dst[i] - dst[i] != 0)
+    return is_bad
+
+
+cdef bint _ints(const Cast *spec, const int_s *src, void *dst, int64_t n) noexcept nogil:
+    if spec.as_item == I1:
+        return _ints_to_ints(spec, src, <int8_t *>dst, n)
+    if spec.as_item == I2:
+        return _ints_to_ints(spec, src, <int16_t *>dst, n)
+    if spec.as_item == I4:
+        return _ints_to_ints(spec, src, <int32_t *>dst, n)
+    if spec.as_item == I8:
+        return _ints_to_ints(spec, src, <int64_t *>dst, n)
+    if spec.as_item == U1:
+        return _ints_to_ints(spec, src, <uint8_t *>dst, n)
+    if spec.as_item == U2:
+        return _ints_to_ints(spec, src, <uint16_t *>dst, n)
+    if spec.as_item == U4:
+        return _ints_to_ints(spec, src, <uint32_t *>dst, n)
+    if spec.as_item < F4:
+        return _ints_to_ints(spec, src, <uint64_t *>dst, n)
+    if spec.as_item == F4:
+        return _ints_to_reals(spec, src, <float *>dst, n)
+    return _ints_to_reals(spec, src, <double *>dst, n)
+
+
+cdef bint _reals(const Cast *spec, const real_t *src, void *dst, int64_t n) noexcept nogil:
+    cdef int64_t i
+    if spec.as_item == I1:
+        return _reals_to_ints(spec, src, <int8_t *>dst, n)
+    if spec.as_item == I2:
+        return _reals_to_ints(spec, src, <int16_t *>dst, n)
+    if spec.as_item == I4:
+        return _reals_to_ints(spec, src, <int32_t *>dst, n)
+    if spec.as_item == I8:
+        return _reals_to_ints(spec, src, <int64_t *>dst, n)
+    if spec.as_item == U1:
+        return _reals_to_ints(spec, src, <uint8_t *>dst, n)
+    if spec.as_item == U2:
+        return _reals_to_ints(spec, src, <uint16_t *>dst, n)
+    if spec.as_item == U4:
+        return _reals_to_ints(spec, src, <uint32_t *>dst, n)
+    if spec.as_item < F4:
+        return _reals_to_ints(spec, src, <uint64_t *>dst, n)
+    if spec.as_item == spec.item:
+        memcpy(dst, src, n * sizeof(real_t))
+        return False
+    if real_t is double:
+        return _doubles_to_floats(spec, src, <float *>dst, n)
+    else:
+        for i in range(n):
+            (<double *>dst)[i] = src[i]
+        return False
+
+
+cdef bint _cast_block(const Cast *spec, const void *src, void *dst, int64_t n) noexcept nogil:
+    if spec.item == I1:
+        return _ints(spec, <const int8_t *>src, dst, n)
+    if spec.item == I2:
+        return _ints(spec, <const int16_t *>src, dst, n)
+    if spec.item == I4:
+        return _ints(spec, <const int32_t *>src, dst, n)
+    if spec.item == I8:
+        return _ints(spec, <const int64_t *>src, dst, n)
+    if spec.item == U1:
+        return _ints(spec, <const uint8_t *>src, dst, n)
+    if spec.item == U2:
+        return _ints(spec, <const uint16_t *>src, dst, n)
+    if spec.item == U4:
+        return _ints(spec, <const uint32_t *>src, dst, n)
+    if spec.item < F4:
+        return _ints(spec, <const uint64_t *>src, dst, n)
+    if spec.item == F4:
+        return _reals(spec, <const float *>src, dst, n)
+    return _reals(spec, <const double *>src, dst, n)
+
+
+# numbers that are mapped
+
+cdef bint _take_keys(const Cast *spec, item_t *numbers, uint8_t *chosen, int64_t n) noexcept nogil:
+    """Find which numbers are mapped, and by which pair (from 1 on); they become zero. Whether there are any."""
+    cdef item_t key
+    cdef uint8_t any_chosen = 0
+    cdef int64_t i
+    cdef int k
+    for i in range(n):
+        chosen[i] = 0
+    # Of pairs with one key the first one counts.
+    for k in range(spec.n_pairs - 1, -1, -1):
+        memcpy(&key, &spec.keys[k], sizeof(item_t))
+        for i in range(n):
+            chosen[i] = <uint8_t>(k + 1) if numbers[i] == key else chosen[i]
+        if item_t is float or item_t is double:
+            if key != key:
+                for i in range(n):
+                    chosen[i] = <uint8_t>(k + 1) if numbers[i] != numbers[i] else chosen[i]
+    for i in range(n):
+        any_chosen |= chosen[i]
+    if any_chosen:
+        for i in range(n):
+            numbers[i] = 0 if chosen[i] else numbers[i]
+    return any_chosen != 0
+
+
+cdef bint _take(const Cast *spec, void *numbers, uint8_t *chosen, int64_t n) noexcept nogil:
+    if spec.item == F4:
+        return _take_keys(spec, <float *>numbers, chosen, n)
+    if spec.item == F8:
+        return _take_keys(spec, <double *>numbers, chosen, n)
+    # Integers are equal where their bits are.
+    if item_nbytes(spec.item) == 1:
+        return _take_keys(spec, <uint8_t *>numbers, chosen, n)
+    if item_nbytes(spec.item) == 2:
+        return _take_keys(spec, <uint16_t *>numbers, chosen, n)
+    if item_nbytes(spec.item) == 4:
+        return _take_keys(spec, <uint32_t *>numbers, chosen, n)
+    return _take_keys(spec, <uint64_t *>numbers, chosen, n)
+
+
+cdef void _put_values(const Cast *spec, bits_t *numbers, const uint8_t *chosen, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        if chosen[i]:
+            # Not by assignment: these may be floats, and are floats to whoever reads them.
+            memcpy(&numbers[i], &spec.values[chosen[i] - 1], sizeof(bits_t))
+
+
+cdef void _put(const Cast *spec, void *numbers, const uint8_t *chosen, int64_t n) noexcept nogil:
+    if item_nbytes(spec.as_item) == 1:
+        _put_values(spec, <uint8_t *>numbers, chosen, n)
+    elif item_nbytes(spec.as_item) == 2:
+        _put_values(spec, <uint16_t *>numbers, chosen, n)
+    elif item_nbytes(spec.as_item) == 4:
+        _put_values(spec, <uint32_t *>numbers, chosen, n)
+    else:
+        _put_values(spec, <uint64_t *>numbers, chosen, n)
+
+
+# runs of numbers
+
+cdef int _blame(const Cast *spec, const uint8_t *block, int64_t first, int64_t n, Status *status) noexcept nogil:
+    """Record the first number of a block that cannot be cast; `first` is the place of the block in its run."""
+    cdef int64_t nbytes = item_nbytes(spec.item)
+    cdef int64_t i = 0
+    cdef Block one
+    cdef float small
+    cdef double number
+    cdef int64_t bits
+    cdef int code
+    while i < n - 1 and not _cast_block(spec, block + i * nbytes, &one, 1):
+        i += 1
+    block += i * nbytes
+    if spec.item < F4:
+        # As int64 or uint64 it has the same lowest bits.
+        widened = spec[0]
+        widened.as_item = I8
+        widened.out_of_range = WRAP
+        _cast_block(&widened, block, &bits, 1)
+        code = CAST_INTEGER if spec.item < U1 else CAST_NATURAL
+        return fail(status, code, (first + i) * nbytes, spec.as_item, bits)
+    if spec.item == F4:
+        memcpy(&small, block, sizeof(float))
+        number = small
+    else:
+        memcpy(&number, block, sizeof(double))
+    if isfinite(number) and spec.as_item < F4:
+        _round(spec.rounding, &number, &number, 1)
+    memcpy(&bits, &number, sizeof(double))
+    code = CAST_REAL if isfinite(number) else CAST_SPECIAL
+    return fail(status, code, (first + i) * nbytes, spec.as_item, bits)
+
+
+cdef int _cast_run(const Cast *spec, const uint8_t *src, uint8_t *dst, int64_t n, Status *status) noexcept nogil:
+    """Cast `n` items at `src` to `dst`, neither of which needs to be aligned: 0, or a Code.
+
+    The first item that nothing says what becomes of is the `found` of `status`, its byte the `offset`.
+    """
+    cdef int64_t nbytes = item_nbytes(spec.item)
+    cdef int64_t as_nbytes = item_nbytes(spec.as_item)
+    cdef bint is_copied = spec.n_pairs > 0 or <uintptr_t>src % <uintptr_t>nbytes != 0
+    cdef bint is_moved = <uintptr_t>dst % <uintptr_t>as_nbytes != 0
+    cdef Block taken
+    cdef Block given
+    cdef uint8_t chosen[BLOCK_ITEMS]
+    cdef const uint8_t *source
+    cdef uint8_t *target
+    cdef int64_t first = 0
+    cdef int64_t count
+    cdef bint is_mapped = False
+    while first < n:
+        count = min(n - first, <int64_t>BLOCK_ITEMS)
+        source = src + first * nbytes
+        target = dst + first * as_nbytes
+        if is_copied:
+            memcpy(&taken, source, count * nbytes)
+            source = <const uint8_t *>&taken
+        if spec.n_pairs:
+            is_mapped = _take(spec, &taken, chosen, count)
+        if is_moved:
+            target = <uint8_t *>&given
+        if _cast_block(spec, source, target, count):
+            return _blame(spec, source, first, count, status)
+        if is_mapped:
+            _put(spec, target, chosen, count)
+        if is_moved:
+            memcpy(dst + first * as_nbytes, &given, count * as_nbytes)
+        first += count
+    return OK
+
+
+cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                     Workspace *work, Status *status) noexcept nogil:
+    cdef int64_t n = n_bytes // step.unit
+    return n * step.as_unit if _cast_run(<const Cast *>step.parameters, src, dst, n, status) == OK else -1
+
+
+cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                     Workspace *work, Status *status) noexcept nogil:
+    cdef int64_t n = n_bytes // step.as_unit
+    return n * step.unit if _cast_run(<const Cast *>step.parameters + 1, src, dst, n, status) == OK else -1
+
+
+cdef int _set_cast(Cast *cast, str dtype, str astype, str rounding, object out_of_range, pairs) except -1:
+    """Fill a `Cast`; `pairs` has the bytes of numbers and of those that they are mapped to."""
+    cdef const uint8_t[::1] raw
+    cdef int k
+    if dtype not in ITEM_TYPES or astype not in ITEM_TYPES:
+        raise ValueError(f"a cast from {dtype} to {astype} has no C form")
+    cast.item, cast.as_item = ITEM_TYPES.index(dtype), ITEM_TYPES.index(astype)
+    cast.rounding, cast.out_of_range = ROUNDINGS.index(rounding), OUT_OF_RANGE.index(out_of_range)
+    if cast.out_of_range == WRAP and cast.as_item >= F4:
+        raise ValueError(f"floats do not wrap: a cast from {dtype} to {astype}")
+    if len(pairs) > MAX_PAIRS:
+        raise ValueError(f"{len(pairs)} numbers are mapped, in C at most {MAX_PAIRS}")
+    cast.n_pairs = len(pairs)
+    for k, (key, value) in enumerate(pairs):
+        for raw, item in ((key, cast.item), (value, cast.as_item)):
+            if raw.shape[0] != item_nbytes(item):
+                raise ValueError(f"a number of {raw.shape[0]} bytes is mapped, expected {item_nbytes(item)}")
+        raw = key
+        memcpy(&cast.keys[k], &raw[0], raw.shape[0])
+        raw = value
+        memcpy(&cast.values[k], &raw[0], raw.shape[0])
+    return 0
+
+
+cdef int _configure(Step *step, tuple parameters) except -1:
+    # When encoding, and when decoding.
+    cdef Cast *casts = <Cast *>step.parameters
+    dtype, astype, rounding, (encode, encode_pairs), (decode, decode_pairs) = parameters
+    _set_cast(&casts[0], dtype, astype, rounding, encode, encode_pairs)
+    _set_cast(&casts[1], astype, dtype, rounding, decode, decode_pairs)
+    step.unit, step.as_unit = item_nbytes(casts[0].item), item_nbytes(casts[0].as_item)
+    return 0
+
+
+cdef CodecFunctions _row
+_row.parameters_nbytes = 2 * sizeof(Cast)
+_row.configure = _configure
+_row.bound = items_bound
+_row.encode = _encode
+_row.decode = _decode
+add_codec("cast_value", &_row)

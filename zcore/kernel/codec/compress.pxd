@@ -1,0 +1,48 @@
+"""The C libraries: no GIL, no state, every header checked before a byte is decoded.
+
+zstd, zlib, gzip and lz4 are rows of the table of codecs; what is declared here is for blosc and the checksums.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from zcore.kernel.status cimport Status
+
+
+cdef enum Compressor:
+    BLOSCLZ = 0
+    LZ4 = 1
+    LZ4HC = 2
+    SNAPPY = 3
+    ZLIB = 4
+    ZSTD = 5
+
+
+cdef enum:
+    BLOSC_OVERHEAD = 16                 # the most that a blosc chunk is longer than its content
+    BLOSC_MAX_NBYTES = 2147483631       # INT_MAX - 16, the most that one chunk holds
+
+
+# Decodes one chunk of at most `limit` decoded bytes: how many, or -1.
+cdef int64_t blosc_decode_within(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, int64_t itemsize,
+                                 int n_threads, Status *status) noexcept nogil
+
+# zlib's checksums.
+cdef uint32_t crc32(const uint8_t *data, int64_t n_bytes) noexcept nogil
+cdef uint32_t adler32(const uint8_t *data, int64_t n_bytes) noexcept nogil
+
+
+# Decodes one chunk of exactly `dst_nbytes` decoded bytes. `itemsize` < 1: any typesize passes.
+cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int64_t itemsize,
+                      int n_threads, Status *status) noexcept nogil
+# Encodes into `dst` of at least n_bytes + BLOSC_OVERHEAD bytes; returns the stored size, or -1 with `status` filled.
+cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity, int compressor,
+                          int clevel, int shuffle, int64_t typesize, int64_t blocksize, int n_threads,
+                          Status *status) noexcept nogil
+# Decodes one stream of a block, in blosc's format number `fmt`, into exactly `dst_nbytes` bytes: OK, or a code.
+# Formats: LZ4, zlib and zstd.
+cdef int decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes,
+                       Status *status) noexcept nogil
+# Encodes one stream by LZ4; its size, or 0 when it does not fit into `capacity`.
+cdef int64_t encode_stream_lz4(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                               int acceleration) noexcept nogil
+# 1 when the linked c-blosc has the compressor of format `fmt` (bits 5-7 of a chunk's flags).
+cdef bint has_format(int fmt) noexcept nogil

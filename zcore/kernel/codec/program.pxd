@@ -1,0 +1,67 @@
+"""A codec chain lowered to C: the steps that turn a chunk's elements into the bytes of its object, and back."""
+from libc.stdint cimport int64_t, uint8_t
+
+from zcore.kernel.codec.table cimport BlockFunctions, Step, Workspace
+from zcore.kernel.io.files cimport Buffer
+from zcore.kernel.status cimport Status
+from zcore.kernel.strided.copy cimport Copy, Runs
+
+
+cdef enum:
+    MAX_STEPS = 8
+
+
+cdef class Program:
+    cdef Step steps[8]         # in the order of encoding
+    cdef readonly int n_steps
+    cdef int n_movers          # steps that move the content, which is all but checksums
+    cdef bint ends_in_make     # what the last step makes stays where it is
+    cdef Step fallback         # of chunks that the linked library of the last mover cannot decode, or without a codec
+    cdef list kept             # parameters, whose objects a step may point to
+    cdef readonly bint is_native             # no step of it runs in Python
+    cdef readonly int64_t itemsize           # what a blosc header may say, 0: anything
+    # Of a chain of a codec that has blocks, and checksums behind the chunk: what scatter and gather can do. Else NULL.
+    cdef const BlockFunctions *blocks
+    # The most bytes that the object of a chunk of `n_bytes` decoded bytes can have.
+    cdef int64_t max_encoded(self, int64_t n_bytes) noexcept nogil
+    # Decodes an object into exactly `dst_nbytes` bytes. `src` is not changed.
+    cdef int decode(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int n_threads,
+                    Workspace *work, Status *status) noexcept nogil
+    # The same of an object whose content has `limit` bytes at most; how many it has, or -1 with `status` filled.
+    cdef int64_t decode_within(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                               int n_threads, Workspace *work, Status *status) noexcept nogil
+    # The same, with the elements brought to their places (`runs` at `dst`) block by block; `scratch` holds a chunk.
+    # NOT_BLOCKWISE when the chain or the chunk does not allow it: nothing has been decoded then.
+    cdef int scatter(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs, uint8_t *dst,
+                     uint8_t *scratch, Status *status) noexcept nogil
+    # The same of a part of a chunk, in the order of `copy_by_source`, which begins `offset` bytes behind its beginning;
+    # `only_few`: when it lies in fewer than half of the blocks, else NOT_BLOCKWISE.
+    cdef int select(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part, int64_t offset,
+                    bint only_few, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil
+    # Bytes of a block, where a chunk of items of `n_item` bytes can be decoded by blocks, else 0; and decodes some of
+    # them: those that are `needed`, a flag for each, to where they lie in the chunk at `dst`; `scratch` holds two.
+    cdef int64_t blocksize_of(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
+                              int64_t n_item) noexcept nogil
+    cdef int decode_some(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const uint8_t *needed,
+                         uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil
+    # Encodes a chunk whose items lie in `runs` at `src`, block by block, into `buffer`; `scratch` holds a chunk.
+    # NOT_BLOCKWISE when the chain does not allow it, FAILED with `status` filled.
+    cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,
+                        Status *status) noexcept nogil
+    # Encodes a chunk; the object is at `encoded[0]`, in `buffer` or (no steps) the chunk itself. Its size, or -1.
+    cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
+                        int n_threads, Workspace *work, Status *status) noexcept nogil
+
+    cdef int _add(self, Step *step, tuple spec) except -1
+    cdef void _free(self) noexcept
+    cdef int64_t _bound_before(self, int i, int64_t n_bytes, bint *is_exact) noexcept nogil
+    cdef int64_t _verify(self, const uint8_t **src, int64_t n_bytes, int *n_left, Status *status) noexcept nogil
+    cdef int64_t _undo(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                       Workspace *work, Status *status) noexcept nogil
+    cdef int64_t _do(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                     Workspace *work, Status *status) noexcept nogil
+    cdef int64_t _seal(self, uint8_t **data, int64_t n_bytes, int *i) noexcept nogil
+    cdef uint8_t *_room(self, int64_t chunk_nbytes, int n_between, int64_t *half, Workspace *work,
+                        Status *status) noexcept nogil
+    cdef int64_t _decode(self, const uint8_t[::1] encoded, uint8_t *dst, int64_t limit, bint is_exact,
+                         object codecs) except -1

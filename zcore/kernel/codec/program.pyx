@@ -1,0 +1,502 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Codec chains as programs of C steps.
+
+Compiled because it runs once a chunk, without the GIL. A step is a row of the table of codecs (`table.pxd`) with its
+parameters: a filter, a compressor or a checksum, in any order. From the size of the chunk alone follows what each
+step can give: a size, where the steps before it keep sizes or change them in a fixed way; the most bytes, behind a
+compressor. So every buffer has its size before an object is looked at, and a stream that holds more is stopped there,
+whatever it says of itself.
+
+Checksums move nothing: they are taken off, or written, where the bytes lie. The other steps read from one buffer and
+write to another; only chains with several of them need room in between, two halves that take turns.
+"""
+cimport cython
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from zcore.kernel.codec.table cimport (
+    MAX_ENCODED, NOT_BLOCKWISE, SUM_NBYTES, Step, Workspace, find_codec, workspace_exception, workspace_free,
+)
+from zcore.kernel.codec import blosc_blocks, casting, checksums, compress, filters, segment, shuffle
+from zcore.kernel.io.files cimport FAILED, Buffer, buffer_free, buffer_reserve
+from zcore.kernel.status cimport (
+    BLOSC_SNAPPY, CHECKSUM, CHECKSUM_SHORT, CHUNK_SIZE, ITEMS, NO_MEMORY, OK, RAISED, STREAM_LONG, Status, fail,
+    make_error, status_clear,
+)
+from zcore.kernel.strided.copy cimport Copy, Runs
+
+# Each has added its rows to the table: a new codec is one more.
+CODEC_MODULES = (blosc_blocks, casting, checksums, compress, filters, segment, shuffle)
+
+
+cdef inline bint _moves(const Step *step) noexcept nogil:
+    return step.codec.sum == NULL
+
+
+cdef inline uint32_t _load_u32(const uint8_t *p) noexcept nogil:
+    return p[0] | (<uint32_t>p[1] << 8) | (<uint32_t>p[2] << 16) | (<uint32_t>p[3] << 24)
+
+
+cdef inline void _store_u32(uint8_t *p, uint32_t v) noexcept nogil:
+    p[0] = v & 0xff
+    p[1] = (v >> 8) & 0xff
+    p[2] = (v >> 16) & 0xff
+    p[3] = v >> 24
+
+
+cdef int64_t _bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil:
+    """The size of what a step makes of `n_bytes` bytes, or the most that it can be."""
+    if n_bytes >= MAX_ENCODED // 16:
+        is_exact[0] = False
+        return MAX_ENCODED
+    if not _moves(step):
+        return n_bytes + SUM_NBYTES
+    return n_bytes if step.codec.bound == NULL else step.codec.bound(step, n_bytes, is_exact)
+
+
+cdef int _check(const Status *status, Workspace *work, object codecs, str direction) except -1:
+    if status.code == RAISED:
+        raise workspace_exception(work)
+    if status.code != OK:
+        raise make_error(status, None, None, codecs[status.step] if 0 <= status.step < len(codecs) else None,
+                         direction, ())
+    return 0
+
+
+@cython.final
+cdef class Program:
+    """A lowered codec chain.
+
+    Parameters
+    ----------
+    steps : sequence of tuple
+        In the order of encoding, at most 8, each the name of a row of the table of codecs and its parameters:
+
+        - ``("blosc", cname, clevel, shuffle, typesize, blocksize)`` with `shuffle` 0, 1 or 2
+        - ``("zstd", level, checksum)``, ``("zlib", level)``, ``("gzip", level)``, ``("lz4", acceleration)``
+        - ``("crc32c", at_start)`` and so ``crc32``, ``adler32``, ``fletcher32``; `at_start` is False when left out
+        - ``("shuffle", itemsize)``
+        - ``("delta", dtype, astype)``, ``("fixedscaleoffset", dtype, astype, offset, scale)``, types as `ITEM_TYPES`
+        - ``("scale_offset", dtype, offset, scale)``, of floats
+        - ``("cast_value", dtype, astype, rounding, (out_of_range, pairs), (out_of_range, pairs))``, when encoding and
+          when decoding; `pairs` are bytes of numbers, and of those that they are mapped to
+        - ``("python", segment, n_in, n_out, is_fixed)``: codecs without a C form, see `zcore.codecs.lowering`
+    itemsize : int
+        Item size that a blosc header may name beside 1; 0 accepts any.
+    decoder : object, optional
+        Decodes, as a segment does, blosc chunks of a compressor that is not linked.
+
+    Raises
+    ------
+    ValueError
+        The steps cannot be lowered: unknown, or too many.
+    """
+
+    def __init__(self, steps, int64_t itemsize=0, decoder=None):
+        cdef Step *step
+        cdef tuple form
+        cdef bint may_have_blocks = True
+        if len(steps) > MAX_STEPS:
+            raise ValueError(f"chain has {len(steps)} steps, a program at most {MAX_STEPS}")
+        self._free()
+        self.itemsize = itemsize
+        self.kept = []
+        self.is_native = True
+        for spec in steps:
+            step = &self.steps[self.n_steps]
+            self.n_steps += 1
+            form = tuple(spec)
+            self._add(step, form)
+            self.n_movers += _moves(step)
+            may_have_blocks = may_have_blocks and not step.at_start
+            if step.codec.make != NULL:
+                self.is_native = False
+        if decoder is not None:
+            form = ("python", decoder, 0, None, False)
+            self._add(&self.fallback, form)
+        if self.n_steps > 0:
+            self.ends_in_make = self.steps[self.n_steps - 1].codec.make != NULL
+            if self.n_movers == 1 and may_have_blocks:
+                self.blocks = self.steps[0].codec.blocks
+
+    def __dealloc__(self):
+        self._free()
+
+    cdef int _add(self, Step *step, tuple spec) except -1:
+        step.codec = find_codec(spec[0])
+        step.itemsize = self.itemsize
+        if step.codec.parameters_nbytes > 0:
+            step.parameters = calloc(1, step.codec.parameters_nbytes)
+            if step.parameters == NULL:
+                raise MemoryError
+        self.kept.append(spec)
+        parameters = spec[1:]
+        return step.codec.configure(step, parameters)
+
+    cdef void _free(self) noexcept:
+        cdef int i
+        for i in range(self.n_steps):
+            free(self.steps[i].parameters)
+        free(self.fallback.parameters)
+        memset(self.steps, 0, sizeof(self.steps))
+        memset(&self.fallback, 0, sizeof(Step))
+        self.n_steps = self.n_movers = 0
+        self.ends_in_make = False
+        self.blocks = NULL
+
+    # sizes
+
+    cdef int64_t max_encoded(self, int64_t n_bytes) noexcept nogil:
+        cdef bint is_exact = True
+        return self._bound_before(self.n_steps, n_bytes, &is_exact)
+
+    cdef int64_t _bound_before(self, int i, int64_t n_bytes, bint *is_exact) noexcept nogil:
+        """The most bytes that step `i` is given when a chunk is encoded; whether they are always as many."""
+        cdef int j
+        for j in range(i):
+            n_bytes = _bound(&self.steps[j], n_bytes, is_exact)
+        return n_bytes
+
+    cdef uint8_t *_room(self, int64_t chunk_nbytes, int n_between, int64_t *half, Workspace *work,
+                        Status *status) noexcept nogil:
+        """Reserve the room between the steps; `half[0]` is how far its two halves lie apart, if it has two."""
+        cdef int64_t n = chunk_nbytes
+        cdef int64_t most = chunk_nbytes
+        cdef bint is_exact = True
+        cdef int i
+        for i in range(self.n_steps - 1):
+            n = _bound(&self.steps[i], n, &is_exact)
+            most = max(most, n)
+        half[0] = most if n_between > 1 else 0
+        if most >= MAX_ENCODED:
+            fail(status, NO_MEMORY, 0, most, 0)
+            return NULL
+        return work.between.data if buffer_reserve(&work.between, most + half[0], status) == OK else NULL
+
+    # decoding
+
+    cdef int decode(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int n_threads,
+                    Workspace *work, Status *status) noexcept nogil:
+        if self.decode_within(src, n_bytes, dst, dst_nbytes, True, n_threads, work, status) < 0:
+            return status.code
+        return OK
+
+    cdef int64_t decode_within(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                               int n_threads, Workspace *work, Status *status) noexcept nogil:
+        cdef int i = self.n_steps
+        # Steps whose content goes in between: all but the first, if that moves.
+        cdef int n_between = self.n_movers - (self.n_steps > 0 and _moves(&self.steps[0]))
+        cdef uint8_t *room = NULL
+        cdef int64_t half = 0
+        cdef int64_t most
+        cdef bint is_exact_here
+        work.n_threads = n_threads
+        while True:
+            n_bytes = self._verify(&src, n_bytes, &i, status)
+            if n_bytes < 0:
+                return -1
+            if i == 0:
+                if n_bytes > limit or (is_exact and n_bytes != limit):
+                    fail(status, CHUNK_SIZE, 0, limit, n_bytes)
+                    return -1
+                memcpy(dst, src, n_bytes)
+                return n_bytes
+            i -= 1
+            if i == 0:
+                return self._undo(0, src, n_bytes, dst, limit, is_exact, work, status)
+            if room == NULL:
+                room = self._room(limit, n_between, &half, work, status)
+                if room == NULL:
+                    return -1
+            is_exact_here = is_exact
+            most = self._bound_before(i, limit, &is_exact_here)
+            n_between -= 1
+            n_bytes = self._undo(i, src, n_bytes, room + half * (n_between % 2), most, is_exact_here, work, status)
+            if n_bytes < 0:
+                return -1
+            src = room + half * (n_between % 2)
+
+    cdef int64_t _verify(self, const uint8_t **src, int64_t n_bytes, int *n_left, Status *status) noexcept nogil:
+        """Verify the checksums that are the last of the `n_left` steps and take them off.
+
+        The size of what is left at `src`, or -1 with `status` filled.
+        """
+        cdef const Step *step
+        cdef int64_t at
+        cdef uint32_t stored
+        cdef uint32_t computed
+        while n_left[0] > 0 and not _moves(&self.steps[n_left[0] - 1]):
+            n_left[0] -= 1
+            step = &self.steps[n_left[0]]
+            status.step = n_left[0]
+            if n_bytes < SUM_NBYTES:
+                fail(status, CHECKSUM_SHORT, 0, SUM_NBYTES, n_bytes)
+                return -1
+            n_bytes -= SUM_NBYTES
+            at = 0 if step.at_start else n_bytes
+            stored = _load_u32(src[0] + at)
+            if step.at_start:
+                src[0] += SUM_NBYTES
+            computed = step.codec.sum(src[0], n_bytes)
+            if stored != computed:
+                fail(status, CHECKSUM, at, stored, computed)
+                return -1
+        status.step = -1
+        return n_bytes
+
+    cdef int64_t _undo(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                       Workspace *work, Status *status) noexcept nogil:
+        """Undo step `i`; the size of the content, `limit` if `is_exact` and at most that else, or -1."""
+        cdef const Step *step = &self.steps[i]
+        cdef int64_t n = 0
+        if step.unit > 0:
+            n = n_bytes // step.as_unit
+            if n * step.as_unit != n_bytes:
+                fail(status, ITEMS, 0, step.as_unit, n_bytes)
+                n = -1
+            elif n > limit // step.unit:
+                fail(status, STREAM_LONG, 0, limit, n * step.unit)
+                n = -1
+        if n >= 0:
+            n = step.codec.decode(step, src, n_bytes, dst, limit, is_exact, work, status)
+        if n < 0 and status.code == BLOSC_SNAPPY and self.fallback.codec != NULL:
+            status.code = OK
+            n = self.fallback.codec.decode(&self.fallback, src, n_bytes, dst, limit, is_exact, work, status)
+        if n >= 0 and is_exact and n != limit:
+            fail(status, CHUNK_SIZE, 0, limit, n)
+            n = -1
+        if n < 0:
+            status.step = i
+        return n
+
+    cdef int scatter(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs, uint8_t *dst,
+                     uint8_t *scratch, Status *status) noexcept nogil:
+        cdef const Step *first = &self.steps[0]
+        cdef int n_left = self.n_steps
+        cdef int code
+        # Asked before anything is verified, or those that are no better for it would be verified twice.
+        if self.blocks == NULL or not self.blocks.is_blockwise(first, src, n_bytes - (n_left - 1) * SUM_NBYTES,
+                                                               dst_nbytes, runs.itemsize, NULL, 0, False):
+            return NOT_BLOCKWISE
+        n_bytes = self._verify(&src, n_bytes, &n_left, status)
+        if n_bytes < 0:
+            return status.code
+        code = self.blocks.scatter(first, src, n_bytes, dst_nbytes, runs, dst, scratch, status)
+        if code != OK:
+            status.step = 0
+        return code
+
+    cdef int select(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part, int64_t offset,
+                    bint only_few, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil:
+        cdef const Step *first = &self.steps[0]
+        cdef int n_left = self.n_steps
+        cdef int code
+        if self.blocks == NULL or not self.blocks.is_blockwise(first, src, n_bytes - (n_left - 1) * SUM_NBYTES,
+                                                               dst_nbytes, part.itemsize, part, offset, only_few):
+            return NOT_BLOCKWISE
+        n_bytes = self._verify(&src, n_bytes, &n_left, status)
+        if n_bytes < 0:
+            return status.code
+        code = self.blocks.select(first, src, n_bytes, dst_nbytes, part, offset, dst, scratch, status)
+        if code > OK:
+            status.step = 0
+        return code
+
+    cdef int64_t blocksize_of(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
+                              int64_t n_item) noexcept nogil:
+        if self.blocks == NULL:
+            return 0
+        return self.blocks.block_nbytes(&self.steps[0], src, n_bytes - (self.n_steps - 1) * SUM_NBYTES, dst_nbytes,
+                                        n_item)
+
+    cdef int decode_some(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const uint8_t *needed,
+                         uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
+        cdef int n_left = self.n_steps
+        cdef int code
+        n_bytes = self._verify(&src, n_bytes, &n_left, status)
+        if n_bytes < 0:
+            return status.code
+        code = self.blocks.decode_blocks(&self.steps[0], src, n_bytes, dst_nbytes, needed, dst, scratch, status)
+        if code > OK:
+            status.step = 0
+        return code
+
+    # encoding
+
+    cdef int64_t encode(self, const uint8_t *src, int64_t n_bytes, Buffer *buffer, const uint8_t **encoded,
+                        int n_threads, Workspace *work, Status *status) noexcept nogil:
+        cdef int64_t chunk_nbytes = n_bytes
+        cdef bint is_exact = True
+        # What is made at last stays where it is.
+        cdef int n_steps = self.n_steps - self.ends_in_make
+        cdef int64_t capacity = self._bound_before(n_steps, n_bytes, &is_exact)
+        cdef int64_t half = 0
+        # A chain that begins with a checksum begins with a copy of the chunk.
+        cdef int n_moves = self.n_movers - self.ends_in_make + (n_steps > 0 and not _moves(&self.steps[0]))
+        cdef int n_done = 0
+        cdef int i = 0
+        cdef int j
+        cdef uint8_t *room = NULL
+        cdef uint8_t *target
+        cdef const Step *last
+        work.n_threads = n_threads
+        encoded[0] = src
+        if n_steps > 0 and capacity >= MAX_ENCODED:
+            fail(status, NO_MEMORY, 0, capacity, 0)
+            return -1
+        if n_steps > 0 and buffer_reserve(buffer, capacity, status) != OK:
+            return -1
+        if n_moves > 1:
+            room = self._room(chunk_nbytes, n_moves - 1, &half, work, status)
+            if room == NULL:
+                return -1
+        while i < n_steps:
+            n_done += 1
+            target = buffer.data if n_done == n_moves else room + half * (n_done % 2)
+            j = i + _moves(&self.steps[i])
+            # Checksums that come to stand before the bytes find their room there.
+            while j < n_steps and not _moves(&self.steps[j]):
+                target += SUM_NBYTES if self.steps[j].at_start else 0
+                j += 1
+            if _moves(&self.steps[i]):
+                capacity = self._bound_before(i + 1, chunk_nbytes, &is_exact)
+                n_bytes = self._do(i, encoded[0], n_bytes, target, capacity, work, status)
+                if n_bytes < 0:
+                    status.step = i
+                    status.is_encode = True
+                    return -1
+                i += 1
+            else:
+                memcpy(target, encoded[0], n_bytes)
+            n_bytes = self._seal(&target, n_bytes, &i)
+            encoded[0] = target
+        if self.ends_in_make:
+            last = &self.steps[n_steps]
+            n_bytes = last.codec.make(last, encoded[0], n_bytes, encoded, work, status)
+            if n_bytes < 0:
+                status.step = n_steps
+                status.is_encode = True
+        return n_bytes
+
+    cdef int64_t _do(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                     Workspace *work, Status *status) noexcept nogil:
+        """Do step `i`, which moves; what it gives has `capacity` bytes at most. Its size, or -1."""
+        cdef const Step *step = &self.steps[i]
+        if step.unit > 0 and n_bytes % step.unit != 0:
+            fail(status, ITEMS, 0, step.unit, n_bytes)
+            return -1
+        return step.codec.encode(step, src, n_bytes, dst, capacity, work, status)
+
+    cdef int64_t _seal(self, uint8_t **data, int64_t n_bytes, int *i) noexcept nogil:
+        """Write the checksums that are the next steps; the size with them."""
+        cdef uint32_t value
+        while i[0] < self.n_steps and not _moves(&self.steps[i[0]]):
+            value = self.steps[i[0]].codec.sum(data[0], n_bytes)
+            if self.steps[i[0]].at_start:
+                data[0] -= SUM_NBYTES
+                _store_u32(data[0], value)
+            else:
+                _store_u32(data[0] + n_bytes, value)
+            n_bytes += SUM_NBYTES
+            i[0] += 1
+        return n_bytes
+
+    cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,
+                        Status *status) noexcept nogil:
+        cdef const Step *first = &self.steps[0]
+        cdef uint8_t *data
+        cdef int i = 1
+        cdef int64_t n
+        if self.blocks == NULL or not self.blocks.can_gather(first, runs, n_bytes):
+            return NOT_BLOCKWISE
+        if buffer_reserve(buffer, self.max_encoded(n_bytes), status) != OK:
+            return FAILED
+        n = self.blocks.gather(first, src, runs, n_bytes, buffer.data, scratch)
+        data = buffer.data
+        return n if n == NOT_BLOCKWISE else self._seal(&data, n, &i)
+
+    # for Python
+
+    def encoded_bound(self, n_bytes):
+        """Return the most bytes that the object of a chunk of `n_bytes` decoded bytes can have.
+
+        What documents say of shards may be no 64-bit number.
+        """
+        return self.max_encoded(min(n_bytes, MAX_ENCODED))
+
+    def decode_bytes(self, const uint8_t[::1] encoded not None, uint8_t[::1] out not None, codecs=()):
+        """Decode one object into `out`, which has the length of the decoded chunk; `codecs` names the steps.
+
+        Raises
+        ------
+        ChunkError
+            The object is damaged, or does not decode to the length of `out`.
+        """
+        cdef uint8_t empty = 0
+        cdef uint8_t *dst = &out[0] if out.shape[0] else &empty
+        self._decode(encoded, dst, out.shape[0], True, codecs)
+
+    def decode_new(self, const uint8_t[::1] encoded not None, n_bytes, bint at_most=False, codecs=()):
+        """Return the content of one object, a `bytearray` of `n_bytes` bytes, or fewer with `at_most`.
+
+        Raises
+        ------
+        ChunkError
+            The object is damaged, or has another size.
+        MemoryError
+            There is no memory for `n_bytes` bytes.
+        """
+        if n_bytes >= MAX_ENCODED:
+            raise MemoryError
+        # Not bytearray(n), which writes zeros: memory that is not touched costs nothing, if the object is damaged.
+        cdef bytearray out = PyByteArray_FromStringAndSize(NULL, n_bytes)
+        cdef int64_t limit = n_bytes
+        cdef int64_t n = self._decode(encoded, <uint8_t *>PyByteArray_AS_STRING(out), limit, not at_most, codecs)
+        PyByteArray_Resize(out, n)
+        return out
+
+    cdef int64_t _decode(self, const uint8_t[::1] encoded, uint8_t *dst, int64_t limit, bint is_exact,
+                         object codecs) except -1:
+        cdef Status status
+        cdef Workspace work
+        cdef uint8_t empty = 0
+        cdef const uint8_t *src = &encoded[0] if encoded.shape[0] else &empty
+        cdef int64_t n
+        memset(&work, 0, sizeof(Workspace))
+        status_clear(&status)
+        with nogil:
+            n = self.decode_within(src, encoded.shape[0], dst, limit, is_exact, 1, &work, &status)
+        try:
+            _check(&status, &work, codecs, "decode")
+        finally:
+            workspace_free(&work)
+        return n
+
+    def encode_bytes(self, const uint8_t[::1] chunk not None, codecs=()):
+        """Return the object of one chunk, a `bytes`; `codecs` names the steps.
+
+        Raises
+        ------
+        ChunkError
+            A step cannot encode what it is given.
+        """
+        cdef Status status
+        cdef Buffer buffer
+        cdef Workspace work
+        cdef uint8_t empty = 0
+        cdef const uint8_t *src = &chunk[0] if chunk.shape[0] else &empty
+        cdef const uint8_t *encoded = NULL
+        cdef int64_t n
+        memset(&buffer, 0, sizeof(Buffer))
+        memset(&work, 0, sizeof(Workspace))
+        status_clear(&status)
+        with nogil:
+            n = self.encode(src, chunk.shape[0], &buffer, &encoded, 1, &work, &status)
+        try:
+            _check(&status, &work, codecs, "encode")
+            return (<const char *>encoded)[:n]
+        finally:
+            workspace_free(&work)
+            buffer_free(&buffer)

@@ -1,0 +1,105 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Codecs in Python as a codec of the table, "python": the GIL is taken, and the bytes that there are handed over.
+
+Compiled because a program calls it between two steps in C. Its parameters are ``(segment, n_in, n_out, is_fixed)``: see
+`zcore.codecs.lowering.Segment`; the most bytes that come here of a chunk that is not cut, the most that is made of
+them (None: not known), and whether it is always as many.
+"""
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+
+from zcore.kernel.codec.table cimport (
+    MAX_ENCODED, CodecFunctions, Step, Workspace, add_codec, hold_bytes, let_go, raised_in,
+)
+from zcore.kernel.status cimport STREAM_LONG, Status, fail
+
+cdef struct Segment:
+    void *codecs               # an object, which the program keeps
+    int64_t n_in
+    int64_t n_out
+    bint is_fixed
+
+
+cdef int _configure(Step *step, tuple parameters) except -1:
+    cdef Segment *segment = <Segment *>step.parameters
+    codecs, segment.n_in, n_out, segment.is_fixed = parameters
+    segment.n_out = MAX_ENCODED if n_out is None or n_out >= MAX_ENCODED else n_out
+    segment.codecs = <void *>codecs
+    return 0
+
+
+cdef int64_t _bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil:
+    cdef const Segment *segment = <const Segment *>step.parameters
+    if not segment.is_fixed or n_bytes != segment.n_in:
+        is_exact[0] = False
+    # Of a smaller chunk it makes no more than of the largest.
+    return segment.n_out if n_bytes <= segment.n_in else MAX_ENCODED
+
+
+cdef object _run(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t limit, bint is_exact, bint encode,
+                 Workspace *work):
+    """What the codecs make of the bytes; bytes-like."""
+    cdef int d
+    codecs = <object>(<const Segment *>step.parameters).codecs
+    let_go(work)
+    # A copy, as nobody knows how long Python keeps it.
+    data = PyByteArray_FromStringAndSize(<const char *>src, n_bytes)
+    shape = None if work.lengths == NULL else tuple([work.lengths[d] for d in range(work.ndim)])
+    return codecs.encode(data, shape) if encode else codecs.decode(data, limit, not is_exact, shape)
+
+
+cdef int64_t _make(const Step *step, const uint8_t *src, int64_t n_bytes, const uint8_t **made, Workspace *work,
+                   Status *status) noexcept with gil:
+    try:
+        try:
+            return hold_bytes(work, _run(step, src, n_bytes, MAX_ENCODED, False, True, work), made)
+        except BaseException as exception:
+            raised_in(work, exception, status)
+            return -1
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        return -1
+
+
+cdef int64_t _bring(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                    bint encode, Workspace *work, Status *status) noexcept with gil:
+    """Bring what the codecs make to `dst`: its size, or -1."""
+    cdef Py_buffer view
+    cdef int64_t n
+    try:
+        try:
+            PyObject_GetBuffer(_run(step, src, n_bytes, limit, is_exact, encode, work), &view, PyBUF_SIMPLE)
+            n = view.len
+            if n > limit:
+                fail(status, STREAM_LONG, 0, limit, n)
+                n = -1
+            else:
+                memcpy(dst, view.buf, n)
+            PyBuffer_Release(&view)
+            return n
+        except BaseException as exception:
+            raised_in(work, exception, status)
+            return -1
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        return -1
+
+
+cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                     Workspace *work, Status *status) noexcept nogil:
+    return _bring(step, src, n_bytes, dst, capacity, False, True, work, status)
+
+
+cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                     Workspace *work, Status *status) noexcept nogil:
+    return _bring(step, src, n_bytes, dst, limit, is_exact, False, work, status)
+
+
+cdef CodecFunctions _row
+_row.parameters_nbytes = sizeof(Segment)
+_row.configure = _configure
+_row.bound = _bound
+_row.encode = _encode
+_row.decode = _decode
+_row.make = _make
+add_codec("python", &_row)

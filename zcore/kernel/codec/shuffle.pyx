@@ -1,0 +1,180 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Byte shuffle, its inverse, and the inverse of the bit shuffle, of one block.
+
+A block of n items of `typesize` bytes, as c-blosc's shuffle.c has it (README_CHUNK_FORMAT.rst only names the flags)::
+
+    byte shuffle    byte j of item i lies at  j * n + i
+    bit shuffle     bit b of byte j of item i is bit i % 8 of the byte at  (8 * j + b) * n / 8 + i // 8
+
+Bytes behind the last whole item stay where they are. A block whose number of items is no multiple of 8 is not bit
+shuffled at all, but copied.
+
+Compiled, because it runs over every byte of most chunks when their blocks are decoded one by one. `shuffle.h` has the
+vector loops; the one for AVX2 is chosen when the module is imported.
+"""
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+
+from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec
+from zcore.kernel.status cimport Status
+
+
+cdef extern from "codec/shuffle.h" nogil:
+    void zc_shuffle_choose() noexcept
+    void zc_planes_to_items(const char *src, int64_t plane, char *dst, int64_t n, int64_t typesize) noexcept
+    void zc_items_to_planes(const char *src, char *dst, int64_t plane, int64_t n, int64_t typesize) noexcept
+    void zc_rows_to_items(const char *src, char *dst, int64_t n, int64_t typesize) noexcept
+
+
+zc_shuffle_choose()
+
+
+cdef void shuffle(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
+    cdef int64_t n = n_bytes // typesize
+    if n > 0:
+        zc_items_to_planes(<const char *>src, <char *>dst, n, n, typesize)
+    copy_rest(src, dst, n_bytes, n * typesize)
+
+
+cdef void unshuffle(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
+    cdef int64_t n = n_bytes // typesize
+    if n > 0:
+        zc_planes_to_items(<const char *>src, n, <char *>dst, n, typesize)
+    copy_rest(src, dst, n_bytes, n * typesize)
+
+
+cdef void unbitshuffle(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
+    cdef int64_t n = n_bytes // typesize
+    if n % 8 != 0:
+        n = 0
+    if n > 0:
+        zc_rows_to_items(<const char *>src, <char *>dst, n, typesize)
+    copy_rest(src, dst, n_bytes, n * typesize)
+
+
+cdef void planes_to_items(const uint8_t *planes, int64_t plane, uint8_t *items, int64_t n,
+                          int64_t typesize) noexcept nogil:
+    zc_planes_to_items(<const char *>planes, plane, <char *>items, n, typesize)
+
+
+cdef void items_to_planes(const uint8_t *items, uint8_t *planes, int64_t plane, int64_t n,
+                          int64_t typesize) noexcept nogil:
+    zc_items_to_planes(<const char *>items, <char *>planes, plane, n, typesize)
+
+
+cdef inline void copy_rest(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t done) noexcept nogil:
+    if done < n_bytes:
+        memcpy(dst + done, src + done, n_bytes - done)
+
+
+ctypedef void (*block_function)(const uint8_t *, uint8_t *, int64_t, int64_t) noexcept nogil
+
+
+def _shuffle(data, int64_t typesize):
+    """Return one block with the bytes of its items apart: all first bytes, all second bytes, and so on.
+
+    Parameters
+    ----------
+    data : bytes-like
+        The block.
+    typesize : int
+        Bytes of an item, 1 or more. Bytes behind the last whole item are kept in place.
+
+    Returns
+    -------
+    bytes
+        As many as `data`.
+
+    Raises
+    ------
+    ValueError
+        If `typesize` is less than 1.
+
+    Examples
+    --------
+    >>> shuffle(b"aAbBcC.", 2)
+    b'abcABC.'
+    """
+    return _run(shuffle, data, typesize)
+
+
+def _unshuffle(data, int64_t typesize):
+    """Return one block with the bytes of its items together again; the inverse of `shuffle`.
+
+    Raises : ValueError, if `typesize` is less than 1.
+    Notes : as c-blosc's shuffle.c, for each block of a chunk alone.
+
+    >>> unshuffle(b"abcABC.", 2)
+    b'aAbBcC.'
+    """
+    return _run(unshuffle, data, typesize)
+
+
+def _unbitshuffle(data, int64_t typesize):
+    """Return one block with the bits of its items together again.
+
+    Raises : ValueError, if `typesize` is less than 1.
+    Notes : as c-blosc's bitshuffle, for each block of a chunk alone; a copy unless the number of items is a multiple
+    of 8.
+
+    >>> unbitshuffle(bytes([255, 0, 0, 0, 0, 0, 0, 1]), 1)
+    b'\\x81\\x01\\x01\\x01\\x01\\x01\\x01\\x01'
+    """
+    return _run(unbitshuffle, data, typesize)
+
+
+# The header gives the names to C functions; Python sees its own doors under the same ones.
+_shuffle.__name__ = _shuffle.__qualname__ = "shuffle"
+_unshuffle.__name__ = _unshuffle.__qualname__ = "unshuffle"
+_unbitshuffle.__name__ = _unbitshuffle.__qualname__ = "unbitshuffle"
+globals().update(
+    shuffle=globals().pop("_shuffle"), unshuffle=globals().pop("_unshuffle"),
+    unbitshuffle=globals().pop("_unbitshuffle"))
+
+
+cdef bytes _run(block_function function, data, int64_t typesize):
+    cdef Py_buffer view
+    cdef bytes result
+    cdef uint8_t *out
+    if typesize < 1:
+        raise ValueError(f"typesize is {typesize}, an item has at least 1 byte")
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        result = PyBytes_FromStringAndSize(NULL, view.len)
+        out = <uint8_t *>PyBytes_AS_STRING(result)
+        with nogil:
+            function(<const uint8_t *>view.buf, out, view.len, typesize)
+    finally:
+        PyBuffer_Release(&view)
+    return result
+
+
+# the codec
+
+cdef int _configure(Step *step, tuple parameters) except -1:
+    step.unit, = parameters
+    step.as_unit = step.unit
+    if step.unit < 1:
+        raise ValueError(f"itemsize is {step.unit}, an item has at least 1 byte")
+    return 0
+
+
+cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                     Workspace *work, Status *status) noexcept nogil:
+    shuffle(src, dst, n_bytes, step.unit)
+    return n_bytes
+
+
+cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                     Workspace *work, Status *status) noexcept nogil:
+    unshuffle(src, dst, n_bytes, step.unit)
+    return n_bytes
+
+
+cdef CodecFunctions _row
+_row.configure = _configure
+_row.encode = _encode
+_row.decode = _decode
+add_codec("shuffle", &_row)

@@ -1,0 +1,106 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""The rows of the table of native codecs, and the memory that codecs share.
+
+Compiled because rows are C functions, called without the GIL. Rows are added when modules are imported, and never
+change: who has found one may keep it.
+"""
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+
+from zcore.kernel.io.files cimport buffer_free
+from zcore.kernel.status cimport RAISED, fail
+
+cdef enum:
+    # A stream may be as much longer than its content, and twice that: headers of any length, blocks that others made.
+    STREAM_OVERHEAD = 1 << 16
+
+cdef CodecFunctions *_rows[MAX_CODECS]
+cdef int _n_rows = 0
+cdef dict _number_of = {}
+
+cdef uint8_t _nothing = 0
+
+
+cdef int add_codec(str name, CodecFunctions *row) except -1:
+    global _n_rows
+    if name in _number_of:
+        raise ValueError(f"there is a codec {name!r} already")
+    if _n_rows == MAX_CODECS:
+        raise ValueError(f"codec {name!r} is one too many: the table has {MAX_CODECS} rows")
+    row.number = _number_of[name] = _n_rows
+    _rows[_n_rows] = row
+    _n_rows += 1
+    return 0
+
+
+cdef const CodecFunctions *find_codec(str name) except NULL:
+    cdef int number = _number_of.get(name, -1)
+    if number < 0:
+        raise ValueError(f"step {name!r} has no C form")
+    return _rows[number]
+
+
+def codec_names():
+    """Return the names of the rows, sorted.
+
+    >>> [name for name in codec_names() if name.startswith("z")]
+    ['zlib', 'zstd']
+    """
+    return sorted(_number_of)
+
+
+cdef int64_t items_bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil:
+    return n_bytes // step.unit * step.as_unit
+
+
+cdef int64_t stream_bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil:
+    is_exact[0] = False
+    return 2 * n_bytes + STREAM_OVERHEAD
+
+
+cdef void workspace_free(Workspace *work) noexcept nogil:
+    cdef int i
+    buffer_free(&work.between)
+    for i in range(_n_rows):
+        if _rows[i].release != NULL:
+            _rows[i].release(&work.contexts[i])
+    if work.held != NULL or work.exception != NULL:
+        let_go(work)
+
+
+cdef void let_go(Workspace *work) noexcept with gil:
+    Py_XDECREF(<PyObject *>work.held)
+    Py_XDECREF(<PyObject *>work.exception)
+    work.held = work.exception = NULL
+
+
+cdef int64_t hold_bytes(Workspace *work, object made, const uint8_t **data) except -1:
+    cdef Py_buffer view
+    cdef int64_t n
+    PyObject_GetBuffer(made, &view, PyBUF_SIMPLE)
+    n = view.len
+    # An empty object has bytes somewhere, too. The object is kept instead of the view: nobody else changes it.
+    data[0] = <const uint8_t *>view.buf if n else &_nothing
+    PyBuffer_Release(&view)
+    let_go(work)
+    Py_INCREF(made)
+    work.held = <void *>made
+    return n
+
+
+cdef int raised_in(Workspace *work, object exception, Status *status) noexcept:
+    fail(status, RAISED, 0, 0, 0)
+    let_go(work)
+    Py_INCREF(exception)
+    work.exception = <void *>exception
+    return RAISED
+
+
+cdef object workspace_exception(Workspace *work):
+    if work.exception == NULL:
+        return None
+    exception = <object>work.exception
+    Py_XDECREF(<PyObject *>work.exception)
+    work.exception = NULL
+    return exception

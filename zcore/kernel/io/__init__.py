@@ -1,0 +1,1 @@
+"""Files: objects read and replaced, locks, documents."""

@@ -1,0 +1,11 @@
+"""The locks of one node's objects, as Python holds them."""
+from zcore.kernel.io.locks cimport LockTable
+
+
+cdef class ObjectLocks:
+    cdef LockTable table
+    cdef readonly object directory         # path of the document's directory, None for a store without files
+    cdef readonly object document          # name of the document in it
+    cdef object __weakref__
+
+    cdef void _reset(self) noexcept

@@ -1,0 +1,268 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Who holds the locks of a node in Python, and the one table of them that all handles of a process share.
+
+Compiled because the tables are the kernel's: threads that write without the GIL look at the same numbers.
+"""
+import os
+import weakref
+from _thread import RLock
+
+from zcore import errors
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.errno cimport ENOENT
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+from posix.unistd cimport close
+
+from zcore.kernel.io.files cimport Identity, Staging, staging_init
+from zcore.kernel.io.locks cimport (
+    Holder, LockTable, close_copies, holder_close, holder_open, holder_replace, key_hash, lock_object, lock_whole,
+    n_forks, unlock_object, unlock_whole,
+)
+from zcore.kernel.status cimport INTERRUPTED, OK, STALE, Status, make_error, status_clear
+
+
+cdef int _poll_signals(void *context) noexcept with gil:
+    """For waits with nothing to stop but the caller: keeps the exception of a signal handler for `_Hold`."""
+    cdef _Hold hold = <_Hold>context
+    cdef object exception
+    try:
+        exception = _pending_signal()
+        if exception is None and hold.plan is not None and hold.plan.stopped:
+            exception = Stopped("the plan was stopped")
+        if exception is None:
+            return 0
+        hold.exception = exception
+    except:  # noqa: E722 (the only clause that cannot raise itself, as nobody above could see it)
+        pass
+    return 1
+
+
+cdef object _pending_signal():
+    """Run signal handlers; the exception that one raised, or None."""
+    try:
+        PyErr_CheckSignals()
+    except BaseException as exception:
+        return exception
+    return None
+
+
+class Stopped(Exception):
+    """The plan for which an object was to be held has been stopped by another of its threads."""
+
+
+@cython.no_gc_clear
+cdef class _Hold:
+    """Context manager: the whole range, or one object, held by this thread.
+
+    A signal handler may raise between two steps of the Python code around it, so that `__exit__` is never called:
+    what is held is given back with the last reference at the latest.
+    """
+
+    cdef ObjectLocks locks
+    cdef Holder holder
+    cdef bytes document
+    cdef str key               # None for the whole range
+    cdef object plan           # asked whether waiting has a point still; None when it has
+    cdef int dirfd
+    cdef bint held
+    cdef int64_t generation    # number of forks when it was entered
+    cdef object exception
+
+    def __cinit__(self):
+        self.dirfd = -1
+        self.holder.fd = -1
+
+    def __dealloc__(self):
+        self._release()
+
+    def __enter__(self):
+        cdef Status status
+        cdef int code
+        cdef const char *document
+        cdef uint64_t hash = 0
+        cdef bytes key
+        self.document = os.fsencode(self.locks.document) if self.locks.document is not None else b""
+        document = self.document
+        if self.key is not None:
+            key = self.key.encode()
+            hash = key_hash(key)
+        status_clear(&status)
+        self.generation = n_forks()
+        while True:
+            if self.locks.directory is not None:
+                self.dirfd = _open_directory(self.locks.directory)
+            with nogil:
+                code = holder_open(&self.holder, &self.locks.table, self.dirfd, document, &status)
+                if code == OK:
+                    if self.key is None:
+                        code = lock_whole(&self.holder, _poll_signals, <void *>self, &status)
+                    else:
+                        code = lock_object(&self.holder, hash, _poll_signals, <void *>self, &status)
+            if code == OK:
+                self.held = True
+                return self
+            self._close()
+            if code == INTERRUPTED:
+                exception, self.exception = self.exception, None
+                raise exception
+            if code == STALE and status.sys_errno == 0:
+                # Replaced while we waited: lock the document that stands there now.
+                status_clear(&status)
+                continue
+            if code == STALE:
+                raise FileNotFoundError(status.sys_errno, os.strerror(status.sys_errno), self.locks.document)
+            raise make_error(&status, self._name(), None, None, None, ())
+
+    def _name(self):
+        """Return what is locked, for messages: a path or a key; None where there is no name."""
+        if self.locks.directory is None:
+            return self.key
+        return os.path.join(self.locks.directory, self.locks.document)
+
+    def __exit__(self, *exc_info):
+        """Give back what is held, if anything."""
+        self._release()
+
+    cdef void _release(self) noexcept:
+        # What a parent holds is not its child's to give back.
+        if self.held and self.generation == n_forks():
+            if self.holder.whole:
+                unlock_whole(&self.holder)
+            else:
+                unlock_object(&self.holder)
+        self.held = False
+        self._close()
+
+    cdef void _close(self) noexcept:
+        if self.generation == n_forks():
+            holder_close(&self.holder)
+        # Else the child has closed its copy when it began.
+        self.holder.fd = -1
+        if self.dirfd >= 0:
+            close(self.dirfd)
+            self.dirfd = -1
+
+    def replace(self, const uint8_t[::1] content not None, *, token, bint fsync=False):
+        """Put a new document in the place of the held one, and hold that: nobody gets in between.
+
+        Parameters
+        ----------
+        content : bytes-like
+            The new document.
+        token : int
+            Random; part of the temporary file's name.
+        fsync : bool
+            The document reaches the disk before the call returns.
+
+        Returns
+        -------
+        tuple of int
+            The identity of the new document.
+        """
+        cdef Staging staging
+        cdef Status status
+        cdef uint64_t number = token
+        cdef Identity *identity = &self.holder.identity
+        assert self.key is None and self.holder.whole and self.dirfd >= 0
+        status_clear(&status)
+        staging_init(&staging, number, fsync)
+        with nogil:
+            holder_replace(&self.holder, &content[0], content.shape[0], &staging, &status)
+        if status.code != OK:
+            raise make_error(&status, self._name(), None, None, None, ())
+        return identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns
+
+    @property
+    def dir_fd(self):
+        """Descriptor of the document's directory while held; -1 for a store without files."""
+        return self.dirfd
+
+
+cdef int _open_directory(directory) except -1:
+    try:
+        return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except NotADirectoryError as exc:
+        raise FileNotFoundError(exc.errno, exc.strerror, directory) from exc
+    except OSError as exc:
+        if exc.errno == ENOENT:
+            raise
+        raise errors.StoreError(f"cannot open {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
+
+
+cdef class ObjectLocks:
+    """The locks of one node's objects.
+
+    Parameters
+    ----------
+    directory : str or None
+        Directory of the metadata document; None for a store whose bytes are not in files (then only threads of this
+        process are excluded).
+    document : str or None
+        File name of the metadata document.
+    """
+
+    def __cinit__(self, directory=None, document=None):
+        memset(&self.table, 0, sizeof(LockTable))
+        self.directory = directory
+        self.document = document
+        _all_locks.add(self)
+
+    def whole(self):
+        """Return a context manager that holds every object and the document.
+
+        Raises
+        ------
+        LockError
+            The file system or the permissions do not allow locks.
+        FileNotFoundError
+            The document is gone.
+        """
+        cdef _Hold hold = _Hold()
+        hold.locks = self
+        return hold
+
+    def object(self, str key not None, plan=None):
+        """Return a context manager that holds the object `key`; same errors as `whole`.
+
+        Who waits raises `Stopped` soon after `plan` was stopped.
+        """
+        cdef _Hold hold = _Hold()
+        hold.locks = self
+        hold.key = key
+        hold.plan = plan
+        return hold
+
+    cdef void _reset(self) noexcept:
+        memset(&self.table, 0, sizeof(LockTable))
+
+
+_all_locks = weakref.WeakSet()
+_shared = weakref.WeakValueDictionary()
+_shared_lock = RLock()
+
+
+def locks_of(key, directory=None, document=None):
+    """Return the `ObjectLocks` known by `key`, one for all handles of this process; see there for the rest."""
+    found = _shared.get(key)
+    if found is None:
+        new = ObjectLocks(directory, document)
+        # Of the weak dictionary even setdefault is not atomic, and two locks for one key are none.
+        with _shared_lock:
+            found = _shared.setdefault(key, new)
+    return found
+
+
+def _after_fork_in_child():
+    """Only the forking thread lives on: what others held is free, and their descriptors are only copies."""
+    global _shared_lock
+    cdef ObjectLocks locks
+    close_copies()
+    for locks in list(_all_locks):
+        locks._reset()
+    _shared_lock = RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,36 @@
+"""The types of numbers that the kernel computes with, in the machine's byte order."""
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+
+cdef enum Item:                # their places in `ITEM_TYPES` of `codec.filters`
+    I1 = 0
+    I2 = 1
+    I4 = 2
+    I8 = 3
+    U1 = 4
+    U2 = 5
+    U4 = 6
+    U8 = 7
+    F4 = 8
+    F8 = 9
+
+
+ctypedef fused item_t:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+    float
+    double
+
+ctypedef fused real_t:
+    float
+    double
+
+
+cdef inline int64_t item_nbytes(int item) noexcept nogil:
+    return 4 << (item - F4) if item >= F4 else 1 << (item & 3)

@@ -1,0 +1,1 @@
+"""Plans: the loops that read and write the tasks of a selection."""

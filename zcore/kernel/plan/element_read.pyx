@@ -1,0 +1,128 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Single elements out of chunks that are kept.
+
+Compiled, and apart from plans, because who reads ``a[i, j]`` in a loop should wait for the system and for nothing else:
+one question for the identity of the object, one for that of the document, and between them the copy of an item.
+Whatever is out of the ordinary (another selection, a chunk that is not kept, a document that was replaced) is None, and
+the caller makes a plan.
+"""
+cimport cython
+cimport numpy as cnp
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy, strlen
+from posix.fcntl cimport AT_FDCWD
+
+from zcore.kernel.cache.chunks cimport ChunkCache
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run
+from zcore.kernel.io.files cimport Identity, identify_name, same_identity
+from zcore.kernel.select.grid cimport Span
+from zcore.kernel.cache.lru cimport Kept, kept_release
+from zcore.kernel.select.open_array cimport MAX_KEY
+from zcore.kernel.select.tasks cimport Tasks
+
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_Scalar(void *data, cnp.dtype descr, void *base)
+
+cnp.import_array()
+
+cdef enum:
+    MAX_ITEM_NBYTES = 64
+    MAX_PATH = 4096
+
+
+@cython.final
+cdef class Elements:
+    """The elements of one array, one at a time.
+
+    Parameters
+    ----------
+    tasks : Tasks
+        Of the whole array, whose chunks are of one shape and an object each, in a directory with a document.
+    dtype : numpy.dtype
+        Of an element as the caller gets it; not one with fields.
+    chunks : ChunkCache
+    form : int
+        See `ReadPlan.keep`.
+
+    Raises
+    ------
+    ValueError
+        The items are too long, or the path.
+    """
+
+    cdef Tasks tasks
+    cdef cnp.dtype dtype
+    cdef ChunkCache chunks
+    cdef int64_t form
+    cdef Copy item
+    cdef bint is_bool
+    cdef int n_directory
+    cdef char path[MAX_PATH + MAX_KEY]     # the directory, and behind it the name that is asked for
+    cdef size_t n_document     # with the final zero
+
+    def __init__(self, Tasks tasks not None, cnp.dtype dtype not None, ChunkCache chunks not None, int64_t form):
+        cdef size_t n_directory
+        assert tasks.opened != NULL and tasks.opened.directory != NULL and tasks.opened.document != NULL
+        n_directory = strlen(tasks.opened.directory)
+        self.n_document = strlen(tasks.opened.document) + 1
+        if tasks.opened.itemsize > MAX_ITEM_NBYTES or n_directory + 2 > MAX_PATH or self.n_document > MAX_KEY:
+            raise ValueError("items or names are too long")
+        self.tasks = tasks
+        self.dtype = dtype
+        self.chunks = chunks
+        self.form = form
+        self.item.ndim = 0
+        self.item.itemsize = tasks.opened.itemsize
+        self.item.swap = tasks.opened.swap
+        self.is_bool = dtype.kind == "b"
+        memcpy(self.path, tasks.opened.directory, n_directory)
+        self.path[n_directory] = c"/"
+        self.n_directory = <int>n_directory + 1
+
+    def get(self, selection):
+        """Return the element that integers select, a NumPy scalar, or None when it takes a plan to tell."""
+        cdef Span spans[MAX_NDIM]
+        cdef int64_t offset = 0
+        cdef int64_t i
+        cdef int d
+        cdef int overflow = 0
+        cdef uint8_t item[MAX_ITEM_NBYTES]
+        cdef bint found
+        if type(selection) is not tuple:
+            selection = (selection,)
+        if len(<tuple>selection) != self.tasks.ndim:
+            return None
+        for d in range(self.tasks.ndim):
+            index = (<tuple>selection)[d]
+            if not PyLong_CheckExact(index):
+                return None
+            i = PyLong_AsLongLongAndOverflow(index, &overflow)
+            if i < 0:
+                i += self.tasks.axes[d].length
+            if overflow or not 0 <= i < self.tasks.axes[d].length:
+                return None
+            spans[d].chunk = i // self.tasks.axes[d].chunk
+            offset += (i - spans[d].chunk * self.tasks.axes[d].chunk) * self.tasks.layout.strides[d]
+        with nogil:
+            found = self._read(spans, offset, item)
+        return PyArray_Scalar(item, self.dtype, NULL) if found else None
+
+    cdef bint _read(self, const Span *spans, int64_t offset, uint8_t *item) noexcept nogil:
+        cdef char path[MAX_PATH + MAX_KEY]
+        cdef Identity identity
+        cdef Kept *kept
+        memcpy(path, self.path, self.n_directory)
+        self.tasks.key_of(spans, path + self.n_directory)
+        if identify_name(AT_FDCWD, path, &identity) != 0:
+            return False
+        kept = self.chunks.find(&identity, 0, identity.size, self.form, self.tasks.layout.n_bytes, True)
+        if kept == NULL:
+            return False
+        copy_run(&self.item, <const char *>kept.words + offset, <char *>item)
+        kept_release(kept)
+        if self.is_bool:
+            # As in whole arrays: every byte but 0 is true.
+            item[0] = item[0] != 0
+        memcpy(path + self.n_directory, self.tasks.opened.document, self.n_document)
+        return identify_name(AT_FDCWD, path, &identity) == 0 and same_identity(&identity, &self.tasks.opened.identity)

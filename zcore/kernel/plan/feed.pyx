@@ -1,0 +1,372 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Objects that Python brings to a plan, and takes from it: of stores whose values are in no files.
+
+A thread that works on such a plan has one `Feed`. For reading it takes tasks, asks the store for their objects, and
+hands these over; they are decoded, and their elements moved, without the GIL, as if they had been read from files. For
+writing it gets the bytes of each object, and puts them. Which keys, when, and under which lock, is said in Python; what
+the bytes are, in the kernel alone.
+
+Of a shard a part is enough: its index, then the chunks that `wanted` names.
+"""
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from zcore import errors
+
+from zcore.kernel.atomics cimport zc_now_ns
+from zcore.kernel.cache.chunks cimport identity_of
+from zcore.kernel.strided.copy cimport MAX_NDIM
+from zcore.kernel.io.files cimport FAILED, Block, Identity
+from zcore.kernel.select.grid cimport Span
+from zcore.kernel.plan.plan cimport FILLED, SAME, Brought, Plan, Worker
+from zcore.kernel.plan.read cimport ReadPlan
+from zcore.kernel.plan.shard_index cimport Extent
+from zcore.kernel.status cimport OK, status_clear
+from zcore.kernel.select.open_array cimport MAX_KEY
+from zcore.kernel.plan.write cimport WritePlan
+
+# What `Feed.merge` returns of an object that stays as it is.
+UNCHANGED = type("Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})()
+
+cdef uint8_t _NOTHING = 0      # where the bytes of an empty object are
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class _Buffers:
+    """Bytes-like objects, held as long as somebody looks at their bytes."""
+
+    cdef Py_buffer *views
+    cdef Py_ssize_t n
+
+    def __cinit__(self, Py_ssize_t n):
+        self.n = 0
+        self.views = <Py_buffer *>calloc(n + 1, sizeof(Py_buffer))
+        if self.views == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        while self.n > 0:
+            self.n -= 1
+            PyBuffer_Release(&self.views[self.n])
+        free(self.views)
+
+    cdef const Py_buffer *add(self, object value, str key) except NULL:
+        cdef Py_buffer *view = &self.views[self.n]
+        try:
+            PyObject_GetBuffer(value, view, PyBUF_SIMPLE)
+        except (TypeError, BufferError, ValueError) as exc:
+            raise errors.StoreError(f"{key}: the store gave {type(value).__name__}, expected contiguous bytes",
+                                    key=key) from exc
+        self.n += 1
+        if view.buf == NULL:
+            view.buf = &_NOTHING
+        return view
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Feed:
+    """What one thread brings to a plan, and takes from it.
+
+    Parameters
+    ----------
+    plan : Plan
+        A `ReadPlan` or a `WritePlan`, without a directory.
+    step_names : tuple of str
+        Of its program, for errors.
+    main : bool
+        The thread is the one that waits for the plan: signal handlers run in it.
+    """
+
+    cdef Plan plan
+    cdef Worker worker
+    cdef object step_names
+
+    def __cinit__(self, Plan plan not None, step_names=(), bint main=True):
+        memset(&self.worker, 0, sizeof(Worker))
+        self.plan = plan
+        self.step_names = step_names
+        self.worker.main = main
+        self.worker.plan = <void *>plan
+        self.worker.layout = plan.layout
+        self.worker.holder.fd = -1
+        self.worker.last_poll_ns = zc_now_ns()
+        plan.furnish(&self.worker)
+        status_clear(&self.worker.status)
+
+    def __dealloc__(self):
+        Plan.close_worker(self.plan, &self.worker)
+
+    # tasks
+
+    def key(self, int64_t task):
+        """Return the key of the object of a task, relative to the array."""
+        cdef Span spans[MAX_NDIM]
+        cdef char key[MAX_KEY]
+        self.plan.spans_of(self.plan.object_of(task), spans)
+        return key[:self.plan.key_of(spans, key)].decode()
+
+    def is_covered(self, int64_t task):
+        """Return whether no element of the object inside the array is left out."""
+        cdef Span spans[MAX_NDIM]
+        self.plan.spans_of(self.plan.object_of(task), spans)
+        return bool(self.plan.has_elements and self.plan.is_covered(spans))
+
+    def limit(self, int64_t task):
+        """Return the most bytes that the object of a task may have; of a shard, that its chunks may have."""
+        cdef Span spans[MAX_NDIM]
+        self.plan.spans_of(self.plan.object_of(task), spans)
+        self.plan.measure_chunk(spans, &self.worker.layout)
+        return self.plan.stored_limit(spans, &self.worker)
+
+    # reading
+
+    def read(self, list tasks not None, list values not None):
+        """Bring the objects of tasks, each as a whole; None is an absent one.
+
+        What goes wrong with one is kept by the plan, which stops: see `Plan.raise_failure`.
+
+        Raises : StoreError, if a value is not bytes-like.
+        """
+        cdef Py_ssize_t n = len(tasks)
+        cdef Py_ssize_t i
+        cdef _Buffers held = _Buffers(n)
+        cdef const Py_buffer *view
+        cdef int64_t *numbers = <int64_t *>calloc(n, sizeof(int64_t))
+        cdef Brought *brought = <Brought *>calloc(n, sizeof(Brought))
+        try:
+            if n and (numbers == NULL or brought == NULL):
+                raise MemoryError
+            for i in range(n):
+                numbers[i] = tasks[i]
+                value = values[i]
+                brought[i].content.fd = -1
+                brought[i].is_absent = value is None
+                if value is not None:
+                    view = held.add(value, self.key(numbers[i]))
+                    brought[i].content.data = <const uint8_t *>view.buf
+                    brought[i].content.size = view.len
+            with nogil:
+                for i in range(n):
+                    if self.plan.poll(&self.worker) or not self._run(numbers[i], &brought[i]):
+                        break
+        finally:
+            free(numbers)
+            free(brought)
+
+    def read_one(self, int64_t task, value, size=None, identity=None):
+        """The same for one object, of which more is known: its size, where `value` may be only its beginning, and the
+        identity under which it was read, by which its chunk may be kept."""
+        cdef Brought brought
+        cdef Identity known
+        cdef _Buffers held = _Buffers(1)
+        cdef const Py_buffer *view = held.add(value, self.key(task))
+        memset(&brought, 0, sizeof(Brought))
+        brought.content.fd = -1
+        brought.content.data = <const uint8_t *>view.buf
+        brought.content.size = view.len if size is None else max(size, view.len)
+        self._check_whole(task, view.len, brought.content.size)
+        if identity is not None and identity_of(identity, &known):
+            brought.identity = &known
+        with nogil:
+            self._run(task, &brought)
+
+    def find(self, int64_t task, tuple identity not None):
+        """Bring the elements of a chunk that is kept, made of the object of that identity; return whether it is."""
+        cdef Span spans[MAX_NDIM]
+        cdef Identity known
+        cdef ReadPlan plan = <ReadPlan?>self.plan
+        cdef bint found
+        if plan.chunks is None or not identity_of(identity, &known):
+            return False
+        with nogil:
+            plan.spans_of(plan.object_of(task), spans)
+            plan.measure_chunk(spans, &self.worker.layout)
+            found = plan.find_kept(&known, 0, known.size, spans, &self.worker)
+        return bool(found)
+
+    cdef int _check_whole(self, int64_t task, int64_t n_bytes, int64_t size) except -1:
+        """Raise StoreError when an object that may be of this size was not brought to its end."""
+        if n_bytes < size <= self.limit(task):
+            raise errors.StoreError(f"{self.key(task)}: the store gave {n_bytes} of {size} bytes", key=self.key(task))
+        return 0
+
+    cdef bint _run(self, int64_t task, const Brought *brought) noexcept nogil:
+        cdef bint goes_on
+        self.worker.brought = brought
+        goes_on = self.plan.settle(task, self.plan.run_task(task, &self.worker), &self.worker)
+        self.worker.brought = NULL
+        return goes_on
+
+    # shards in parts
+
+    def is_few(self, int64_t task):
+        """Return whether the selection touches fewer than half of the chunks of a shard."""
+        return self.plan.is_few(task)
+
+    def index_part(self, int64_t task):
+        """Return the byte range of the index of a shard: ``(0, n)``, or ``(None, n)`` for its last bytes."""
+        return self.plan.index_part(task)
+
+    def wanted(self, int64_t task, int64_t size, list blocks not None):
+        """Return which bytes of a shard are needed beside those at hand, a list of (start, stop).
+
+        Parameters
+        ----------
+        task : int
+        size : int
+            Of the shard.
+        blocks : list of (start, bytes-like)
+
+        Returns
+        -------
+        list
+            Those of indices, as long as there are any: when they are brought, the call is to be made again. Then those
+            of chunks; none of them when all are at hand.
+
+        Raises
+        ------
+        ChunkError
+            An index is damaged.
+        """
+        cdef Span spans[MAX_NDIM]
+        cdef const Extent *extents = NULL
+        cdef int64_t n = 0
+        cdef int64_t i
+        cdef int code
+        cdef _Brought brought = _Brought(self, task, size, blocks)
+        with nogil:
+            self.plan.spans_of(self.plan.object_of(task), spans)
+            self.worker.brought = &brought.brought
+            code = self.plan.find_wanted(spans, &extents, &n, &self.worker)
+            self.worker.brought = NULL
+        if code != OK:
+            self._fail(task)
+        found = [(<int64_t>extents[i].offset, <int64_t>extents[i].offset + extents[i].n_bytes)
+                 for i in range(n) if extents[i].i < 0]
+        if found:
+            return found
+        return [(<int64_t>extents[i].offset, <int64_t>extents[i].offset + extents[i].n_bytes)
+                for i in range(n) if extents[i].n_bytes > 0 and not brought.has(&extents[i])]
+
+    def read_blocks(self, int64_t task, int64_t size, list blocks not None):
+        """Bring a shard of which nothing is `wanted` any more."""
+        cdef _Brought brought = _Brought(self, task, size, blocks)
+        with nogil:
+            self._run(task, &brought.brought)
+
+    # writing
+
+    def encode(self, int64_t task, bint keeps_filled):
+        """Return the object of a task that is covered, or None: it holds nothing but the fill value.
+
+        Raises : ChunkError, if its elements cannot be encoded.
+        """
+        return self._encoded(task, NULL, keeps_filled)
+
+    def merge(self, int64_t task, old, bint keeps_filled, size=None):
+        """Return the object that the elements of a task make of the old one, bytes-like or None.
+
+        `size` is that of the old one, where `old` is only its beginning.
+
+        Returns
+        -------
+        bytes, None or UNCHANGED
+            None: nothing but the fill value is left. UNCHANGED: it stays as it is.
+
+        Raises
+        ------
+        ChunkError
+            The old one is damaged; or it is absent, which was to be an error.
+        """
+        cdef Brought brought
+        cdef const Py_buffer *view
+        cdef _Buffers held = _Buffers(1)
+        memset(&brought, 0, sizeof(Brought))
+        brought.content.fd = -1
+        brought.is_absent = old is None
+        if old is not None:
+            view = held.add(old, self.key(task))
+            brought.content.data = <const uint8_t *>view.buf
+            brought.content.size = view.len if size is None else max(size, view.len)
+            self._check_whole(task, view.len, brought.content.size)
+        return self._encoded(task, &brought, keeps_filled)
+
+    def merge_blocks(self, int64_t task, int64_t size, list blocks not None, bint keeps_filled):
+        """The same of a shard of which nothing is `wanted` any more."""
+        cdef _Brought brought = _Brought(self, task, size, blocks)
+        return self._encoded(task, &brought.brought, keeps_filled)
+
+    cdef object _encoded(self, int64_t task, const Brought *brought, bint keeps_filled):
+        cdef const uint8_t *encoded = NULL
+        cdef int64_t n
+        cdef WritePlan plan = <WritePlan?>self.plan
+        with nogil:
+            self.worker.brought = brought
+            self.worker.keeps_filled = keeps_filled
+            n = plan.encode_task(task, &self.worker, &encoded)
+            self.worker.brought = NULL
+        if n == FILLED:
+            return None
+        if n == SAME:
+            return UNCHANGED
+        if n == FAILED:
+            self._fail(task)
+        return PyBytes_FromStringAndSize(<const char *>encoded, n)
+
+    cdef int _fail(self, int64_t task) except -1:
+        """Raise what the worker has met, and stop the plan."""
+        self.plan.record(&self.worker, task)
+        status_clear(&self.worker.status)
+        self.plan.raise_failure(self.step_names)
+        raise errors.StoreError(f"{self.key(task)}: interrupted", key=self.key(task))
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class _Brought:
+    """Blocks of a shard, sorted, with what holds their bytes."""
+
+    cdef Brought brought
+    cdef Block *blocks
+    cdef _Buffers held
+
+    def __cinit__(self, Feed feed not None, int64_t task, int64_t size, list blocks not None):
+        cdef Py_ssize_t i = 0
+        cdef const Py_buffer *view
+        memset(&self.brought, 0, sizeof(Brought))
+        self.blocks = <Block *>calloc(len(blocks) + 1, sizeof(Block))
+        if self.blocks == NULL:
+            raise MemoryError
+        self.held = _Buffers(len(blocks))
+        for start, value in sorted(blocks, key=_start_of):
+            view = self.held.add(value, feed.key(task))
+            self.blocks[i].data = <const uint8_t *>view.buf
+            self.blocks[i].start = start
+            self.blocks[i].stop = start + view.len
+            i += 1
+        self.brought.content.fd = -1
+        self.brought.content.size = size
+        self.brought.content.blocks = self.blocks
+        # One that is empty stands for none: nothing is in it.
+        self.brought.content.n_blocks = max(i, 1)
+
+    def __dealloc__(self):
+        free(self.blocks)
+
+    cdef bint has(self, const Extent *extent) noexcept:
+        cdef int64_t i
+        for i in range(self.brought.content.n_blocks):
+            if (self.blocks[i].start <= <int64_t>extent.offset
+                    and <int64_t>extent.offset + extent.n_bytes <= self.blocks[i].stop):
+                return True
+        return False
+
+
+def _start_of(block):
+    return block[0]

@@ -1,0 +1,643 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Plans: the loop over the tasks of a selection.
+
+Compiled because a task of a small chunk costs a few microseconds in all. The loop takes no lock and makes no Python
+object; only the calling thread takes the GIL now and then, to let signal handlers run.
+"""
+import os
+
+from zcore import errors
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.errno cimport EINTR, ENOENT, ENOTDIR, errno
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
+from posix.fcntl cimport AT_FDCWD, openat
+from posix.unistd cimport close
+
+from zcore.kernel.atomics cimport zc_load, zc_now_ns, zc_store, zc_swap_if
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes
+from zcore.kernel.refs.extents cimport Extents, Place
+from zcore.kernel.io.files cimport (
+    ABSENT, FAILED, Identity, buffer_free, buffer_reserve, identify_fd, identify_name, object_close, object_open,
+    object_read, object_read_at, object_read_rest,
+)
+from zcore.kernel.cache.lru cimport Kept, kept_release
+from zcore.kernel.plan.shard_index cimport ShardProgram
+from zcore.kernel.plan.shard_levels cimport ShardLevels
+from zcore.kernel.select.grid cimport Axis, Span
+from zcore.kernel.select.open_array cimport OpenArray
+from zcore.kernel.codec.program cimport Program
+from zcore.kernel.codec.table cimport workspace_exception, workspace_free
+from zcore.kernel.status cimport (
+    BLOSC_NBYTES, CHUNK_LONG, CHUNK_SIZE, INNER_NONE, INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, RAISED,
+    STALE, fail, locate_error, make_error, status_clear,
+)
+from zcore.kernel.select.tasks cimport Layout, Tasks
+
+cdef enum:
+    POLL_NS = 50_000_000       # between two looks for signals
+
+
+cdef int _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+cdef int _open_directory(bytes directory) except -1:
+    cdef const char *name = directory
+    cdef int fd
+    cdef int error
+    while True:
+        with nogil:
+            fd = openat(AT_FDCWD, name, _OPEN_DIRECTORY)
+            error = errno
+        if fd >= 0:
+            return fd
+        if error == EINTR:
+            PyErr_CheckSignals()
+            continue
+        path = os.fsdecode(directory)
+        if error == ENOENT or error == ENOTDIR:
+            raise errors.NodeNotFoundError(f"the directory of the array is gone: {path}", path=path)
+        raise errors.StoreError(f"cannot open {path}: {os.strerror(error)}", key=path, errno=error)
+
+
+@cython.final
+cdef class PlanOptions:
+    """How one call reads or writes; what is the same for all calls, the open array knows.
+
+    Parameters
+    ----------
+    n_threads : int
+        Threads that will run the plan: with fewer tasks than that, a chunk may be decoded by several.
+    opens_files : bool
+        The plan opens the files of objects, where these are files; else they are brought to it, or only listed.
+    part : (offset, nbytes), or None
+        Bytes of each element that are moved; of these the caller's elements have the item size.
+    extents : Extents or None
+        Where the objects lie, instead of a directory; for a plan that reads.
+    indices : IndexCache or None
+        Keeps the indices of shards for the next read; the one that all arrays share when None.
+    tasks : sequence of int or None
+        Only these tasks.
+    resume : Plan or None
+        An earlier plan of the same selection and chunk shape: only what it did not do is done.
+    old_shape : tuple of int or None
+        What of existing chunks is kept when they are merged: elements outside are reset to the fill value. The
+        array's shape when None; an append gives the shape before it.
+    locks : ObjectLocks or None
+        Of the array; None writes without locks, and looks at no document.
+    token : int
+        Random; makes the names of temporary files of a plan that writes its own.
+    """
+
+    def __init__(self, *, int n_threads=1, bint opens_files=True, part=None, Extents extents=None,
+                 IndexCache indices=None, tasks=None, Plan resume=None, old_shape=None, ObjectLocks locks=None,
+                 uint64_t token=0):
+        self.n_threads = n_threads
+        self.opens_files = opens_files
+        self.part = part
+        self.extents = extents
+        self.indices = indices
+        self.tasks = tasks
+        self.resume = resume
+        self.old_shape = old_shape
+        self.locks = locks
+        self.token = token
+
+
+cdef class Plan(Tasks):
+    """The tasks of one selection, and how far they are done.
+
+    Parameters
+    ----------
+    array : OpenArray
+    selection : Box or Product
+        `starts`, `steps`, `counts`: one number per dimension; steps may be negative. `groups`: dimensions that are
+        selected by lists, see `Points`; of the dimensions of a group only the first one has a count but 1, that of its
+        points.
+    elements : ndarray, Items or None
+        The caller's elements, of shape `counts` and the stored item size; `Items` where these differ in length. None
+        moves no elements.
+    options : PlanOptions
+
+    Raises
+    ------
+    SelectionError
+        The selection does not lie in the array.
+    """
+
+    def __cinit__(self):
+        self.dirfd = -1
+        self.again = NULL
+        self.deferred_tasks = NULL
+
+    def __init__(self, OpenArray array not None, selection, elements, PlanOptions options not None):
+        self.select(array, selection, elements, options.part)
+        if self.opened.program != NULL:
+            self.program = <Program>self.opened.program
+        if self.opened.n_levels:
+            self.levels = ShardLevels(self)
+        self.task_threads = 1
+        self.n_inner_threads = 1
+        if 0 < self.n_chunks < options.n_threads:
+            self.n_inner_threads = <int>(options.n_threads // self.n_chunks)
+        self.extents = options.extents
+        if self.extents is not None:
+            self.extents.prepare(self)
+        elif options.opens_files and array.directory is not None:
+            self.dirfd = _open_directory(array.directory)
+        status_clear(&self.status)
+        if options.resume is not None:
+            self._resume(options.resume)
+        elif options.tasks is not None:
+            self._take_only(options.tasks)
+
+    def __dealloc__(self):
+        if self.dirfd >= 0:
+            close(self.dirfd)
+        free(self.again)
+        free(self.deferred_tasks)
+
+    cdef int _resume(self, Plan before) except -1:
+        """Take over what `before` did not do. Its `n_taken` counts its own list first, then new tasks."""
+        cdef int64_t n_old = before.n_taken if before.n_taken < before.n_again else before.n_again
+        cdef int64_t n_left = before.n_again - n_old
+        self.first = before.first + (before.n_taken - before.n_again if before.n_taken > before.n_again else 0)
+        self.n_again = before.n_deferred + n_left
+        if self.n_again:
+            self.again = <int64_t *>malloc(self.n_again * sizeof(int64_t))
+            if self.again == NULL:
+                raise MemoryError
+            if before.n_deferred:
+                memcpy(self.again, before.deferred_tasks, before.n_deferred * sizeof(int64_t))
+            if n_left:
+                memcpy(self.again + before.n_deferred, before.again + n_old, n_left * sizeof(int64_t))
+        return 0
+
+    cdef int _take_only(self, object tasks) except -1:
+        cdef int64_t i
+        self.first = self.n_tasks
+        self.n_again = len(tasks)
+        self.again = <int64_t *>malloc((self.n_again + 1) * sizeof(int64_t))
+        if self.again == NULL:
+            raise MemoryError
+        for i in range(self.n_again):
+            self.again[i] = tasks[i]
+            assert 0 <= self.again[i] < self.n_tasks
+        return 0
+
+    # the loop
+
+    cdef int open_worker(self, Worker *worker) noexcept nogil:
+        return OK
+
+    cdef void close_worker(self, Worker *worker) noexcept nogil:
+        cdef int i
+        buffer_free(&worker.encoded)
+        buffer_free(&worker.decoded)
+        workspace_free(&worker.work)
+        buffer_free(&worker.batch)
+        for i in range(MAX_SHARD_LEVELS):
+            buffer_free(&worker.levels[i].content)
+            buffer_free(&worker.levels[i].extents)
+            buffer_free(&worker.levels[i].index)
+            buffer_free(&worker.levels[i].built)
+
+    cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
+        return OK
+
+    cdef int poll(self, Worker *worker) noexcept nogil:
+        """Whether the worker has to stop; on the main thread signal handlers get their turn."""
+        if zc_load(&self.stop):
+            return 1
+        if self.is_poll_due(worker) and not worker.joined:
+            worker.last_poll_ns = zc_now_ns()
+            if self._run_signal_handlers():
+                zc_store(&self.stop, 1)
+                return 1
+        return 0
+
+    cdef bint is_poll_due(self, const Worker *worker) noexcept nogil:
+        return worker.main and zc_now_ns() - worker.last_poll_ns > POLL_NS
+
+    cdef int _run_signal_handlers(self) noexcept with gil:
+        try:
+            try:
+                PyErr_CheckSignals()
+            except BaseException as exception:
+                self.exception = exception
+                return 1
+        except:  # noqa: E722 (the only clause that cannot raise itself, as nobody above could see it)
+            return 1
+        return 0
+
+    cdef int64_t _take(self) noexcept nogil:
+        cdef int64_t i
+        while True:
+            i = zc_load(&self.n_taken)
+            if i >= self.n_again + self.n_tasks - self.first:
+                return -1
+            # Never counted further: what resumes this plan takes `n_taken` for the tasks that somebody has had.
+            if zc_swap_if(&self.n_taken, i, i + 1):
+                break
+        return self.again[i] if i < self.n_again else self.first + i - self.n_again
+
+    cdef int _defer(self, int64_t task) noexcept nogil:
+        """Note a task that was not done: for the engine, or for a plan that resumes this one."""
+        cdef int64_t *grown
+        cdef int code = OK
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        if self.n_deferred == self.max_deferred:
+            grown = <int64_t *>realloc(self.deferred_tasks, (2 * self.max_deferred + 64) * sizeof(int64_t))
+            if grown == NULL:
+                code = NO_MEMORY
+            else:
+                self.deferred_tasks = grown
+                self.max_deferred = 2 * self.max_deferred + 64
+        if code == OK:
+            self.deferred_tasks[self.n_deferred] = task
+            self.n_deferred += 1
+        zc_store(&self.guard, 0)
+        return code
+
+    cdef void record(self, Worker *worker, int64_t task) noexcept nogil:
+        """Keep the first failure and stop the plan."""
+        cdef bint is_first = False
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        if self.status.code == OK:
+            self.status = worker.status
+            self.status.task = task
+            is_first = True
+        zc_store(&self.guard, 0)
+        if is_first and worker.status.code == RAISED:
+            self._take_raised(worker)
+        zc_store(&self.stop, 1)
+
+    cdef void _take_raised(self, Worker *worker) noexcept with gil:
+        try:
+            self.raised = workspace_exception(&worker.work)
+        except:  # noqa: E722 (the only clause that cannot raise itself)
+            pass
+
+    cdef void _loop(self, Worker *worker) noexcept nogil:
+        cdef int64_t task
+        while not self.poll(worker):
+            task = self._take()
+            if task < 0 or not self.settle(task, self.run_task(task, worker), worker):
+                return
+
+    cdef bint settle(self, int64_t task, int code, Worker *worker) noexcept nogil:
+        cdef bint undone
+        if code == OK:
+            return True
+        # For Python to ask the store, or to be done again once the plan is made anew: in either case not done.
+        undone = code == STALE or code == INTERRUPTED
+        if undone and self._defer(task) != OK:
+            code = fail(&worker.status, NO_MEMORY, 0, 0, 0)
+            undone = False
+        if code == STALE or not undone:
+            self.record(worker, task)
+            return False
+        status_clear(&worker.status)
+        return True
+
+    def run(self, bint main=True):
+        """Run tasks until none is left or the plan has stopped; any number of threads may be in here.
+
+        Never raises for a task: `raise_failure` does when all have left. `main` is for the thread that
+        waits for the plan, of which there is one.
+        """
+        cdef Worker worker
+        memset(&worker, 0, sizeof(Worker))
+        worker.main = main
+        worker.plan = <void *>self
+        worker.layout = self.layout
+        worker.holder.fd = -1
+        self.furnish(&worker)
+        status_clear(&worker.status)
+        with nogil:
+            worker.last_poll_ns = zc_now_ns()
+            if self.open_worker(&worker) == OK:
+                self._loop(&worker)
+            else:
+                self.record(&worker, -1)
+            self.close_worker(&worker)
+
+    cdef void furnish(self, Worker *worker) noexcept:
+        """Let a worker know the shape of each chunk, where chunks differ."""
+        worker.work.ndim = self.ndim
+        if self.opened.is_irregular:
+            worker.work.lengths = worker.layout.lengths
+
+    def cancel(self):
+        """Let every thread stop after the task it is in."""
+        zc_store(&self.stop, 1)
+
+    @property
+    def n_left(self):
+        """Tasks that nobody has taken yet."""
+        return max(0, self.n_again + self.n_tasks - self.first - self.n_taken)
+
+    def take(self):
+        """Return the next task for a run in Python, or -1 when none is left or the plan has stopped."""
+        return -1 if zc_load(&self.stop) else self._take()
+
+    def take_some(self, int64_t n):
+        """Return a list of the next tasks, at most `n`; empty when none is left or the plan has stopped."""
+        cdef int64_t task
+        tasks = []
+        while len(tasks) < n and not zc_load(&self.stop):
+            task = self._take()
+            if task < 0:
+                break
+            tasks.append(task)
+        return tasks
+
+    def leave_stale(self, int64_t task):
+        """Give a task back, undone, and stop the plan as `stale`."""
+        cdef Worker worker
+        memset(&worker, 0, sizeof(Worker))
+        status_clear(&worker.status)
+        fail(&worker.status, STALE, 0, 0, 0)
+        if self._defer(task) != OK:
+            raise MemoryError
+        self.record(&worker, task)
+
+    @property
+    def stopped(self):
+        """Whether nobody should wait any longer to do a task."""
+        return zc_load(&self.stop) != 0
+
+    @property
+    def has_directory(self):
+        """Whether the plan has the directory of the objects open."""
+        return self.dirfd >= 0
+
+    def finds(self, str document not None, tuple identity not None):
+        """Return whether the document of the array, by its whole path, is the object of that identity.
+
+        Not relative to the directory that the plan has open: another one may have been given its name, and then what is
+        in this one is being deleted.
+        """
+        cdef Identity now
+        if self.opened.directory == NULL:
+            return False
+        path = <bytes>self.opened.directory + b"/" + os.fsencode(document)
+        return (identify_name(AT_FDCWD, <bytes>path, &now) == 0
+                and (now.device, now.inode, now.size, now.mtime_ns, now.ctime_ns) == identity)
+
+    @property
+    def has_its_name(self):
+        """Whether the directory that the plan has open is still the one that stands under the array's path."""
+        cdef Identity opened, named
+        return (self.opened.directory != NULL and identify_fd(self.dirfd, &opened) == 0
+                and identify_name(AT_FDCWD, self.opened.directory, &named) == 0
+                and opened.device == named.device and opened.inode == named.inode)
+
+    @property
+    def stale(self):
+        """Whether the plan stopped because the metadata document is not the one it was made from."""
+        return self.status.code == STALE
+
+    @property
+    def deferred(self):
+        """Tasks whose objects Python has to bring: a list of int."""
+        tasks = [self.deferred_tasks[i] for i in range(self.n_deferred)]
+        return tasks if self.n_parts == 1 else sorted({task - task % self.n_parts for task in tasks})
+
+    def raise_failure(self, codecs):
+        """Raise what a signal handler raised or what made a task fail, if anything.
+
+        `codecs` names the steps of the program. Neither the plan nor a frame keeps the exception, whose traceback leads
+        to the plan: its buffers, descriptors and the caller's array are free as soon as the exception is.
+        """
+        exception, self.exception = self.exception, None
+        if exception is None:
+            exception = self._error(codecs)
+        if exception is not None:
+            raise exception
+
+    cdef object _error(self, object codecs):
+        cdef str key = None
+        cdef str direction = self._direction()
+        cdef tuple inner = ()
+        raised, self.raised = self.raised, None
+        if self.status.code == OK or self.status.code == STALE:
+            return None
+        coords = None
+        if self.status.task >= 0:
+            key, coords, _, _, _ = self.task(self.status.task)
+            inner = self._inner_coords(self.place(self.status.task)[1])
+        if self.status.code == RAISED:
+            return locate_error(raised, &self.status, key, coords, direction, inner)
+        codec = codecs[self.status.step] if 0 <= self.status.step < len(codecs) else None
+        return make_error(&self.status, key, coords, codec, direction, inner)
+
+    def _inner_coords(self, shard_shape):
+        """Return which chunk of its shard has failed, its coordinates in a tuple, or nothing in it."""
+        return () if self.levels is None else self.levels.coords_of(&self.status, shard_shape)
+
+    def index_part(self, int64_t task):
+        """Return the byte range of the index of a shard: ``(0, n)``, or ``(None, n)`` for its last bytes."""
+        cdef Span spans[MAX_NDIM]
+        assert self.levels is not None
+        self.spans_of(self.object_of(task), spans)
+        return (<ShardProgram>self.levels.programs[0]).index_part(self.n_chunks_of(self.levels.axes_of(0), spans))
+
+    def _direction(self):
+        return None
+
+    cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil:
+        """The most bytes that the object has which the worker is at, where that is read as a whole."""
+        if self.levels is None:
+            return self.program.max_encoded(worker.layout.n_bytes)
+        return (<ShardProgram>self.levels.programs[0]).max_stored(self.n_chunks_of(self.levels.axes_of(0), spans))
+
+    cdef int load(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
+        """Read an object as a whole and take it in: OK, MISSING, or another code with the worker's status."""
+        cdef int64_t limit
+        cdef int64_t n
+        cdef int64_t n_all
+        cdef Identity identity
+        cdef int code
+        cdef int fd
+        if worker.brought != NULL:
+            return self.load_brought(spans, worker)
+        if self.extents is not None:
+            return self._load_extent(key, spans, worker)
+        limit = self.stored_limit(spans, worker)
+        fd = object_open(self.dirfd, key, &worker.status)
+        if fd == ABSENT:
+            return MISSING
+        if fd == FAILED:
+            return worker.status.code
+        self.before_read(fd, worker)
+        n = object_read(fd, limit, &worker.encoded, &worker.status)
+        if n == ABSENT:
+            object_close(fd)
+            return MISSING
+        code = worker.status.code
+        if n >= 0:
+            code = self._take_in(n, limit, spans, worker)
+            if code != OK:
+                # Were these all bytes of the object? One read more tells.
+                n_all = object_read_rest(fd, n, limit, &worker.encoded, &worker.status)
+                if n_all > n:
+                    status_clear(&worker.status)
+                    code = self._take_in(n_all, limit, spans, worker)
+        if code == CHUNK_LONG and worker.status.inner == INNER_NONE and identify_fd(fd, &identity) == 0:
+            worker.status.found = identity.size
+        object_close(fd)
+        return code
+
+    cdef int place_of(self, const char *key, Place *place) noexcept nogil:
+        """Find where the bytes of an object lie: see `Extents.find`."""
+        cdef int code = self.extents.find(key, place)
+        if code == INTERRUPTED and zc_load(&self.extents.is_interrupted):
+            self._take_exception()
+        return code
+
+    cdef void _take_exception(self) noexcept with gil:
+        self.exception = self.extents.exception
+        zc_store(&self.stop, 1)
+
+    cdef int _load_extent(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
+        cdef Place place
+        cdef int code = self.place_of(key, &place)
+        if code != OK:
+            return code
+        if place.n_bytes > self.stored_limit(spans, worker):
+            # Python says so; no byte is allocated on the word of a set.
+            code = INTERRUPTED
+        elif place.data != NULL:
+            code = self.take_in(place.data, place.n_bytes, spans, worker)
+        elif buffer_reserve(&worker.encoded, place.n_bytes, &worker.status) != OK:
+            code = worker.status.code
+        elif object_read_at(place.fd, place.offset, place.n_bytes, worker.encoded.data, &worker.status) != OK:
+            status_clear(&worker.status)
+            code = INTERRUPTED
+        else:
+            code = self.take_in(worker.encoded.data, place.n_bytes, spans, worker)
+        self.extents.leave(&place)
+        return code
+
+    cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
+        cdef const Content *content = &worker.brought.content
+        cdef int64_t limit = self.stored_limit(spans, worker)
+        if worker.brought.is_absent:
+            return MISSING
+        if content.size > limit:
+            return fail(&worker.status, CHUNK_LONG, limit, limit, content.size)
+        if worker.brought.identity != NULL:
+            self.identified(worker.brought.identity, worker)
+        return self.take_in(content.data, content.size, spans, worker)
+
+    cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil:
+        n[0] = 0
+        return OK
+
+    cdef void before_read(self, int fd, Worker *worker) noexcept nogil:
+        """Look at an object that is one chunk before it is read."""
+
+    cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil:
+        """The same of one that was brought, read under that identity."""
+
+    cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil:
+        if n_bytes > limit:
+            return fail(&worker.status, CHUNK_LONG, limit, limit, n_bytes)
+        return self.take_in(worker.encoded.data, n_bytes, spans, worker)
+
+    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
+        return self.take_in_chunk(encoded, n_bytes, spans, worker)
+
+    cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                           Worker *worker) noexcept nogil:
+        """Decode a chunk to the worker's scratch, which is reserved only now: an absent chunk needs no memory."""
+        if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
+            return worker.status.code
+        cdef int code = self.program.decode(encoded, n_bytes, worker.decoded.data, worker.layout.n_bytes,
+                                            self.n_inner_threads, &worker.work, &worker.status)
+        return self.take_in_cut(encoded, n_bytes, spans, worker) if self.is_cut(code, spans, worker) else code
+
+    cdef bint is_cut(self, int code, const Span *spans, Worker *worker) noexcept nogil:
+        """Whether a chunk that does not decode is one of the border without what lies beyond the array."""
+        cdef int64_t n_bytes = self.opened.itemsize
+        cdef int d
+        if not self.opened.lenient or self.objects != self.axes or (code != BLOSC_NBYTES and code != CHUNK_SIZE):
+            return False
+        for d in range(self.ndim):
+            n_bytes *= spans[d].valid
+        return worker.status.found == n_bytes
+
+    cdef int take_in_cut(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                         Worker *worker) noexcept nogil:
+        """Decode it to the worker's scratch, as if the fill value stood there: early 2016 code stored such chunks."""
+        cdef int64_t lengths[MAX_NDIM]
+        cdef Layout cut
+        cdef Copy spec
+        cdef int d
+        cdef int code
+        status_clear(&worker.status)
+        for d in range(self.ndim):
+            lengths[d] = spans[d].valid
+        self.measure(lengths, &cut)
+        if (buffer_reserve(&worker.batch, cut.n_bytes, &worker.status) != OK
+                or buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK):
+            return worker.status.code
+        code = self.program.decode(encoded, n_bytes, worker.batch.data, cut.n_bytes, 1, &worker.work, &worker.status)
+        if code != OK:
+            return code
+        fill_bytes(<char *>worker.decoded.data, worker.layout.n_items, self.opened.stored_fill, self.opened.itemsize)
+        spec.ndim = self.ndim
+        spec.itemsize = self.opened.itemsize
+        spec.swap = 0
+        for d in range(self.ndim):
+            spec.shape[d] = lengths[d]
+            spec.src_strides[d] = cut.strides[d]
+            spec.dst_strides[d] = worker.layout.strides[d]
+        copy_simplify(&spec)
+        copy_run(&spec, <const char *>worker.batch.data, <char *>worker.decoded.data)
+        return OK
+
+    # chunks that are kept
+
+    cdef bint find_kept(self, const Identity *identity, int64_t base, int64_t size, const Span *spans,
+                        Worker *worker) noexcept nogil:
+        cdef Kept *kept = self.chunks.find(identity, base, size, self.form, worker.layout.n_bytes, False)
+        if kept == NULL:
+            return False
+        self.move(spans, &worker.layout, False, <char *>kept.words)
+        kept_release(kept)
+        return True
+
+    cdef void begin_kept(self, const Identity *identity, int64_t base, int64_t size, Worker *worker) noexcept nogil:
+        worker.kept = self.chunks.place(identity, base, size, self.form, worker.layout.n_bytes)
+
+    cdef void end_kept(self, int code, Worker *worker) noexcept nogil:
+        if worker.kept == NULL:
+            return
+        if code == OK:
+            self.chunks.put(worker.kept)
+        kept_release(worker.kept)
+        worker.kept = NULL
+
+    # what the classes that read and write say
+
+    cdef int fill_selected(self, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil:
+        return OK
+
+    cdef int64_t encode_covered_chunk(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
+        return FAILED
+
+    cdef int64_t encode_merged_chunk(self, const Span *spans, bint found, Worker *worker,
+                                     const uint8_t **encoded) noexcept nogil:
+        return FAILED
+
+
+cdef int poll_worker(void *context) noexcept with gil:
+    """Whether a worker that waits for a lock has to give up; `context` is the `Worker`."""
+    cdef Worker *worker = <Worker *>context
+    return (<Plan>worker.plan).poll(worker)

@@ -1,0 +1,233 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Reading arrays whose elements lie as they are in a file, or in memory, at an offset and with strides.
+
+Nothing is decoded, so a task needs no chunk: the array is cut into parts of some megabytes, and of each only those
+bytes are read that the selection needs. Runs of elements that lie in the caller's array as in the file are read into
+place; others through a scratch, from where a strided copy moves them. Small gaps are read along, since a call of the
+system costs as much.
+"""
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+from posix.unistd cimport close
+
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, copy_sort
+from zcore.kernel.io.files cimport Content, buffer_reserve, content_at, object_read_at
+from zcore.kernel.select.grid cimport Span
+from zcore.kernel.plan.plan cimport PlanOptions, Worker
+from zcore.kernel.plan.read cimport ReadPlan
+from zcore.kernel.status cimport FILE_CUT, OK, SHARD_CUT, STOPPED, fail
+from zcore.kernel.select.open_array cimport OpenArray
+from zcore.kernel.select.tasks cimport Layout
+
+cdef enum:
+    PART_NBYTES = 1 << 22      # of the file, that a task reaches
+    POINTS_NBYTES = 1 << 16    # the same where lists select: all of a part is read
+    MAX_GAP = 4096             # bytes between two runs that are read along: a page, which the system reads anyway
+    LONG_RUN = 1 << 14         # bytes that are read into place, however small the gaps between such runs
+    MAX_SCRATCH = 1 << 23
+    POLLED = 1024              # runs between two looks for signals
+
+
+def parts_of(shape, strides, int64_t n_bytes):
+    """Return the shape of parts that reach about `n_bytes` of a file, and are long along its densest dimensions.
+
+    >>> parts_of((100, 1000, 1000), (8000000, 8000, 8), 1 << 22)
+    (1, 524, 1000)
+    """
+    lengths = [1] * len(shape)
+    for d in sorted(range(len(shape)), key=lambda d: abs(strides[d])):
+        stride = max(1, abs(strides[d]))
+        lengths[d] = max(1, min(shape[d], n_bytes // stride))
+        if lengths[d] < shape[d]:
+            break
+    return tuple(lengths)
+
+
+@cython.final
+cdef class LayoutReadPlan(ReadPlan):
+    """A `ReadPlan` of an array whose elements lie at an offset and with strides.
+
+    Parameters
+    ----------
+    array, selection, elements, options
+        Those of `Plan`. Neither the shape of a chunk nor the program of the array has a meaning.
+    source : int or bytes-like
+        A descriptor, which the plan closes; or the bytes.
+    offset : int
+        Of the element (0, ..., 0) in it.
+    strides : tuple of int
+        In bytes, one for each dimension. Every element lies in the source.
+    name : str
+        Of the object, for messages.
+    """
+
+    cdef Py_buffer buffer
+    cdef bint has_buffer
+    cdef Content content
+    cdef int64_t offset
+    cdef Layout placed
+    cdef str name
+
+    def __cinit__(self):
+        self.has_buffer = False
+        self.content.fd = -1
+        self.content.data = NULL
+
+    def __init__(self, OpenArray array not None, selection, elements=None, PlanOptions options=None, *, source,
+                 int64_t offset, tuple strides not None, str name not None):
+        cdef int64_t n_bytes
+        cdef int d
+        if isinstance(source, int):
+            self.content.fd = source
+        else:
+            PyObject_GetBuffer(source, &self.buffer, PyBUF_SIMPLE)
+            self.has_buffer = True
+            self.content.data = <const uint8_t *>self.buffer.buf
+            self.content.size = self.buffer.len
+        n_bytes = POINTS_NBYTES if selection.groups else PART_NBYTES
+        ReadPlan.__init__(self, array.cut(parts_of(array.shape, strides, n_bytes)), selection, elements, options)
+        assert len(strides) == self.ndim
+        self.offset = offset
+        self.name = name
+        for d in range(self.ndim):
+            self.placed.strides[d] = strides[d]
+
+    def __dealloc__(self):
+        if self.has_buffer:
+            PyBuffer_Release(&self.buffer)
+        elif self.content.fd >= 0:
+            close(self.content.fd)
+
+    def task(self, int64_t task):
+        """Return what a task is, see `Tasks.task`; its object is the array's only one."""
+        return (self.name, (0,) * self.ndim, *ReadPlan.task(self, task)[2:])
+
+    cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
+        cdef Span spans[MAX_NDIM]
+        cdef Copy spec
+        cdef int64_t offset = self.offset
+        cdef int d
+        cdef int code
+        self.spans_of(task, spans)
+        for d in range(self.ndim):
+            offset += spans[d].origin * self.placed.strides[d]
+        if self.points is None:
+            self.copy_spec(spans, &self.placed, False, &spec)
+            return self._read(&spec, offset + self.item_offset + self.chunk_offset(spans, &self.placed),
+                              self.data + self.data_offset(spans), worker)
+        if buffer_reserve(&worker.batch, worker.layout.n_bytes, &worker.status) != OK:
+            return worker.status.code
+        spec.ndim = self.ndim
+        spec.itemsize = self.opened.itemsize
+        spec.swap = 0
+        for d in range(self.ndim):
+            spec.shape[d] = spans[d].valid
+            spec.src_strides[d] = self.placed.strides[d]
+            spec.dst_strides[d] = worker.layout.strides[d]
+        code = self._read(&spec, offset, <char *>worker.batch.data, worker)
+        if code == OK:
+            self.move(spans, &worker.layout, False, <char *>worker.batch.data)
+        return code
+
+    cdef int _read(self, Copy *spec, int64_t offset, char *dst, Worker *worker) noexcept nogil:
+        """Bring elements from the source at `offset` to `dst`."""
+        cdef int64_t index[MAX_NDIM]
+        cdef int64_t extent = spec.itemsize
+        cdef int64_t n = 0
+        cdef int n_outer
+        cdef int d
+        cdef bint in_place = spec.swap == 0
+        cdef int code
+        cdef Copy inner
+        _run_upwards(spec, &offset, &dst)
+        # Dimensions stay apart that could be merged: those inside may have gaps that are short enough to be read.
+        copy_sort(spec, True)
+        n_outer = spec.ndim
+        while n_outer > 0 and in_place and spec.src_strides[n_outer - 1] == extent == spec.dst_strides[n_outer - 1]:
+            n_outer -= 1
+            extent *= spec.shape[n_outer]
+        if n_outer > 0 and extent < LONG_RUN and _reach(spec, n_outer - 1, extent) >= 0:
+            in_place = False
+        if not in_place:
+            n_outer = spec.ndim
+            extent = spec.itemsize
+            while n_outer > 0 and _reach(spec, n_outer - 1, extent) >= 0:
+                n_outer -= 1
+                extent = _reach(spec, n_outer, extent)
+            inner.ndim = spec.ndim - n_outer
+            inner.itemsize = spec.itemsize
+            inner.swap = spec.swap
+            for d in range(inner.ndim):
+                inner.shape[d] = spec.shape[n_outer + d]
+                inner.src_strides[d] = spec.src_strides[n_outer + d]
+                inner.dst_strides[d] = spec.dst_strides[n_outer + d]
+            copy_simplify(&inner)
+        for d in range(n_outer):
+            index[d] = 0
+        while True:
+            code = self._bring(offset, extent, dst, worker) if in_place else self._move(&inner, offset, extent, dst,
+                                                                                        worker)
+            if code != OK:
+                return code
+            d = n_outer - 1
+            while d >= 0:
+                index[d] += 1
+                if index[d] < spec.shape[d]:
+                    offset += spec.src_strides[d]
+                    dst += spec.dst_strides[d]
+                    break
+                offset -= (spec.shape[d] - 1) * spec.src_strides[d]
+                dst -= (spec.shape[d] - 1) * spec.dst_strides[d]
+                index[d] = 0
+                d -= 1
+            if d < 0:
+                return OK
+            n += 1
+            if n % POLLED == 0 and self.poll(worker):
+                return STOPPED
+
+    cdef int _bring(self, int64_t offset, int64_t n_bytes, char *dst, Worker *worker) noexcept nogil:
+        """Read bytes to where they stay."""
+        if self.content.data != NULL:
+            if offset < 0 or n_bytes > self.content.size - offset:
+                return fail(&worker.status, FILE_CUT, offset, offset + n_bytes, self.content.size)
+            memcpy(dst, self.content.data + offset, n_bytes)
+            return OK
+        return self._checked(object_read_at(self.content.fd, offset, n_bytes, <uint8_t *>dst, &worker.status), worker)
+
+    cdef int _move(self, const Copy *spec, int64_t offset, int64_t n_bytes, char *dst, Worker *worker) noexcept nogil:
+        """Read bytes that have gaps, or another order than the caller's, and move the elements."""
+        cdef const uint8_t *data
+        if self.content.data != NULL and (offset < 0 or n_bytes > self.content.size - offset):
+            return fail(&worker.status, FILE_CUT, offset, offset + n_bytes, self.content.size)
+        data = content_at(&self.content, offset, n_bytes, &worker.encoded, &worker.status)
+        if data == NULL:
+            return self._checked(worker.status.code, worker)
+        copy_run(spec, <const char *>data, dst)
+        return OK
+
+    cdef int _checked(self, int code, Worker *worker) noexcept nogil:
+        if code == SHARD_CUT:
+            worker.status.code = code = FILE_CUT
+        return code
+
+
+cdef void _run_upwards(Copy *spec, int64_t *offset, char **dst) noexcept nogil:
+    """Turn the dimensions that run downwards in the source."""
+    cdef int d
+    for d in range(spec.ndim):
+        if spec.src_strides[d] < 0:
+            offset[0] += (spec.shape[d] - 1) * spec.src_strides[d]
+            dst[0] += (spec.shape[d] - 1) * spec.dst_strides[d]
+            spec.src_strides[d], spec.dst_strides[d] = -spec.src_strides[d], -spec.dst_strides[d]
+
+
+cdef int64_t _reach(const Copy *spec, int d, int64_t extent) noexcept nogil:
+    """The bytes that a dimension of runs of `extent` bytes spans; -1 where these are better read one by one."""
+    cdef int64_t reach
+    if spec.src_strides[d] - extent > MAX_GAP:
+        return -1
+    reach = (spec.shape[d] - 1) * spec.src_strides[d] + extent
+    return reach if reach <= MAX_SCRATCH else -1

@@ -1,0 +1,18 @@
+"""Reading: each task brings the selected elements of one object into the caller's array."""
+from libc.stdint cimport int64_t, uint8_t
+
+from zcore.kernel.select.grid cimport Axis, Span
+from zcore.kernel.plan.plan cimport Plan, Worker
+from zcore.kernel.plan.shard_read cimport ShardReader
+
+
+cdef class ReadPlan(Plan):
+    cdef ShardReader shards    # where objects are shards, else None
+    # Elements of varying length: out of a chunk, or the fill value where there is none, `n_bytes` is -1.
+    cdef int _move_items(self, const uint8_t *encoded, int64_t n_bytes, const Axis *axes, const Span *spans,
+                         Worker *worker) noexcept with gil
+    cdef bint _find_object(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
+    cdef int _take_in_whole(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                            Worker *worker) noexcept nogil
+    cdef int _take_points(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                          Worker *worker) noexcept nogil

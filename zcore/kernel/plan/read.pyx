@@ -1,0 +1,229 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Reading: each task brings the selected elements of one chunk into the caller's array.
+
+A chunk that lies in the array as it lies in its object is decoded straight into place. Any other is decoded into the
+worker's scratch and its elements are copied from there. With a cache each chunk is looked for there first; where all
+chunks of the plan fit into it, they are decoded into memory of their own, which is kept.
+"""
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memset
+
+from zcore.kernel.cache.chunks cimport ChunkCache
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, Runs, copy_by_source
+from zcore.kernel.io.files cimport Identity, buffer_reserve, identify_fd, identify_name
+from zcore.kernel.select.grid cimport Axis, Span
+from zcore.kernel.cache.lru cimport kept_release
+from zcore.kernel.select.gather cimport Sides, mark_blocks
+from zcore.kernel.plan.plan cimport Plan, PlanOptions, Worker
+from zcore.kernel.plan.shard_index cimport Extent
+from zcore.kernel.plan.shard_read cimport ShardReader
+from zcore.kernel.codec.table cimport NOT_BLOCKWISE, raised_in
+from zcore.kernel.status cimport MISSING, OK, RAISED, fail
+from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray
+
+cdef enum:
+    MAX_BLOCKS = 4096          # of a chunk; one of more is decoded as a whole
+
+
+cdef class ReadPlan(Plan):
+    """A `Plan` that reads; same parameters. Where objects are shards, a `ShardReader` is what knows them."""
+
+    def __init__(self, OpenArray array not None, selection, elements=None, PlanOptions options=None):
+        if options is None:
+            options = PlanOptions()
+        Plan.__init__(self, array, selection, elements, options)
+        if self.levels is not None:
+            self.shards = ShardReader(self, options)
+
+    def _direction(self):
+        return "decode"
+
+    def keep(self, ChunkCache chunks not None, int64_t form):
+        """Look for chunks among those that are kept, and keep those that are decoded.
+
+        A plan that reads more than fits keeps nothing: the last chunks would drive out the first ones, and those of
+        other reads before.
+
+        Parameters
+        ----------
+        chunks : ChunkCache
+        form : int
+            Tells apart in what ways chunks become bytes.
+        """
+        if self.shards is not None and not self.shards.reads_chunks():
+            # Chunks that are no part of a file as it is stored have no place to know them by.
+            return
+        self.chunks = chunks
+        self.form = form
+        self.keeps = self.n_tasks > 0 and self.task_nbytes <= chunks.max_nbytes // self.n_tasks
+
+    cdef int open_worker(self, Worker *worker) noexcept nogil:
+        if self.shards is not None:
+            self.shards.enter()
+        return OK
+
+    cdef void close_worker(self, Worker *worker) noexcept nogil:
+        if self.shards is not None:
+            self.shards.leave()
+        Plan.close_worker(self, worker)
+
+    cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
+        cdef Span spans[MAX_NDIM]
+        cdef char key[MAX_KEY]
+        cdef int code
+        if self.shards is not None and self.shards.n_open and worker.brought == NULL:
+            return self.shards.run_task(self, task, worker)
+        self.spans_of(self.object_of(task), spans)
+        self.measure_chunk(spans, &worker.layout)
+        self.key_of(spans, key)
+        if self.chunks is not None and worker.brought == NULL and self._find_object(key, spans, worker):
+            return OK
+        code = self.load(key, spans, worker)
+        self.end_kept(code, worker)
+        if code != MISSING:
+            return code
+        if self.opened.missing_raises:
+            return fail(&worker.status, MISSING, 0, 0, 0)
+        return self.fill_selected(self.objects, spans, worker)
+
+    cdef int fill_selected(self, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil:
+        if self.items is not None:
+            return self._move_items(NULL, -1, axes, spans, worker)
+        self.fill_in(spans)
+        return OK
+
+    cdef int _move_items(self, const uint8_t *encoded, int64_t n_bytes, const Axis *axes, const Span *spans,
+                         Worker *worker) noexcept with gil:
+        """Read elements of varying length out of a chunk, or give them the fill value where `n_bytes` is -1."""
+        try:
+            try:
+                inside, outside = self.selections(axes, spans)
+                if n_bytes < 0:
+                    self.items.fill(outside)
+                else:
+                    raw = PyBytes_FromStringAndSize(<const char *>encoded, n_bytes)
+                    self.items.read(raw, self.lengths_of(spans), inside, outside)
+                return OK
+            except BaseException as exception:
+                return raised_in(&worker.work, exception, &worker.status)
+        except:  # noqa: E722 (the only clause that cannot raise itself)
+            pass
+        return RAISED
+
+    cdef bint _find_object(self, const char *key, const Span *spans, Worker *worker) noexcept nogil:
+        cdef Identity identity
+        return (identify_name(self.dirfd, key, &identity) == 0
+                and self.find_kept(&identity, 0, identity.size, spans, worker))
+
+    cdef void before_read(self, int fd, Worker *worker) noexcept nogil:
+        cdef Identity identity
+        # Before it is read: of what is written in place meanwhile, no later look gives the identity again.
+        if self.keeps and identify_fd(fd, &identity) == 0:
+            self.identified(&identity, worker)
+
+    cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil:
+        if self.keeps and self.chunks.trusts(identity):
+            self.begin_kept(identity, 0, identity.size, worker)
+
+    cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
+        if self.shards is None or self.shards.n_open == 0 or worker.brought.is_absent:
+            return Plan.load_brought(self, spans, worker)
+        return self.shards.load_brought(self, spans, worker)
+
+    cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil:
+        if self.shards is None:
+            return Plan.find_wanted(self, spans, extents, n, worker)
+        return self.shards.find_wanted(self, spans, extents, n, worker)
+
+    def is_few(self, int64_t task):
+        """Whether the selection touches fewer than half of the chunks of a shard that can be read in parts."""
+        return self.shards is not None and self.shards.is_few(self, task)
+
+    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
+        if self.shards is None:
+            return self.take_in_chunk(encoded, n_bytes, spans, worker)
+        return self.shards.take_in(self, encoded, n_bytes, spans, worker)
+
+    cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                           Worker *worker) noexcept nogil:
+        """Decode a chunk and bring its selected elements to their places."""
+        cdef int code = self._take_in_whole(encoded, n_bytes, spans, worker)
+        if not self.is_cut(code, spans, worker):
+            return code
+        if worker.kept != NULL:
+            kept_release(worker.kept)
+            worker.kept = NULL
+        code = self.take_in_cut(encoded, n_bytes, spans, worker)
+        if code == OK:
+            self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
+        return code
+
+    cdef int _take_in_whole(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                            Worker *worker) noexcept nogil:
+        cdef char *out = self.data + self.data_offset(spans)
+        cdef bint whole = self.is_whole(spans)
+        cdef uint8_t *chunk
+        cdef Runs runs
+        cdef Copy part
+        cdef int code
+        if self.items is not None:
+            return self._move_items(encoded, n_bytes, self.axes, spans, worker)
+        if worker.kept != NULL:
+            chunk = <uint8_t *>worker.kept.words
+            code = self.program.decode(encoded, n_bytes, chunk, worker.layout.n_bytes, self.n_inner_threads,
+                                       &worker.work, &worker.status)
+            if code == OK:
+                self.move(spans, &worker.layout, False, <char *>chunk)
+            return code
+        if whole and worker.layout.in_place:
+            return self.program.decode(encoded, n_bytes, <uint8_t *>out, worker.layout.n_bytes, self.n_inner_threads,
+                                       &worker.work, &worker.status)
+        if whole and self.n_inner_threads == 1 and self.runs_of(spans, &runs):
+            code = buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status)
+            if code == OK:
+                code = self.program.scatter(encoded, n_bytes, worker.layout.n_bytes, &runs, <uint8_t *>out,
+                                            worker.decoded.data, &worker.status)
+            if code != NOT_BLOCKWISE:
+                return code
+        if not whole and self.points is None and self.item_nbytes == self.opened.itemsize:
+            self.copy_spec(spans, &worker.layout, False, &part)
+            copy_by_source(&part)
+            code = self.program.select(encoded, n_bytes, worker.layout.n_bytes, &part,
+                                       self.chunk_offset(spans, &worker.layout), self.n_inner_threads > 1,
+                                       <uint8_t *>out, &worker.decoded, &worker.status)
+            if code != NOT_BLOCKWISE:
+                return code
+        if self.points is not None and self.item_nbytes == self.opened.itemsize:
+            code = self._take_points(encoded, n_bytes, spans, worker)
+            if code != NOT_BLOCKWISE:
+                return code
+        code = Plan.take_in_chunk(self, encoded, n_bytes, spans, worker)
+        if code == OK:
+            self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
+        return code
+
+    cdef int _take_points(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                          Worker *worker) noexcept nogil:
+        """Decode those blocks of a chunk in which points lie, if these are fewer than half."""
+        cdef uint8_t needed[MAX_BLOCKS]
+        cdef Sides sides
+        cdef int64_t n = worker.layout.n_bytes
+        cdef int64_t blocksize = self.program.blocksize_of(encoded, n_bytes, n, self.opened.itemsize)
+        cdef int64_t n_blocks
+        cdef int code
+        # Where it is one, the points need it.
+        if blocksize == 0 or not 1 < (n + blocksize - 1) // blocksize <= MAX_BLOCKS:
+            return NOT_BLOCKWISE
+        n_blocks = (n + blocksize - 1) // blocksize
+        memset(needed, 0, n_blocks)
+        self._describe(&worker.layout, &sides)
+        if 2 * mark_blocks(self.points, spans, &sides, blocksize, n_blocks, needed) >= n_blocks:
+            return NOT_BLOCKWISE
+        code = buffer_reserve(&worker.decoded, n + 2 * blocksize, &worker.status)
+        if code == OK:
+            code = self.program.decode_some(encoded, n_bytes, n, needed, worker.decoded.data,
+                                            worker.decoded.data + n, &worker.status)
+        if code == OK:
+            self.move(spans, &worker.layout, False, <char *>worker.decoded.data)
+        return code

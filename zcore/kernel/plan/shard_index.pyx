@@ -1,0 +1,316 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""The index of a shard: read, checked, written, and kept between reads.
+
+An index is a table of numbers out of a file, so none is used before it was compared with the file's size: a chunk
+lies between the index and the end of the shard, or behind the beginning and before the index. Chunks may overlap each
+other, as programs do that store equal chunks once. An entry is checked when it is used; the table as a whole only by
+its checksum, where its codecs have one.
+
+Compiled because one entry of it stands between a read and each chunk.
+"""
+from math import prod
+
+cimport cython
+from libc.stdint cimport INT64_MAX, UINT64_MAX
+from libc.stdlib cimport qsort
+
+from zcore.kernel.io.files cimport buffer_reserve, content_at
+from zcore.kernel.cache.lru cimport kept_new, kept_release
+from zcore.kernel.status cimport (
+    CHUNK_LONG, INNER_INDEX, INNER_NONE, MAX_SHARD_LEVELS, OK, SHARD_END, SHARD_MARK, SHARD_SHORT, SHARD_START,
+    Status, fail,
+)
+
+cdef extern from * nogil:
+    uint64_t __builtin_bswap64(uint64_t x)
+
+cdef enum:
+    WORD_NBYTES = 8
+    ENTRY_NBYTES = 16
+    MAX_INDEX_NBYTES = 1 << 30             # 2**26 chunks: more in one object are refused before memory is asked for
+
+
+# Of shards in shards, which a program can have.
+MAX_LEVELS = MAX_SHARD_LEVELS
+
+
+cdef ShardIndex *index_new(int64_t n_words) noexcept nogil:
+    return kept_new(n_words * WORD_NBYTES)
+
+
+cdef void index_release(ShardIndex *index) noexcept nogil:
+    kept_release(index)
+
+
+cdef void note_outer(Status *status, int64_t position) noexcept nogil:
+    cdef int i
+    if status.inner == INNER_NONE:
+        status.inner = position
+        return
+    # Further out than a status has room for there are no shards, see `MAX_SHARD_LEVELS`.
+    status.n_outer = min(status.n_outer + 1, <int>MAX_SHARD_LEVELS - 1)
+    i = status.n_outer - 1
+    while i > 0:
+        status.outer[i] = status.outer[i - 1]
+        i -= 1
+    status.outer[0] = position
+
+
+cdef int _compare(const void *a, const void *b) noexcept nogil:
+    cdef uint64_t x = (<const Extent *>a).offset
+    cdef uint64_t y = (<const Extent *>b).offset
+    if x == y:
+        # Chunks that share their bytes: which one is found damaged first is no matter of chance.
+        x, y = <uint64_t>(<const Extent *>a).i, <uint64_t>(<const Extent *>b).i
+    return (x > y) - (x < y)
+
+
+cdef void sort_extents(Extent *extents, int64_t n) noexcept nogil:
+    cdef int64_t i
+    # Most writers leave the chunks in the order of the index.
+    for i in range(1, n):
+        if extents[i].offset < extents[i - 1].offset:
+            qsort(extents, <size_t>n, sizeof(Extent), _compare)
+            return
+
+
+cdef tuple _coords_of(int64_t position, shard_shape, chunk_shape):
+    """The coordinates of a chunk in its shard, where it has that position in C order."""
+    coords = []
+    for length, chunk in zip(reversed(shard_shape), reversed(chunk_shape), strict=True):
+        position, i = divmod(position, length // chunk)
+        coords.append(i)
+    return tuple(reversed(coords))
+
+
+cdef void _turn(uint64_t *words, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        words[i] = __builtin_bswap64(words[i])
+
+
+@cython.final
+cdef class ShardProgram:
+    """A chain whose codec from array to bytes is `sharding_indexed`, lowered to C.
+
+    Parameters
+    ----------
+    shard_shape, chunk_shape : tuple of int
+        Elements of a shard, and of the chunks in it; of the longest, where shards differ in shape.
+    program : Program or ShardProgram
+        How a chunk becomes bytes.
+    index_steps : Program or sequence of tuple
+        Of the index; what it makes has a length that does not depend on what it encodes, as of ``("crc32c",)``.
+    turned : bool
+        The words of the index are stored in the other byte order than the machine's.
+    at_start : bool
+        The index is the first thing in a shard, not the last.
+    max_nbytes : int, optional
+        The most bytes that such a shard may have as a chunk of another one, or before the codecs behind it; of the
+        largest, where shards differ in shape.
+    chunk_room : int, optional
+        How many of these bytes are there for each chunk, beside its entry in the index.
+    order : tuple of int, optional
+        Permutation of the dimensions in which the index counts chunks, the slowest first; C order when left out.
+        A shard behind `transpose` has another one than the array.
+    after : Program, optional
+        The codecs behind the shard.
+
+    Raises
+    ------
+    ValueError
+        The shard is not cut into chunks exactly, has more of them than an index may list, or shards lie too deep in
+        each other.
+    """
+
+    def __cinit__(self):
+        self.order = NULL
+
+    def __init__(self, shard_shape, chunk_shape, program, index_steps=(), *, bint turned=False,
+                 bint at_start=False, max_nbytes=INT64_MAX, chunk_room=0, order=None, Program after=None):
+        cdef int i
+        if len(shard_shape) != len(chunk_shape) or any(n % c for n, c in zip(shard_shape, chunk_shape, strict=True)):
+            raise ValueError(f"shards of shape {shard_shape} are not cut into chunks of shape {chunk_shape}")
+        n_chunks = prod(n // c for n, c in zip(shard_shape, chunk_shape, strict=True))
+        if n_chunks * ENTRY_NBYTES > MAX_INDEX_NBYTES:
+            raise ValueError(f"shards of {n_chunks} chunks, at most {MAX_INDEX_NBYTES // ENTRY_NBYTES} are supported")
+        self.ndim = len(shard_shape)
+        if order is not None:
+            if self.ndim > MAX_NDIM or sorted(order) != list(range(self.ndim)):
+                raise ValueError(f"{order} is no permutation of {self.ndim} dimensions")
+            for i in range(self.ndim):
+                self._order[i] = order[i]
+            self.order = self._order
+        self.shard_shape = tuple(shard_shape)
+        self.chunk_shape = tuple(chunk_shape)
+        self.n_levels = 1
+        if isinstance(program, ShardProgram):
+            self.inner = program
+            self.program = self.inner.program
+            self.n_levels += self.inner.n_levels
+            self.first_step = self.inner.first_step + self.inner.after.n_steps
+            if self.inner.shard_shape != self.chunk_shape:
+                raise ValueError(f"chunks of shape {chunk_shape} are no shards of shape {self.inner.shard_shape}")
+        else:
+            self.program = <Program?>program
+            self.first_step = self.program.n_steps
+        if self.n_levels > MAX_SHARD_LEVELS:
+            raise ValueError(f"shards lie {self.n_levels} deep in each other, at most {MAX_SHARD_LEVELS} are supported")
+        self.after = Program(()) if after is None else after
+        self.is_wrapped = self.after.n_steps > 0
+        self.max_nbytes = min(max_nbytes, INT64_MAX)
+        self.chunk_room = min(chunk_room, INT64_MAX)
+        self.index_program = index_steps if isinstance(index_steps, Program) else Program(index_steps)
+        self.n_chunks = n_chunks
+        self.index_nbytes = self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)
+        self.at_start = at_start
+        self.turned = turned
+
+    @property
+    def is_native(self):
+        """Whether no step of it, of its chunks and of its index runs in Python."""
+        return self.program.is_native and self.after.is_native and self.index_program.is_native and (
+            self.inner is None or self.inner.is_native)
+
+    cdef int64_t max_of(self, int64_t n_chunks) noexcept nogil:
+        if n_chunks == self.n_chunks or self.max_nbytes == INT64_MAX:
+            return self.max_nbytes
+        return (self.max_nbytes - (self.n_chunks - n_chunks) * self.chunk_room
+                - (self.index_nbytes - self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)))
+
+    cdef int64_t max_stored(self, int64_t n_chunks) noexcept nogil:
+        cdef int64_t n_bytes = self.max_of(n_chunks)
+        return self.after.max_encoded(n_bytes) if self.is_wrapped else n_bytes
+
+    cdef int unwrap(self, int64_t n_chunks, const uint8_t *stored, int64_t n_bytes, Content *content, Buffer *buffer,
+                    Workspace *work, Status *status) noexcept nogil:
+        cdef int64_t limit
+        content.fd = -1
+        content.data = stored
+        content.start = 0
+        content.size = n_bytes
+        content.n_blocks = 0
+        if not self.is_wrapped:
+            return OK
+        limit = self.max_of(n_chunks)
+        if buffer_reserve(buffer, limit, status) != OK:
+            return status.code
+        content.data = buffer.data
+        content.size = self.after.decode_within(stored, n_bytes, buffer.data, limit, False, 1, work, status)
+        if content.size >= 0:
+            return OK
+        if status.step >= 0:
+            status.step += self.first_step
+        return status.code
+
+    cdef int64_t wrap(self, const uint8_t *shard, int64_t n_bytes, Buffer *buffer, const uint8_t **stored,
+                      Workspace *work, Status *status) noexcept nogil:
+        cdef int64_t n = self.after.encode(shard, n_bytes, buffer, stored, 1, work, status)
+        if n < 0 and status.step >= 0:
+            status.step += self.first_step
+        return n
+
+    cdef void form_of(self, int64_t n_chunks, int64_t base, IndexForm *form) noexcept nogil:
+        form.n_chunks = n_chunks
+        form.base = base
+        form.n_bytes = self.index_program.max_encoded(n_chunks * ENTRY_NBYTES)
+        form.number = form.n_bytes * 4 + self.at_start * 2 + self.turned
+
+    cdef int read_index(self, const IndexForm *form, const Content *content, int64_t size, uint64_t *words,
+                        Buffer *scratch, Workspace *work, Status *status) noexcept nogil:
+        cdef int64_t n_bytes = form.n_bytes
+        cdef int64_t offset = form.base + (0 if self.at_start else size - n_bytes)
+        cdef const uint8_t *stored
+        # Whatever is wrong now is wrong with the index as a whole.
+        status.inner = INNER_INDEX
+        if size < n_bytes:
+            return fail(status, SHARD_SHORT, form.base, n_bytes, size)
+        stored = content_at(content, offset, n_bytes, scratch, status)
+        if stored != NULL and self.index_program.decode(stored, n_bytes, <uint8_t *>words,
+                                                        form.n_chunks * ENTRY_NBYTES, 1, work, status) != OK:
+            status.offset += offset
+        status.step = -1
+        if status.code != OK:
+            return status.code
+        status.inner = INNER_NONE
+        if self.turned:
+            _turn(words, 2 * form.n_chunks)
+        return OK
+
+    cdef int64_t encode_index(self, const IndexForm *form, uint64_t *words, Buffer *buffer, const uint8_t **encoded,
+                              Workspace *work, Status *status) noexcept nogil:
+        if self.turned:
+            _turn(words, 2 * form.n_chunks)
+        return self.index_program.encode(<const uint8_t *>words, form.n_chunks * ENTRY_NBYTES, buffer, encoded, 1,
+                                         work, status)
+
+    cdef int extent_of(self, const IndexForm *form, const uint64_t *words, int64_t position, int64_t size,
+                       int64_t limit, Extent *extent, Status *status) noexcept nogil:
+        cdef uint64_t offset = words[2 * position]
+        cdef uint64_t n_bytes = words[2 * position + 1]
+        cdef uint64_t low = form.n_bytes if self.at_start else 0
+        cdef uint64_t high = size if self.at_start else size - form.n_bytes
+        cdef int64_t entry = (0 if self.at_start else size - form.n_bytes) + position * ENTRY_NBYTES
+        cdef int64_t found
+        cdef int code = OK
+        extent.offset = offset
+        extent.n_bytes = <int64_t>n_bytes
+        if offset == UINT64_MAX and n_bytes == UINT64_MAX:
+            extent.n_bytes = 0
+            return OK
+        if offset == UINT64_MAX or n_bytes == UINT64_MAX:
+            found = _capped(offset if n_bytes == UINT64_MAX else n_bytes)
+            code = fail(status, SHARD_MARK, form.base + entry, -1, found)
+        elif n_bytes > high or offset > high - n_bytes:
+            # Their sum may be no 64-bit number.
+            found = INT64_MAX if offset > UINT64_MAX - n_bytes else _capped(offset + n_bytes)
+            code = fail(status, SHARD_END, form.base + entry, <int64_t>high, found)
+        elif n_bytes and offset < low:
+            code = fail(status, SHARD_START, form.base + entry, <int64_t>low, <int64_t>offset)
+        elif n_bytes > <uint64_t>limit:
+            code = fail(status, CHUNK_LONG, form.base + <int64_t>offset, limit, <int64_t>n_bytes)
+        if code != OK:
+            status.inner = position
+            return code
+        # Both lie within a file, or within memory.
+        extent.offset += form.base
+        return OK
+
+    cdef tuple index_part(self, int64_t n_chunks):
+        cdef IndexForm form
+        self.form_of(n_chunks, 0, &form)
+        return (0 if self.at_start else None), form.n_bytes
+
+    cdef tuple position_coords(self, int64_t position, object shard_shape):
+        cdef int i
+        if self.order == NULL:
+            return _coords_of(position, shard_shape, self.chunk_shape)
+        order = [self._order[i] for i in range(self.ndim)]
+        return _coords_of(position, [shard_shape[d] for d in order], [self.chunk_shape[d] for d in order])
+
+
+cdef int64_t _capped(uint64_t number) noexcept nogil:
+    return <int64_t>min(number, <uint64_t>INT64_MAX)
+
+
+@cython.final
+cdef class IndexCache(Cache):
+    """Indices of shards that have been read, each with the identity of its shard; see `Cache`."""
+
+    def __cinit__(self, int64_t capacity, *args, **kwargs):
+        self.max_nbytes = capacity // 2
+
+    cdef ShardIndex *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil:
+        return self.get(identity, base, size, form, False)
+
+    cdef void keep(self, ShardIndex *index) noexcept nogil:
+        if self.trusts(&index.identity):
+            self.put(index)
+
+    def info(self):
+        """Return what is kept and how often it helped: a dict of hits, misses, indices, nbytes and capacity."""
+        return self._info("indices")
+
+
+# All arrays of the process share it: what is kept belongs to files, not to handles.
+INDICES = IndexCache(64 << 20)

@@ -1,0 +1,535 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Reading arrays whose objects are shards: of each shard its index, and of its chunks only those that are selected.
+
+A task is a group of the selected chunks of one shard. Where there are plenty of shards a group is all of them; where
+there are few, each is several tasks, so that threads share it. The first task of a shard opens it and takes from its
+index where the selected chunks lie; the others find it open and the last one closes it. All of them read the same
+file, so a selection in a shard is of one moment however many threads bring it.
+
+Chunks may be shards themselves. Whoever opens the outermost one walks down the indices of those that the selection
+touches, depth first, so that in the end the chunks of all of them are one row.
+
+Where there are codecs behind a shard it has to be decoded as a whole before its index can be read: it is then a chunk
+as any other for the levels around it, and for those inside what the file is for the outermost.
+
+Groups are cut in the order in which chunks lie in the file, and neighbours are fetched by one read.
+"""
+cimport cython
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
+from zcore.kernel.strided.copy cimport MAX_NDIM
+from zcore.kernel.refs.extents cimport Place
+from zcore.kernel.io.files cimport (
+    ABSENT, Buffer, buffer_free, buffer_reserve, content_at, object_close, object_identify,
+    object_open,
+)
+from zcore.kernel.select.grid cimport Axis, Span, ceil_div
+from zcore.kernel.plan.plan cimport Plan, PlanOptions, Worker
+from zcore.kernel.plan.shard_index import INDICES
+
+from zcore.kernel.plan.shard_index cimport (
+    Extent, IndexForm, ShardIndex, ShardProgram, index_new, index_release, note_outer, sort_extents,
+)
+from zcore.kernel.status cimport (
+    INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, WANTED, Status, fail, status_clear,
+)
+from zcore.kernel.select.open_array cimport MAX_KEY
+
+cdef enum:
+    GROUP_NBYTES = 1 << 20     # decoded bytes of the smallest task that is worth a thread
+    GROUPS_PER_THREAD = 8      # so that threads end at about the same time
+    BATCH_NBYTES = 1 << 19     # of one read of several chunks: stays in the CPU's cache until they are decoded
+    GAP_NBYTES = 1 << 14       # reading on over so many bytes costs less than another read
+    # States of an open shard.
+    NEW = -1                   # nobody has begun to open it
+    OPENING = 0
+    READY = 1
+    GONE = 2                   # there is no such object
+    UNREADABLE = 3             # the task that opened it failed
+
+
+cdef inline void _start_brought(Shard *shard, const Worker *worker) noexcept nogil:
+    shard.content = worker.brought.content
+    shard.is_trusted = False
+    shard.is_shared = False
+    shard.notes_wanted = False
+    shard.level = 0
+
+
+@cython.final
+cdef class ShardReader:
+    """Reads the objects of one plan, where these are shards.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose part it becomes; it is used by no other.
+    options : PlanOptions
+    """
+
+    def __cinit__(self):
+        self.places = NULL
+
+    def __init__(self, Plan plan not None, PlanOptions options not None):
+        cdef int64_t n_threads = options.n_threads
+        cdef int64_t n_parts = 1
+        cdef int64_t i
+        cdef int d
+        self.levels = plan.levels
+        self.shards = <ShardProgram>self.levels.programs[0]
+        self.cache = INDICES if options.indices is None else options.indices
+        self.n_open = 0 if self.shards.is_wrapped else self.levels.last_of(0) + 1
+        # No shard has more of the selection than this.
+        plan.task_nbytes = plan.layout.n_bytes
+        for d in range(plan.ndim):
+            plan.task_nbytes *= min(plan.axes[d].n_chunks, plan.objects[d].chunk // plan.axes[d].chunk)
+        if (plan.dirfd < 0 and plan.extents is None) or plan.n_tasks == 0:
+            return
+        if n_threads > 1 and self.n_open:
+            n_parts = max(1, min(plan.task_nbytes // GROUP_NBYTES,
+                                 ceil_div(GROUPS_PER_THREAD * n_threads, plan.n_tasks)))
+        # As many as tasks can be under way, and the one whose tasks are being taken.
+        self.n_places = min(n_threads + 1, plan.n_tasks)
+        self.places = <OpenShard *>calloc(self.n_places, sizeof(OpenShard))
+        if self.places == NULL:
+            raise MemoryError
+        for i in range(self.n_places):
+            self.places[i].shard = -1
+            self.places[i].read.content.fd = -1
+        plan.task_nbytes //= n_parts
+        plan.n_tasks *= n_parts
+        plan.n_parts = n_parts
+
+    def __dealloc__(self):
+        cdef int64_t i
+        if self.places != NULL:
+            self._close_all()
+            for i in range(self.n_places):
+                buffer_free(&self.places[i].extents)
+            free(self.places)
+
+    cdef bint reads_chunks(self) noexcept nogil:
+        return self.n_open == self.levels.n
+
+    cdef void enter(self) noexcept nogil:
+        zc_add(&self.n_inside, 1)
+
+    cdef void leave(self) noexcept nogil:
+        # Who leaves last has seen every task done, or the plan stopped and shards left open.
+        if zc_add(&self.n_inside, -1) == 1:
+            self._close_all()
+
+    cdef void _close_all(self) noexcept nogil:
+        cdef int64_t i
+        for i in range(self.n_places):
+            self._close(&self.places[i].read)
+
+    cdef void _close(self, Shard *shard) noexcept nogil:
+        if shard.content.fd >= 0 and not shard.is_shared:
+            object_close(shard.content.fd)
+        shard.content.fd = -1
+
+    cdef int run_task(self, Plan plan, int64_t task, Worker *worker) noexcept nogil:
+        cdef Span object[MAX_NDIM]
+        cdef int64_t group = task % plan.n_parts
+        cdef OpenShard *shard
+        cdef int code
+        plan.spans_of(plan.object_of(task), object)
+        shard = self._enter(plan, plan.object_of(task), object, worker)
+        if shard == NULL:
+            return INTERRUPTED
+        if zc_load(&shard.state) == READY:
+            code = self._read_group(plan, &shard.read, object, group, worker)
+        elif zc_load(&shard.state) == UNREADABLE:
+            # One of the tasks of a shard says why.
+            code = worker.status.code if worker.status.code != OK else INTERRUPTED
+        elif plan.opened.missing_raises:
+            code = fail(&worker.status, MISSING, 0, 0, 0)
+        else:
+            code = plan.fill_selected(plan.objects, object, worker) if group == 0 else OK
+        self._leave(shard)
+        return code
+
+    # open shards
+
+    cdef OpenShard *_enter(self, Plan plan, int64_t task, const Span *object, Worker *worker) noexcept nogil:
+        """Return the shard, opened by this thread or another one; NULL when the worker has to stop."""
+        cdef OpenShard *shard
+        cdef int64_t n_waits = 0
+        while True:
+            shard = self._place_of(plan, task)
+            if shard != NULL:
+                break
+            # A thread more than places. Those that hold them are at work, and will leave.
+            if plan.poll(worker):
+                return NULL
+            zc_back_off(n_waits)
+            n_waits += 1
+        if zc_swap_if(&shard.state, NEW, OPENING):
+            zc_store(&shard.state, self._open(plan, shard, object, worker))
+            return shard
+        while zc_load(&shard.state) == OPENING:
+            if plan.poll(worker):
+                return NULL
+            zc_back_off(n_waits)
+            n_waits += 1
+        return shard
+
+    cdef OpenShard *_place_of(self, Plan plan, int64_t task) noexcept nogil:
+        """Return the place of a shard, a free one if it has none yet, or NULL."""
+        cdef OpenShard *free_place = NULL
+        cdef OpenShard *found = NULL
+        cdef int64_t i
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        for i in range(self.n_places):
+            if zc_load(&self.places[i].shard) == task:
+                found = &self.places[i]
+                break
+            if free_place == NULL and zc_load(&self.places[i].shard) < 0:
+                free_place = &self.places[i]
+        if found == NULL and free_place != NULL:
+            found = free_place
+            found.state = NEW
+            found.n_left = plan.n_parts
+            zc_store(&found.shard, task)
+        zc_store(&self.guard, 0)
+        return found
+
+    cdef void _leave(self, OpenShard *shard) noexcept nogil:
+        if zc_add(&shard.n_left, -1) == 1:
+            self._close(&shard.read)
+            zc_store(&shard.shard, -1)
+
+    cdef int64_t _open(self, Plan plan, OpenShard *shard, const Span *object, Worker *worker) noexcept nogil:
+        """Open a shard and find the selected chunks in it; returns its state."""
+        cdef char key[MAX_KEY]
+        cdef Shard *read = &shard.read
+        cdef int code
+        plan.key_of(object, key)
+        code = self._open_file(plan, key, read, worker) if plan.extents is None else self._open_extent(plan, key, read)
+        if code != OK:
+            return GONE if code == MISSING else UNREADABLE
+        read.is_trusted = plan.keeps and plan.chunks.trusts(&read.identity)
+        read.notes_wanted = False
+        read.level = 0
+        return READY if self._find_chunks(plan, read, object, &shard.extents, worker) == OK else UNREADABLE
+
+    cdef int _open_file(self, Plan plan, const char *key, Shard *shard, Worker *worker) noexcept nogil:
+        cdef int code
+        shard.content.data = NULL
+        shard.content.start = 0
+        shard.content.n_blocks = 0
+        shard.is_shared = False
+        shard.content.fd = object_open(plan.dirfd, key, &worker.status)
+        if shard.content.fd < 0:
+            return MISSING if shard.content.fd == ABSENT else worker.status.code
+        code = object_identify(shard.content.fd, &shard.identity, &worker.status)
+        shard.content.size = shard.identity.size
+        return MISSING if code == ABSENT else code
+
+    cdef int _open_extent(self, Plan plan, const char *key, Shard *shard) noexcept nogil:
+        cdef Place place
+        cdef int code = plan.place_of(key, &place)
+        if code == OK:
+            shard.content.data = place.data
+            shard.content.n_blocks = 0
+            shard.content.fd = place.fd
+            shard.content.start = place.offset
+            shard.content.size = place.n_bytes
+            shard.is_shared = place.is_shared
+            shard.identity = place.identity
+        return code
+
+    # selected chunks
+
+    cdef int _find_chunks(self, Plan plan, Shard *shard, const Span *object, Buffer *extents,
+                          Worker *worker) noexcept nogil:
+        """Note the extents of the selected chunks, in the order of the shard's bytes."""
+        cdef Search search
+        cdef Extent everything
+        cdef int64_t n
+        cdef int code
+        shard.last = self.levels.last_of(shard.level)
+        n = plan.chunks_of(self.levels.axes_of(shard.last), object, search.first, search.count)
+        code = buffer_reserve(extents, n * <int64_t>sizeof(Extent), &worker.status)
+        if code != OK:
+            return code
+        shard.extents = <Extent *>extents.data
+        shard.n = 0
+        search.shard = shard
+        search.object = object
+        everything.offset = 0
+        everything.n_bytes = shard.content.size
+        code = self._find_in(plan, &search, shard.level, object, &everything, worker)
+        if code == OK:
+            sort_extents(shard.extents, shard.n)
+        return code
+
+    cdef int _find_in(self, Plan plan, Search *search, int level, const Span *object, const Extent *place,
+                      Worker *worker) noexcept nogil:
+        """Note the selected chunks of a shard of that level: empty ones, where it is itself an empty chunk."""
+        cdef Span spans[MAX_NDIM]
+        cdef int64_t first[MAX_NDIM]
+        cdef int64_t count[MAX_NDIM]
+        cdef const Axis *axes = self.levels.axes_of(level)
+        # As the program was made, `levels` has no more; said again, the compiler knows it, too.
+        cdef bint is_last = level == search.shard.last or level == MAX_SHARD_LEVELS - 1
+        cdef int64_t limit = self.levels.limit_of(level)
+        cdef ShardIndex *index = NULL
+        cdef IndexForm form
+        cdef Extent extent
+        cdef int64_t i
+        cdef int64_t position
+        cdef int code = OK
+        if place.offset != UINT64_MAX:
+            if level > 0 and plan.poll(worker):
+                return INTERRUPTED
+            (<ShardProgram>self.levels.programs[level]).form_of(plan.n_chunks_of(axes, object), <int64_t>place.offset,
+                                                                &form)
+            index = self._index_of(search.shard, level, &form, place.n_bytes, worker)
+            if index == NULL and worker.status.code == WANTED and search.shard.notes_wanted:
+                # There is room: the shard has at least one chunk that is selected.
+                extent.i = -1
+                extent.offset = <uint64_t>worker.status.offset
+                extent.n_bytes = worker.status.expected
+                search.shard.extents[search.shard.n] = extent
+                search.shard.n += 1
+                status_clear(&worker.status)
+                return OK
+            if index == NULL:
+                return worker.status.code
+        for i in range(plan.chunks_of(axes, object, first, count)):
+            position = plan.chunk_of(axes, self.levels.order_of(level), object, first, count, i, spans)
+            extent.offset = UINT64_MAX
+            extent.n_bytes = 0
+            if index != NULL:
+                code = (<ShardProgram>self.levels.programs[level]).extent_of(
+                    &form, index.words, position, place.n_bytes, limit, &extent, &worker.status)
+            if code == OK and is_last:
+                extent.i = i if level == search.shard.level else self._number_of(plan, search, first, count, i)
+                search.shard.extents[search.shard.n] = extent
+                search.shard.n += 1
+            elif code == OK:
+                code = self._find_in(plan, search, level + 1, spans, &extent, worker)
+                if code != OK and code != INTERRUPTED:
+                    note_outer(&worker.status, position)
+            if code != OK:
+                break
+        if index != NULL:
+            index_release(index)
+        return code
+
+    cdef ShardIndex *_index_of(self, const Shard *shard, int level, const IndexForm *form, int64_t size,
+                               Worker *worker) noexcept nogil:
+        """Return the index of a shard of that level, kept or read; NULL with the worker's status."""
+        cdef ShardIndex *index = NULL
+        cdef uint64_t *words = NULL
+        # What was decoded has no identity, and is in memory.
+        cdef bint is_kept = self.cache is not None and shard.content.fd >= 0
+        cdef int64_t base = shard.content.start + form.base
+        if is_kept:
+            index = self.cache.find(&shard.identity, base, size, form.number)
+        if index != NULL:
+            return index
+        # A shard that is too short for its index is refused before any memory is taken for it.
+        if size >= form.n_bytes:
+            index = index_new(2 * form.n_chunks)
+            if index == NULL:
+                fail(&worker.status, NO_MEMORY, 0, form.n_bytes, 0)
+                return NULL
+            words = index.words
+        if (<ShardProgram>self.levels.programs[level]).read_index(
+                form, &shard.content, size, words, &worker.encoded, &worker.work, &worker.status) != OK:
+            if index != NULL:
+                index_release(index)
+            return NULL
+        index.identity = shard.identity
+        index.base = base
+        index.size = size
+        index.form = form.number
+        if is_kept:
+            self.cache.keep(index)
+        return index
+
+    # levels
+
+    cdef int64_t _number_of(self, Plan plan, const Search *search, const int64_t *first, const int64_t *count,
+                            int64_t i) noexcept nogil:
+        """Which chunk of the search is the i-th of a shard in it, as `chunks_of` counts them."""
+        cdef int d = plan.ndim - 1
+        cdef int64_t rest
+        cdef int64_t stride = 1
+        cdef int64_t number = 0
+        while d >= 0:
+            rest = i // count[d]
+            number += (first[d] + i - rest * count[d] - search.first[d]) * stride
+            stride *= search.count[d]
+            i = rest
+            d -= 1
+        return number
+
+    cdef int64_t _position_of(self, Plan plan, const Span *object, int first, int level,
+                              const Span *chunk) noexcept nogil:
+        """The position in its shard of the chunk of a level that is or holds `chunk`, in a shard of level `first`."""
+        cdef const Axis *axes = self.levels.axes_of(level)
+        cdef const int *order = self.levels.order_of(level)
+        cdef int64_t position = 0
+        cdef int64_t origin
+        cdef int64_t length
+        cdef int d
+        cdef int k
+        for k in range(plan.ndim):
+            d = k if order == NULL else order[k]
+            origin = object[d].origin
+            length = object[d].length
+            if level > first:
+                length = self.levels.axes_of(level - 1)[d].chunk
+                origin = chunk[d].origin - chunk[d].origin % length
+            position = position * (length // axes[d].chunk) + (chunk[d].origin - origin) // axes[d].chunk
+        return position
+
+    # the chunks of a group
+
+    cdef int _read_group(self, Plan plan, const Shard *shard, const Span *object, int64_t group,
+                         Worker *worker) noexcept nogil:
+        cdef int64_t i = shard.n // plan.n_parts * group + shard.n % plan.n_parts * group // plan.n_parts
+        cdef int64_t end = (shard.n // plan.n_parts * (group + 1)
+                            + shard.n % plan.n_parts * (group + 1) // plan.n_parts)
+        return self._read_chunks(plan, shard, object, i, end, worker)
+
+    cdef int _read_chunks(self, Plan plan, const Shard *shard, const Span *object, int64_t i, int64_t end,
+                          Worker *worker) noexcept nogil:
+        """Take in the selected chunks from the i-th on, as they follow each other in the bytes of the shard."""
+        cdef int64_t first[MAX_NDIM]
+        cdef int64_t count[MAX_NDIM]
+        cdef int code = OK
+        plan.chunks_of(self.levels.axes_of(shard.last), object, first, count)
+        while i < end and code == OK:
+            if plan.poll(worker):
+                return INTERRUPTED
+            code = self._read_batch(plan, shard, object, first, count, &i, end, worker)
+        return code
+
+    cdef int _read_batch(self, Plan plan, const Shard *shard, const Span *object, const int64_t *first,
+                         const int64_t *count, int64_t *i, int64_t end, Worker *worker) noexcept nogil:
+        """Fetch neighbouring chunks by one read, from the i-th on, and take them in; moves `i` behind them."""
+        cdef Span spans[MAX_NDIM]
+        cdef const Axis *axes = self.levels.axes_of(shard.last)
+        cdef const Extent *extent = &shard.extents[i[0]]
+        cdef const uint8_t *data
+        cdef int64_t low = <int64_t>extent.offset
+        cdef int64_t high = low + extent.n_bytes
+        cdef int64_t behind
+        cdef int64_t j = i[0] + 1
+        cdef int code = OK
+        if extent.offset == UINT64_MAX:
+            plan.chunk_of(axes, NULL, object, first, count, extent.i, spans)
+            i[0] = j
+            return plan.fill_selected(axes, spans, worker)
+        if self._find_chunk(plan, shard, axes, object, first, count, extent, spans, worker):
+            i[0] = j
+            return OK
+        # What is in memory needs no reading together, and blocks end where nobody has asked for more.
+        while j < end and shard.extents[j].offset != UINT64_MAX and shard.content.fd >= 0:
+            behind = max(high, <int64_t>shard.extents[j].offset + shard.extents[j].n_bytes)
+            if <int64_t>shard.extents[j].offset > high + GAP_NBYTES or behind - low > BATCH_NBYTES:
+                break
+            high = behind
+            j += 1
+        data = content_at(&shard.content, low, high - low, &worker.encoded, &worker.status)
+        if data == NULL:
+            return worker.status.code
+        while i[0] < j and code == OK:
+            extent = &shard.extents[i[0]]
+            plan.chunk_of(axes, NULL, object, first, count, extent.i, spans)
+            if plan.keeps and shard.is_trusted:
+                plan.begin_kept(&shard.identity, shard.content.start + <int64_t>extent.offset, extent.n_bytes, worker)
+            code = self._take_in_chunk(plan, shard.last, data + (<int64_t>extent.offset - low), extent.n_bytes, spans,
+                                       worker)
+            plan.end_kept(code, worker)
+            if code != OK and code != INTERRUPTED:
+                self._note_place(plan, shard, object, spans, &worker.status)
+                worker.status.offset += <int64_t>extent.offset
+            i[0] += 1
+        return code
+
+    cdef bint _find_chunk(self, Plan plan, const Shard *shard, const Axis *axes, const Span *object,
+                          const int64_t *first, const int64_t *count, const Extent *extent, Span *spans,
+                          Worker *worker) noexcept nogil:
+        """Take a chunk from those that are kept; whether it was there."""
+        if plan.chunks is None or shard.content.fd < 0:
+            return False
+        plan.chunk_of(axes, NULL, object, first, count, extent.i, spans)
+        return plan.find_kept(&shard.identity, shard.content.start + <int64_t>extent.offset, extent.n_bytes, spans,
+                              worker)
+
+    cdef void _note_place(self, Plan plan, const Shard *shard, const Span *object, const Span *chunk,
+                          Status *status) noexcept nogil:
+        """Note for an error in which chunk of a shard it is, and of the shards in it on the way there."""
+        cdef int level = shard.last
+        while level >= shard.level:
+            note_outer(status, self._position_of(plan, object, shard.level, level, chunk))
+            level -= 1
+
+    cdef int _take_in_chunk(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
+                            Worker *worker) noexcept nogil:
+        """Bring the selected elements of a chunk of the shards of a level to their places."""
+        if level == self.levels.n - 1:
+            return plan.take_in_chunk(stored, n_bytes, spans, worker)
+        return self._take_in_shard(plan, level + 1, stored, n_bytes, spans, worker)
+
+    # shards that the caller brings, as a whole or in blocks
+
+    cdef int load_brought(self, Plan plan, const Span *spans, Worker *worker) noexcept nogil:
+        cdef Shard shard
+        cdef int code
+        _start_brought(&shard, worker)
+        code = self._find_chunks(plan, &shard, spans, &worker.levels[0].extents, worker)
+        return self._read_chunks(plan, &shard, spans, 0, shard.n, worker) if code == OK else code
+
+    cdef int find_wanted(self, Plan plan, const Span *spans, const Extent **extents, int64_t *n,
+                         Worker *worker) noexcept nogil:
+        cdef Shard shard
+        cdef int code
+        _start_brought(&shard, worker)
+        shard.notes_wanted = True
+        code = self._find_chunks(plan, &shard, spans, &worker.levels[0].extents, worker)
+        extents[0] = shard.extents
+        n[0] = shard.n
+        return code
+
+    cdef bint is_few(self, Plan plan, int64_t task):
+        cdef Span object[MAX_NDIM]
+        cdef int64_t first[MAX_NDIM]
+        cdef int64_t count[MAX_NDIM]
+        plan.spans_of(plan.object_of(task), object)
+        return self.n_open > 0 and (2 * plan.chunks_of(self.levels.axes_of(0), object, first, count)
+                                    < plan.n_chunks_of(self.levels.axes_of(0), object))
+
+    # shards with codecs behind them
+
+    cdef int take_in(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                     Worker *worker) noexcept nogil:
+        return self._take_in_shard(plan, 0, encoded, n_bytes, spans, worker)
+
+    cdef int _take_in_shard(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
+                            Worker *worker) noexcept nogil:
+        """Bring the selected elements of a shard in memory to their places."""
+        cdef Shard shard
+        cdef int code
+        # As the program was made, there are no more; said again, the compiler knows it, too.
+        if level >= MAX_SHARD_LEVELS:
+            return OK
+        shard.level = level
+        shard.notes_wanted = False
+        code = (<ShardProgram>self.levels.programs[level]).unwrap(
+            plan.n_chunks_of(self.levels.axes_of(level), spans), stored, n_bytes, &shard.content,
+            &worker.levels[level].content, &worker.work, &worker.status)
+        if code == OK:
+            code = self._find_chunks(plan, &shard, spans, &worker.levels[level].extents, worker)
+        if code == OK:
+            code = self._read_chunks(plan, &shard, spans, 0, shard.n, worker)
+        return code

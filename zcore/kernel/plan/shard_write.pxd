@@ -1,0 +1,79 @@
+"""Writing objects that are shards: what a plan that writes has for them."""
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from zcore.kernel.io.files cimport Buffer, Content
+from zcore.kernel.plan.plan cimport Plan, Worker
+from zcore.kernel.plan.shard_index cimport Extent, IndexForm, ShardProgram
+from zcore.kernel.plan.shard_levels cimport ShardLevels
+from zcore.kernel.plan.shard_threads cimport Crews
+from zcore.kernel.select.grid cimport Span
+from zcore.kernel.strided.copy cimport MAX_NDIM
+
+
+cdef struct NewShard:          # the shard that is being written
+    int level                  # in how many others it lies
+    Buffer *built              # where it is made in memory; NULL: it goes to a file
+    const char *key            # of that
+    int fd                     # -1 until there is something to write
+    IndexForm form
+    int64_t size               # bytes that it has, those in the batch included
+    int64_t n_batch
+    int64_t n_stored           # chunks that it has: damaged ones that are carried over may have no bytes
+    uint64_t *words            # of its index
+
+cdef struct OldShard:          # the one that it replaces
+    bint found
+    Content content
+    uint64_t *words            # of its index, where it was found
+
+cdef struct Job:               # the chunks of a shard that are to be encoded
+    const Span *spans          # of the shard
+    const OldShard *old        # NULL: all elements inside the array are selected
+    NewShard *new
+    int64_t first[MAX_NDIM]    # as `chunks_of` gives them, where elements are selected
+    int64_t count[MAX_NDIM]
+
+
+cdef class ShardWriter(Crews):
+    cdef ShardProgram shards
+    cdef ShardLevels levels
+    cdef bint in_parts         # a shard is written to its file in parts: there are no codecs behind it
+
+    # Makes a file of a covered shard, and stages it, or finds that it is to be erased.
+    cdef int prepare(self, Plan plan, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil
+    # Changes one that is locked, in its file.
+    cdef int merge(self, Plan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil
+    # Finds what is needed of a shard that is brought.
+    cdef int find_wanted(self, Plan plan, const Span *spans, const Extent **extents, int64_t *n,
+                         Worker *worker) noexcept nogil
+    # Decodes an object that is read as a whole to where `encode_merged` looks for it.
+    cdef int take_in(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                     Worker *worker) noexcept nogil
+    # Makes a shard in memory: see `WritePlan`.
+    cdef int64_t encode_covered(self, Plan plan, const Span *spans, Worker *worker,
+                                const uint8_t **encoded) noexcept nogil
+    cdef int64_t encode_merged(self, Plan plan, const Span *spans, bint found, Worker *worker,
+                               const uint8_t **encoded) noexcept nogil
+
+    cdef int _change(self, Plan plan, const Span *spans, const char *key, OldShard *old, Worker *worker) noexcept nogil
+    cdef int _make(self, Plan plan, NewShard *new, const Span *spans, OldShard *old, bint *changed,
+                   Worker *worker) noexcept nogil
+    cdef int64_t _encode_shard(self, Plan plan, int level, const Span *spans, OldShard *old, Worker *worker,
+                               const uint8_t **encoded) noexcept nogil
+    cdef int _carry_over(self, Plan plan, const Span *spans, const OldShard *old, NewShard *new, bint *changed,
+                         Worker *worker) noexcept nogil
+    cdef int _is_inside(self, Plan plan, const Span *chunk) noexcept nogil
+    cdef void _locate(self, Plan plan, int level, const Span *object, int64_t position, Span *chunk) noexcept nogil
+    cdef int _copy(self, Plan plan, const OldShard *old, NewShard *new, const Extent *extents, int64_t n,
+                   Worker *worker) noexcept nogil
+    cdef int _add_changed(self, Plan plan, const Span *spans, const OldShard *old, NewShard *new,
+                          Worker *worker) noexcept nogil
+    cdef int64_t _place_of_part(self, Plan plan, const Job *job, int64_t i, Span *chunk) noexcept nogil
+    cdef int64_t _encode_changed(self, Plan plan, const Job *job, const Span *chunk, int64_t position, Worker *worker,
+                                 const uint8_t **encoded) noexcept nogil
+    cdef int _begin(self, Plan plan, NewShard *new, const Span *spans, int n_indices, Worker *worker) noexcept nogil
+    cdef int _append(self, Plan plan, NewShard *new, const uint8_t *data, int64_t n_bytes,
+                     Worker *worker) noexcept nogil
+    cdef int _flush(self, Plan plan, NewShard *new, Worker *worker) noexcept nogil
+    cdef int _end(self, Plan plan, NewShard *new, int code, Worker *worker, bint *erase) noexcept nogil
+    cdef int64_t _finish(self, Plan plan, NewShard *new, Worker *worker, const uint8_t **encoded) noexcept nogil

@@ -1,0 +1,342 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Writing: each task replaces one stored object, under its lock.
+
+A covered object (all its elements inside the array are written) is encoded and staged beside the old one before the
+lock is taken, and never read. A partly covered one is read, merged and written back while it is locked. What lies in a
+chunk beyond the array is reset to the fill value on the way, whoever left it there. An object that holds nothing but
+the fill value is erased, not written, unless the caller wants it stored.
+"""
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcmp
+
+from zcore.kernel.atomics cimport zc_add
+from zcore.kernel.strided.copy cimport (
+    MAX_NDIM, Copy, Runs, copy_simplify, fill_bytes, fill_run, is_filled, runs_are_filled,
+)
+from zcore.kernel.io.files cimport (
+    FAILED, buffer_reserve, object_commit, object_drop, object_erase, object_read, object_stage,
+    same_identity, staging_init,
+)
+from zcore.kernel.select.grid cimport Span
+from zcore.kernel.io.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
+from zcore.kernel.plan.plan cimport FILLED, SAME, Plan, PlanOptions, Worker, poll_worker
+from zcore.kernel.plan.shard_index cimport Extent
+from zcore.kernel.plan.shard_write cimport ShardWriter
+from zcore.kernel.codec.table cimport NOT_BLOCKWISE, hold_bytes, raised_in
+from zcore.kernel.status cimport CHUNK_LONG, MISSING, OK, STALE, fail
+from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray
+from zcore.kernel.select.tasks cimport Layout
+
+
+cdef class WritePlan(Plan):
+    """A `Plan` that writes; same parameters. Where objects are shards, a `ShardWriter` is what knows them.
+
+    A worker that finds another document than the open array follows from stops the plan. Without `elements` nothing is
+    written, but what lies outside of `old_shape` is reset in the objects that exist.
+    """
+
+    def __init__(self, OpenArray array not None, selection, elements=None, PlanOptions options=None):
+        cdef int d
+        if options is None:
+            options = PlanOptions()
+        Plan.__init__(self, array, selection, elements, options)
+        if self.levels is not None:
+            self.shards = ShardWriter(self, options.n_threads)
+        for d in range(self.ndim):
+            self.old_shape[d] = self.opened.shape[d]
+        self.token = options.token
+        self.locks = options.locks
+        for d in range(0 if options.old_shape is None else self.ndim):
+            self.old_shape[d] = options.old_shape[d]
+
+    @property
+    def keep_filled(self):
+        """Whether objects are stored that hold nothing but the fill value."""
+        return bool(self.opened.keep_filled)
+
+    def _direction(self):
+        # A merge that fails has read a chunk that it could not decode, or has not found one.
+        return "encode" if self.status.is_encode else "decode"
+
+    cdef int open_worker(self, Worker *worker) noexcept nogil:
+        cdef int code
+        # Each worker has temporary names of its own.
+        cdef uint64_t token = self.token + <uint64_t>zc_add(&self.n_workers, 1)
+        cdef const char *document = self.opened.document
+        cdef int dirfd = self.dirfd if document != NULL else -1
+        worker.keeps_filled = self.opened.keep_filled
+        staging_init(&worker.staging, token, self.opened.fsync)
+        if self.locks is None:
+            return OK
+        code = holder_open(&worker.holder, &self.locks.table, dirfd, document, &worker.status)
+        if code != OK:
+            return code
+        if self.opened.has_identity and not same_identity(&worker.holder.identity, &self.opened.identity):
+            return fail(&worker.status, STALE, 0, 0, 0)
+        if self.opened.n_content >= 0 and worker.holder.fd >= 0:
+            return self._compare_content(worker)
+        return OK
+
+    cdef int _compare_content(self, Worker *worker) noexcept nogil:
+        cdef int64_t n = object_read(worker.holder.fd, self.opened.n_content, &worker.encoded, &worker.status)
+        if n == FAILED and worker.status.code != CHUNK_LONG:
+            return worker.status.code
+        if n != self.opened.n_content or memcmp(worker.encoded.data, self.opened.content, <size_t>n) != 0:
+            return fail(&worker.status, STALE, 0, 0, 0)
+        return OK
+
+    cdef void close_worker(self, Worker *worker) noexcept nogil:
+        object_drop(self.dirfd, &worker.staging)
+        holder_close(&worker.holder)
+        Plan.close_worker(self, worker)
+
+    cdef void _loop(self, Worker *worker) noexcept nogil:
+        Plan._loop(self, worker)
+        if self.shards is not None:
+            self.shards.help(self, worker)
+
+    cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
+        cdef int code
+        if self.shards is None:
+            return self._run_task(task, worker)
+        self.shards.begin()
+        code = self._run_task(task, worker)
+        self.shards.end()
+        return code
+
+    cdef int _run_task(self, int64_t task, Worker *worker) noexcept nogil:
+        cdef Span spans[MAX_NDIM]
+        cdef char key[MAX_KEY]
+        self.spans_of(task, spans)
+        self.measure_chunk(spans, &worker.layout)
+        self.key_of(spans, key)
+        if self.has_elements and self.is_covered(spans):
+            return self._replace(spans, key, worker)
+        return self._merge(spans, key, worker)
+
+    cdef int _replace(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
+        """Write an object without looking at the old one."""
+        cdef bint erase = False
+        cdef int code = self._prepare(spans, key, worker, &erase)
+        if code != OK:
+            return code
+        code = self._lock(key, worker)
+        if code != OK:
+            object_drop(self.dirfd, &worker.staging)
+            return code
+        if erase:
+            code = object_erase(self.dirfd, key, &worker.staging, &worker.status)
+        else:
+            code = object_commit(self.dirfd, key, &worker.staging, &worker.status)
+        self._unlock(worker)
+        return code
+
+    cdef int _prepare(self, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil:
+        """Encode and stage a covered object, or find that it is to be erased."""
+        cdef const uint8_t *encoded = NULL
+        cdef int64_t n
+        if self.shards is not None and self.shards.in_parts:
+            return self.shards.prepare(self, spans, key, worker, erase)
+        n = self.encode_covered(spans, worker, &encoded)
+        if n == FAILED:
+            return worker.status.code
+        erase[0] = n == FILLED
+        return OK if erase[0] else object_stage(self.dirfd, key, encoded, n, &worker.staging, &worker.status)
+
+    cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
+        """Encode an object of which all elements inside the array are written: its size, FILLED or FAILED."""
+        if self.shards is None:
+            return self.encode_covered_chunk(spans, worker, encoded)
+        return self.shards.encode_covered(self, spans, worker, encoded)
+
+    cdef int64_t encode_covered_chunk(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
+        """Encode a chunk of which all elements inside the array are written: its size, FILLED or FAILED."""
+        cdef const uint8_t *chunk = <const uint8_t *>self.data + self.data_offset(spans)
+        cdef bint whole = self.is_whole(spans)
+        cdef Runs runs
+        cdef int64_t n
+        if self.items is not None:
+            return self._encode_items(spans, False, worker, encoded)
+        if not (whole and worker.layout.in_place):
+            if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
+                return FAILED
+            if whole and self.n_inner_threads == 1 and self.runs_of(spans, &runs):
+                if not worker.keeps_filled and runs_are_filled(chunk, &runs, worker.layout.n_items,
+                                                               self.opened.stored_fill):
+                    return FILLED
+                n = self.program.gather(chunk, &runs, worker.layout.n_bytes, &worker.encoded, worker.decoded.data,
+                                        &worker.status)
+                if n != NOT_BLOCKWISE:
+                    encoded[0] = worker.encoded.data
+                    return n
+            chunk = worker.decoded.data
+            if not whole:
+                fill_bytes(<char *>chunk, worker.layout.n_items, self.opened.stored_fill, self.opened.itemsize)
+            self.move(spans, &worker.layout, True, <char *>chunk)
+        return self._encode(chunk, worker, encoded)
+
+    cdef int _merge(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
+        """Read an object, change some of its elements, and write it back."""
+        cdef int code
+        if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
+            return worker.status.code
+        code = self._lock(key, worker)
+        if code != OK:
+            return code
+        code = self._merge_locked(spans, key, worker)
+        self._unlock(worker)
+        return code
+
+    cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
+        cdef const uint8_t *encoded = NULL
+        cdef int64_t n
+        cdef int code
+        if self.shards is not None and self.shards.in_parts:
+            return self.shards.merge(self, spans, key, worker)
+        n = self._encode_changed_object(spans, key, worker, &encoded)
+        if n == FAILED:
+            return worker.status.code
+        if n == SAME:
+            return OK
+        if n == FILLED:
+            return object_erase(self.dirfd, key, &worker.staging, &worker.status)
+        code = object_stage(self.dirfd, key, encoded, n, &worker.staging, &worker.status)
+        if code != OK:
+            return code
+        return object_commit(self.dirfd, key, &worker.staging, &worker.status)
+
+    cdef int64_t _encode_changed_object(self, const Span *spans, const char *key, Worker *worker,
+                                        const uint8_t **encoded) noexcept nogil:
+        cdef int code = self.load(key, spans, worker)
+        if code == MISSING and not self.has_elements:
+            return SAME
+        if code == MISSING and self.opened.missing_raises:
+            fail(&worker.status, MISSING, 0, 0, 0)
+            return FAILED
+        if code != OK and code != MISSING:
+            # What is no failure, such as an interruption, has left no code.
+            worker.status.code = code
+            return FAILED
+        return self.encode_merged(spans, code == OK, worker, encoded)
+
+    cdef int64_t encode_task(self, int64_t task, Worker *worker, const uint8_t **encoded) noexcept nogil:
+        cdef Span spans[MAX_NDIM]
+        self.spans_of(task, spans)
+        self.measure_chunk(spans, &worker.layout)
+        if worker.brought == NULL:
+            return self.encode_covered(spans, worker, encoded)
+        if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
+            return FAILED
+        return self._encode_changed_object(spans, NULL, worker, encoded)
+
+    cdef int64_t encode_merged(self, const Span *spans, bint found, Worker *worker,
+                               const uint8_t **encoded) noexcept nogil:
+        """Change the object that was `found`, as it was taken in, and encode it as `encode_covered`."""
+        if self.shards is None:
+            return self.encode_merged_chunk(spans, found, worker, encoded)
+        return self.shards.encode_merged(self, spans, found, worker, encoded)
+
+    cdef int64_t encode_merged_chunk(self, const Span *spans, bint found, Worker *worker,
+                                     const uint8_t **encoded) noexcept nogil:
+        """Change the chunk that was `found`, decoded in the worker's scratch, and encode it as `encode_covered`."""
+        cdef char *chunk = <char *>worker.decoded.data
+        if self.items is not None:
+            return self._encode_items(spans, found, worker, encoded)
+        if found:
+            self._reset_outside(spans, &worker.layout, chunk)
+        else:
+            fill_bytes(chunk, worker.layout.n_items, self.opened.stored_fill, self.opened.itemsize)
+        if self.has_elements:
+            self.move(spans, &worker.layout, True, chunk)
+        return self._encode(<const uint8_t *>chunk, worker, encoded)
+
+    cdef int take_in(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil:
+        if self.shards is None:
+            return self.take_in_chunk(encoded, n_bytes, spans, worker)
+        return self.shards.take_in(self, encoded, n_bytes, spans, worker)
+
+    cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
+        if self.shards is None or not self.shards.in_parts or worker.brought.is_absent:
+            return Plan.load_brought(self, spans, worker)
+        # Gaps make a shard longer than its chunks can be, and are nobody's business.
+        worker.content = worker.brought.content
+        return OK
+
+    cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil:
+        if self.shards is None:
+            return Plan.find_wanted(self, spans, extents, n, worker)
+        return self.shards.find_wanted(self, spans, extents, n, worker)
+
+    cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
+                           Worker *worker) noexcept nogil:
+        if self.items is None:
+            return Plan.take_in_chunk(self, encoded, n_bytes, spans, worker)
+        # For `_encode_items`, which decodes it.
+        worker.content.data = encoded
+        worker.content.size = n_bytes
+        return OK
+
+    cdef int64_t _encode_items(self, const Span *spans, bint found, Worker *worker,
+                               const uint8_t **encoded) noexcept with gil:
+        """Change the chunk that was `found`, as it was taken in, or a new one, and encode it: see `encode_covered`."""
+        cdef int d
+        cdef int64_t n
+        try:
+            try:
+                old = None
+                if found:
+                    old = PyBytes_FromStringAndSize(<const char *>worker.content.data, worker.content.size)
+                inside, outside = self.selections(self.axes, spans) if self.has_elements else (None, None)
+                kept = tuple([max(0, min(self.old_shape[d] - spans[d].origin, spans[d].length))
+                              for d in range(self.ndim)])
+                new = self.items.write(old, self.lengths_of(spans), kept, inside, outside, bool(worker.keeps_filled))
+                n = FILLED if new is None else hold_bytes(&worker.work, new, encoded)
+                return n
+            except BaseException as exception:
+                raised_in(&worker.work, exception, &worker.status)
+                worker.status.is_encode = not found
+                return FAILED
+        except:  # noqa: E722 (the only clause that cannot raise itself)
+            pass
+        return FAILED
+
+    cdef void _reset_outside(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil:
+        """Give the elements of a chunk that lie outside `old_shape` the fill value."""
+        cdef Copy spec
+        cdef int64_t kept
+        cdef int d
+        cdef int e
+        for d in range(self.ndim):
+            kept = max(0, min(self.old_shape[d] - spans[d].origin, spans[d].length))
+            if kept == spans[d].length:
+                continue
+            spec.ndim = self.ndim
+            spec.itemsize = self.opened.itemsize
+            spec.swap = 0
+            for e in range(self.ndim):
+                spec.shape[e] = spans[e].length
+                spec.src_strides[e] = 0
+                spec.dst_strides[e] = layout.strides[e]
+            spec.shape[d] = spans[d].length - kept
+            copy_simplify(&spec)
+            fill_run(&spec, self.opened.stored_fill, chunk + kept * layout.strides[d])
+
+    cdef int64_t _encode(self, const uint8_t *chunk, Worker *worker, const uint8_t **encoded) noexcept nogil:
+        """Encode a chunk that lies in order: its size, FILLED or FAILED."""
+        cdef int64_t n
+        if not worker.keeps_filled and is_filled(<const char *>chunk, worker.layout.n_items, self.opened.stored_fill,
+                                                 self.opened.itemsize):
+            return FILLED
+        n = self.program.encode(chunk, worker.layout.n_bytes, &worker.encoded, encoded, self.n_inner_threads,
+                                &worker.work, &worker.status)
+        return FAILED if n < 0 else n
+
+    cdef int _lock(self, const char *key, Worker *worker) noexcept nogil:
+        if self.locks is None:
+            return OK
+        return lock_object(&worker.holder, key_hash(key), poll_worker, <void *>worker, &worker.status)
+
+    cdef void _unlock(self, Worker *worker) noexcept nogil:
+        if self.locks is not None:
+            unlock_object(&worker.holder)

@@ -1,0 +1,1 @@
+"""Tables of references: where the bytes of keys lie in other files."""

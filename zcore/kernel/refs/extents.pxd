@@ -1,0 +1,46 @@
+"""Objects that are parts of other files: where the bytes of a key lie, with the file open."""
+from libc.stdint cimport int64_t, uint8_t
+
+from zcore.kernel.io.files cimport Identity
+from zcore.kernel.refs.table cimport ReferenceTable
+from zcore.kernel.select.tasks cimport Tasks
+
+
+cdef struct Place:             # of the bytes of a key
+    const uint8_t *data        # at hand; NULL: in the file
+    int fd                     # -1: there is none
+    bint is_shared             # the descriptor stays open for other keys
+    int64_t offset
+    int64_t n_bytes            # all in the file, when it was opened
+    Identity identity          # of the file
+
+cdef struct File:
+    int64_t target             # -1: this slot is free
+    int fd                     # negative: Python could not open it
+    Identity identity
+
+
+cdef class Extents:
+    cdef ReferenceTable table
+    cdef bytes prefix
+    cdef const char *prefix_text
+    cdef int64_t n_prefix
+    cdef object open_target
+    cdef object exception      # that a signal handler raised while a target was opened
+    cdef int64_t is_interrupted
+    cdef int64_t guard         # spin lock of what follows
+    cdef int64_t n_files
+    cdef int64_t max_open      # targets that all plans may hold
+    cdef int64_t n_slots
+    cdef File *files           # a hash table by target
+
+    # Looks up, for these tasks, what is not at hand yet; before `find`.
+    cdef int prepare(self, Tasks tasks) except -1
+    # Finds the bytes of a key: OK, MISSING, or INTERRUPTED where Python has to look.
+    cdef int find(self, const char *key, Place *place) noexcept nogil
+    # Ends what `find` began.
+    cdef void leave(self, const Place *place) noexcept nogil
+    cdef bint _find_file(self, int target, Place *place) noexcept nogil
+    cdef void _keep(self, int target, Place *place) noexcept nogil
+    cdef File *_slot_of(self, int64_t target) noexcept nogil
+    cdef void _open(self, int target, Place *place) noexcept with gil

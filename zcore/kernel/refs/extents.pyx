@@ -1,0 +1,180 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Objects that are parts of other files: of each key the place is looked up, and its file opened.
+
+Compiled so that no object of Python is made for a chunk. Targets are opened once for a plan, by Python, which judges
+whether the set may point there. Whatever is not as it should be (a target that is missing, short, remote or not
+allowed) is left to Python as well, which finds it again and says what is wrong.
+"""
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset, strlen
+
+from zcore.kernel.atomics cimport zc_add, zc_store, zc_swap_if
+from zcore.kernel.io.files cimport identify_fd, object_close
+from zcore.kernel.refs.table cimport INLINE, WHOLE, Reference, ReferenceTable
+from zcore.kernel.status cimport INTERRUPTED, MISSING, OK
+from zcore.kernel.select.open_array cimport MAX_KEY
+from zcore.kernel.select.tasks cimport Tasks
+
+cdef extern from "<sys/resource.h>" nogil:
+    ctypedef struct c_rlimit "struct rlimit":
+        unsigned long rlim_cur
+    int RLIMIT_NOFILE
+    int getrlimit(int resource, c_rlimit *limit)
+
+cdef enum:
+    MAX_OPEN = 128             # targets that all plans hold open at a time; others are opened for each object
+    PART_OPEN = 8              # or this part of the descriptors that the process may have, of 1024 mostly, if fewer
+    MAX_KNOWN = 1024           # targets that a plan has opened, or tried to
+
+cdef uint8_t[1] nothing        # stands for the bytes of an object that has none
+cdef int64_t n_held = 0        # of them, by all plans
+
+
+@cython.final
+cdef class Extents:
+    """Where the objects of one array lie, for one plan.
+
+    Parameters
+    ----------
+    table : ReferenceTable
+        Nobody changes it meanwhile.
+    prefix : bytes
+        Of the array's keys in it.
+    open_target : callable
+        Opens the target of a URL for reading and returns the descriptor.
+    """
+
+    def __cinit__(self, ReferenceTable table not None, bytes prefix not None, open_target):
+        self.table = table
+        self.prefix = prefix
+        self.prefix_text = prefix
+        self.n_prefix = len(prefix)
+        self.open_target = open_target
+
+    cdef int prepare(self, Tasks tasks) except -1:
+        cdef int64_t i
+        cdef int64_t n_targets
+        cdef c_rlimit limit
+        assert self.files == NULL, "extents are of one plan"
+        self.max_open = MAX_OPEN
+        if getrlimit(RLIMIT_NOFILE, &limit) == 0 and limit.rlim_cur // PART_OPEN < MAX_OPEN:
+            self.max_open = <int64_t>(limit.rlim_cur // PART_OPEN)
+        self.table = self.table.of_tasks(tasks)
+        n_targets = min(<int64_t>len(self.table._targets), MAX_KNOWN)
+        self.n_slots = 1
+        while self.n_slots < 2 * n_targets:
+            self.n_slots *= 2
+        self.files = <File *>malloc(self.n_slots * sizeof(File))
+        if self.files == NULL:
+            raise MemoryError
+        for i in range(self.n_slots):
+            self.files[i].target = -1
+        return 0
+
+    def __dealloc__(self):
+        cdef int64_t i
+        if self.files != NULL:
+            for i in range(self.n_slots):
+                if self.files[i].target >= 0 and self.files[i].fd >= 0:
+                    object_close(self.files[i].fd)
+                    zc_add(&n_held, -1)
+            free(self.files)
+
+    cdef int find(self, const char *key, Place *place) noexcept nogil:
+        cdef int64_t n_key = <int64_t>strlen(key)
+        cdef char name[2 * MAX_KEY]
+        cdef const uint8_t *data
+        cdef Reference row
+        cdef int code
+        if self.n_prefix > MAX_KEY:
+            return INTERRUPTED
+        memcpy(name, self.prefix_text, self.n_prefix)
+        memcpy(name + self.n_prefix, key, n_key)
+        code = self.table.look_up(<const uint8_t *>name, self.n_prefix + n_key, &row, &data)
+        if code <= 0:
+            return MISSING if code == 0 else INTERRUPTED
+        memset(place, 0, sizeof(Place))
+        place.fd = -1
+        place.n_bytes = row.n_bytes
+        if row.target == INLINE or row.n_bytes == 0:
+            # Of nothing no target is asked for.
+            place.data = data + row.offset if row.n_bytes else nothing
+            return OK
+        place.offset = row.offset
+        if not self._find_file(row.target, place):
+            return INTERRUPTED
+        if row.n_bytes == WHOLE:
+            place.n_bytes = place.identity.size
+        # What the set says is believed as far as the target goes.
+        if row.offset > place.identity.size - place.n_bytes:
+            self.leave(place)
+            return INTERRUPTED
+        return OK
+
+    cdef void leave(self, const Place *place) noexcept nogil:
+        if place.fd >= 0 and not place.is_shared:
+            object_close(place.fd)
+
+    # targets
+
+    cdef bint _find_file(self, int target, Place *place) noexcept nogil:
+        """Give the place the descriptor of a target; whether there is one."""
+        cdef File *file
+        cdef bint is_known
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        file = self._slot_of(target)
+        is_known = file.target >= 0
+        if is_known:
+            place.fd = file.fd
+            place.identity = file.identity
+            place.is_shared = True
+        zc_store(&self.guard, 0)
+        if not is_known:
+            self._open(target, place)
+            self._keep(target, place)
+        return place.fd >= 0
+
+    cdef void _keep(self, int target, Place *place) noexcept nogil:
+        """Share the descriptor of a target, or that there is none, with other objects, unless there are too many."""
+        cdef File *file
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        file = self._slot_of(target)
+        # Another thread may have been faster; then this descriptor is for one object.
+        if file.target < 0 and 2 * self.n_files < self.n_slots:
+            place.is_shared = place.fd < 0 or zc_add(&n_held, 1) < self.max_open
+            if place.is_shared:
+                file.target = target
+                file.identity = place.identity
+                file.fd = place.fd
+                self.n_files += 1
+            else:
+                zc_add(&n_held, -1)
+        zc_store(&self.guard, 0)
+
+    cdef File *_slot_of(self, int64_t target) noexcept nogil:
+        """Return the slot of a target, or the free one where it belongs; half of them are free at least."""
+        cdef int64_t i = target & (self.n_slots - 1)
+        while self.files[i].target >= 0 and self.files[i].target != target:
+            i = (i + 1) & (self.n_slots - 1)
+        return &self.files[i]
+
+    cdef void _open(self, int target, Place *place) noexcept with gil:
+        try:
+            try:
+                place.fd = self.open_target(self.table._targets[target])
+            except Exception:
+                return             # whoever does the task again meets it again, and says what it was
+            except BaseException as exception:
+                # Of a signal handler, which will not be called again.
+                self.exception = exception
+                zc_store(&self.is_interrupted, 1)
+                return
+        except:  # noqa: E722 (the only clause that cannot raise itself, as nobody above could see it)
+            return
+        if identify_fd(place.fd, &place.identity) != 0:
+            object_close(place.fd)
+            place.fd = -1

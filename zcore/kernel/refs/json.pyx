@@ -1,0 +1,499 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""The JSON object that lists references, read into columns.
+
+Compiled because sets of a million references are common: as objects of Python they need seconds, here the time it takes
+to look at each byte of the document twice.
+"""
+from zcore.errors import ReferenceFormatError
+from zcore.kernel.refs.table import KEY_RULES
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memchr, memcmp, memcpy, strlen
+
+from zcore.kernel.refs.json_strings cimport HALF_PAIR, decode_base64, unescape
+from zcore.kernel.refs.table cimport WHOLE, ReferenceTable, is_key
+
+cdef extern from *:
+    """
+    #include <string.h>
+    #define ZC_EACH(byte) (0x0101010101010101u * (byte))
+
+    /* Whether none of eight bytes of a string is a quote, a backslash or a control character. */
+    static inline int zc_is_plain(const uint8_t *text)
+    {
+        uint64_t word, quote, slash;
+        memcpy(&word, text, 8);
+        quote = word ^ ZC_EACH('"');
+        slash = word ^ ZC_EACH('\\\\');
+        return ((((word - ZC_EACH(0x20)) & ~word) | ((quote - ZC_EACH(1)) & ~quote) | ((slash - ZC_EACH(1)) & ~slash))
+                & ZC_EACH(0x80)) == 0;
+    }
+    """
+    bint zc_is_plain(const uint8_t *text) nogil
+
+cdef enum:
+    MAX_DEPTH = 64             # nested lists and objects, the document itself among them, as in any metadata document
+
+cdef struct Text:              # of a document, as far as it has been read
+    const uint8_t *data
+    int64_t n
+    int64_t at
+
+cdef struct String:            # of a document, between its quotes
+    int64_t start
+    int64_t n
+    bint is_plain              # without a backslash
+
+cdef struct Bytes:
+    const uint8_t *data
+    int64_t n
+
+
+@cython.final
+cdef class Scratch:
+    """Memory for one string after the other that is not in the document as it is meant."""
+
+    cdef uint8_t *data
+    cdef int64_t capacity
+
+    def __cinit__(self):
+        self.data = NULL
+        self.capacity = 0
+
+    def __dealloc__(self):
+        free(self.data)
+
+    cdef int reserve(self, int64_t n) except -1:
+        """Make room for n bytes; what was there is kept."""
+        cdef void *data
+        if n >= self.capacity:
+            data = realloc(self.data, <size_t>(2 * n + 64))
+            if data == NULL:
+                raise MemoryError
+            self.data = <uint8_t *>data
+            self.capacity = 2 * n + 64
+        return 0
+
+
+def members_of(bytes raw not None, check=None):
+    """Return the members of the JSON object that a document is, up to the one with which they become too many.
+
+    Parameters
+    ----------
+    raw : bytes
+    check : callable, optional
+        Takes the values of all other members, as bytes, and raises ValueError for what is no JSON. Without it these are
+        only gone over.
+
+    Returns
+    -------
+    (members, n)
+        A dict of the names that reference sets of version 1 have, and "version", to (start, stop) of their values in
+        `raw`, and the number of all members.
+
+    Raises
+    ------
+    ReferenceFormatError
+        The document is no JSON object, is nested too deep, or a name is there twice.
+
+    >>> members_of(b'{"version": 1, "x/0": ["u"], "refs": {}}')
+    ({'version': (12, 13), 'refs': (37, 39)}, 3)
+    """
+    cdef Text text = _text_of(raw)
+    cdef String name
+    cdef int64_t start
+    cdef int64_t n = 0
+    cdef Bytes found
+    cdef Scratch scratch = Scratch()
+    members = {}
+    _check_utf8(raw)
+    _open(&text, c'{', "a JSON object")
+    if not _closes(&text, c'}'):
+        while True:
+            _string(&text, &name)
+            _expect(&text, c':')
+            _blanks(&text)
+            start = text.at
+            _skip(&text)
+            n += 1
+            _bytes(&text, &name, scratch, &found)
+            label = _member(&found)
+            if label is not None:
+                if label in members:
+                    raise _wrong(name.start, f"member {label!r} is there twice")
+                members[label] = start, text.at
+            elif check is not None:
+                try:
+                    check(text.data[start:text.at])
+                except ValueError as exc:
+                    raise _wrong(start, f"not JSON: {exc}") from None
+            if _ends(&text, c'}'):
+                break
+    _blanks(&text)
+    if text.at < text.n:
+        raise _wrong(text.at, "expected nothing behind the object")
+    return members, n
+
+
+cdef str _member(const Bytes *name):
+    """The name of a member that version 1 has, or None."""
+    if _is(name, b"refs"):
+        return "refs"
+    if _is(name, b"version"):
+        return "version"
+    if _is(name, b"templates"):
+        return "templates"
+    return "gen" if _is(name, b"gen") else None
+
+
+cdef inline bint _is(const Bytes *text, const char *word) noexcept nogil:
+    return text.n == <int64_t>strlen(word) and memcmp(text.data, word, text.n) == 0
+
+
+def read_references(ReferenceTable table not None, bytes raw not None, int64_t start, compact, *,
+                    bint takes_null=False):
+    """Add the references of a JSON object to a table.
+
+    Parameters
+    ----------
+    raw : bytes
+        A document that `members_of` has read.
+    start : int
+        Where in it the object begins.
+    compact : callable
+        Gives the bytes that an object as a value stands for, of those that it is written with.
+    takes_null : bool
+        In place of a URL there may be null: the target that the caller names.
+
+    Raises
+    ------
+    ReferenceFormatError
+        A value is none that references have, or a key is there twice.
+
+    Notes
+    -----
+    References specification, versions 0 and 1: a string is the value itself, or base64 of it; a list is a URL, or a
+    URL, an offset and a length; an object, by what is in use, is JSON that is the value itself.
+    """
+    cdef Text text = _text_of(raw)
+    cdef String string
+    cdef int64_t value
+    cdef int64_t before
+    cdef Bytes key
+    cdef Scratch of_keys = Scratch()
+    cdef Scratch of_values = Scratch()
+    text.at = start
+    table.last_target = -1     # its URL stands in another document
+    _open(&text, c'{', "an object of references")
+    if _closes(&text, c'}'):
+        return
+    while True:
+        _string(&text, &string)
+        _bytes(&text, &string, of_keys, &key)
+        if key.n and key.data[key.n - 1] == c'/':
+            _complete(&key, of_keys)
+        if not is_key(key.data, key.n):
+            raise _wrong(string.start, f"{_str(&key)!r:.200} is no key: {KEY_RULES}")
+        _expect(&text, c':')
+        _blanks(&text)
+        value = text.at
+        before = table.n_rows
+        _read_value(table, &text, key, of_values, compact, takes_null)
+        if table.n_rows == before:
+            raise _wrong(value, f"key {_str(&key)!r:.200} is there twice")
+        if _ends(&text, c'}'):
+            return
+
+
+cdef int _complete(Bytes *key, Scratch scratch) except -1:
+    """Add what VirtualiZarr leaves out: the chunk of the scalar ``s``, which Zarr v2 calls ``s/0``, is ``s/`` there."""
+    cdef bint is_copied = key.data == scratch.data
+    scratch.reserve(key.n + 1)
+    if not is_copied:
+        memcpy(scratch.data, key.data, key.n)
+    key.data = scratch.data
+    scratch.data[key.n] = c'0'
+    key.n += 1
+    return 0
+
+
+cdef int _read_value(ReferenceTable table, Text *text, Bytes key, Scratch scratch, compact,
+                     bint takes_null) except -1:
+    cdef uint8_t opened = text.data[text.at] if text.at < text.n else 0
+    cdef int64_t start = text.at
+    cdef String string
+    cdef Bytes data
+    cdef bytes own
+    if opened == c'[':
+        return _read_extent(table, text, key, scratch, takes_null)
+    if opened == c'"':
+        _string(text, &string)
+        _bytes(text, &string, scratch, &data)
+        if data.n >= 7 and memcmp(data.data, <const char *>b"base64:", 7) == 0:
+            if string.is_plain:
+                scratch.reserve(data.n)
+            data.n = decode_base64(data.data + 7, data.n - 7, scratch.data)
+            data.data = scratch.data
+            if data.n < 0:
+                raise _wrong(start, f"key {_str(&key)!r:.200}: not base64")
+    elif opened == c'{':
+        _skip(text)
+        try:
+            own = compact(text.data[start:text.at])
+        except ValueError as exc:
+            raise _wrong(start, f"key {_str(&key)!r:.200}: not JSON: {exc}") from None
+        data.data, data.n = <const uint8_t *>PyBytes_AS_STRING(own), PyBytes_GET_SIZE(own)
+    else:
+        raise _wrong(start, f"key {_str(&key)!r:.200}: expected a string, an object, [url] or [url, offset, length]")
+    return table._put_data(key.data, key.n, data.data, data.n)
+
+
+cdef int _read_extent(ReferenceTable table, Text *text, Bytes key, Scratch scratch, bint takes_null) except -1:
+    """Read [url] or [url, offset, length]."""
+    cdef int64_t start = text.at
+    cdef int64_t offset = 0
+    cdef int64_t length = WHOLE
+    cdef String url
+    cdef Bytes found
+    cdef int target
+    text.at += 1
+    _blanks(text)
+    if takes_null and text.n - text.at >= 4 and memcmp(text.data + text.at, <const char *>b"null", 4) == 0:
+        text.at += 4
+        target = table._number_of(None)
+    elif text.at < text.n and text.data[text.at] == c'"':
+        if _is_last_url(table, text):
+            target = table.last_target
+            text.at += table.n_last_url + 2
+        else:
+            _string(text, &url)
+            _bytes(text, &url, scratch, &found)
+            target = table._number_of(_str(&found))
+            table.last_target, table.last_url, table.n_last_url = target, url.start, url.n
+    else:
+        raise _wrong(start, f"key {_str(&key)!r:.200}: expected [url] or [url, offset, length]")
+    if not _closes(text, c']'):
+        _expect(text, c',')
+        offset = _number(text, key)
+        _expect(text, c',')
+        length = _number(text, key)
+        _expect(text, c']')
+        if offset > INT64_MAX - length:
+            raise _wrong(start, f"key {_str(&key)!r:.200}: ends beyond byte 2**63")
+    return table._put(key.data, key.n, target, offset, length)
+
+
+cdef bint _is_last_url(ReferenceTable table, const Text *text) noexcept nogil:
+    """Whether the URL that begins here is that of the reference before, in the same spelling, as it mostly is."""
+    cdef const uint8_t *url = text.data + text.at + 1
+    return (table.last_target >= 0 and text.n - text.at >= table.n_last_url + 2 and url[table.n_last_url] == c'"'
+            and memcmp(url, text.data + table.last_url, table.n_last_url) == 0)
+
+
+cdef int64_t _number(Text *text, Bytes key) except -1:
+    """Read an offset or a length."""
+    cdef int64_t number = 0
+    cdef int64_t start
+    cdef int64_t n_digits
+    cdef int digit
+    _blanks(text)
+    start = text.at
+    while text.at < text.n and c'0' <= text.data[text.at] <= c'9':
+        digit = text.data[text.at] - c'0'
+        if number > (INT64_MAX - digit) // 10:
+            raise _wrong(start, f"key {_str(&key)!r:.200}: offset and length are numbers below 2**63")
+        number = 10 * number + digit
+        text.at += 1
+    n_digits = text.at - start
+    _blanks(text)
+    if n_digits == 0 or (text.data[start] == c'0' and n_digits > 1) or (
+            text.at < text.n and text.data[text.at] != c',' and text.data[text.at] != c']'):
+        raise _wrong(start, f"key {_str(&key)!r:.200}: offset and length are whole numbers from 0 on, found "
+                            f"{_shown(text, start)}")
+    return number
+
+
+# JSON, as far as it is not built-in: RFC 8259
+
+cdef Text _text_of(bytes raw):
+    cdef Text text
+    text.data = <const uint8_t *>PyBytes_AS_STRING(raw)
+    text.n = PyBytes_GET_SIZE(raw)
+    text.at = 0
+    return text
+
+
+cdef _wrong(int64_t at, message):
+    return ReferenceFormatError(f"byte {at} of the reference set: {message}")
+
+
+cdef str _shown(const Text *text, int64_t start):
+    cdef int64_t stop = start
+    while stop < text.n and stop < start + 40 and text.data[stop] not in b",]}":
+        stop += 1
+    return repr(text.data[start:stop].decode(errors="replace").strip())
+
+
+cdef int _check_utf8(bytes raw) except -1:
+    """All of a document is text; so nothing that is cut out of it need be looked at again."""
+    cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(raw)
+    cdef int64_t n = PyBytes_GET_SIZE(raw)
+    cdef int64_t i
+    cdef uint8_t bits = 0
+    for i in range(n):
+        bits |= data[i]
+    if bits & 0x80:
+        try:
+            raw.decode()
+        except UnicodeDecodeError as exc:
+            raise _wrong(exc.start, "not UTF-8") from None
+    return 0
+
+
+cdef void _blanks(Text *text) noexcept nogil:
+    while text.at < text.n and text.data[text.at] in (c' ', c'\n', c'\r', c'\t'):
+        text.at += 1
+
+
+cdef int _open(Text *text, uint8_t bracket, what) except -1:
+    _blanks(text)
+    if text.at >= text.n or text.data[text.at] != bracket:
+        raise _wrong(text.at, f"expected {what}")
+    text.at += 1
+    return 0
+
+
+cdef int _expect(Text *text, uint8_t mark) except -1:
+    _blanks(text)
+    if text.at >= text.n or text.data[text.at] != mark:
+        raise _wrong(text.at, f"expected {chr(mark)!r}, found {_shown(text, text.at)}")
+    text.at += 1
+    return 0
+
+
+cdef bint _closes(Text *text, uint8_t bracket) noexcept nogil:
+    """Whether the list or object ends here; goes on behind it if so."""
+    _blanks(text)
+    if text.at < text.n and text.data[text.at] == bracket:
+        text.at += 1
+        return True
+    return False
+
+
+cdef bint _ends(Text *text, uint8_t bracket) except -1:
+    """Whether the list or object ends behind this item, or another one follows."""
+    if _closes(text, bracket):
+        return True
+    _expect(text, c',')
+    return False
+
+
+cdef int _string(Text *text, String *string) except -1:
+    """Go over a string."""
+    cdef uint8_t found
+    _blanks(text)
+    if text.at >= text.n or text.data[text.at] != c'"':
+        raise _wrong(text.at, f"expected a string, found {_shown(text, text.at)}")
+    text.at += 1
+    string.start = text.at
+    string.is_plain = True
+    while text.at < text.n:
+        while text.n - text.at >= 8 and zc_is_plain(text.data + text.at):
+            text.at += 8
+        if text.at == text.n:
+            break
+        found = text.data[text.at]
+        if found == c'"':
+            string.n = text.at - string.start
+            text.at += 1
+            return 0
+        if found < 0x20:
+            raise _wrong(text.at, "a control character in a string")
+        if found == c'\\':
+            string.is_plain = False
+            text.at += 1
+        text.at += 1
+    raise _wrong(string.start, "a string that does not end")
+
+
+cdef int _bytes(const Text *text, const String *string, Scratch scratch, Bytes *found) except -1:
+    """Find the text of a string in UTF-8, in the document or in the scratch."""
+    found.data, found.n = text.data + string.start, string.n
+    if not string.is_plain:
+        scratch.reserve(string.n)
+        found.n = unescape(found.data, string.n, scratch.data)
+        found.data = scratch.data
+        if found.n < 0:
+            raise _wrong(string.start, "half of a pair of surrogates" if found.n == HALF_PAIR else
+                         "a string that is not JSON: a backslash before what it may not stand before")
+    return 0
+
+
+cdef str _str(const Bytes *found):
+    return PyUnicode_DecodeUTF8(<const char *>found.data, found.n, NULL)
+
+
+cdef int _pass_string(Text *text) except -1:
+    """Go over a string that is read again, if anybody wants it."""
+    cdef int64_t start = text.at + 1
+    cdef int64_t at = start
+    cdef int64_t before
+    cdef const uint8_t *quote
+    while True:
+        quote = <const uint8_t *>memchr(text.data + at, c'"', text.n - at)
+        if quote == NULL:
+            raise _wrong(start, "a string that does not end")
+        at = quote - text.data
+        before = at
+        while before > start and text.data[before - 1] == c'\\':
+            before -= 1
+        at += 1
+        if (at - 1 - before) % 2 == 0:
+            text.at = at
+            return 0
+
+
+cdef inline bint _is_mark(uint8_t found) noexcept nogil:
+    return found in (c' ', c'\n', c'\r', c'\t', c',', c':', c'"', c'[', c']', c'{', c'}')
+
+
+cdef int _skip(Text *text) except -1:
+    """Go over a value. Of what is not a string only brackets are looked at: whoever wants it reads it again."""
+    cdef int depth = 0
+    cdef int64_t start
+    cdef uint8_t found
+    cdef uint8_t opened[MAX_DEPTH]
+    _blanks(text)
+    start = text.at
+    while text.at < text.n:
+        found = text.data[text.at]
+        if found == c'"':
+            _pass_string(text)
+        elif found == c'[' or found == c'{':
+            if depth == MAX_DEPTH - 1:     # the document's own object is around it
+                raise _wrong(text.at, f"lists and objects are nested deeper than {MAX_DEPTH}")
+            opened[depth] = found
+            depth += 1
+            text.at += 1
+        elif depth and (found == c']' or found == c'}'):
+            # In ASCII a bracket that closes comes two behind the one that opens.
+            if found - opened[depth - 1] != 2:
+                raise _wrong(text.at, f"{chr(found)!r} closes {chr(opened[depth - 1])!r}")
+            depth -= 1
+            text.at += 1
+        elif depth:
+            text.at += 1
+        else:
+            # A number, true, false or null.
+            while text.at < text.n and not _is_mark(text.data[text.at]):
+                text.at += 1
+            break
+        if depth == 0:
+            break
+    if depth or text.at == start:
+        raise _wrong(start, "expected a value" if not depth else "a list or an object that does not end")
+    return 0

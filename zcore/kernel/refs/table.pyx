@@ -1,0 +1,518 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""References in columns.
+
+Compiled because sets of a million references are common: as objects of Python they need half a gigabyte and seconds,
+here 32 bytes and the key.
+"""
+import os
+
+from zcore.errors import ReferenceFormatError
+from zcore.kernel.io.files import TEMP_PREFIX
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcmp, memcpy
+
+from zcore.kernel.select.tasks cimport Tasks
+
+cdef enum:
+    MIN_ROWS = 64
+    MAX_ROWS = 0x7FFFFFFE
+    MAX_KEY_NBYTES = 1 << 16
+    MIN_UNUSED = 1 << 20
+
+cdef extern from *:
+    """
+    #include <string.h>
+    /* Both halves of a product. Which keys meet in one slot depends on the seed, so that nobody can choose them. */
+    static inline uint64_t zc_mix(uint64_t a, uint64_t b)
+    {
+        __uint128_t product = (__uint128_t)a * b;
+        return (uint64_t)product ^ (uint64_t)(product >> 64);
+    }
+
+    static inline uint64_t zc_hash_bytes(uint64_t seed, const uint8_t *data, int64_t n)
+    {
+        uint64_t h = seed ^ (uint64_t)n, word;
+        for (; n >= 8; n -= 8, data += 8) {
+            memcpy(&word, data, 8);
+            h = zc_mix(h ^ word, 0x9E3779B97F4A7C15u);
+        }
+        word = 0;
+        memcpy(&word, data, (size_t)n);
+        return zc_mix(h ^ word, 0xD6E8FEB86659FD93u ^ seed);
+    }
+    """
+    uint64_t zc_hash_bytes(uint64_t seed, const uint8_t *data, int64_t n) nogil
+
+
+cdef bytes _temporary = TEMP_PREFIX.encode()
+cdef const char *temporary = _temporary
+cdef int64_t n_temporary = len(_temporary)
+
+KEY_RULES = (f"it is empty, has an empty part, '.', '..', a part that begins with {TEMP_PREFIX!r}, NUL, or more than "
+             f"{MAX_KEY_NBYTES} bytes")
+
+
+cdef class ReferenceTable:
+    """Keys, and where their values lie.
+
+    Rows are in the order in which keys were met first; a key that is put again gets another value.
+
+    Examples
+    --------
+    >>> table = ReferenceTable()
+    >>> table.put(b"x/0", "data.nc", 100, 20)
+    >>> table.put_data(b".zgroup", b"{}")
+    >>> table.find(b"x/0"), table.find(b".zgroup"), table.find(b"x")
+    (('data.nc', 100, 20), b'{}', None)
+    """
+
+    def __cinit__(self):
+        self.rows = NULL
+        self.keys = self.data = NULL
+        self.slots = NULL
+        self.order = NULL
+        self.seed = int.from_bytes(os.urandom(8))
+        self._targets = []
+        self._target_of = {}
+
+    def __dealloc__(self):
+        free(self.rows)
+        free(self.keys)
+        free(self.data)
+        free(self.slots)
+        free(self.order)
+
+    def __len__(self):
+        return self.n_rows - self.n_removed
+
+    @property
+    def targets(self):
+        """The URLs, each of them once: a list of str, or None for the one that the caller names."""
+        return list(self._targets)
+
+    @property
+    def n_targets(self):
+        """How many these are."""
+        return len(self._targets)
+
+    @property
+    def nbytes(self):
+        """Bytes of memory that the columns take."""
+        return (self.capacity * <int64_t>sizeof(Reference) + self.keys_capacity + self.data_capacity
+                + self.n_slots * <int64_t>sizeof(Slot))
+
+    def set_targets(self, list targets not None):
+        """Give all targets other URLs, in their order."""
+        assert len(targets) == len(self._targets)
+        self._targets = targets
+        self._target_of = {url: i for i, url in enumerate(targets)}
+
+    def target(self, Py_ssize_t i):
+        """Return the URL of a target by its number."""
+        return self._targets[i]
+
+    def numbers_of(self, list urls not None):
+        """Return the numbers of targets, which are added where they are new: a list of int."""
+        return [self._number_of(url) for url in urls]
+
+    # making
+
+    def put(self, bytes key not None, url, int64_t offset, length):
+        """Let a key stand for bytes of a target; ``length`` is None for all of it."""
+        cdef int64_t n_bytes = length if length is not None else WHOLE
+        cdef int target = self._number_of(url)
+        self._put(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), target, offset, n_bytes)
+
+    def put_many(self, list keys not None, list urls not None, const Py_ssize_t[::1] url_index,
+                 const int64_t[::1] offsets, const int64_t[::1] lengths):
+        """Let each of several keys, str, stand for bytes of a target.
+
+        Parameters
+        ----------
+        keys : list of str
+        urls : list of str
+        url_index : array of intp
+            For each key the number of its URL.
+        offsets, lengths : array of int64
+            A length of -1 is all of the target.
+
+        Raises
+        ------
+        ReferenceFormatError
+            A text is no key.
+        """
+        cdef list targets = [self._number_of(url) for url in urls]
+        cdef Py_ssize_t i
+        cdef bytes key
+        cdef const uint8_t *text
+        cdef int target
+        assert len(keys) == len(url_index) == len(offsets) == len(lengths)
+        for i in range(len(keys)):
+            try:
+                key = (<str>keys[i]).encode()
+            except UnicodeEncodeError:
+                raise ReferenceFormatError(f"{keys[i]!r:.200} is no key: half of a pair of surrogates") from None
+            text = <const uint8_t *>PyBytes_AS_STRING(key)
+            if not is_key(text, PyBytes_GET_SIZE(key)):
+                raise ReferenceFormatError(f"{keys[i]!r:.200} is no key, and gen makes it: {KEY_RULES}")
+            target = targets[url_index[i]]
+            if lengths[i] > 0 and offsets[i] > INT64_MAX - lengths[i]:
+                raise ReferenceFormatError(f"key {keys[i]!r:.200}, which gen makes, ends beyond byte 2**63")
+            self._put(text, PyBytes_GET_SIZE(key), target, offsets[i], lengths[i])
+
+    def put_data(self, bytes key not None, bytes data not None):
+        """Let a key stand for bytes that are at hand."""
+        self._put_data(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key),
+                       <const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+
+    def remove(self, bytes key not None):
+        """Let a key stand for nothing; whether it stood for something."""
+        cdef int64_t i = self._row_of(key)
+        if i >= 0:
+            self._leave(&self.rows[i])
+            self.rows[i].target = REMOVED
+            self.n_removed += 1
+        return i >= 0
+
+    cdef int _put_data(self, const uint8_t *key, int64_t n_key, const uint8_t *data, int64_t n_data) except -1:
+        cdef int64_t at
+        if self.n_unused > MIN_UNUSED and 2 * self.n_unused > self.n_data:
+            self._repack()
+        at = self.n_data
+        self.data = <uint8_t *>_grown(self.data, &self.data_capacity, at + n_data, 1)
+        memcpy(self.data + at, data, n_data)
+        self.n_data += n_data
+        return self._put(key, n_key, INLINE, at, n_data)
+
+    cdef int _put(self, const uint8_t *key, int64_t n_key, int target, int64_t offset, int64_t n_bytes) except -1:
+        cdef int64_t i = -1
+        cdef uint32_t hashed = self._hash_of(key, n_key)
+        cdef Slot *slot = NULL
+        cdef Reference *row
+        if self.n_slots:
+            slot = self._slot_of(key, n_key, hashed)
+            i = slot.row
+        if i < 0:
+            if self.n_rows >= MAX_ROWS:
+                raise ReferenceFormatError(f"a reference set has at most {MAX_ROWS} references here")
+            i = self.n_rows
+            self.rows = <Reference *>_grown(self.rows, &self.capacity, i + 1, sizeof(Reference))
+            self.keys = <uint8_t *>_grown(self.keys, &self.keys_capacity, self.n_keys + n_key, 1)
+            if 3 * (i + 1) > 2 * self.n_slots:
+                self._grow_slots()
+                slot = self._slot_of(key, n_key, hashed)
+            memcpy(self.keys + self.n_keys, key, n_key)
+            row = &self.rows[i]
+            row.key = self.n_keys
+            row.n_key = <int>n_key
+            row.target = INLINE
+            row.n_bytes = 0
+            self.n_keys += n_key
+            self.n_rows += 1
+            slot.hash = hashed
+            slot.row = <int>i
+            free(self.order)
+            self.order = NULL
+        row = &self.rows[i]
+        self._leave(row)
+        self.n_removed -= row.target == REMOVED
+        row.target = target
+        row.offset = offset
+        row.n_bytes = n_bytes
+        return 0
+
+    cdef void _leave(self, const Reference *row) noexcept nogil:
+        if row.target == INLINE:
+            self.n_unused += row.n_bytes
+
+    cdef int _repack(self) except -1:
+        """Give the memory back of data that no key has any more; else a chunk written often would need it each time."""
+        cdef int64_t capacity = self.n_data - self.n_unused
+        cdef uint8_t *data = <uint8_t *>malloc(capacity + 1)
+        cdef int64_t at = 0
+        cdef int64_t i
+        cdef Reference *row
+        if data == NULL:
+            raise MemoryError
+        for i in range(self.n_rows):
+            row = &self.rows[i]
+            if row.target == INLINE:
+                memcpy(data + at, self.data + row.offset, row.n_bytes)
+                row.offset = at
+                at += row.n_bytes
+        free(self.data)
+        self.data = data
+        self.n_data = at
+        self.data_capacity = capacity + 1
+        self.n_unused = 0
+        return 0
+
+    cdef int _grow_slots(self) except -1:
+        cdef int64_t n_slots = max(<int64_t>MIN_ROWS, 2 * self.n_slots)
+        cdef Slot *slots = <Slot *>malloc(n_slots * sizeof(Slot))
+        cdef int64_t i, at
+        if slots == NULL:
+            raise MemoryError
+        for i in range(n_slots):
+            slots[i].row = -1
+        for i in range(self.n_slots):
+            if self.slots[i].row >= 0:
+                at = self.slots[i].hash & (n_slots - 1)
+                while slots[at].row >= 0:
+                    at = (at + 1) & (n_slots - 1)
+                slots[at] = self.slots[i]
+        free(self.slots)
+        self.slots = slots
+        self.n_slots = n_slots
+        return 0
+
+    cdef int _number_of(self, url) except -1:
+        """The number of a target."""
+        found = self._target_of.get(url)
+        if found is None:
+            if len(self._targets) >= MAX_ROWS:
+                raise ReferenceFormatError(f"a reference set has at most {MAX_ROWS} targets here")
+            found = self._target_of[url] = len(self._targets)
+            self._targets.append(url)
+        return found
+
+    # asking
+
+    cdef int64_t row_of(self, const uint8_t *key, int64_t n_key) noexcept nogil:
+        return -1 if self.n_slots == 0 else self._slot_of(key, n_key, self._hash_of(key, n_key)).row
+
+    cdef uint32_t _hash_of(self, const uint8_t *key, int64_t n_key) noexcept nogil:
+        return <uint32_t>zc_hash_bytes(self.seed, key, n_key)
+
+    cdef Slot *_slot_of(self, const uint8_t *key, int64_t n_key, uint32_t hashed) noexcept nogil:
+        cdef int64_t at = hashed & (self.n_slots - 1)
+        cdef const Slot *slot
+        cdef const Reference *row
+        while True:
+            slot = &self.slots[at]
+            if slot.row < 0:
+                return &self.slots[at]
+            if slot.hash == hashed:
+                row = &self.rows[slot.row]
+                if row.n_key == n_key and memcmp(self.keys + row.key, key, n_key) == 0:
+                    return &self.slots[at]
+            at = (at + 1) & (self.n_slots - 1)
+
+    cdef int look_up(self, const uint8_t *key, int64_t n_key, Reference *row, const uint8_t **data) noexcept nogil:
+        cdef int64_t i = self.row_of(key, n_key)
+        if i < 0 or self.rows[i].target == REMOVED:
+            return 0
+        row[0] = self.rows[i]
+        data[0] = self.data
+        return 1
+
+    cdef ReferenceTable of_tasks(self, Tasks tasks):
+        return self
+
+    def find(self, bytes key not None):
+        """Return the value of a key: bytes, or ``(url, offset, length)``; None when it has none.
+
+        The length is None where all of the target is meant.
+        """
+        cdef int64_t i = self._row_of(key)
+        return None if i < 0 else self._value(i)
+
+    cdef int64_t _row_of(self, bytes key) except? -2:
+        """The row of a key that stands for something, or -1."""
+        cdef int64_t i = self.row_of(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+        return -1 if i >= 0 and self.rows[i].target == REMOVED else i
+
+    cdef object _value(self, int64_t i):
+        cdef const Reference *row = &self.rows[i]
+        if row.target == INLINE:
+            return PyBytes_FromStringAndSize(<const char *>self.data + row.offset, row.n_bytes)
+        return self._targets[row.target], row.offset, None if row.n_bytes == WHOLE else row.n_bytes
+
+    def __contains__(self, bytes key not None):
+        return self._row_of(key) >= 0
+
+    def items(self):
+        """Iterate over (key, value) in the order of the rows; see `find`."""
+        cdef int64_t i
+        for i in range(self.n_rows):
+            if self.rows[i].target != REMOVED:
+                yield self._key(i), self._value(i)
+
+    cdef bytes _key(self, int64_t i):
+        return PyBytes_FromStringAndSize(<const char *>self.keys + self.rows[i].key, self.rows[i].n_key)
+
+    # listing
+
+    def list_dir(self, bytes prefix not None):
+        """Return the keys and the prefixes right below a prefix, two sorted lists of bytes.
+
+        >>> table = ReferenceTable()
+        >>> for key in b"a", b"a/b", b"a/c/0", b"a/c/1", b"b":
+        ...     table.put_data(key, b"")
+        >>> table.list_dir(b""), table.list_dir(b"a/")
+        (([b'a', b'b'], [b'a/']), ([b'a/b'], [b'a/c/']))
+        """
+        cdef const uint8_t *text = <const uint8_t *>PyBytes_AS_STRING(prefix)
+        cdef int64_t n_prefix = PyBytes_GET_SIZE(prefix)
+        cdef const Reference *row
+        cdef const uint8_t *key
+        cdef int64_t i, n
+        cdef bint is_below
+        keys, prefixes = [], []
+        self._sort()
+        i = self._first_from(text, n_prefix)
+        while i < self.n_rows:
+            row = &self.rows[self.order[i]]
+            key = self.keys + row.key
+            if row.n_key < n_prefix or memcmp(key, text, n_prefix) != 0:
+                break
+            n = n_prefix
+            while n < row.n_key and key[n] != c'/':
+                n += 1
+            is_below = n < row.n_key
+            i += 1
+            if row.target == REMOVED or n == n_prefix:
+                continue
+            if not is_below:
+                keys.append(PyBytes_FromStringAndSize(<const char *>key, n))
+                continue
+            below = PyBytes_FromStringAndSize(<const char *>key, n + 1)
+            prefixes.append(below)
+            # Keys that begin so stand together: the first that does not is found without a look at them.
+            past = below[:n] + b"0"
+            i = self._first_from(<const uint8_t *>PyBytes_AS_STRING(past), n + 1)
+        return keys, prefixes
+
+    def list_keys(self, bytes prefix not None, bytes start not None, int64_t n):
+        """Return the first n keys below a prefix that do not come before `start`, sorted.
+
+        >>> table = ReferenceTable()
+        >>> for key in b"a", b"a/b", b"a/c/0", b"a/c/1", b"b":
+        ...     table.put_data(key, b"")
+        >>> table.list_keys(b"a/", b"a/", 2), table.list_keys(b"a/", b"a/c/1", 2)
+        ([b'a/b', b'a/c/0'], [b'a/c/1'])
+        """
+        cdef const uint8_t *text = <const uint8_t *>PyBytes_AS_STRING(prefix)
+        cdef int64_t n_prefix = PyBytes_GET_SIZE(prefix)
+        cdef const Reference *row
+        cdef int64_t i
+        keys = []
+        self._sort()
+        i = self._first_from(<const uint8_t *>PyBytes_AS_STRING(start), PyBytes_GET_SIZE(start))
+        while i < self.n_rows and len(keys) < n:
+            row = &self.rows[self.order[i]]
+            if row.n_key < n_prefix or memcmp(self.keys + row.key, text, n_prefix) != 0:
+                break
+            if row.target != REMOVED:
+                keys.append(self._key(self.order[i]))
+            i += 1
+        return keys
+
+    cdef int _sort(self) except -1:
+        """Sort the rows by their keys, once."""
+        cdef int64_t i
+        cdef int *order
+        cdef int *other
+        if self.order != NULL:
+            return 0
+        order = <int *>malloc((self.n_rows + 1) * sizeof(int))
+        other = <int *>malloc((self.n_rows + 1) * sizeof(int))
+        if order == NULL or other == NULL:
+            free(order)
+            free(other)
+            raise MemoryError
+        for i in range(self.n_rows):
+            order[i] = <int>i
+        _sort_rows(self.rows, self.keys, order, other, self.n_rows)
+        free(other)
+        self.order = order
+        return 0
+
+    cdef int64_t _first_from(self, const uint8_t *key, int64_t n_key) noexcept nogil:
+        """The place in the order of the first key that does not come before this one."""
+        cdef int64_t low = 0
+        cdef int64_t high = self.n_rows
+        cdef int64_t middle
+        cdef const Reference *row
+        while low < high:
+            middle = (low + high) // 2
+            row = &self.rows[self.order[middle]]
+            if _compare(self.keys + row.key, row.n_key, key, n_key) < 0:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+cdef int _compare(const uint8_t *a, int64_t n_a, const uint8_t *b, int64_t n_b) noexcept nogil:
+    cdef int found = memcmp(a, b, min(n_a, n_b))
+    return found if found != 0 else (n_a > n_b) - (n_a < n_b)
+
+
+cdef void _sort_rows(const Reference *rows, const uint8_t *keys, int *order, int *other, int64_t n) noexcept nogil:
+    """A merge sort, since rows mostly come sorted in long runs; `other` has room for n."""
+    cdef int64_t width = 1
+    cdef int64_t low, middle, high, i, j, k
+    cdef const Reference *a
+    cdef const Reference *b
+    while width < n:
+        low = 0
+        while low + width < n:
+            middle = low + width
+            high = min(middle + width, n)
+            i = low
+            j = middle
+            k = low
+            a = &rows[order[middle - 1]]
+            b = &rows[order[middle]]
+            if _compare(keys + a.key, a.n_key, keys + b.key, b.n_key) > 0:
+                while i < middle and j < high:
+                    a = &rows[order[i]]
+                    b = &rows[order[j]]
+                    if _compare(keys + a.key, a.n_key, keys + b.key, b.n_key) <= 0:
+                        other[k] = order[i]
+                        i += 1
+                    else:
+                        other[k] = order[j]
+                        j += 1
+                    k += 1
+                memcpy(other + k, order + i, (middle - i) * sizeof(int))
+                # What is left of the right half is where it belongs.
+                memcpy(order + low, other + low, (k + middle - i - low) * sizeof(int))
+            low = high
+        width *= 2
+
+
+cdef void *_grown(void *data, int64_t *capacity, int64_t n, int64_t itemsize) except NULL:
+    """Room for n items, twice as much as there was when that is not enough."""
+    if n <= capacity[0] and data != NULL:
+        return data
+    n = max(n, 2 * capacity[0], <int64_t>MIN_ROWS)
+    if n > INT64_MAX // itemsize:
+        raise MemoryError
+    data = realloc(data, <size_t>(n * itemsize))
+    if data == NULL:
+        raise MemoryError
+    capacity[0] = n
+    return data
+
+
+cdef bint is_key(const uint8_t *key, int64_t n_key) noexcept nogil:
+    """Whether a key is one: see `zcore.stores.keys`."""
+    cdef int64_t start = 0
+    cdef int64_t i
+    if n_key > MAX_KEY_NBYTES:
+        return False
+    for i in range(n_key + 1):
+        if i < n_key and key[i] == 0:
+            return False
+        if i == n_key or key[i] == c'/':
+            if i == start or (key[start] == c'.' and (i - start == 1 or (i - start == 2 and key[start + 1] == c'.'))):
+                return False
+            if i - start >= n_temporary and memcmp(key + start, temporary, n_temporary) == 0:
+                return False
+            start = i + 1
+    return True

@@ -1,0 +1,1 @@
+"""Selections on the chunk grid, as numbered tasks."""

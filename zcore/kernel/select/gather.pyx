@@ -1,0 +1,325 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Elements at points, moved between a chunk and the caller's array.
+
+Compiled because every selected element passes through here. What slices select is a strided copy; where it ends in a
+contiguous run, that run is one item. Items at the points of the innermost group are moved by a table of offsets, some
+hundred at a time, so that a table serves all points of the groups around it, and stays in the cache.
+
+Points keep their order, group by group, so that of two values for one element the last one stays. Those of a mask are
+found in it on the way, row by row, without a branch that depends on it.
+"""
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memset
+
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify
+from zcore.kernel.select.grid cimport Span
+from zcore.kernel.select.points cimport Group, Points
+
+
+cdef extern from "select/points.h" nogil:
+    void zc_move_points(const char *src, const int64_t *src_at, char *dst, const int64_t *dst_at, int64_t n,
+                        int64_t itemsize, int64_t swap) noexcept
+
+
+cdef enum:
+    TABLE = 512                # points whose offsets are known at once
+    FEW_POINTS = 8             # are moved one by one, where there is much to move for each
+    MARKED_POINTS = 8          # for each block of a chunk: so many are looked up in blocks one by one
+    POINT_NBYTES = 512         # of a chunk: with more points than one in so many it is decoded as a whole
+
+
+cdef struct Walk:              # through the rows of a mask in a chunk
+    const uint8_t *row         # its first element in the chunk, in the mask
+    const int64_t *rank        # how many points lie before it
+    int64_t n_segments         # of a row: more than one where the chunk is an object of many
+    int64_t column             # to be looked at next
+    int64_t left               # points of the row that were not met
+    int64_t index[MAX_NDIM]    # of the row
+
+
+cdef void move_points(Points points, const Span *spans, const Sides *sides) noexcept nogil:
+    cdef int64_t chunk_at[TABLE]
+    cdef int64_t data_at[TABLE]
+    cdef int64_t index[MAX_NDIM]
+    cdef Copy slices
+    cdef const Group *inner
+    cdef Walk walk
+    cdef char *chunk = sides.chunk
+    cdef char *data = sides.data
+    cdef int64_t first, n, end, i
+    cdef int64_t chunk_offset, data_offset
+    cdef int g, innermost
+    _describe_slices(points, spans, sides, &slices, &chunk, &data)
+    innermost = _innermost(points, spans)
+    inner = &points.groups[innermost]
+    first = spans[inner.dims[0]].first
+    end = first + spans[inner.dims[0]].count
+    memset(&walk, 0, sizeof(Walk))
+    if inner.mask != NULL:
+        _enter_mask(points, inner, spans, &walk)
+    while first < end:
+        n = min(end - first, <int64_t>TABLE)
+        if inner.mask != NULL:
+            _walk_mask(inner, spans, sides, &walk, chunk_at, data_at, n)
+        else:
+            for i in range(n):
+                _offsets(points, inner, first + i, spans, sides, &chunk_at[i], &data_at[i])
+        for g in range(points.n_groups):
+            index[g] = 0
+        while True:
+            chunk_offset = data_offset = 0
+            for g in range(points.n_groups):
+                if g != innermost:
+                    _add_offsets(points, &points.groups[g], index[g], spans, sides, &chunk_offset, &data_offset)
+            _move_block(&slices, sides, chunk + chunk_offset, chunk_at, data + data_offset, data_at, n)
+            g = points.n_groups - 1
+            while g >= 0:
+                if g != innermost:
+                    index[g] += 1
+                    if index[g] < spans[points.groups[g].dims[0]].count:
+                        break
+                    index[g] = 0
+                g -= 1
+            if g < 0:
+                break
+        first += n
+
+
+cdef int _innermost(Points points, const Span *spans) noexcept nogil:
+    """The group whose points are moved by a table: the last one, unless it has few points here."""
+    cdef int innermost = points.n_groups - 1
+    cdef int64_t most = spans[points.groups[innermost].dims[0]].count
+    cdef int g
+    if most < FEW_POINTS:
+        for g in range(points.n_groups):
+            if spans[points.groups[g].dims[0]].count > most:
+                innermost = g
+                most = spans[points.groups[g].dims[0]].count
+    return innermost
+
+
+cdef int64_t mark_blocks(Points points, const Span *spans, const Sides *sides, int64_t blocksize, int64_t n_blocks,
+                         uint8_t *needed) noexcept nogil:
+    cdef const Group *group
+    cdef int64_t index[MAX_NDIM]
+    cdef int64_t low = 0
+    cdef int64_t high = sides.itemsize - 1
+    cdef int64_t n_points = 1
+    cdef int64_t n_marked = 0
+    cdef int64_t offset, other, least, most, i
+    cdef int d, g
+    for d in range(points.ndim):
+        if points.group_of[d] < 0:
+            low += spans[d].start * sides.chunk_strides[d]
+            high += spans[d].start * sides.chunk_strides[d]
+            if spans[d].count > 1:
+                offset = (spans[d].count - 1) * sides.axes[d].step * sides.chunk_strides[d]
+                low += min(offset, <int64_t>0)
+                high += max(offset, <int64_t>0)
+    for g in range(points.n_groups):
+        group = &points.groups[g]
+        i = spans[group.dims[0]].count
+        if group.mask != NULL or i > n_blocks * blocksize // POINT_NBYTES:
+            return n_blocks
+        n_points = min(n_points * i, MARKED_POINTS * n_blocks + 1)
+        index[g] = 0
+    if n_points > MARKED_POINTS * n_blocks:
+        # All between the first one and the last.
+        for g in range(points.n_groups):
+            group = &points.groups[g]
+            least = most = -1
+            for i in range(spans[group.dims[0]].count):
+                _offsets(points, group, spans[group.dims[0]].first + i, spans, sides, &offset, &other)
+                least = offset if i == 0 else min(least, offset)
+                most = max(most, offset)
+            low += least
+            high += most
+        return _mark(low, high, blocksize, needed)
+    while True:
+        offset = other = 0
+        for g in range(points.n_groups):
+            _add_offsets(points, &points.groups[g], index[g], spans, sides, &offset, &other)
+        n_marked += _mark(low + offset, high + offset, blocksize, needed)
+        g = points.n_groups - 1
+        while g >= 0:
+            index[g] += 1
+            if index[g] < spans[points.groups[g].dims[0]].count:
+                break
+            index[g] = 0
+            g -= 1
+        if g < 0:
+            return n_marked
+
+
+cdef inline int64_t _mark(int64_t first, int64_t last, int64_t blocksize, uint8_t *needed) noexcept nogil:
+    """Mark the blocks of these bytes and all between them; return how many were not marked before."""
+    cdef int64_t n = 0
+    cdef int64_t block
+    for block in range(first // blocksize, last // blocksize + 1):
+        n += not needed[block]
+        needed[block] = 1
+    return n
+
+
+cdef void _enter_mask(Points points, const Group *group, const Span *spans, Walk *walk) noexcept nogil:
+    """Begin with the first row of a mask in a chunk."""
+    cdef int last = group.n_dims - 1
+    cdef int inner = group.dims[last]
+    cdef int64_t row = 0
+    cdef int64_t segment
+    cdef int e
+    for e in range(last):
+        walk.index[e] = 0
+        row = row * group.mask_shape[e] + spans[group.dims[e]].origin
+    walk.row = group.mask + row * group.mask_shape[last] + spans[inner].origin
+    segment = points.chunk_at(inner, spans[inner].origin)
+    walk.n_segments = 1 - segment + points.chunk_at(
+        inner, min(spans[inner].origin + spans[inner].length, group.mask_shape[last]) - 1)
+    walk.rank = group.ranks + row * group.n_segments + segment
+    walk.column = 0
+    walk.left = walk.rank[walk.n_segments] - walk.rank[0]
+
+
+cdef void _walk_mask(const Group *group, const Span *spans, const Sides *sides, Walk *walk, int64_t *chunk_at,
+                     int64_t *data_at, int64_t n) noexcept nogil:
+    """Find the next n points, of which there are so many, and where they lie on both sides."""
+    cdef int last = group.n_dims - 1
+    cdef int64_t chunk_stride = sides.chunk_strides[group.dims[last]]
+    cdef int64_t data_stride = sides.data_strides[group.dims[0]]
+    cdef int64_t found = 0
+    cdef int64_t inside, outside, column, i, end
+    cdef int e
+    while found < n:
+        if walk.left == 0:
+            _next_row(group, spans, walk)
+            continue
+        inside = 0
+        for e in range(last):
+            inside += walk.index[e] * sides.chunk_strides[group.dims[e]]
+        outside = walk.rank[walk.n_segments] - walk.left
+        end = min(n, found + walk.left)
+        column = walk.column
+        i = found
+        while i < end:
+            # Each element is noted, and the next one in its place if it is none of the points.
+            chunk_at[i] = inside + column * chunk_stride
+            i += walk.row[column] != 0
+            column += 1
+        for i in range(found, end):
+            data_at[i] = (outside + i - found) * data_stride
+        walk.column = column
+        walk.left -= end - found
+        found = end
+    if sides.value != NULL:
+        for i in range(n):
+            chunk_at[i] = 0
+
+
+cdef void _next_row(const Group *group, const Span *spans, Walk *walk) noexcept nogil:
+    cdef int64_t step = 1      # in rows of the mask
+    cdef int64_t length
+    cdef int e = group.n_dims - 2
+    while e >= 0:
+        walk.index[e] += 1
+        walk.row += step * group.mask_shape[group.n_dims - 1]
+        walk.rank += step * group.n_segments
+        length = min(spans[group.dims[e]].length, group.mask_shape[e] - spans[group.dims[e]].origin)
+        if walk.index[e] < length:
+            break
+        walk.row -= length * step * group.mask_shape[group.n_dims - 1]
+        walk.rank -= length * step * group.n_segments
+        walk.index[e] = 0
+        step *= group.mask_shape[e]
+        e -= 1
+    walk.column = 0
+    walk.left = walk.rank[walk.n_segments] - walk.rank[0]
+
+
+cdef void _describe_slices(Points points, const Span *spans, const Sides *sides, Copy *slices, char **chunk,
+                           char **data) noexcept nogil:
+    """Describe what is selected at each point, and add to both sides where the slices begin.
+
+    Items become the runs that are contiguous on both sides.
+    """
+    cdef int64_t inside, outside
+    cdef int d
+    cdef int n = 0
+    slices.itemsize = sides.itemsize
+    slices.swap = sides.swap if sides.value == NULL else 0
+    for d in range(points.ndim):
+        if points.group_of[d] >= 0:
+            continue
+        if sides.value == NULL:
+            chunk[0] += spans[d].start * sides.chunk_strides[d]
+        data[0] += spans[d].out * sides.data_strides[d]
+        # A step beyond the chunk is never taken, and its bytes may be no 64-bit number.
+        inside = sides.chunk_strides[d] * sides.axes[d].step if spans[d].count > 1 and sides.value == NULL else 0
+        outside = sides.data_strides[d] * sides.axes[d].out_step
+        slices.shape[n] = spans[d].count
+        slices.src_strides[n] = outside if sides.to_chunk else inside
+        slices.dst_strides[n] = inside if sides.to_chunk else outside
+        n += 1
+    slices.ndim = n
+    copy_simplify(slices)
+    n = slices.ndim - 1
+    if (n >= 0 and slices.swap < 2 and slices.src_strides[n] == slices.itemsize
+            and slices.dst_strides[n] == slices.itemsize):
+        slices.itemsize *= slices.shape[n]
+        slices.ndim = n
+
+
+cdef inline void _offsets(Points points, const Group *group, int64_t i, const Span *spans, const Sides *sides,
+                          int64_t *chunk_offset, int64_t *data_offset) noexcept nogil:
+    """Where the i-th point of a group, as they are sorted, lies on both sides."""
+    cdef int64_t point = i if group.order == NULL else group.order[i]
+    cdef int64_t inside = 0
+    cdef int e, d
+    if sides.value == NULL:
+        for e in range(group.n_dims):
+            d = group.dims[e]
+            inside += (points.index_of[d][point] - spans[d].origin) * sides.chunk_strides[d]
+    chunk_offset[0] = inside
+    data_offset[0] = point * sides.data_strides[group.dims[0]]
+
+
+cdef inline void _add_offsets(Points points, const Group *group, int64_t i, const Span *spans, const Sides *sides,
+                              int64_t *chunk_offset, int64_t *data_offset) noexcept nogil:
+    cdef int64_t inside, outside
+    _offsets(points, group, spans[group.dims[0]].first + i, spans, sides, &inside, &outside)
+    chunk_offset[0] += inside
+    data_offset[0] += outside
+
+
+cdef void _move_block(const Copy *slices, const Sides *sides, char *chunk, const int64_t *chunk_at, char *data,
+                      const int64_t *data_at, int64_t n) noexcept nogil:
+    """Move what the slices select at n points."""
+    cdef int64_t index[MAX_NDIM]
+    cdef const char *src = sides.value if sides.value != NULL else <const char *>(data if sides.to_chunk else chunk)
+    cdef char *dst = chunk if sides.to_chunk else data
+    cdef const int64_t *src_at = data_at if sides.to_chunk else chunk_at
+    cdef const int64_t *dst_at = chunk_at if sides.to_chunk else data_at
+    cdef int64_t i
+    cdef int d
+    if n < FEW_POINTS and slices.ndim > 0:
+        for i in range(n):
+            copy_run(slices, src + src_at[i], dst + dst_at[i])
+        return
+    for d in range(slices.ndim):
+        if slices.shape[d] == 0:
+            return
+        index[d] = 0
+    while True:
+        zc_move_points(src, src_at, dst, dst_at, n, slices.itemsize, slices.swap)
+        d = slices.ndim - 1
+        while d >= 0:
+            index[d] += 1
+            src += slices.src_strides[d]
+            dst += slices.dst_strides[d]
+            if index[d] < slices.shape[d]:
+                break
+            src -= slices.shape[d] * slices.src_strides[d]
+            dst -= slices.shape[d] * slices.dst_strides[d]
+            index[d] = 0
+            d -= 1
+        if d < 0:
+            return

@@ -1,0 +1,45 @@
+"""Chunk grid arithmetic: a box of one dimension, and its part in each chunk it touches.
+
+All numbers are elements or chunks, exact in 64 bits. A box of n dimensions is n independent `Axis` values; the chunks
+it touches are the product of the `n_chunks` of each, in C order.
+"""
+from libc.stdint cimport int64_t
+
+from zcore.kernel.select.rectilinear cimport Run
+
+
+cdef struct Axis:
+    int64_t length             # elements of the array along this dimension
+    int64_t chunk              # elements of a chunk, >= 1; of the longest, where they differ
+    int64_t start              # lowest selected element
+    int64_t step               # >= 1
+    int64_t count              # selected elements
+    int64_t out_start          # index in the output of the element `start`
+    int64_t out_step           # +1, or -1 when the selection runs downwards
+    int64_t first_chunk        # chunk of `start`
+    int64_t n_chunks           # chunks that hold at least one selected element
+    const Run *runs            # NULL: all chunks have one length. Else those from the run of `start` on,
+    int64_t n_runs             # to that of the last selected element,
+    int64_t *before            # and the touched chunks before each, and before the end; axis_free frees them
+    int cut                    # of a list of indices, see `Points`: which of its cuts this is
+
+
+cdef struct Span:
+    int64_t chunk              # chunk coordinate
+    int64_t origin             # first element of the chunk
+    int64_t length             # elements of the chunk
+    int64_t start              # first selected element, counted from the chunk's origin
+    int64_t count              # selected elements in this chunk, `step` of the axis apart
+    int64_t out                # index in the output of the first of them; the next lies at out + out_step
+    int64_t valid              # elements of this chunk that lie inside the array (`length`, less at the border)
+    int64_t first              # where a list selects: its first point that lies in this chunk (`select.points`)
+
+
+cdef int64_t ceil_div(int64_t a, int64_t b) noexcept nogil
+cdef int axis_init(Axis *axis, int64_t length, int64_t chunk, int64_t start, int64_t step, int64_t count) noexcept nogil
+# The same of chunks in n runs, which cover `length` and outlive the axis; -1 when there is no memory. `chunk` is the
+# longest of them.
+cdef int axis_init_runs(Axis *axis, const Run *runs, int64_t n, int64_t length, int64_t chunk, int64_t start,
+                        int64_t step, int64_t count) noexcept nogil
+cdef void axis_free(Axis *axis) noexcept nogil
+cdef void axis_span(const Axis *axis, int64_t k, Span *span) noexcept nogil

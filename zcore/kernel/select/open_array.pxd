@@ -1,0 +1,82 @@
+"""What an open array is to the kernel: one C struct, made once and counted, shared by threads and by all plans.
+
+It never changes. A plan holds it, and needs besides it only what one call says: a selection, the caller's elements and
+a few options.
+"""
+from libc.stdint cimport int64_t
+
+from zcore.kernel.io.files cimport Identity
+from zcore.kernel.select.rectilinear cimport Run
+from zcore.kernel.status cimport MAX_SHARD_LEVELS
+from zcore.kernel.strided.copy cimport MAX_NDIM
+
+
+cdef enum:
+    MAX_KEY = 4400             # bytes of a key with its directory, and the final zero
+    MAX_DIGITS = 20            # of the index of a chunk
+
+cdef struct Opened:
+    int64_t n_holders
+    void *owner                # the Python objects that the pointers below lead to, a tuple
+    # the chunk grid
+    int ndim
+    int64_t shape[MAX_NDIM]
+    int64_t chunk_shape[MAX_NDIM]          # of what is encoded as one; of the longest chunks, where they differ
+    int64_t object_shape[MAX_NDIM]         # of the stored objects: the same, or that of shards
+    const Run *runs[MAX_NDIM]  # of the stored objects; NULL: all have one length
+    int64_t n_runs[MAX_NDIM]
+    bint is_irregular          # chunks differ in shape, and are objects
+    # elements
+    int64_t itemsize
+    const char *fill           # one element, as the caller's memory holds it
+    const char *stored_fill    # the same, as chunks store it
+    int64_t swap               # unit in bytes whose order differs between the two, 0: none
+    int order[MAX_NDIM]        # dimensions of a chunk, the slowest first
+    bint is_c_order            # elements lie in a chunk in C order and the caller's byte order
+    # codecs
+    void *program              # the Program of a chunk, or NULL: tasks are only listed
+    int n_levels               # of shards
+    void *levels[MAX_SHARD_LEVELS]         # the ShardProgram of each, the outermost first
+    int64_t level_chunks[MAX_SHARD_LEVELS][MAX_NDIM]   # shapes of the chunks in them
+    # keys, relative to the directory
+    const char *head           # of every key, before the first index
+    const char *separator
+    const char *tail
+    int n_head
+    int n_separator
+    int n_tail
+    # files
+    const char *directory      # of the objects; NULL: the kernel opens no file of theirs
+    const char *document       # name of the metadata document; NULL: there is none
+    bint has_identity
+    Identity identity          # of the document that all this follows from
+    const char *content        # of the document, where its identity alone does not tell it from another one
+    int64_t n_content          # -1: not compared
+    # how objects are read and written
+    bint lenient               # a border chunk may be stored without what lies beyond the array
+    bint missing_raises        # an absent object is an error where its elements are needed
+    bint keep_filled           # objects of nothing but the fill value are stored
+    bint fsync                 # objects reach the disk before a write returns
+
+
+# Holds it once more; and once less: the last one frees it, and takes the GIL for the owner.
+cdef const Opened *opened_hold(const Opened *opened) noexcept nogil
+cdef void opened_release(const Opened *opened) noexcept nogil
+
+
+cdef class OpenArray:
+    cdef Opened *opened
+    cdef readonly tuple shape
+    cdef readonly tuple chunk_shape
+    cdef readonly tuple shard_shapes       # of the objects and of the shards in them; empty without shards
+    cdef readonly tuple edges
+    cdef readonly bytes directory
+
+    cdef int _set_grid(self) except -1
+    cdef list _set_programs(self, object program)
+    cdef int _set_elements(self, bytes fill, bytes stored_fill, int64_t swap, object order) except -1
+    cdef int _set_keys(self, tuple template) except -1
+    cdef int _set_document(self, bytes document, identity, bytes content) except -1
+    cdef OpenArray _copy(self, object owner)
+    # The same elements without codecs, cut in another way.
+    cdef OpenArray cut(self, tuple chunk_shape)

@@ -1,0 +1,228 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""What an open array is to the kernel: one C struct, made once and counted, shared by threads and by all plans.
+
+Compiled because what Python knows of an array is turned into C values here, so that a plan of it needs no Python.
+"""
+cimport cython
+from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+
+from zcore.kernel.atomics cimport zc_add
+from zcore.kernel.codec.program cimport Program
+from zcore.kernel.select.rectilinear cimport Edges
+
+
+cdef const Opened *opened_hold(const Opened *opened) noexcept nogil:
+    zc_add(<int64_t *>&opened.n_holders, 1)
+    return opened
+
+
+cdef void opened_release(const Opened *opened) noexcept nogil:
+    if opened != NULL and zc_add(<int64_t *>&opened.n_holders, -1) == 1:
+        if opened.owner != NULL:
+            with gil:
+                Py_XDECREF(<PyObject *>opened.owner)
+        free(<void *>opened)
+
+
+cdef bytes _swapped(bytes item, int64_t unit):
+    """The bytes of an item with the order of each `unit` of them reversed."""
+    return b"".join([item[i:i + unit][::-1] for i in range(0, len(item), unit)])
+
+
+cdef int _own(Opened *opened, object owner) except -1:
+    Py_INCREF(owner)
+    opened.owner = <void *>owner
+    return 0
+
+
+@cython.final
+cdef class OpenArray:
+    """An open array.
+
+    Parameters
+    ----------
+    shape, chunk_shape : tuple of int
+        Of the array and of its stored objects, elements; where these differ, of the longest in each dimension.
+    program : Program, ShardProgram or None
+        How a chunk or a shard becomes an object; None: tasks are only listed.
+    fill : bytes
+        One element, as the caller's memory holds it; empty where elements have varying length.
+    template : tuple of bytes
+        ``(head, separator, tail)`` of the chunk keys, relative to `directory`.
+    directory : bytes or None
+        Of the array's objects; None where they are in no files of their own.
+    document : bytes or None
+        Name of the metadata document.
+    identity : tuple of int or None
+        Of the document that all this follows from; a writer that finds another one stops.
+    content : bytes or None
+        Of that document, where its identity alone does not tell it from another one: a document that was replaced at
+        once may have left inode, size and times to its successor.
+    swap : int
+        Unit in bytes whose order differs between chunks and the caller's memory, 0 for none.
+    order : tuple of int or None
+        Permutation of the dimensions in which a chunk is stored, of a shard the innermost; None for C order.
+    edges : tuple of (Edges or None) or None
+        Of the stored objects, for the dimensions in which they differ in length.
+    lenient : bool
+        A border chunk may be stored without what lies beyond the array.
+    missing_raises : bool
+        An absent object is an error where its elements are needed; else they are the fill value.
+    keep_filled : bool
+        Store objects that hold nothing but the fill value.
+    fsync : bool
+        Objects reach the disk before a write returns.
+    """
+
+    def __cinit__(self):
+        self.opened = NULL
+
+    def __dealloc__(self):
+        opened_release(self.opened)
+
+    def __init__(self, tuple shape not None, tuple chunk_shape not None, *, program, bytes fill not None,
+                 tuple template not None, bytes directory=None, bytes document=None, identity=None, bytes content=None,
+                 int64_t swap=0, order=None, tuple edges=None, bint lenient=False, bint missing_raises=False,
+                 bint keep_filled=False, bint fsync=False):
+        cdef bytes stored_fill = fill if swap == 0 else _swapped(fill, swap)
+        cdef Opened *opened
+        if len(shape) > MAX_NDIM:
+            raise ValueError(f"array has {len(shape)} dimensions, at most {MAX_NDIM} are supported")
+        assert self.opened == NULL and len(chunk_shape) == len(shape)
+        self.opened = opened = <Opened *>calloc(1, sizeof(Opened))
+        if opened == NULL:
+            raise MemoryError
+        opened.n_holders = 1
+        _own(opened, (program, edges, fill, stored_fill, *template, directory, document, content))
+        opened.ndim = <int>len(shape)
+        self.shape = shape
+        self.chunk_shape = chunk_shape
+        self.edges = edges
+        self.shard_shapes = tuple(self._set_programs(program))
+        self._set_grid()
+        self._set_elements(fill, stored_fill, swap, order)
+        self._set_keys(template)
+        self.directory = directory
+        if directory is not None:
+            opened.directory = directory
+        self._set_document(document, identity, content)
+        opened.lenient = lenient
+        opened.missing_raises = missing_raises
+        opened.keep_filled = keep_filled
+        opened.fsync = fsync
+
+    cdef list _set_programs(self, object program):
+        """Go down to what decodes a chunk; returns the shapes of shards on the way, and leaves those of chunks."""
+        cdef Opened *opened = self.opened
+        cdef int d
+        cdef list shapes = []
+        while program is not None and type(program) is not Program:
+            # A ShardProgram, which the modules above know.
+            if opened.n_levels == MAX_SHARD_LEVELS:
+                raise ValueError(f"shards lie deeper in each other than {MAX_SHARD_LEVELS}")
+            shapes.append(self.chunk_shape)
+            self.chunk_shape = program.chunk_shape
+            opened.levels[opened.n_levels] = <void *>program
+            for d in range(opened.ndim):
+                opened.level_chunks[opened.n_levels][d] = self.chunk_shape[d]
+            opened.n_levels += 1
+            program = program.program if program.inner is None else program.inner
+        opened.program = NULL if program is None else <void *>program
+        return shapes
+
+    cdef int _set_grid(self) except -1:
+        cdef Opened *opened = self.opened
+        cdef Edges unequal
+        cdef int d
+        opened.is_irregular = self.edges is not None and not self.shard_shapes
+        for d in range(opened.ndim):
+            opened.shape[d] = self.shape[d]
+            opened.chunk_shape[d] = self.chunk_shape[d]
+            opened.object_shape[d] = self.shard_shapes[0][d] if self.shard_shapes else self.chunk_shape[d]
+            assert opened.object_shape[d] % opened.chunk_shape[d] == 0
+            unequal = None if self.edges is None else self.edges[d]
+            opened.runs[d] = NULL
+            if unequal is not None:
+                assert unequal.total >= opened.shape[d] and unequal.longest == opened.object_shape[d]
+                opened.runs[d] = unequal.table
+                opened.n_runs[d] = unequal.n_runs
+        return 0
+
+    cdef int _set_elements(self, bytes fill, bytes stored_fill, int64_t swap, object order) except -1:
+        cdef Opened *opened = self.opened
+        cdef int i
+        opened.itemsize = len(fill)
+        opened.fill = fill
+        opened.stored_fill = stored_fill
+        opened.swap = swap
+        opened.is_c_order = swap == 0 and order is None
+        for i in range(opened.ndim):
+            opened.order[i] = i if order is None else order[i]
+            assert 0 <= opened.order[i] < opened.ndim
+        return 0
+
+    cdef int _set_keys(self, tuple template) except -1:
+        cdef Opened *opened = self.opened
+        cdef bytes head, separator, tail
+        head, separator, tail = template
+        opened.head, opened.n_head = head, <int>len(head)
+        opened.separator, opened.n_separator = separator, <int>len(separator)
+        opened.tail, opened.n_tail = tail, <int>len(tail)
+        if opened.n_head + opened.n_tail + opened.ndim * (MAX_DIGITS + opened.n_separator) >= MAX_KEY:
+            raise ValueError("chunk keys of this array would be too long")
+        return 0
+
+    cdef int _set_document(self, bytes document, identity, bytes content) except -1:
+        cdef Opened *opened = self.opened
+        cdef Identity *known = &opened.identity
+        opened.document = NULL
+        if document is not None:
+            opened.document = document
+        opened.has_identity = identity is not None
+        if identity is not None:
+            known.device, known.inode, known.size, known.mtime_ns, known.ctime_ns = identity
+        opened.content = NULL
+        opened.n_content = -1
+        if content is not None:
+            opened.content, opened.n_content = content, <int64_t>len(content)
+        return 0
+
+    cdef OpenArray _copy(self, object owner):
+        cdef OpenArray copy = OpenArray.__new__(OpenArray)
+        cdef Opened *opened = <Opened *>malloc(sizeof(Opened))
+        if opened == NULL:
+            raise MemoryError
+        memcpy(opened, self.opened, sizeof(Opened))
+        opened.n_holders = 1
+        opened.owner = NULL
+        copy.opened = opened
+        _own(opened, owner)
+        copy.shape = self.shape
+        copy.chunk_shape = self.chunk_shape
+        copy.shard_shapes = self.shard_shapes
+        copy.edges = self.edges
+        copy.directory = self.directory
+        return copy
+
+    def renewed(self, identity, bytes content=None):
+        """Return the same array by a document of another identity that says the same."""
+        cdef tuple owner = <tuple>self.opened.owner
+        # The last two are the name of the document, and its content.
+        cdef Py_ssize_t n = len(owner) - 1
+        cdef OpenArray copy = self._copy((*owner[:n], content))
+        copy._set_document(owner[n - 1], identity, content)
+        return copy
+
+    cdef OpenArray cut(self, tuple chunk_shape):
+        cdef OpenArray copy = self._copy(<object>self.opened.owner)
+        copy.opened.program = NULL
+        copy.opened.n_levels = 0
+        copy.opened.directory = NULL
+        copy.directory = None
+        copy.chunk_shape = chunk_shape
+        copy.shard_shapes = ()
+        copy.edges = None
+        copy._set_grid()
+        return copy

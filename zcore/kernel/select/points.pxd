@@ -1,0 +1,85 @@
+"""Dimensions that are selected by lists of indices: which chunks hold which points.
+
+Dimensions whose lists go together, index by index, are a group with a point for each index; a dimension with a list of
+its own is a group of one. What a group selects is sorted by chunks once, and then known by the chunk's number::
+
+    index     7 1 5 1 6        chunks of 4 elements
+    order     1 3 0 2 4        points as chunks hold them
+    bounds    0 2 5            of the run of each touched chunk
+
+Where objects are shards, a dimension is cut several times: into objects, into the chunks of these, and so on where they
+are shards themselves. Points are then sorted by the coarsest cut first, and each cut has `bounds` of its own.
+
+A mask that is true for many elements stays a mask, for indices would be many times as long. Points of a row, of which
+there is a segment in each chunk, follow each other; so it is enough to know how many lie before each segment::
+
+    mask      1 0 1 1 | 0 0 0 1        rows of two segments
+              0 0 0 0 | 1 1 0 0
+    ranks     0         3
+              4         4         6
+"""
+from libc.stdint cimport int64_t, uint8_t
+
+from zcore.kernel.strided.copy cimport MAX_NDIM
+from zcore.kernel.select.rectilinear cimport Run
+from zcore.kernel.select.grid cimport Axis, Span
+from zcore.kernel.status cimport MAX_SHARD_LEVELS
+
+cdef enum:
+    MAX_CUTS = MAX_SHARD_LEVELS + 1        # into objects, and of those into the chunks of each level
+
+cdef struct Group:
+    int n_dims
+    int dims[MAX_NDIM]         # ascending; the first one leads
+    int64_t n                  # points
+    int64_t *order             # NULL: as they are
+    int64_t n_runs[MAX_CUTS]   # touched chunks; where several dimensions are cut: combinations of these
+    int64_t *bounds[MAX_CUTS]  # n_runs + 1 each
+    const uint8_t *mask        # of the dimensions, in C order; NULL: indices
+    int64_t mask_shape[MAX_NDIM]
+    int64_t n_segments         # of a row
+    int64_t *ranks             # points before each segment of each row, and all
+    int64_t *samples           # of each touched chunk of the last cut an element, an index for each dimension
+
+cdef struct Cut:               # of a dimension into chunks
+    int64_t chunk
+    const Run *runs            # NULL: all have one length
+    int64_t n_runs
+
+
+cdef class Points:
+    cdef int ndim
+    cdef int n_groups
+    cdef Group *groups
+    cdef int group_of[MAX_NDIM]            # -1: a slice
+    cdef const int64_t *index_of[MAX_NDIM]
+    cdef int64_t length_of[MAX_NDIM]
+    cdef int n_cuts
+    cdef Cut cuts[MAX_CUTS][MAX_NDIM]      # the first one into objects, the last one into chunks that are no shards
+    cdef dict vectors          # of each dimension of a group, the mask of its first; and edges: what these point to
+    cdef tuple edges
+
+    cdef int _add(self, int g, dims, selected) except -1
+    cdef int _add_vectors(self, Group *group, vectors) except -1
+    cdef bint _add_mask(self, Group *group, mask) except -1
+    cdef void _count_mask(self, Group *group, const int64_t *extent, int64_t *counts, int64_t *firsts) noexcept nogil
+    cdef bint _touch(self, Group *group, int64_t *counts, int64_t *firsts, int64_t n_keys) noexcept nogil
+    cdef int _sort(self, Group *group) except -1
+    cdef int64_t _ratio(self, int cut, int d) noexcept nogil
+    cdef bint _lies_in(self, const Group *group, int64_t point, const int64_t *origin,
+                       const int64_t *end) noexcept nogil
+    cdef int64_t _key(self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
+                      int64_t *origin, int64_t *end) noexcept nogil
+    cdef void set_axis(self, int d, int cut, Axis *axis) noexcept nogil
+    cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil
+    # The touched chunks of a cut in one of a coarser cut, as numbers for `chunk_span`: the first one, and how many; of
+    # the dimension of a group that does not lead, one.
+    cdef void chunks_of(self, int d, int cut, const Span *object, int64_t *first, int64_t *count) noexcept nogil
+    cdef void chunk_span(self, int d, int cut, int64_t k, Span *spans) noexcept nogil
+    cdef void _group_span(self, const Group *group, int cut, int64_t k, Span *spans) noexcept nogil
+    cdef int64_t chunk_at(self, int d, int64_t index) noexcept nogil
+    cdef bint covers(self, const Span *spans) noexcept nogil
+    cdef bint _covers_group(self, const Group *group, const Span *spans) noexcept nogil
+    cdef object mesh(self, const Axis *axes, const Span *spans)
+    cdef object _found(self, const Group *group, const Span *spans)
+    cdef object _found_in_mask(self, const Group *group, const Span *spans)

@@ -1,0 +1,602 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Lists of indices, sorted by chunks.
+
+Compiled because every index is looked at: checked, counted into its chunk, and found there again. Sorting keeps the
+order of points in one chunk, so that of two values for one element the last one is written last, as in NumPy.
+"""
+import numpy as np
+
+from zcore.errors import SelectionError, UnsupportedError
+
+cimport numpy as cnp
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+from zcore.kernel.strided.copy cimport MAX_NDIM
+from zcore.kernel.select.radix_sort cimport bounds_of, order_of
+from zcore.kernel.select.rectilinear cimport Edges, Run, run_of
+from zcore.kernel.select.grid cimport Axis, Span, axis_span
+
+cnp.import_array()
+
+cdef enum:
+    FEW_POINTS = 16            # of a chunk, on average: a mask of fewer is kept as indices
+
+
+def checked(indices, int64_t length, int dimension):
+    """Return a copy of a list of indices, counted from 0, in one dimension.
+
+    Parameters
+    ----------
+    indices : ndarray of intp
+        Negative ones count from the end.
+    length : int
+        Of the dimension.
+    dimension : int
+        For the error.
+
+    Returns
+    -------
+    (ndarray of int64, step)
+        `step`: the distance from each index to the next, where it is one and not 0; else None. It is 1 for one index.
+
+    Raises
+    ------
+    SelectionError
+        An index out of bounds.
+
+    >>> checked(np.array([[-1, 0], [3, 3]]), 4, 0)
+    (array([3, 0, 3, 3]), None)
+    >>> checked(np.array([4, -3, 0]), 5, 0)
+    (array([4, 2, 0]), -2)
+    """
+    cdef cnp.ndarray vector = np.array(indices, np.int64).reshape(-1)
+    cdef int64_t *index = <int64_t *>cnp.PyArray_DATA(vector)
+    cdef int64_t n = cnp.PyArray_SIZE(vector)
+    cdef int64_t i
+    cdef int64_t step = 1
+    cdef int64_t wrong = -1
+    cdef bint even = n > 0
+    with nogil:
+        for i in range(n):
+            if index[i] < 0:
+                index[i] += length
+                if index[i] < 0:
+                    index[i] -= length
+                    wrong = i
+                    break
+            elif index[i] >= length:
+                wrong = i
+                break
+            if i == 1:
+                step = index[1] - index[0]
+                even = step != 0
+            elif i > 1 and index[i] - index[i - 1] != step:
+                even = False
+    if wrong >= 0:
+        raise SelectionError(f"index {index[wrong]} is out of bounds for axis {dimension} with size {length}",
+                             dimension=dimension)
+    return vector, (step if even else None)
+
+
+cdef class Points:
+    """The groups of a selection.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the array, elements.
+    shapes : sequence of tuple of int
+        Of what it is cut into: of the stored objects, and where these are shards, of their chunks; so on for shards in
+        shards.
+    groups : sequence of (dims, selected)
+        Ascending dimensions, and for each a vector of int64; those of a group have one length, 1 or more. Or one mask
+        of these dimensions, an ndarray of bool in C order, where it is the only group. Nobody else changes them.
+    edges : tuple of (Edges or None), or None
+        As in `Plan`.
+
+    Raises
+    ------
+    SelectionError
+        An index lies outside the array.
+    """
+
+    def __cinit__(self, *args):
+        self.groups = NULL
+        self.n_groups = 0
+
+    def __init__(self, shape, shapes, groups, tuple edges=None):
+        cdef int d, g, k
+        cdef Edges unequal
+        self.ndim = len(shape)
+        self.edges = edges
+        assert 0 < len(shapes) <= MAX_CUTS
+        self.n_cuts = len(shapes)
+        self.vectors = {}
+        for d in range(self.ndim):
+            self.group_of[d] = -1
+            self.length_of[d] = shape[d]
+            for k in range(self.n_cuts):
+                self.cuts[k][d].chunk = shapes[k][d]
+                self.cuts[k][d].runs = NULL
+            # Shards may differ in length, while their chunks lie in one regular grid.
+            unequal = None if edges is None else edges[d]
+            if unequal is not None:
+                self.cuts[0][d].runs = unequal.table
+                self.cuts[0][d].n_runs = unequal.n_runs
+        self.groups = <Group *>calloc(len(groups), sizeof(Group))
+        if self.groups == NULL:
+            raise MemoryError
+        self.n_groups = len(groups)
+        for g, (dims, selected) in enumerate(groups):
+            self._add(g, dims, selected)
+
+    def __dealloc__(self):
+        cdef int g, k
+        for g in range(self.n_groups):
+            free(self.groups[g].order)
+            for k in range(self.n_cuts):
+                free(self.groups[g].bounds[k])
+            free(self.groups[g].ranks)
+            free(self.groups[g].samples)
+        free(self.groups)
+
+    cdef int _add(self, int g, dims, selected) except -1:
+        cdef Group *group = &self.groups[g]
+        cdef int d
+        for d in dims:
+            assert self.group_of[d] < 0
+            self.group_of[d] = g
+            group.dims[group.n_dims] = d
+            group.n_dims += 1
+        if isinstance(selected, np.ndarray):
+            assert self.n_groups == 1 and selected.flags.c_contiguous and selected.dtype == np.bool_
+            if not self._add_mask(group, selected):
+                return self._add_vectors(group, [vector.astype(np.int64, copy=False)
+                                                 for vector in np.asarray(selected).nonzero()])
+            return 0
+        return self._add_vectors(group, selected)
+
+    cdef int _add_vectors(self, Group *group, vectors) except -1:
+        cdef cnp.ndarray vector
+        cdef int e
+        for e, vector in enumerate(vectors):
+            vector = np.ascontiguousarray(vector)
+            assert vector.dtype == np.int64 and (e == 0 or group.n == cnp.PyArray_SIZE(vector))
+            self.index_of[group.dims[e]] = <const int64_t *>cnp.PyArray_DATA(vector)
+            self.vectors[group.dims[e]] = vector
+            group.n = cnp.PyArray_SIZE(vector)
+        assert group.n > 0
+        return self._sort(group)
+
+    # masks
+
+    cdef bint _add_mask(self, Group *group, mask) except -1:
+        """Count the points of each segment and of each chunk; False where indices would take less memory."""
+        cdef int64_t extent[MAX_NDIM]
+        cdef int64_t *counts
+        cdef int64_t *firsts
+        cdef int64_t n_keys
+        cdef int64_t n_ranks = 1
+        cdef int e, d, k
+        cdef bint done
+        # The array may have become shorter since the mask was made.
+        inside = np.ascontiguousarray(mask[tuple([slice(self.length_of[d]) for d in group.dims[:group.n_dims]])])
+        group.n = np.count_nonzero(inside)
+        if inside.size != mask.size and group.n != np.count_nonzero(mask):
+            raise SelectionError("a mask is true for elements out of bounds")
+        product = 1
+        for e in range(group.n_dims):
+            d = group.dims[e]
+            group.mask_shape[e] = inside.shape[e]
+            extent[e] = _number_at(&self.cuts[0][d], group.mask_shape[e] - 1) + 1
+            product *= extent[e]
+            for k in range(1, self.n_cuts):
+                product *= self._ratio(k, d)
+            if e + 1 < group.n_dims:
+                n_ranks *= group.mask_shape[e]
+        e = group.n_dims - 1
+        group.n_segments = self.chunk_at(group.dims[e], group.mask_shape[e] - 1) + 1
+        n_ranks *= group.n_segments
+        if n_ranks > group.n or product * FEW_POINTS > group.n:
+            return False
+        n_keys = product
+        group.ranks = <int64_t *>malloc((n_ranks + 1) * sizeof(int64_t))
+        counts = <int64_t *>calloc(n_keys, sizeof(int64_t))
+        firsts = <int64_t *>malloc(n_keys * sizeof(int64_t))
+        try:
+            if group.ranks == NULL or counts == NULL or firsts == NULL:
+                raise MemoryError
+            self.vectors[group.dims[0]] = inside
+            group.mask = <const uint8_t *>cnp.PyArray_DATA(inside)
+            with nogil:
+                self._count_mask(group, extent, counts, firsts)
+                done = self._touch(group, counts, firsts, n_keys)
+            if not done:
+                raise MemoryError
+            assert group.ranks[n_ranks] == group.n
+        finally:
+            free(counts)
+            free(firsts)
+        return True
+
+    cdef void _count_mask(self, Group *group, const int64_t *extent, int64_t *counts, int64_t *firsts) noexcept nogil:
+        """Count points: before each segment, and in each chunk, of which the first segment's place is noted."""
+        cdef int64_t at[MAX_NDIM]
+        cdef int64_t lowest[MAX_NDIM]
+        cdef int64_t origin[MAX_NDIM]
+        cdef int64_t end[MAX_NDIM]
+        cdef const uint8_t *mask = group.mask
+        cdef int64_t *ranks = group.ranks
+        cdef int64_t rank = 0
+        cdef int64_t key, n, i, stop
+        cdef int last = group.n_dims - 1
+        cdef int e
+        for e in range(group.n_dims):
+            at[e] = lowest[e] = 0
+        while True:
+            at[last] = 0
+            while at[last] < group.mask_shape[last]:
+                key = self._key(group, at, lowest, extent, origin, end)
+                stop = min(end[last], group.mask_shape[last])
+                n = 0
+                for i in range(at[last], stop):
+                    n += mask[i] != 0
+                if counts[key] == 0:
+                    firsts[key] = mask - group.mask + at[last]
+                counts[key] += n
+                ranks[0] = rank
+                ranks += 1
+                rank += n
+                at[last] = stop
+            mask += group.mask_shape[last]
+            e = last - 1
+            while e >= 0:
+                at[e] += 1
+                if at[e] < group.mask_shape[e]:
+                    break
+                at[e] = 0
+                e -= 1
+            if e < 0:
+                ranks[0] = rank
+                return
+
+    cdef bint _touch(self, Group *group, int64_t *counts, int64_t *firsts, int64_t n_keys) noexcept nogil:
+        """Note the chunks that have points, of each cut; whether there is memory."""
+        cdef int last = self.n_cuts - 1
+        cdef int64_t n = 0
+        cdef int64_t unit = 1
+        cdef int64_t *keys = firsts
+        cdef int64_t *bounds
+        cdef int64_t key, position, i
+        cdef int e, k
+        for key in range(n_keys):
+            n += counts[key] != 0
+        bounds = group.bounds[last] = <int64_t *>malloc((n + 1) * sizeof(int64_t))
+        group.samples = <int64_t *>malloc(n * group.n_dims * sizeof(int64_t))
+        if bounds == NULL or group.samples == NULL:
+            return False
+        group.n_runs[last] = n
+        bounds[0] = n = 0
+        for key in range(n_keys):
+            if counts[key] == 0:
+                continue
+            position = firsts[key]
+            for e in range(group.n_dims - 1, -1, -1):
+                group.samples[n * group.n_dims + e] = position % group.mask_shape[e]
+                position //= group.mask_shape[e]
+            bounds[n + 1] = bounds[n] + counts[key]
+            # In place of what was looked at already.
+            keys[n] = key
+            n += 1
+        for k in range(last - 1, -1, -1):
+            for e in range(group.n_dims):
+                unit *= self._ratio(k + 1, group.dims[e])
+            group.bounds[k] = bounds_of(keys, NULL, NULL, n, unit, &group.n_runs[k])
+            if group.bounds[k] == NULL:
+                return False
+            for i in range(group.n_runs[k] + 1):
+                group.bounds[k][i] = bounds[group.bounds[k][i]]
+        return True
+
+    # sorting
+
+    cdef int _sort(self, Group *group) except -1:
+        """Sort the points of a group by their objects, and by the chunks in each."""
+        cdef int64_t lowest[MAX_NDIM]
+        cdef int64_t extent[MAX_NDIM]
+        cdef int64_t origin[MAX_NDIM]
+        cdef int64_t end[MAX_NDIM]
+        cdef int64_t at[MAX_NDIM]
+        cdef const int64_t *index
+        cdef int64_t low, high, i, n_keys
+        cdef int64_t unit = 1
+        cdef int64_t last = 0
+        cdef int64_t key
+        cdef int64_t *keys
+        cdef bint is_sorted = True
+        cdef int e, d, k
+        product = 1
+        for e in range(group.n_dims):
+            d = group.dims[e]
+            index = self.index_of[d]
+            low = high = index[0]
+            for i in range(1, group.n):
+                low = min(low, index[i])
+                high = max(high, index[i])
+            if low < 0 or high >= self.length_of[d]:
+                raise SelectionError(f"index {low if low < 0 else high} is out of bounds for axis {d} with size "
+                                     f"{self.length_of[d]}", dimension=d)
+            origin[e] = end[e] = 0
+            lowest[e] = _number_at(&self.cuts[0][d], low)
+            extent[e] = _number_at(&self.cuts[0][d], high) - lowest[e] + 1
+            product *= extent[e]
+            for k in range(1, self.n_cuts):
+                product *= self._ratio(k, d)
+        if product > INT64_MAX:
+            raise UnsupportedError("points in shards that have more than 2**63 chunks between them",
+                                   feature="points in so many chunks")
+        n_keys = product
+        keys = <int64_t *>malloc(group.n * sizeof(int64_t))
+        if keys == NULL:
+            raise MemoryError
+        try:
+            with nogil:
+                for i in range(group.n):
+                    # Mostly in the chunk of the point before, as those of a mask: then nothing is to be divided.
+                    if not self._lies_in(group, i, origin, end):
+                        for e in range(group.n_dims):
+                            at[e] = self.index_of[group.dims[e]][i]
+                        key = self._key(group, at, lowest, extent, origin, end)
+                        if key < last:
+                            is_sorted = False
+                        last = key
+                    keys[i] = last
+                if not is_sorted:
+                    group.order = order_of(keys, group.n, n_keys)
+            if not is_sorted and group.order == NULL:
+                raise MemoryError
+            for k in reversed(range(self.n_cuts)):
+                with nogil:
+                    if k == self.n_cuts - 1:
+                        group.bounds[k] = bounds_of(keys, group.order, NULL, group.n, unit, &group.n_runs[k])
+                    else:
+                        group.bounds[k] = bounds_of(keys, group.order, group.bounds[k + 1], group.n_runs[k + 1], unit,
+                                                    &group.n_runs[k])
+                if group.bounds[k] == NULL:
+                    raise MemoryError
+                for e in range(group.n_dims if k else 0):
+                    unit *= self._ratio(k, group.dims[e])
+        finally:
+            free(keys)
+        return 0
+
+    cdef int64_t _ratio(self, int cut, int d) noexcept nogil:
+        """How many chunks of a cut make one of the cut before, at most."""
+        return self.cuts[cut - 1][d].chunk // self.cuts[cut][d].chunk
+
+    cdef bint _lies_in(self, const Group *group, int64_t point, const int64_t *origin,
+                       const int64_t *end) noexcept nogil:
+        cdef int64_t index
+        cdef int e
+        for e in range(group.n_dims):
+            index = self.index_of[group.dims[e]][point]
+            if index < origin[e] or index >= end[e]:
+                return False
+        return True
+
+    cdef int64_t _key(self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
+                      int64_t *origin, int64_t *end) noexcept nogil:
+        """A number for the chunk of an element, in C order of the objects and of the chunks in each; and its place."""
+        cdef int64_t key = 0
+        cdef int64_t number, length
+        cdef int e, d, k
+        for e in range(group.n_dims):
+            d = group.dims[e]
+            number = _number_at(&self.cuts[0][d], at[e])
+            key = key * extent[e] + number - lowest[e]
+            _place_of(&self.cuts[0][d], number, &origin[e], &length)
+            end[e] = origin[e] + length
+        for k in range(1, self.n_cuts):
+            for e in range(group.n_dims):
+                d = group.dims[e]
+                length = self.cuts[k][d].chunk
+                number = (at[e] - origin[e]) // length
+                key = key * self._ratio(k, d) + number
+                origin[e] += number * length
+                end[e] = origin[e] + length
+        return key
+
+    # geometry
+
+    cdef void set_axis(self, int d, int cut, Axis *axis) noexcept nogil:
+        """Describe a dimension of a group, as far as a list can be: how many chunks of a cut it stands for."""
+        cdef const Group *group = &self.groups[self.group_of[d]]
+        cdef bint leads = group.dims[0] == d
+        memset(axis, 0, sizeof(Axis))
+        axis.length = self.length_of[d]
+        axis.chunk = self.cuts[cut][d].chunk
+        axis.cut = cut
+        axis.step = axis.out_step = 1
+        axis.count = group.n if leads else 1
+        axis.n_chunks = group.n_runs[cut] if leads else 1
+
+    cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil:
+        """The part of the selection that lies in the object of a task."""
+        cdef int d = self.ndim - 1
+        cdef int64_t rest, k
+        while d >= 0:
+            rest = task // objects[d].n_chunks
+            k = task - rest * objects[d].n_chunks
+            if self.group_of[d] < 0:
+                axis_span(&objects[d], k, &spans[d])
+            else:
+                self.chunk_span(d, 0, k, spans)
+            task = rest
+            d -= 1
+
+    cdef void chunks_of(self, int d, int cut, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
+        cdef const Group *group = &self.groups[self.group_of[d]]
+        first[0] = 0
+        count[0] = 1
+        if group.dims[0] == d:
+            first[0] = _run_at(group, cut, object.first)
+            count[0] = _run_at(group, cut, object.first + object.count) - first[0]
+
+    cdef void chunk_span(self, int d, int cut, int64_t k, Span *spans) noexcept nogil:
+        """The k-th touched chunk of a group that dimension d leads; nothing for the others of a group."""
+        cdef const Group *group = &self.groups[self.group_of[d]]
+        if group.dims[0] == d:
+            self._group_span(group, cut, k, spans)
+
+    cdef void _group_span(self, const Group *group, int cut, int64_t k, Span *spans) noexcept nogil:
+        cdef int64_t first = group.bounds[cut][k]
+        cdef int64_t point = first if group.order == NULL else group.order[first]
+        cdef int64_t index
+        cdef const int64_t *sample = NULL
+        cdef Span *span
+        cdef int e, d
+        if group.mask != NULL:
+            sample = &group.samples[_run_at(group, self.n_cuts - 1, first) * group.n_dims]
+        for e in range(group.n_dims):
+            d = group.dims[e]
+            span = &spans[d]
+            index = self.index_of[d][point] if sample == NULL else sample[e]
+            span.chunk = _number_at(&self.cuts[cut][d], index)
+            _place_of(&self.cuts[cut][d], span.chunk, &span.origin, &span.length)
+            span.valid = min(span.length, self.length_of[d] - span.origin)
+            # Where they lie, the points say.
+            span.start = span.out = 0
+            span.count = group.bounds[cut][k + 1] - first if e == 0 else 1
+            span.first = first
+
+    cdef int64_t chunk_at(self, int d, int64_t index) noexcept nogil:
+        """The number of the chunk of the last cut that holds an element, along a dimension."""
+        return _number_at(&self.cuts[self.n_cuts - 1][d], index)
+
+    cdef bint covers(self, const Span *spans) noexcept nogil:
+        """Whether no element of a chunk inside the array is left out; what cannot be found out is not."""
+        cdef int d, g
+        for d in range(self.ndim):
+            if self.group_of[d] < 0 and spans[d].count != spans[d].valid:
+                return False
+        for g in range(self.n_groups):
+            if not self._covers_group(&self.groups[g], spans):
+                return False
+        return True
+
+    cdef bint _covers_group(self, const Group *group, const Span *spans) noexcept nogil:
+        cdef int64_t n = spans[group.dims[0]].count
+        cdef int64_t first = spans[group.dims[0]].first
+        cdef int64_t n_valid = 1
+        cdef int64_t n_found = 0
+        cdef int64_t i, point, position
+        cdef uint8_t *found
+        cdef int e, d
+        for e in range(group.n_dims):
+            n_valid *= spans[group.dims[e]].valid
+        if n < n_valid or group.mask != NULL:
+            return n == n_valid
+        found = <uint8_t *>calloc(n_valid // 8 + 1, 1)
+        if found == NULL:
+            return False
+        for i in range(first, first + n):
+            point = i if group.order == NULL else group.order[i]
+            position = 0
+            for e in range(group.n_dims):
+                d = group.dims[e]
+                position = position * spans[d].valid + self.index_of[d][point] - spans[d].origin
+            if not (found[position >> 3] >> (position & 7)) & 1:
+                found[position >> 3] |= <uint8_t>(1 << (position & 7))
+                n_found += 1
+        free(found)
+        return n_found == n_valid
+
+    # for Python
+
+    cdef object mesh(self, const Axis *axes, const Span *spans):
+        """Return (chunk_selection, array_selection) of a task: arrays for each dimension that broadcast together."""
+        cdef const Group *group
+        cdef int d, e
+        inside, outside = [None] * self.ndim, [None] * self.ndim
+        for d in range(self.ndim):
+            shape = [1] * self.ndim
+            shape[d] = spans[d].count
+            if self.group_of[d] < 0:
+                places = np.arange(spans[d].count)
+                inside[d] = (spans[d].start + places * axes[d].step).reshape(shape)
+                outside[d] = (spans[d].out + places * axes[d].out_step).reshape(shape)
+                continue
+            group = &self.groups[self.group_of[d]]
+            if group.dims[0] != d:
+                continue
+            places, indices = self._found(group, spans) if group.mask == NULL else self._found_in_mask(group, spans)
+            for e in range(group.n_dims):
+                inside[group.dims[e]] = indices[e].reshape(shape)
+                outside[group.dims[e]] = places.reshape(shape) if e == 0 else np.zeros([1] * self.ndim, np.int64)
+        return tuple(inside), tuple(outside)
+
+    cdef object _found(self, const Group *group, const Span *spans):
+        """Return the points of a group in a chunk: their numbers, and for each dimension where they lie in it."""
+        cdef const Span *leading = &spans[group.dims[0]]
+        cdef cnp.npy_intp n = leading.count
+        cdef int e
+        if group.order == NULL:
+            places = np.arange(leading.first, leading.first + n)
+        else:
+            places = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, &group.order[leading.first]).copy()
+        return places, [self.vectors[group.dims[e]][places] - spans[group.dims[e]].origin
+                        for e in range(group.n_dims)]
+
+    cdef object _found_in_mask(self, const Group *group, const Span *spans):
+        cdef int last = group.dims[group.n_dims - 1]
+        cdef cnp.npy_intp n = 1
+        cdef int e
+        box = []
+        lengths = []
+        for e in range(group.n_dims):
+            box.append(slice(spans[group.dims[e]].origin, spans[group.dims[e]].origin + spans[group.dims[e]].length))
+            lengths.append(group.mask_shape[e] if group.dims[e] != last else group.n_segments)
+            n *= lengths[e]
+        part = self.vectors[group.dims[0]][tuple(box)]
+        box[group.n_dims - 1] = self.chunk_at(last, spans[last].origin)
+        firsts = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, group.ranks).reshape(lengths)[tuple(box)]
+        counts = np.count_nonzero(part, axis=group.n_dims - 1).reshape(-1)
+        # Points of a row follow each other, from the rank of its first segment in the chunk on.
+        places = (np.repeat(firsts.reshape(-1) - np.cumsum(counts) + counts, counts)
+                  + np.arange(spans[group.dims[0]].count))
+        return places, part.nonzero()
+
+
+cdef int64_t _number_at(const Cut *cut, int64_t index) noexcept nogil:
+    """The number of the chunk that holds an element."""
+    cdef const Run *run
+    if cut.runs == NULL:
+        return index // cut.chunk
+    run = &cut.runs[run_of(cut.runs, cut.n_runs, index, False)]
+    return run.first + (index - run.origin) // run.edge
+
+
+cdef void _place_of(const Cut *cut, int64_t number, int64_t *origin, int64_t *length) noexcept nogil:
+    cdef const Run *run
+    length[0] = cut.chunk
+    origin[0] = number * cut.chunk
+    if cut.runs != NULL:
+        run = &cut.runs[run_of(cut.runs, cut.n_runs, number, True)]
+        length[0] = run.edge
+        origin[0] = run.origin + (number - run.first) * run.edge
+
+
+cdef int64_t _run_at(const Group *group, int cut, int64_t first) noexcept nogil:
+    """Which run begins with that point, as they are sorted; the number of runs for the end of the last one."""
+    cdef int64_t low = 0
+    cdef int64_t high = group.n_runs[cut]
+    cdef int64_t middle
+    while low < high:
+        middle = (low + high) // 2
+        if group.bounds[cut][middle] < first:
+            low = middle + 1
+        else:
+            high = middle
+    return low

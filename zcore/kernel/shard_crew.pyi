@@ -1,3 +1,0 @@
-from zcore.kernel.write import WritePlan
-
-class CrewPlan(WritePlan): ...

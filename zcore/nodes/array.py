@@ -1,0 +1,923 @@
+"""The array that the user holds: NumPy's manners, and the names of zarr-python and h5py, over an open array.
+
+In this order: what the document says; reading; writing; zarr-python's ways of selecting; what people see; and how all
+selections end in one read or one write of the `ArrayBinding`. Names and meanings of properties are those of
+zarr-python, except that codecs are always told in the terms of Zarr v3.
+"""
+import math
+from itertools import chain
+
+import numpy as np
+
+from zcore.errors import OutOfMemoryError, SelectionError, UnsupportedError, ZcoreError
+from zcore.hierarchy import lifecycle
+from zcore.indexing.assign import assigned, cast_to
+from zcore.indexing.fields import fields_argument, packed_type, part_of, split_fields, type_of
+from zcore.kernel.select.box import Box, basic
+from zcore.model.chunk_grid import chunk_regions, chunk_sizes, shown_chunks
+from zcore.model.metadata import shape_of
+from zcore.nodes.info import Info, type_name
+from zcore.nodes.node import Handle
+
+
+class Array(Handle):
+    """A chunked array in a store.
+
+    Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes as a NumPy array does, and gives ndarrays:
+    arithmetic is theirs, ``a[...] + 1``. No element is kept in memory between two calls, unless a `cache` was granted.
+    The shape is that of the moment the array was opened; `refresh` looks again.
+
+    Ctrl-C takes effect between chunks: a read or write ends when each thread is done with the chunk it is at.
+
+    Examples
+    --------
+    >>> import zcore
+    >>> a = zcore.create_array(zcore.MemoryStore(), shape=(4, 6), chunks=(2, 3), dtype="i4")
+    >>> a[1:3, ::2] = 7
+    >>> a[:, 2]
+    array([0, 7, 7, 0], dtype=int32)
+    >>> a[[2, 0], 1:4]
+    array([[0, 7, 0],
+           [0, 0, 0]], dtype=int32)
+    >>> a.nchunks, a.nchunks_initialized
+    (4, 4)
+    """
+
+    __slots__ = ()
+
+    @property
+    def shape(self):
+        """Elements per dimension, a tuple of int; assigning resizes the array."""
+        return self._binding.metadata.shape
+
+    @shape.setter
+    def shape(self, shape):
+        self.resize(shape)
+
+    @property
+    def dtype(self):
+        """Type of the elements, a numpy.dtype, byte order included."""
+        return self._binding.metadata.dtype
+
+    @property
+    def ndim(self):
+        """Number of dimensions."""
+        return len(self._binding.metadata.shape)
+
+    @property
+    def size(self):
+        """Number of elements."""
+        return self._binding.metadata.size
+
+    @property
+    def itemsize(self):
+        """Bytes of an element."""
+        return self._binding.metadata.itemsize
+
+    @property
+    def nbytes(self):
+        """Bytes of all elements, decoded."""
+        return self._binding.metadata.nbytes
+
+    @property
+    def chunks(self):
+        """Elements of a chunk per dimension; in an array of shards, of what they are cut into.
+
+        Raises
+        ------
+        UnsupportedError
+            The chunks differ in shape; `read_chunk_sizes` has them all. It is a NotImplementedError, as in zarr-python.
+        """
+        view = self._binding.view
+        return self._one_shape("chunks") if view.chain.shards is None else view.chain.inner_shape
+
+    @property
+    def shards(self):
+        """Elements of a shard per dimension; None for an array without shards.
+
+        Raises
+        ------
+        UnsupportedError
+            The shards differ in shape; `write_chunk_sizes` has them all. It is a NotImplementedError, as in
+            zarr-python.
+        """
+        return None if self._binding.chain.shards is None else self._one_shape("shards")
+
+    def _one_shape(self, what):
+        metadata = self._binding.metadata
+        if metadata.edges is not None:
+            raise UnsupportedError(f"the {what} of this array differ in shape; read_chunk_sizes and write_chunk_sizes "
+                                   "have them all", feature=f"{what} of a rectilinear grid")
+        return metadata.chunk_shape
+
+    @property
+    def read_chunk_sizes(self):
+        """Elements of each chunk, a tuple for each dimension, as dask has them; border chunks are cut at the border.
+
+        In an array of shards, of what they are cut into.
+
+        Raises : OutOfMemoryError, if there are more than 2**24 chunks along a dimension.
+        """
+        view = self._binding.view
+        if view.chain.shards is None:
+            return self.write_chunk_sizes
+        return chunk_sizes(view.metadata.shape, view.chain.inner_shape)
+
+    @property
+    def write_chunk_sizes(self):
+        """The same of each stored object: of shards, where the array has these.
+
+        Raises : OutOfMemoryError, if there are more than 2**24 objects along a dimension.
+        """
+        metadata = self._binding.metadata
+        return chunk_sizes(metadata.shape, metadata.chunk_shape, metadata.edges)
+
+    @property
+    def fill_value(self):
+        """Value of elements never written; None when the document leaves it undefined.
+
+        Then they read as zero, as empty text or bytes, and, in Zarr v2, dates as not a time.
+        """
+        return self._binding.metadata.fill_value
+
+    @property
+    def order(self):
+        """Order of the elements in a chunk: ``"C"``, ``"F"`` where the dimensions are reversed, None for any other."""
+        order = self._binding.chain.order
+        if order is None:
+            return "C"
+        return "F" if tuple(order) == tuple(range(self.ndim))[::-1] else None
+
+    @property
+    def dimension_names(self):
+        """A str or None for each dimension; None for an array without names."""
+        return self._binding.metadata.dimension_names
+
+    @property
+    def codecs(self):
+        """The codecs of a stored object, but for `bytes`; those of a chunk are the three below."""
+        return self._binding.chain.codecs
+
+    @property
+    def filters(self):
+        """The codecs of a chunk from array to array, a tuple; order F is one, `TransposeCodec`."""
+        return tuple([codec for codec in self._chunk_chain.codecs if codec.kind == "array_array"])
+
+    @property
+    def serializer(self):
+        """The codec that makes bytes of a chunk."""
+        chain = self._chunk_chain
+        found = [codec for codec in chain.codecs if codec.kind == "array_bytes"]
+        return found[0] if found else chain.serializer
+
+    @property
+    def compressors(self):
+        """The codecs of a chunk from bytes to bytes, a tuple; checksums are among them."""
+        return tuple([codec for codec in self._chunk_chain.codecs if codec.kind == "bytes_bytes"])
+
+    @property
+    def _chunk_chain(self):
+        chain = self._binding.chain
+        return chain if chain.shards is None else chain.shards.chain
+
+    @property
+    def lock(self):
+        """Whether objects are locked while they are replaced."""
+        return self._binding.options.lock
+
+    @property
+    def missing(self):
+        """What an absent object is: ``"fill"`` or ``"raise"``."""
+        return self._binding.options.missing
+
+    @property
+    def threads(self):
+        """Threads of a read or write; None for `zcore.config.threads`."""
+        return self._binding.options.threads
+
+    @property
+    def strict(self):
+        """Whether what the formats forbid is refused where it could be read."""
+        return self._binding.options.strict
+
+    @property
+    def cache(self):
+        """Bytes of memory for decoded chunks; None for `zcore.config.cache`."""
+        return self._binding.options.cache
+
+    @property
+    def cdata_shape(self):
+        """Chunks per dimension; in an array of shards, of what they are cut into."""
+        view = self._binding.view
+        if view.chain.shards is None:
+            return view.metadata.grid_shape
+        return tuple([-(-length // chunk) for length, chunk
+                      in zip(view.metadata.shape, view.chain.inner_shape, strict=True)])
+
+    def iter_chunks(self):
+        """Iterate over the chunks of the grid in C order: for each the slices that select it, cut at the border.
+
+        >>> import zcore
+        >>> a = zcore.create_array(zcore.MemoryStore(), shape=(3, 2), chunks=(2, 2), dtype="i4")
+        >>> list(a.iter_chunks())
+        [(slice(0, 2, 1), slice(0, 2, 1)), (slice(2, 3, 1), slice(0, 2, 1))]
+        """
+        view = self._binding.view
+        metadata, inner_shape = view.metadata, view.chain.inner_shape
+        if inner_shape is None:
+            return chunk_regions(metadata.shape, metadata.chunk_shape, metadata.edges)
+        return chunk_regions(metadata.shape, inner_shape, None)
+
+    @property
+    def nchunks(self):
+        """Chunks of the grid, stored or not."""
+        return math.prod(self.cdata_shape)
+
+    @property
+    def nchunks_initialized(self):
+        """Chunks of the grid whose object exists, all chunks of a shard that does; costs a listing."""
+        view = self._binding.view
+        metadata, inner_shape = view.metadata, view.chain.inner_shape
+        if inner_shape is None:
+            return self._n_objects()
+        n_items = math.prod(inner_shape)
+        if metadata.edges is None:
+            return self._n_objects() * (math.prod(metadata.chunk_shape) // n_items)
+        return sum([math.prod(metadata.place_of(coords)[1]) // n_items for coords in self._stored()])
+
+    def _n_objects(self):
+        return sum([1 for _ in self._stored()])
+
+    def _stored(self):
+        """Iterate over the coordinates of the objects that exist and lie in the grid."""
+        grid = self._binding.metadata.grid_shape
+        return (coords for _, coords in self._binding.stored_chunks()
+                if all([i < n for i, n in zip(coords, grid, strict=True)]))
+
+    def nbytes_stored(self):
+        """Return the bytes of all objects of the array, documents included; costs a listing."""
+        return self._binding.store.getsize_prefix(self._binding.prefix)
+
+    # reading
+
+    def __getitem__(self, selection):
+        """Return the selected elements as NumPy does: a new ndarray; one that integers select alone as a scalar.
+
+        Parameters
+        ----------
+        selection : object
+            All that NumPy takes: integers, slices with any step, ..., newaxis, lists, arrays, masks; names of fields,
+            also together with these. Each chunk is decoded once, whatever the order of the indices.
+
+        Raises
+        ------
+        SelectionError
+            The selection does not fit the array; it is an IndexError.
+        ValueError, KeyError, TypeError
+            As NumPy: a step of 0, a ragged list, an unknown field.
+        OutOfMemoryError, ChunkError, StoreError
+            See `read`.
+
+        Notes
+        -----
+        NumPy, "Indexing on ndarrays": the shape of the result is that of the same selection of an ndarray.
+        """
+        elements = self._binding.elements
+        if elements is not None and (element := elements.get(selection)) is not None:
+            return element
+        box = basic(selection, self.shape)
+        if box is None:
+            box, fields = self._selected(selection)
+            out = self._get(box, fields)
+            return out[()] if box.is_element else out
+        out = allocated(box.shape, self.dtype)
+        self._read(box, out)
+        return out[()] if box.is_element else out
+
+    def read(self, selection=..., out=None):
+        """Return the selected elements, in `out` if that is given.
+
+        Parameters
+        ----------
+        selection : object
+            As in brackets.
+        out : buffer, optional
+            Writable, of the selection's shape and type; any strides. Elements of a whole chunk are decoded straight
+            into it where they lie in it as in the chunk.
+
+        Raises
+        ------
+        SelectionError
+            The selection does not fit the array.
+        ValueError, TypeError
+            `out` has another shape or type, or is not writable.
+        OutOfMemoryError
+            The result does not fit into memory; it is a MemoryError.
+        ChunkError
+            An object is damaged, or absent with ``missing="raise"``.
+        StoreError
+            An object may be there and could not be read.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> a = zcore.array([[1, 2, 3], [4, 5, 6]])
+        >>> out = np.zeros(2, a.dtype)
+        >>> a.read((slice(None), 1), out=out) is out, out
+        (True, array([2, 5]))
+        """
+        return self._get(*self._selected(selection), out)
+
+    def read_direct(self, dest, source_sel=None, dest_sel=None):
+        """Read into a part of an ndarray, as h5py's datasets do: values are cast to its type.
+
+        Parameters
+        ----------
+        dest : ndarray
+            Of any strides. Where it has the array's type, and `dest_sel` names a view of it, elements are decoded
+            straight into it.
+        source_sel, dest_sel : object, optional
+            What of the array is read, and where to; by default all. The first must broadcast to the second.
+
+        Raises
+        ------
+        SelectionError, OutOfMemoryError, ChunkError, StoreError
+            See `read`.
+        ValueError, TypeError
+            What NumPy raises where shapes do not fit, or `dest` is not writable.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> a = zcore.array([[1, 2, 3], [4, 5, 6]])
+        >>> frames = np.zeros((2, 3))
+        >>> a.read_direct(frames, np.s_[1], np.s_[0])
+        >>> frames
+        array([[4., 5., 6.],
+               [0., 0., 0.]])
+        """
+        source = ... if source_sel is None else source_sel
+        place = dest[... if dest_sel is None else dest_sel]
+        selected, fields = self._selected(source)
+        if (fields is None and isinstance(place, np.ndarray) and np.may_share_memory(place, dest)
+                and place.dtype == self.dtype and place.shape == selected.shape):
+            self._get(selected, None, place)
+        else:
+            dest[... if dest_sel is None else dest_sel] = self._get(selected, fields)
+
+    def write_direct(self, source, source_sel=None, dest_sel=None):
+        """Write a part of an ndarray, as h5py's datasets do.
+
+        Parameters
+        ----------
+        source : ndarray
+        source_sel, dest_sel : object, optional
+            What of it is written, and where to in the array; by default all.
+
+        Raises
+        ------
+        SelectionError, ReadOnlyError, ChunkError, StoreError, LockError
+            See `__setitem__`.
+        """
+        self[... if dest_sel is None else dest_sel] = source[... if source_sel is None else source_sel]
+
+    def astype(self, dtype):
+        """Return a view that reads the array as elements of another type: `zcore.nodes.cast.Casted`.
+
+        Parameters
+        ----------
+        dtype : object
+            What `numpy.dtype` takes.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> zcore.array([1, 2, 3]).astype("f4")[1:]
+        array([2., 3.], dtype=float32)
+        """
+        from zcore.nodes.cast import Casted
+
+        return Casted(self, dtype)
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is False:
+            raise ValueError("an array in a store cannot become a NumPy array without a copy")
+        out = self[...]
+        return out if dtype is None else out.astype(dtype, copy=False)
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return chain.from_iterable(self._slabs())
+
+    def _slabs(self):
+        """Yield the array in rows of chunks: a chunk is decoded once, however many rows of elements it has."""
+        view = self._binding.view
+        shape, inner_shape = view.metadata.shape, view.chain.inner_shape
+        n_rows = (inner_shape or view.metadata.chunk_shape)[0]
+        unequal = view.metadata.edges[0] if inner_shape is None and view.metadata.edges is not None else None
+        start = i = 0
+        while start < shape[0]:
+            stop = start + n_rows if unequal is None else sum(unequal.place(i))
+            yield self[start:stop]
+            start, i = stop, i + 1
+
+    def __contains__(self, value):
+        """Whether an element equals `value`, as in NumPy; reads a row of chunks at a time until one does."""
+        if np.ndim(value) or not self.shape:
+            return value in self[...]
+        return any(value in slab for slab in self._slabs())
+
+    def __bool__(self):
+        if self.size > 1:
+            raise ValueError("the truth value of an array of several elements is ambiguous: `a.size`, `a[...].any()` "
+                             "or `a[...].all()` says what is meant")
+        return bool(self[...])
+
+    # writing
+
+    def __setitem__(self, selection, values):
+        """Write values to the selected elements, broadcast and cast by NumPy's rules.
+
+        Every stored object is replaced atomically and, unless the array was opened with ``lock=None``, under its lock.
+        An error leaves what was replaced before it.
+
+        Parameters
+        ----------
+        selection : object
+            As for reading. Of an element that is named several times the last value stays.
+        values : object
+            What NumPy would take, or an `Array`, which is read whole.
+
+        Raises
+        ------
+        SelectionError
+            The selection does not fit the array.
+        ValueError, TypeError, OverflowError
+            What NumPy raises where the shapes do not fit, or the type does not hold a value.
+        ReadOnlyError
+            The array was opened for reading.
+        ChunkError, StoreError, LockError
+            An object could not be read, encoded, locked or stored.
+        """
+        self._binding.check_writable()
+        box, fields = self._selected(selection)
+        self._set(box, read_whole(values), fields)
+
+    def write(self, selection, values):
+        """Write values, also from the memory of any object with a buffer; see `__setitem__`.
+
+        Of an array of the stored type nothing is copied as a whole, whatever its strides.
+
+        Parameters
+        ----------
+        selection : object
+            As in brackets.
+        values : object
+            What NumPy would take, a buffer such as a memoryview, or an `Array`, which is read whole.
+        """
+        self[selection] = values if isinstance(values, (np.ndarray, Array)) else _of_buffer(values)
+
+    def resize(self, *shape):
+        """Change the shape; elements that stay keep their values, new ones have the fill value.
+
+        Parameters
+        ----------
+        *shape : int, or one tuple of int
+
+        Raises
+        ------
+        ValueError
+            Another number of dimensions, or a negative length.
+        TypeError
+            A length is no integer.
+        ReadOnlyError
+            The array was opened for reading.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> a = zcore.array([1, 2, 3])
+        >>> a.resize(5)
+        >>> a[...]
+        array([1, 2, 3, 0, 0])
+        """
+        self._binding.check_writable()
+        lifecycle.resize(self._binding, shape_of(shape[0] if len(shape) == 1 else shape))
+
+    def append(self, data, axis=0):
+        """Add elements behind the last ones along `axis`; returns the new shape.
+
+        Appends of several threads and processes come one after the other, each whole: a reader, or a kill, sees the
+        old length or the new one. A handle that was opened before sees the new one after `refresh`.
+
+        Parameters
+        ----------
+        data : array_like
+            Of the array's shape in all other dimensions; one frame for a stack is ``frame[None]``.
+        axis : int
+            Negative ones count from the last.
+
+        Raises
+        ------
+        ValueError
+            `data` does not have the array's shape in the other dimensions, or there is no such axis.
+        ReadOnlyError
+            The array was opened for reading.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> stack = zcore.create_array(zcore.MemoryStore(), shape=(0, 2, 2), chunks=(1, 2, 2), dtype="u1")
+        >>> stack.append(np.full((1, 2, 2), 7))
+        (1, 2, 2)
+        """
+        self._binding.check_writable()
+        if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+            raise TypeError(f"axis is {axis!r:.60}, expected an integer")
+        if not -self.ndim <= axis < self.ndim:
+            raise ValueError(f"axis is {axis}, the array has {self.ndim} dimensions")
+        return lifecycle.append(self._binding, cast_to(read_whole(data), self.dtype), axis % self.ndim)
+
+    # zarr-python's ways of selecting
+    #
+    # All take `fields`, a name or a list of names of a structured type: only these are read or changed. `out` is memory
+    # for the result, of its shape and type; values are broadcast and cast as in brackets. The rules are zarr-python's
+    # ("Advanced indexing").
+
+    def get_basic_selection(self, selection=..., *, out=None, fields=None):
+        """Return what integers, slices and an ellipsis select.
+
+        Parameters
+        ----------
+        selection : int, slice, Ellipsis or tuple of these
+        out : buffer, optional
+            Memory for the result, of its shape and type; see `zcore.Array.read`.
+        fields : str or list of str, optional
+            Of a structured type: only these are read.
+
+        Raises
+        ------
+        SelectionError
+            The selection does not fit, or is of another kind.
+        ValueError, TypeError, OutOfMemoryError, ChunkError, StoreError
+            See `zcore.Array.read`.
+        """
+        return self._get_named(_basic(selection, self.shape), out, fields)
+
+    def set_basic_selection(self, selection, value, *, fields=None):
+        """Write to what integers, slices and an ellipsis select.
+
+        Parameters
+        ----------
+        selection : int, slice, Ellipsis or tuple of these
+        value : object
+            What NumPy would take, or an `Array`, which is read whole; broadcast and cast by NumPy's rules.
+        fields : str or list of str, optional
+            Of a structured type: only these are changed.
+
+        Raises
+        ------
+        SelectionError
+            The selection does not fit, or is of another kind.
+        ValueError, TypeError, OverflowError, ReadOnlyError, ChunkError, StoreError, LockError
+            As ``array[selection] = value`` does.
+        """
+        self._set_named(_basic(selection, self.shape), value, fields)
+
+    def get_orthogonal_selection(self, selection, *, out=None, fields=None):
+        """Return the product of what slices, lists and masks of one dimension select, each by itself.
+
+        `selection` has one of these, or an integer, for each dimension; `out`, `fields` and errors are those of
+        `get_basic_selection`.
+
+        >>> import zcore
+        >>> zcore.array([[1, 2, 3], [4, 5, 6]]).get_orthogonal_selection(([1, 0], [0, 2]))
+        array([[4, 6],
+               [1, 3]])
+        """
+        return self._get_named(self._product("orthogonal", selection), out, fields)
+
+    def set_orthogonal_selection(self, selection, value, *, fields=None):
+        """Write to the product of what slices, lists and masks of one dimension select, each by itself.
+
+        `selection` as for `get_orthogonal_selection`; `value`, `fields` and errors as for `set_basic_selection`.
+        """
+        self._set_named(self._product("orthogonal", selection), value, fields)
+
+    def get_coordinate_selection(self, selection, *, out=None, fields=None):
+        """Return the elements at points, in the shape to which their indices are broadcast.
+
+        `selection` has a list of indices, or an integer, for each dimension; `out`, `fields` and errors are those of
+        `get_basic_selection`.
+
+        >>> import zcore
+        >>> zcore.array([[1, 2, 3], [4, 5, 6]]).get_coordinate_selection(([1, 0], [0, 2]))
+        array([4, 3])
+        """
+        return self._get_named(self._product("coordinates", selection), out, fields)
+
+    def set_coordinate_selection(self, selection, value, *, fields=None):
+        """Write to the elements at points; of an element that is named twice, the last value stays.
+
+        `selection` as for `get_coordinate_selection`; `value`, `fields` and errors as for `set_basic_selection`.
+        """
+        self._set_named(self._product("coordinates", selection), value, fields)
+
+    def get_mask_selection(self, mask, *, out=None, fields=None):
+        """Return the elements where a mask of the array's shape is true, in one dimension and C order.
+
+        `out`, `fields` and errors are those of `get_basic_selection`.
+
+        >>> import zcore
+        >>> a = zcore.array([[1, 2, 3], [4, 5, 6]])
+        >>> a.get_mask_selection(a[...] > 4)
+        array([5, 6])
+        """
+        return self._get_named(self._product("masked", mask), out, fields)
+
+    def set_mask_selection(self, mask, value, *, fields=None):
+        """Write to the elements where a mask of the array's shape is true.
+
+        `value`, `fields` and errors as for `set_basic_selection`.
+        """
+        self._set_named(self._product("masked", mask), value, fields)
+
+    def get_block_selection(self, selection, *, out=None, fields=None):
+        """Return blocks: integers and slices count stored objects, chunks or shards; no dimension is dropped.
+
+        `selection` has one of them for each dimension, slices of step 1; `out`, `fields` and errors are those of
+        `get_basic_selection`.
+
+        >>> import zcore
+        >>> zcore.array([[1, 2, 3], [4, 5, 6]], chunks=(1, 2)).get_block_selection((1, 0))
+        array([[4, 5]])
+        """
+        return self._get_named(self._blocks(selection), out, fields)
+
+    def set_block_selection(self, selection, value, *, fields=None):
+        """Write blocks.
+
+        `selection` as for `get_block_selection`; `value`, `fields` and errors as for `set_basic_selection`.
+        """
+        self._set_named(self._blocks(selection), value, fields)
+
+    @property
+    def oindex(self):
+        """Orthogonal selection by brackets, to read and to write: ``a.oindex[[3, 1], :, [0, 2]]``."""
+        return _Indexer(self, lambda selection: self._product("orthogonal", selection))
+
+    @property
+    def vindex(self):
+        """Selection of points by brackets, to read and to write: ``a.vindex[[3, 1], [0, 2]]``, or of a mask."""
+        return _Indexer(self, lambda selection: self._product("points", selection))
+
+    @property
+    def blocks(self):
+        """Selection of stored objects by brackets, to read and to write: ``a.blocks[0, 1:]``."""
+        return _Indexer(self, self._blocks)
+
+    def _product(self, kind, selection):
+        # Imported by those who select so.
+        from zcore.indexing import zarr as selections
+
+        return getattr(selections, kind)(selection, self.shape)
+
+    def _blocks(self, selection):
+        from zcore.indexing.zarr import blocks
+
+        return basic(blocks(selection, self._binding.metadata), self.shape)
+
+    def _get_named(self, selected, out, fields):
+        result = self._get(selected, fields_argument(fields, self.dtype), out, packed=True)
+        return result[()] if selected.is_element and out is None else result
+
+    def _set_named(self, selected, value, fields):
+        self._binding.check_writable()
+        self._set(selected, read_whole(value), fields_argument(fields, self.dtype))
+
+    # for people
+
+    @property
+    def info(self):
+        """A description in several lines, an `Info`; reads nothing."""
+        metadata = self.metadata
+        return Info({
+            "path": self.name,
+            "store": repr(self.store),
+            "format": metadata.zarr_format,
+            "shape": f"{metadata.shape} = {metadata.size} elements",
+            "type": type_name(metadata.dtype),
+            "fill value": metadata.fill_value,
+            **self._shown_grid(),
+            "codecs": ", ".join(map(repr, self._chunk_chain.codecs)),
+            "bytes": f"{metadata.nbytes} decoded",
+        })
+
+    def _shown_grid(self):
+        """Return the rows of chunks, and of objects where these are not the chunks; the last one counts objects."""
+        chunks, objects = self._shown_shapes()
+        grid = f"{objects}, {self.metadata.n_chunks} in a grid of {self.metadata.grid_shape}"
+        return {"chunks": grid} if self._binding.chain.shards is None else {
+            "chunks": chunks, "objects": f"shards of {grid}"}
+
+    def info_complete(self):
+        """Return `info` with what is stored: objects are counted and measured, which costs a listing."""
+        rows = dict(self.info)
+        stored = self.nbytes_stored()
+        rows["objects" if "objects" in rows else "chunks"] += f", {self._n_objects()} stored"
+        rows["bytes"] += f", {stored} stored" + (f" (ratio {self.nbytes / stored:.1f})" if stored else "")
+        return Info(rows)
+
+    def _described(self):
+        chunks, objects = self._shown_shapes()
+        shards = "" if self._binding.chain.shards is None else f", shards {objects}"
+        return f" {self.shape} {type_name(self.dtype)}, chunks {chunks}{shards}"
+
+    def _repr_html_(self):
+        """Return the array for a notebook: a table, its attributes, and its chunks drawn; lists nothing."""
+        from zcore.nodes.display import array_html
+
+        return array_html(self)
+
+    def _shown_shapes(self):
+        """Return the shapes of chunks and of stored objects, for people."""
+        view = self._binding.view
+        objects = shown_chunks(view.metadata.chunk_shape, view.metadata.edges)
+        return (objects if view.chain.shards is None else shown_chunks(view.chain.inner_shape)), objects
+
+    # how a selection is read and written
+
+    def _selected(self, selection):
+        """Return (box or product, fields) of what stands in brackets; see `split_fields`."""
+        box = basic(selection, self.shape)
+        if box is not None:
+            return box, None
+        from zcore.indexing.numpy import indexed
+
+        fields, selection = split_fields(selection, self.dtype)
+        box = basic(selection, self.shape)
+        return box if box is not None else indexed(selection, self.shape), fields
+
+    def _get(self, selected, fields=None, out=None, *, packed=False):
+        """Return the selected elements, in `out` if that is given.
+
+        Parameters
+        ----------
+        selected : Box or Product
+        fields : str or list of str, optional
+        out : buffer, optional
+        packed : bool
+            Of several fields make a type without gaps.
+        """
+        dtype = self.dtype
+        if fields is not None:
+            wanted = packed_type(fields, dtype) if packed and isinstance(fields, list) else type_of(fields, dtype)
+        else:
+            wanted = dtype
+        if out is not None:
+            place = _checked_out(out, selected.shape + wanted.shape, wanted.base)
+            if fields is None or (isinstance(fields, str) and not wanted.shape):
+                self._read(selected, place, None if fields is None else part_of(fields, dtype))
+            else:
+                place[...] = self._get(selected, fields, packed=packed)
+            return out
+        if isinstance(fields, list):
+            everything = self._get(selected)
+            if not packed:
+                return everything[fields]
+            result = allocated(selected.shape, wanted)
+            for name in fields:
+                result[name] = everything[name]
+        elif wanted.shape:
+            # NumPy makes no array whose items are arrays, but fields that are some.
+            holder = allocated(selected.shape, np.dtype([(fields, wanted)]))
+            self._read(selected, holder, part_of(fields, dtype))
+            result = holder[fields]
+        else:
+            result = allocated(selected.shape, wanted)
+            self._read(selected, result, None if fields is None else part_of(fields, dtype))
+        return result
+
+    def _read(self, selected, out, part=None):
+        """Read into an ndarray of the selection's shape; of a part only that."""
+        out = np.asarray(out)
+        try:
+            if type(selected) is Box:
+                self._binding.read(selected, out if selected.expand is None else out[selected.expand], part)
+            elif not selected.is_empty:
+                elements, is_view = selected.worked(out)
+                if is_view:
+                    self._binding.read(selected, elements, part)
+                else:
+                    whole = allocated(out.shape, out.dtype)
+                    self._binding.read(selected, selected.worked(whole)[0], part)
+                    out[...] = whole
+        except ZcoreError as error:
+            error.locate(self._binding.describe())
+            raise
+
+    def _set(self, selected, values, fields=None):
+        """Write values, broadcast and cast by NumPy's rules, to the selected elements."""
+        dtype, shape = self.dtype, selected.shape
+        if fields is None:
+            self._write(selected, assigned(values, dtype, shape, selected.way))
+        elif isinstance(fields, list):
+            values = assigned(values, type_of(fields, dtype), shape, selected.way)
+            for name in fields:
+                self._set(selected, values[name], name)
+        else:
+            part_type = type_of(fields, dtype)
+            part = part_of(fields, dtype)
+            way = selected.way
+            if part_type.shape:
+                # The field has more dimensions than an element, or a mask of all of them.
+                way = {"element": "view", "mask": "points"}.get(way, way)
+            values = assigned(values, part_type.base, shape + part_type.shape, way)
+            if part_type.shape:
+                holder = allocated(shape, np.dtype([(fields, part_type)]))
+                holder[fields] = values
+                values = holder
+            self._write(selected, values, part)
+
+    def _write(self, selected, values, part=None):
+        """Write an ndarray of the selection's shape and type; of a part only that."""
+        if not values.size:
+            return      # without a look at the store, whatever kind it is and whichever code would write to it
+        try:
+            if type(selected) is Box:
+                self._binding.write(selected, values if selected.expand is None else values[selected.expand], part)
+            else:
+                self._binding.write(selected, selected.worked(values)[0], part)
+        except ZcoreError as error:
+            error.locate(self._binding.describe())
+            raise
+
+
+def allocated(shape, dtype):
+    """Return an array for a result; its size may come from a document that nobody has to believe."""
+    try:
+        return np.empty(shape, dtype)
+    except (MemoryError, ValueError) as exc:
+        nbytes = math.prod(shape) * dtype.itemsize
+        raise OutOfMemoryError(f"no memory for the {nbytes} bytes of a result of shape {shape} and type "
+                               f"{type_name(dtype)}", nbytes=nbytes) from exc
+
+
+def _checked_out(out, shape, dtype):
+    """Return the caller's memory as an ndarray, if it is one for a result of that shape and type."""
+    if not isinstance(out, np.ndarray):
+        try:
+            out = np.asarray(memoryview(out))
+        except TypeError:
+            raise TypeError(f"out is {type(out).__name__}, expected numpy.ndarray or another buffer") from None
+    if out.dtype != dtype:
+        raise TypeError(f"out has type {out.dtype}, the array {dtype}")
+    if out.shape != shape:
+        raise ValueError(f"out has shape {out.shape}, the selection {shape}")
+    if not out.flags.writeable:
+        raise ValueError("out is not writable")
+    return out
+
+
+class _Indexer:
+    """Brackets with a meaning of their own."""
+
+    __slots__ = ("_array", "_select")
+
+    def __init__(self, array, select):
+        self._array = array
+        self._select = select
+
+    def __getitem__(self, selection):
+        fields, selection = split_fields(selection, self._array.dtype)
+        return self._array._get_named(self._select(selection), None, fields)
+
+    def __setitem__(self, selection, value):
+        fields, selection = split_fields(selection, self._array.dtype)
+        self._array._set_named(self._select(selection), value, fields)
+
+
+def _basic(selection, shape):
+    box = basic(selection, shape)
+    if box is None:
+        raise SelectionError("a basic selection consists of integers, slices and an ellipsis")
+    return box
+
+
+def read_whole(values):
+    """Return what an array of zcore holds, anything else as it is."""
+    return values[...] if isinstance(values, Array) else values
+
+
+def _of_buffer(values):
+    """Return what has a buffer as an ndarray that shares it, anything else as it is."""
+    try:
+        return np.asarray(memoryview(values))
+    except TypeError:
+        return values

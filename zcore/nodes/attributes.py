@@ -1,0 +1,107 @@
+"""The attributes of a node: a mapping that is read from and written to the store."""
+from collections.abc import MutableMapping
+
+from zcore.hierarchy import lifecycle
+
+
+class Attributes(MutableMapping):
+    """User attributes: names and JSON values.
+
+    Every access reads what is stored now, and every change is one atomic write under the node's lock, so that two
+    writers who set different attributes lose none. `update` with several attributes is one write.
+
+    NaN and infinities are no JSON. The older formats have always had them; in Zarr v3 setting one is a ValueError, and
+    one that another program has written is kept until its attribute is changed.
+    """
+
+    __slots__ = ("_binding",)
+
+    def __init__(self, binding):
+        self._binding = binding
+
+    def asdict(self):
+        """Return all attributes as a new dict; one read."""
+        return lifecycle.read_attributes(self._binding)
+
+    def __getitem__(self, name):
+        return self.asdict()[name]
+
+    def get(self, name, default=None):
+        """Return the value of an attribute, or `default` when there is none of this name."""
+        # What `Mapping` has would take the error of a node that is gone, a KeyError, for that of a name.
+        return self.asdict().get(name, default)
+
+    def __iter__(self):
+        return iter(self.asdict())
+
+    def __len__(self):
+        return len(self.asdict())
+
+    def __contains__(self, name):
+        return name in self.asdict()
+
+    def __setitem__(self, name, value):
+        self.update({name: value})
+
+    def __delitem__(self, name):
+        self.pop(name)
+
+    def update(self, *args, **kwargs):
+        """Set several attributes in one write; takes what `dict.update` takes."""
+        new = dict(*args, **kwargs)
+        self._change(lambda attributes: attributes.update(new))
+
+    def change(self, new, gone=()):
+        """Set attributes and remove others in one write.
+
+        Parameters
+        ----------
+        new : mapping
+            Names and values of those to set.
+        gone : iterable of str
+            Names of those to remove.
+
+        Raises
+        ------
+        KeyError
+            One of `gone` is not there; nothing is changed then.
+        """
+        new, gone = dict(new), list(gone)
+
+        def change(attributes):
+            for name in gone:
+                del attributes[name]
+            attributes.update(new)
+        self._change(change)
+
+    def put(self, attributes):
+        """Replace all attributes by those of a mapping in one write."""
+        new = dict(attributes)
+
+        def change(old):
+            old.clear()
+            old.update(new)
+        self._change(change)
+
+    def clear(self):
+        """Remove all attributes in one write."""
+        self.put({})
+
+    def pop(self, name, *default):
+        """Remove an attribute and return its value, or `default` when there is none."""
+        return self._change(lambda attributes: attributes.pop(name, *default))
+
+    def popitem(self):
+        """Remove an attribute and return its name and value."""
+        return self._change(dict.popitem)
+
+    def setdefault(self, name, default=None):
+        """Return an attribute, which is set to `default` first when there is none."""
+        return self._change(lambda attributes: attributes.setdefault(name, default))
+
+    def _change(self, change):
+        self._binding.check_writable()
+        return lifecycle.change_attributes(self._binding, change)
+
+    def __repr__(self):
+        return f"Attributes({self.asdict()!r})"

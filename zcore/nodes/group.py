@@ -1,0 +1,473 @@
+"""The group that the user holds: a mapping of names to arrays and groups."""
+from zcore.engine.binding import ArrayBinding
+from zcore.engine.options import Options
+from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, ZcoreError, noted, warn
+from zcore.hierarchy import creation, deletion, lifecycle, lookup
+from zcore.model.metadata import ArrayMetadata
+from zcore.model.value import as_bool
+from zcore.nodes.array import Array
+from zcore.nodes.info import Info
+from zcore.nodes.node import Handle
+from zcore.stores.keys import prefix_of
+from zcore.text.printable import printable
+
+
+class Group(Handle):
+    """A node of a hierarchy that holds arrays and other groups.
+
+    Made by `zcore.open_group` and `zcore.create_group`. A mapping of names, or paths such as ``"2016/temperature"``, to
+    arrays and groups, which are looked up in the store when they are asked for. ``group[name] = values`` makes an array
+    of values, ``del group[name]`` deletes a member and all below it.
+
+    Examples
+    --------
+    >>> import zcore
+    >>> g = zcore.create_group(zcore.MemoryStore(), attributes={"title": "weather"})
+    >>> a = g.create_array("2016/temperature", shape=(4, 6), chunks=(2, 3), dtype="f4")
+    >>> list(g), "2016/temperature" in g, g["2016"]["temperature"].shape, g.attrs["title"]
+    (['2016'], True, (4, 6), 'weather')
+    """
+
+    __slots__ = ("_copy",)
+
+    def __init__(self, binding, copy=None):
+        super().__init__(binding)
+        # The consolidated metadata by which members are listed, or None. The members themselves are read.
+        self._copy = copy
+
+    @property
+    def metadata(self):
+        """All that the group's document says as of the last look, and the copy of metadata by which it is listed."""
+        metadata = self._binding.metadata
+        if self._copy is None or metadata.consolidated is not None:
+            return metadata
+        return metadata.replace(consolidated=self._copy)     # which Zarr v2 has in a document of its own
+
+    # members
+
+    def _path_of(self, name):
+        name = lookup.path_of(name, self._binding.format.name)
+        if not name:
+            raise NodeNotFoundError(f"{self._binding.describe()} has no member without a name", path="")
+        return prefix_of(self._binding.path) + name
+
+    def _find(self, name):
+        if isinstance(name, str) and not name.strip("/"):
+            return None     # the group itself, which is not among its members
+        binding = self._binding
+        binding.see()
+        return lookup.find(binding.store, self._path_of(name), None, binding.options)
+
+    def __getitem__(self, name):
+        """Return the member of this name, or at this path below the group.
+
+        Raises
+        ------
+        NodeNotFoundError
+            There is none; it is a KeyError.
+        InvalidKeyError
+            No node can have this name.
+        MetadataError, UnsupportedError
+            Its document breaks a rule, or needs what zcore does not have.
+        """
+        found = self._find(name)
+        if found is None:
+            raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
+        return self._member(found)
+
+    def _member(self, found):
+        if type(found) is ArrayBinding:
+            return Array(found)
+        if self._copy is None:
+            return Group(found)
+        with noted():    # the group itself has been read, and warned of
+            known = self._copy.get(found.path[len(self._binding.prefix):])
+        return Group(found, getattr(known, "consolidated", None))
+
+    def get(self, name, default=None):
+        """Return a member, or `default` when there is none of this name."""
+        try:
+            found = self._find(name)
+        except InvalidKeyError:
+            # No node can have it.
+            return default
+        return default if found is None else self._member(found)
+
+    def __contains__(self, name):
+        return isinstance(name, str) and self.get(name) is not None
+
+    def __iter__(self):
+        if self._copy is not None:
+            yield from sorted({path.partition("/")[0] for path in self._copy})
+            return
+        self._binding.see()
+        n = len(prefix_of(self._binding.path))
+        for path in lookup.members(self._binding.store, self._binding.path):
+            yield path[n:]
+
+    def _names(self):
+        """Return the names that may be those of members: what is found there tells."""
+        if self._copy is not None:
+            return iter(self)
+        binding = self._binding
+        binding.see()
+        return [below[len(binding.prefix):-1] for below in lookup.may_be_nodes(binding.store, binding.path)]
+
+    def __len__(self):
+        return sum(1 for _ in self)
+
+    def keys(self):
+        """Iterate over the names of the members right below."""
+        return iter(self)
+
+    def values(self):
+        """Iterate over the members right below."""
+        return (node for _, node in self.members())
+
+    def items(self):
+        """Iterate over the pairs of name and member right below."""
+        return self.members()
+
+    def members(self, max_depth=0):
+        """Iterate over (path relative to the group, node), each group before what it holds.
+
+        A member that cannot be opened, since it is damaged or unreachable or needs what zcore does not have,
+        is left out with a warning that says why. Iterating over the group gives the names of all.
+
+        Parameters
+        ----------
+        max_depth : int or None
+            0 gives the members right below; None all.
+
+        Raises
+        ------
+        ValueError, TypeError
+            `max_depth` is no such number.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> g = zcore.group()
+        >>> a = g.create_array("a/b", shape=3, dtype="i4")
+        >>> [path for path, node in g.members(None)]
+        ['a', 'a/b']
+        """
+        return self._readable(self.walk(max_depth))
+
+    def _readable(self, walked):
+        for path, node in walked:
+            if isinstance(node, ZcoreError):
+                warn(f"{node}; it is left out of the members")
+            else:
+                yield path, node
+
+    def walk(self, max_depth=None):
+        """Iterate over (path relative to the group, node) as `members` does, but all levels deep, and leave none out.
+
+        Instead of a member that cannot be opened it gives the `ZcoreError` that says why.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> g = zcore.group()
+        >>> a = g.create_array("a/b", shape=3, dtype="i4")
+        >>> g.store.set("a/b/zarr.json", b"{")
+        >>> [(path, type(node).__name__) for path, node in g.walk()]
+        [('a', 'Group'), ('a/b', 'MetadataError')]
+        """
+        _check_depth(max_depth)
+        return self._walk(max_depth)
+
+    def _walk(self, max_depth):
+        way = [("", self._children())]
+        while way:
+            prefix, children = way[-1]
+            for name, node in children:
+                yield prefix + name, node
+                if isinstance(node, Group) and (max_depth is None or len(way) <= max_depth):
+                    way.append((f"{prefix}{name}/", node._children()))
+                    break
+            else:
+                way.pop()
+
+    def _children(self):
+        """Iterate over (name, node) of the members right below; instead of one that cannot be opened, the error."""
+        for name in self._names():
+            try:
+                node = self.get(name)
+            except ZcoreError as error:
+                if not lookup.is_damage(error):
+                    raise
+                yield name, error
+                continue
+            if node is None:
+                continue     # no node, a name that its format reserves, or deleted meanwhile
+            if type(node) is Group and node.store.leads_up(node._binding.prefix):
+                continue     # as in `lookup.members`
+            yield name, node
+
+    def nmembers(self, max_depth=0):
+        """Return the number of `members`, `max_depth` levels deep; None counts all."""
+        return sum(1 for _ in self.members(max_depth))
+
+    def arrays(self):
+        """Iterate over (name, array) of the arrays right below."""
+        return ((name, node) for name, node in self.members() if isinstance(node, Array))
+
+    def groups(self):
+        """Iterate over (name, group) of the groups right below."""
+        return ((name, node) for name, node in self.members() if isinstance(node, Group))
+
+    def array_keys(self):
+        """Iterate over the names of the arrays right below."""
+        return (name for name, _ in self.arrays())
+
+    def array_values(self):
+        """Iterate over the arrays right below."""
+        return (node for _, node in self.arrays())
+
+    def group_keys(self):
+        """Iterate over the names of the groups right below."""
+        return (name for name, _ in self.groups())
+
+    def group_values(self):
+        """Iterate over the groups right below."""
+        return (node for _, node in self.groups())
+
+    def visititems(self, function):
+        """Call ``function(path, node)`` for all members below; stop at the first result that is not None, return it."""
+        for path, node in self.members(None):
+            result = function(path, node)
+            if result is not None:
+                return result
+        return None
+
+    @property
+    def info(self):
+        """A description in several lines, an `Info`; reads nothing."""
+        return Info({"path": self.name, "store": repr(self.store), "format": self.zarr_format,
+                     "read-only": self.read_only})
+
+    def info_complete(self):
+        """Return `info` with the number of members; costs a listing of all of them."""
+        are_arrays = [isinstance(node, Array) for _, node in self.members(None)]
+        n_arrays = sum(are_arrays)
+        return Info({**self.info, "members": f"{_counted(n_arrays, 'array')}, "
+                                             f"{_counted(len(are_arrays) - n_arrays, 'group')} below"})
+
+    def tree(self, max_depth=None):
+        """Return the hierarchy below as text, a node a line; of one that cannot be opened the error.
+
+        Parameters
+        ----------
+        max_depth : int, optional
+            0 shows the members right below; by default all are shown.
+        """
+        _check_depth(max_depth)
+        return "\n".join([printable(self.name), *_branches(self, max_depth)])
+
+    # changes
+
+    def create_array(self, name, **keywords):
+        """Create an array below, and the groups between that are missing.
+
+        Parameters
+        ----------
+        name : str
+            Or a path below the group.
+        **keywords
+            Those of `zcore.create_array`; where nothing is said, the format and the options are the group's.
+
+        Raises
+        ------
+        NodeExistsError
+            A node is there, and `overwrite` is false.
+        ReadOnlyError
+            The group was opened for reading.
+        ValueError, TypeError, UnsupportedError
+            The format cannot express what is asked for.
+        """
+        return Array(self._create(creation.create_array, name, **keywords))
+
+    def __setitem__(self, name, data):
+        """Create an array that holds `data`, in the place of an array that is there, or of what is left of one.
+
+        Raises : NodeExistsError, if a group is there, or nodes lie below: they would be lost.
+        """
+        found, path = self.get(name), self._path_of(name)
+        if not isinstance(found, Array) and (found is not None or deletion.has_members(self.store, path)):
+            raise NodeExistsError(f"a group stands at {path}, or nodes lie below; del it first", path=path)
+        self.create_array(name, data=data, overwrite=True)
+
+    def empty(self, name, shape, *, dtype="f8", **keywords):
+        """Create an array of which nothing is written.
+
+        `name`, `shape`, `dtype` and `keywords` are those of `create_array`.
+        """
+        return self.create_array(name, shape=shape, dtype=dtype, **keywords)
+
+    def full(self, name, shape, fill_value, *, dtype="f8", **keywords):
+        """Create an array of one value, `fill_value`; the rest as for `empty`."""
+        return self.empty(name, shape, dtype=dtype, fill_value=fill_value, **keywords)
+
+    def zeros(self, name, shape, *, dtype="f8", **keywords):
+        """Create an array of zeros; `name`, `shape`, `dtype` and `keywords` as for `empty`."""
+        return self.full(name, shape, creation.zero_of(dtype), dtype=dtype, **keywords)
+
+    def ones(self, name, shape, **keywords):
+        """Create an array of ones; `name`, `shape` and `keywords` as for `empty`."""
+        return self.full(name, shape, 1, **keywords)
+
+    def create_group(self, name, **keywords):
+        """Create a group below, and those between that are missing; keywords and errors as for `create_array`."""
+        return Group(self._create(creation.create_group, name, **keywords))
+
+    def create_hierarchy(self, nodes, *, overwrite=False):
+        """Create arrays and groups below from their metadata; see `zcore.create_hierarchy`.
+
+        Parameters
+        ----------
+        nodes : mapping of str to ArrayMetadata or GroupMetadata
+            By their paths below the group.
+        overwrite : bool
+            Replace the nodes that are there.
+
+        Returns
+        -------
+        iterator of (str, Array or Group)
+        """
+        binding = self._binding
+        binding.check_writable()
+        self._copy = None
+        made = creation.create_hierarchy(binding.store, binding.path, nodes, binding.options,
+                                         overwrite=as_bool(overwrite, "overwrite"))
+        return iter([(path, node_of(made_binding)) for path, made_binding in made])
+
+    def _create(self, create, name, **keywords):
+        binding = self._binding
+        binding.check_writable()
+        self._copy = None
+        options = binding.options.changed({key: keywords.pop(key) for key in Options.SHARED if key in keywords})
+        return create(binding.store, self._path_of(name), options, **{"zarr_format": binding.format.name, **keywords})
+
+    def require_array(self, name, *, shape, dtype, **keywords):
+        """Return the array of this name, which is created when there is none; keywords as for `create_array`.
+
+        Raises
+        ------
+        ArrayMismatchError
+            The array that is there has another shape or type.
+        NodeExistsError
+            A group is there.
+        """
+        def check(found):
+            lookup.check_is_asked_for(found._binding, shape, None, dtype, ...)
+
+        return self._required(name, Array, lambda: self.create_array(name, shape=shape, dtype=dtype, **keywords), check)
+
+    def require_group(self, name, **keywords):
+        """Return the group of this name, which is created when there is none.
+
+        Raises : NodeExistsError, if an array is there.
+        """
+        return self._required(name, Group, lambda: self.create_group(name, **keywords))
+
+    def _required(self, name, kind, make, check=None):
+        """Return the member of this name, which is created when there is none; other processes may do the same."""
+        path = self._path_of(name)
+
+        def find():
+            found = self.get(name)
+            if found is None:
+                return None
+            if not isinstance(found, kind):
+                raise NodeExistsError(f"{self.store.describe(path)} is no {kind.__name__.lower()}", path=path)
+            if check is not None:
+                check(found)
+            return found
+
+        self._binding.check_writable()
+        return creation.found_or_made(find, make, path)
+
+    def move(self, source, destination):
+        """Give the member `source` another path below the group; groups above it that are missing are created.
+
+        In a directory that is one rename.
+
+        Raises
+        ------
+        NodeNotFoundError
+            There is no such member.
+        NodeExistsError
+            Something is at the destination, or it lies below the source.
+        """
+        binding = self._binding
+        binding.check_writable()
+        self._copy = None
+        lifecycle.move(binding.store, self._path_of(source), self._path_of(destination), binding.options)
+
+    def __delitem__(self, name):
+        """Delete a member and all nodes below it, readable or not.
+
+        Of a member that is a link, reachable or not, the link is removed and never what it leads to.
+
+        Raises : NodeNotFoundError, if there is none.
+        """
+        self._binding.check_writable()
+        self._copy = None
+        # Not opened: a damaged member can go, too.
+        if not lifecycle.delete(self._binding.store, self._path_of(name), self._binding.options):
+            raise NodeNotFoundError(f"{self._binding.describe()} has no member {name!r}", path=self._path_of(name))
+
+    def refresh(self):
+        """Look at the group's document again, and list its members from the store. Returns the group."""
+        self._copy = None
+        return super().refresh()
+
+    # Python's protocols, and IPython's
+
+    def _repr_html_(self):
+        """Return the hierarchy for a notebook: a tree that opens, no more of it than a person looks at."""
+        from zcore.nodes.display import group_html
+
+        return group_html(self)
+
+    def _ipython_key_completions_(self):
+        """Return the names of the members, which a prompt offers behind ``group["``."""
+        return list(self)
+
+
+def node_of(binding):
+    """Return the `Array` or `Group` of a binding."""
+    return Array(binding) if type(binding) is ArrayBinding else Group(binding)
+
+
+def _check_depth(max_depth):
+    """Raise unless a value is one of `max_depth=`."""
+    if max_depth is not None and (isinstance(max_depth, bool) or not hasattr(max_depth, "__index__")):
+        raise TypeError(f"max_depth is {max_depth!r:.60}, expected an integer or None")
+    if max_depth is not None and max_depth < 0:
+        raise ValueError(f"max_depth is {max_depth!r:.60}, expected 0 or more, or None for all")
+
+
+def _counted(n, noun):
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _branches(group, max_depth):
+    """Yield a line for each node below, in the order of `Group.members`; names do nothing to a terminal."""
+    way = [("", list(group._children())[::-1])]
+    while way:
+        indent, children = way[-1]
+        if not children:
+            way.pop()
+            continue
+        name, node = children.pop()
+        text = printable(name)
+        if isinstance(node, ZcoreError):
+            text += f" ({type(node).__name__})"
+        elif type(node.metadata) is ArrayMetadata:
+            text += f" {node.shape} {node.dtype}"
+        yield f"{indent}{'├── ' if children else '└── '}{text}"
+        if isinstance(node, Group) and (max_depth is None or len(way) <= max_depth):
+            way.append((indent + ("│   " if children else "    "), list(node._children())[::-1]))

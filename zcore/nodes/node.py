@@ -1,0 +1,106 @@
+"""What an array and a group are to the user alike: handles on a node of a store."""
+from zcore.engine.options import Options
+from zcore.engine.views import view_from_elsewhere
+from zcore.formats import format_of
+from zcore.nodes.attributes import Attributes
+
+
+class Handle:
+    """A handle on one node.
+
+    Two are equal when they lead to the same place, the same path of equal stores, whatever each knows of the node by
+    now. Copies and pickles lead there, too, and know what the handle knew, without a look at the store: that comes with
+    their first use. Only a `MemoryStore` is copied with a handle, by `copy.deepcopy` and by pickle.
+    """
+
+    __slots__ = ("_binding", "__weakref__")
+
+    def __init__(self, binding):
+        self._binding = binding
+
+    @property
+    def metadata(self):
+        """All that the node's document says, an `ArrayMetadata` or `GroupMetadata`, as of the last look."""
+        return self._binding.metadata
+
+    @property
+    def attrs(self):
+        """The user's attributes, a mutable mapping on the store: `zcore.nodes.attributes.Attributes`."""
+        return Attributes(self._binding)
+
+    def update_attributes(self, attributes):
+        """Set several attributes in one write; returns the handle."""
+        self.attrs.update(attributes)
+        return self
+
+    @property
+    def store(self):
+        """The store that holds the node."""
+        return self._binding.store
+
+    @property
+    def path(self):
+        """Path in the store, ``""`` at its root."""
+        return self._binding.path
+
+    @property
+    def name(self):
+        """Path with a leading ``/``."""
+        return "/" + self._binding.path
+
+    @property
+    def basename(self):
+        """Last part of the path."""
+        return self._binding.path.rpartition("/")[2]
+
+    @property
+    def zarr_format(self):
+        """Format of the node: 3, 2 or ``"zmeta"``."""
+        return self._binding.format.name
+
+    @property
+    def read_only(self):
+        """Whether changes are refused."""
+        return self._binding.options.read_only or self._binding.store.read_only
+
+    def refresh(self):
+        """Look at the node's document again: another writer may have changed it. Returns the handle.
+
+        Raises : NodeNotFoundError, if the node is gone; MetadataError, if the document breaks a rule.
+        """
+        self._binding.reload()
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        """Nothing to close: every call leaves the store as it says."""
+
+    def __eq__(self, other):
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.path == other.path and self.store == other.store
+
+    def __hash__(self):
+        return hash((self.store, self.path))
+
+    def __reduce__(self):
+        binding = self._binding
+        return _from_elsewhere, (type(self), type(binding), binding.store, binding.path, binding.format.name,
+                                 binding.options.as_keywords(), binding.view.raw, binding.view.identity)
+
+    def __repr__(self):
+        place = f"{self.store.label}/{self.path}".rstrip("/") or "/"
+        return (f"<zcore.{type(self).__name__} {place!r}{self._described()}, format {self.zarr_format}"
+                f"{', read-only' if self.read_only else ''}>")
+
+    def _described(self):
+        """Return what a repr says between the place and the format."""
+        return ""
+
+
+def _from_elsewhere(kind, bind, store, path, format_name, keywords, raw, identity):
+    format, options = format_of(format_name), Options(**keywords)
+    view = view_from_elsewhere(format, bind.name_of_document(format), raw, identity, path, options)
+    return kind(bind(store, path, format, options, view))

@@ -1,0 +1,1 @@
+"""An ASDF file as a store."""

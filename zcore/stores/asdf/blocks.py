@@ -1,0 +1,53 @@
+"""The blocks that arrays of an ASDF file are made of, to be verified: each is read once, whoever shares it."""
+from zcore.asdf.checksums import check
+from zcore.asdf.tree.ndarray import NDArrayNode
+from zcore.errors import ZcoreError
+
+
+def blocks_below(path, arrays, file, map_of):
+    """Iterate over the blocks that have parts of arrays; see `BlockStore.blocks`.
+
+    Parameters
+    ----------
+    path : str
+        Of the node whose arrays, and those below it, are meant; of the root all blocks of the file are.
+    arrays : iterable of (str, NDArrayNode or ChunkedNode)
+        All that there are, with their paths.
+    file : AsdfFile
+    map_of : callable
+        Returns what `zcore.stores.asdf.chunks.read_map` does.
+    """
+    users = {}     # the first array of each block, a block of another file being its URI
+    for name, node in arrays:
+        if not path or f"{name}/".startswith(f"{path}/"):
+            for source in _sources(node, file, map_of):
+                users.setdefault(source, name)
+    n_blocks = len(file.blocks.found.offsets)
+    if not path:
+        users = {**{number: users.get(number, "") for number in range(n_blocks)}, **users}
+    for source, user in users.items():
+        if isinstance(source, str):
+            yield source, user, _nbytes(file, source), lambda source=source: check(file.origin.block_of(source))
+        elif source < n_blocks:
+            # One that is not there is a fault of the arrays that name it.
+            yield f"block {source}", user, _nbytes(file, source), lambda source=source: check(file.blocks[source])
+    if not path and file.blocks.fault is not None:
+        yield f"block {n_blocks}", "", 0, lambda: len(file.blocks)     # which raises it
+
+
+def _sources(node, file, map_of):
+    """Return the numbers of the blocks of an array, or the URI of its file; nothing where what it says is wrong."""
+    try:
+        if isinstance(node, NDArrayNode):
+            source = node.source
+            return () if source is None else (source if isinstance(source, str) else file.origin.number_of(source),)
+        return (file.origin.number_of(node.map), *[int(number) for number in map_of(node)[1] if number >= 0])
+    except ZcoreError:
+        return ()
+
+
+def _nbytes(file, source):
+    try:
+        return file.origin.block_of(source).data_size
+    except ZcoreError:
+        return 0

@@ -1,0 +1,219 @@
+"""What of an ASDF tree is an array, a group or an attribute: the tree as a hierarchy of nodes.
+
+Arrays are nodes, and so are the mappings and lists that lead to one; whatever else a mapping or list holds are its
+attributes. A tree may hold one thing in several places, and be part of itself: a mapping or list is a group where it is
+met first, and an attribute that says where that is in all other places.
+"""
+import re
+from base64 import b64encode
+from datetime import date
+
+from zcore.asdf.tree.ndarray import NDArrayNode
+from zcore.asdf.tree.origin import Reference
+from zcore.asdf.tree.scalars import MAX_DIGITS, complex_text
+from zcore.asdf.tree.tagged import IntegerNode
+from zcore.errors import AsdfFormatError, ZcoreError
+
+MAX_VALUES = 1 << 20  # of the attributes of a node: what is shared may stand for more than the text has
+MAX_DEPTH = 100
+_MAX_BITS = MAX_DIGITS * 3  # fewer than as many decimal digits have
+
+_ZARR_TAG = "asdf://asdf-format.org/zarr/tags/zarr-"
+_escaped = re.compile(r"[/\\%\x00-\x1f]").sub
+_unescaped = re.compile(r"%([0-9A-F]{2})").sub
+
+
+class TreeGroup:
+    """A mapping or list that leads to arrays.
+
+    Attributes
+    ----------
+    members : dict of str
+        The nodes in it, by their names: `TreeGroup`, `NDArrayNode` or `ChunkedNode`.
+    attributes : dict of str
+        All other members, as they stand in the tree.
+    path : str
+    """
+
+    __slots__ = ("members", "attributes", "path")
+
+    def __init__(self, path):
+        self.members = {}
+        self.attributes = {}
+        self.path = path
+
+
+class ChunkedNode:
+    """An array in chunks: the document ``.zarray`` of Zarr v2, and a block that says which block each chunk is."""
+
+    __slots__ = ("document", "map", "attributes")
+
+    def __init__(self, members):
+        self.document = members[".zarray"]
+        self.map = members["chunk_block_map"]
+        self.attributes = {name: value for name, value in members.items() if name not in (".zarray", "chunk_block_map")}
+
+
+def root_of(tree):
+    """Return the root of a tree's hierarchy: a `TreeGroup`, or an array where that is all there is."""
+    if (node := _node_of(tree)) is not None:
+        return node
+    leading = _leading(tree)
+    root = TreeGroup("")
+    places = {id(tree): root}
+    pending = [(tree, root)]
+    while pending:
+        container, group = pending.pop()
+        for key, value in _items(container):
+            label = str(key).lower() if isinstance(key, bool) else str(key)
+            value = _followed(value)
+            node = _node_of(value)
+            # An attribute may have any name.
+            name = _free(label if node is None and id(value) not in leading else name_of(label), group)
+            if node is None and id(value) in leading:
+                if id(value) in places:
+                    group.attributes[name] = {"$ref": f"#/{places[id(value)].path}".rstrip("/")}
+                    continue
+                node = places[id(value)] = TreeGroup(f"{group.path}/{name}".lstrip("/"))
+                pending.append((value, node))
+            if node is None:
+                group.attributes[name] = value
+            else:
+                group.members[name] = node
+                _add_mask(node, name, group)
+    return root
+
+
+def _node_of(value):
+    """Return the array that a value of the tree is, or None."""
+    if isinstance(value, NDArrayNode):
+        return value
+    if isinstance(value, dict) and str(getattr(value, "tag", "")).startswith(_ZARR_TAG) and (
+            ".zarray" in value and "chunk_block_map" in value):
+        return ChunkedNode(value)
+    return None
+
+
+def _add_mask(node, name, group):
+    """Show the mask of an array as an array beside it, unless a name stands in the way."""
+    try:
+        mask = node.mask if isinstance(node, NDArrayNode) else None
+    except ZcoreError:
+        return
+    if isinstance(mask, NDArrayNode):
+        group.members.setdefault(f"{name}.mask", mask)
+
+
+def _leading(tree):
+    """Return the ids of all mappings and lists that lead to an array."""
+    above, arrays, seen = {}, [], {id(tree)}
+    pending = [tree]
+    while pending:
+        container = pending.pop()
+        for _, value in _items(container):
+            value = _followed(value)
+            above.setdefault(id(value), []).append(id(container))
+            if _node_of(value) is not None:
+                arrays.append(id(value))
+            elif _is_container(value) and id(value) not in seen:
+                seen.add(id(value))
+                pending.append(value)
+    leading = set()
+    pending = [parent for array in arrays for parent in above[array]]
+    while pending:
+        container = pending.pop()
+        if container not in leading:
+            leading.add(container)
+            pending += above.get(container, ())
+    return leading
+
+
+def _followed(value):
+    """Return what a reference within the file leads to; one to another file is left as it is, and so is a wrong one."""
+    if isinstance(value, Reference) and value["$ref"].startswith("#"):
+        try:
+            return value.resolve()
+        except ZcoreError:
+            return value
+    return value
+
+
+def _is_container(value):
+    return isinstance(value, dict | list) and not isinstance(value, IntegerNode | Reference)
+
+
+def _items(container):
+    if not _is_container(container):
+        return ()
+    return container.items() if isinstance(container, dict) else enumerate(container)
+
+
+def name_of(key):
+    """Return the name of the node that has a key: itself, but for signs that no node's name may have.
+
+    >>> name_of("a/b"), name_of(".z"), key_of("a%2Fb"), key_of("%2Ez")
+    ('a%2Fb', '%2Ez', 'a/b', '.z')
+    """
+    name = _escaped(lambda found: f"%{ord(found[0]):02X}", key) or "%"
+    return "%2E" + name[1:] if name[0] == "." else name
+
+
+def key_of(name):
+    """Return the key that has the name of a node, where there is one; see `name_of`."""
+    return "" if name == "%" else _unescaped(lambda found: chr(int(found[1], 16)), name)
+
+
+def _free(name, group):
+    """Return a name that nothing in a group has."""
+    while name in group.members or name in group.attributes:
+        name += "%"
+    return name
+
+
+def attributes_of(node):
+    """Return the attributes of a node as JSON has them.
+
+    Raises : AsdfFormatError, if they are more than `MAX_VALUES` values, or deeper than `MAX_DEPTH`.
+    """
+    if isinstance(node, NDArrayNode):
+        found = {} if node.is_list else {str(name): value for name, value in node.members.items() if name not in _OWN}
+        mask = None if node.is_list else node.members.get("mask")
+        if mask is not None and not isinstance(mask, NDArrayNode | Reference):
+            found["mask"] = mask
+    else:
+        found = node.attributes
+    return plain_of(found)
+
+
+def plain_of(value):
+    """Return a value of the tree as JSON has it; an array is just named as one.
+
+    Raises : AsdfFormatError, if it is more than `MAX_VALUES` values, or deeper than `MAX_DEPTH`.
+    """
+    return _plain(value, [MAX_VALUES], 0)
+
+
+_OWN = frozenset(("source", "data", "datatype", "byteorder", "shape", "offset", "strides", "mask"))
+
+
+def _plain(value, left, depth):
+    left[0] -= 1
+    if left[0] < 0 or depth > MAX_DEPTH:
+        raise AsdfFormatError(f"attributes of more than {MAX_VALUES} values or {MAX_DEPTH} levels")
+    if isinstance(value, IntegerNode):
+        number = int(value)
+        # JSON has decimal digits, which Python makes and reads up to a bound only.
+        return number if number.bit_length() <= _MAX_BITS else hex(number)
+    if isinstance(value, dict):
+        return {str(name): _plain(member, left, depth + 1) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_plain(item, left, depth + 1) for item in value]
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, complex):
+        return complex_text(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    return "an array" if isinstance(value, NDArrayNode) else value

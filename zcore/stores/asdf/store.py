@@ -1,0 +1,377 @@
+"""An ASDF file as a store: a hierarchy of Zarr v2 that nobody has written.
+
+Documents are made of the tree when they are asked for. An array is one chunk, whose value are its elements; as long as
+they are not compressed the compiled code reads those that are selected straight from the file, wherever the offset and
+the strides of the array put them.
+"""
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from zcore.asdf.file import AsdfFile
+from zcore.asdf.tree.ndarray import NDArrayNode, c_strides
+from zcore.errors import StoreError, ZcoreError
+from zcore.kernel.refs.table import ReferenceTable
+from zcore.model.dtypes import to_descr
+from zcore.stores.asdf.blocks import blocks_below
+from zcore.stores.asdf.chunks import read_map
+from zcore.stores.asdf.nodes import ChunkedNode, TreeGroup, attributes_of, plain_of, root_of
+from zcore.stores.base import (
+    OBJECTS,
+    BlockStore,
+    ByteRange,
+    Extents,
+    Identity,
+    Listing,
+    Objects,
+    Strided,
+    resolve_range,
+)
+from zcore.stores.keys import check_key, check_prefix
+
+# What stands in a table for blocks that are compressed.
+_IN_PYTHON = "other"
+_GROUP = b'{"zarr_format": 2}'
+
+_is_chunk_name = re.compile(r"0(?:\.0)*").fullmatch
+_is_name_of_many = re.compile(r"[0-9]+(?:[./][0-9]+)*").fullmatch
+
+
+class AsdfStore(BlockStore):
+    """The arrays of an ASDF file, for reading.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    allowed : sequence of str, optional
+        See `zcore.asdf.open`.
+    verify : bool
+        Compare the checksum of a compressed block whenever it is decoded. What is not compressed is read in parts, and
+        `zcore.asdf.AsdfFile.verify` is there for it.
+
+    Raises
+    ------
+    AsdfFormatError, UnsupportedError
+        The file, or its tree, breaks a rule, or needs what zcore does not have.
+    StoreError
+        It cannot be read.
+
+    Notes
+    -----
+    What is read is the file that was opened, whatever has its name later.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy, zcore
+    >>> path = os.path.join(tempfile.mkdtemp(), "x.asdf")
+    >>> zcore.asdf.write(path, {"image": numpy.ones((4, 4)), "of": {"name": "M 31"}})
+    >>> store = AsdfStore(path)
+    >>> store.list_dir("")[:2], store.get("image/0.0", (0, 8)), json.loads(store.get(".zattrs"))["of"]
+    ((['.zattrs', '.zgroup'], ['image/']), b'\\x00\\x00\\x00\\x00\\x00\\x00\\xf0?', {'name': 'M 31'})
+    """
+
+    def __init__(self, path: str | os.PathLike, *, allowed: list[str] | None = None, verify: bool = True):
+        self.path = os.path.abspath(os.fspath(path))
+        self._options = {"allowed": allowed, "verify": verify}
+        self._file = AsdfFile(self.path, allowed=allowed, verify=verify)
+        try:
+            self._root = root_of(self._file.tree)
+        except BaseException:
+            self._file.close()
+            raise
+        self._maps = {}
+        self._tables = {}
+        self._first_numbers = None
+
+    def __repr__(self):
+        return f"AsdfStore({self.path!r})"
+
+    def __reduce__(self):
+        return _reopened, (self.path, self._options)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; no thread may be using the store."""
+        self._file.close()
+
+    @property
+    def file(self) -> AsdfFile:
+        """The file, with its tree and its blocks."""
+        return self._file
+
+    @property
+    def label(self) -> str:
+        """The name of the file."""
+        return os.path.basename(self.path)
+
+    # Reading
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+        """See `Store.get`.
+
+        Raises
+        ------
+        AsdfFormatError
+            What the tree says of an array is wrong.
+        ChecksumError
+            The block has another one.
+        """
+        node, name = self._find(check_key(key))
+        if name not in _documents_of(node):
+            return self._chunk(node, name, byte_range) if self._has_chunk(node, name) else None
+        value = self._document(node, name)
+        start, stop = resolve_range(byte_range, len(value))
+        return value[start:stop]
+
+    def get_with_identity(
+        self, key: str, byte_range: ByteRange | None = None
+    ) -> tuple[bytes, Identity | None] | None:
+        identity = self.identity(key)
+        value = self.get(key, byte_range)
+        return None if value is None else (value, identity)
+
+    def identity(self, key: str) -> Identity | None:
+        """Return the identity of `key`: that of the file that was opened, with the size of the value, 0 for a document.
+
+        Values of one size are told apart by their numbers, which are taken from the time of the last change. None for
+        elements that lie in another file.
+        """
+        node, name = self._find(check_key(key))
+        size = number = 0
+        if name not in _documents_of(node):
+            size = self.getsize(key)
+            if size is None or isinstance(node, NDArrayNode) and isinstance(node.source, str):
+                return None
+            number = self._numbers()[key[:-len(name)]]
+            if isinstance(node, ChunkedNode):
+                number += self._map_of(node)[0][name]
+        try:
+            status = os.fstat(self._file.source.fd)
+        except OSError as exc:
+            raise StoreError(f"cannot read {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno) from exc
+        return status.st_dev, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns - number
+
+    def get_first(self, prefix, names, limit):
+        # Whether there is a document is known without what it says, which may be wrong.
+        for i, name in enumerate(names):
+            if self._has(prefix + check_key(name)):
+                return (i, *self.get_with_identity(prefix + name, (0, limit))) if limit else (i, b"", None)
+        return None
+
+    def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
+        return [name for name in names if self._has(prefix + check_key(name))]
+
+    def _has(self, key):
+        node, name = self._find(key)
+        return name in _documents_of(node) or self._has_chunk(node, name)
+
+    def getsize(self, key: str) -> int | None:
+        node, name = self._find(check_key(key))
+        if name in _documents_of(node):
+            return len(self._document(node, name))
+        if not self._has_chunk(node, name):
+            return None
+        return self._block_of(node, name).data_size if isinstance(node, ChunkedNode) else node.nbytes
+
+    def list_dir(self, prefix: str) -> Listing:
+        # What is behind the path of an array begins the names of its chunks.
+        node, start = self._find(check_prefix(prefix))
+        if node is None or isinstance(node, TreeGroup) and start:
+            return Listing([], [])
+        if isinstance(node, TreeGroup):
+            names = [*_documents_of(node), *[f"{name}/" for name in node.members]]
+        else:
+            chunks = [_chunk_name(node)] if isinstance(node, NDArrayNode) else self._map_of(node)[0]
+            names = [name[len(start):] for name in (*_documents_of(node), *chunks) if name.startswith(start)]
+        keys = [prefix + name for name in names if "/" not in name]
+        return Listing(sorted(keys), sorted({f"{prefix}{name.partition('/')[0]}/" for name in names if "/" in name}))
+
+    # Where the bytes are
+
+    def locate(self, prefix: str) -> Extents | Strided | Objects:
+        node = self._node(prefix[:-1])
+        if isinstance(node, ChunkedNode):
+            return Extents(self._table_of(node, prefix), self._open_target)
+        if not isinstance(node, NDArrayNode) or node.nbytes == 0:
+            return OBJECTS
+        if node.source is None:
+            return Strided(lambda: _bytes_of(node.elements()), 0, c_strides(node.shape, node.dtype.itemsize), True)
+        node.reach()
+        block = node.block
+        if block.is_compressed:
+            return Strided(block.read, node.offset, node.strides, True)
+        return Strided(block.descriptor, block.data_offset + node.offset, node.strides)
+
+    def _table_of(self, node, prefix):
+        """Return the table of an array that is chunks in blocks; compressed blocks are left to Python."""
+        table = self._tables.get(prefix)
+        if table is None:
+            table = ReferenceTable()
+            for name in self._map_of(node)[0]:
+                block = self._block_of(node, name)
+                if block.is_compressed:
+                    table.put(f"{prefix}{name}".encode(), _IN_PYTHON, 0, None)
+                else:
+                    table.put(f"{prefix}{name}".encode(), self.path, block.data_offset, block.used)
+            self._tables[prefix] = table
+        return table
+
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        node, name = self._find(check_key(key))
+        if not self._has_chunk(node, name):
+            return None
+        if isinstance(node, ChunkedNode):
+            return self._block_of(node, name).extent()
+        if node.source is None or node.nbytes == 0 or _order_of(node) is None or node.block.is_compressed:
+            return None
+        start, stop = node.reach()
+        path, offset, _ = node.block.extent()
+        return path, offset + start, stop - start
+
+    def blocks(self, path: str):
+        return blocks_below(path, self._nodes(), self._file, self._map_of)
+
+    def is_in_blocks(self, path: str) -> bool:
+        node = self._node(path)
+        if isinstance(node, ChunkedNode):
+            self._map_of(node)
+        elif isinstance(node, NDArrayNode):
+            if node.source is None:
+                node.elements()
+            else:
+                node.reach()
+        return isinstance(node, NDArrayNode)
+
+    def _open_target(self, target):
+        if target == _IN_PYTHON:
+            raise StoreError(f"{self!r}: these blocks are decoded in Python")
+        return os.dup(self._file.source.fd)
+
+    def _numbers(self):
+        """Return for the prefix of each array the number of its first chunk."""
+        if self._first_numbers is None:
+            numbers, number = {}, 1
+            for path, node in self._nodes():
+                numbers[f"{path}/" if path else ""] = number
+                number += self._n_chunks(node)
+            self._first_numbers = numbers
+        return self._first_numbers
+
+    # Nodes
+
+    def _node(self, path):
+        node = self._root
+        for name in path.split("/") if path else ():
+            if not isinstance(node, TreeGroup) or name not in node.members:
+                return None
+            node = node.members[name]
+        return node
+
+    def _find(self, key):
+        """Return the node that a key belongs to, or None, and what of the key is behind its path."""
+        node, rest = self._root, key
+        while isinstance(node, TreeGroup) and "/" in rest:
+            name, _, rest = rest.partition("/")
+            if name not in node.members:
+                return None, rest
+            node = node.members[name]
+        return node, rest
+
+    def _nodes(self):
+        """Iterate over (path, node) of all arrays."""
+        pending = [("", self._root)]
+        while pending:
+            path, node = pending.pop()
+            if not isinstance(node, TreeGroup):
+                yield path, node
+                continue
+            pending += [(f"{path}/{name}".lstrip("/"), node.members[name]) for name in reversed(node.members)]
+
+    @staticmethod
+    def _document(node, name):
+        if name == ".zgroup":
+            return _GROUP
+        if name == ".zattrs":
+            return json.dumps(attributes_of(node)).encode()
+        if isinstance(node, ChunkedNode):
+            return json.dumps(plain_of(node.document)).encode()
+        return json.dumps({
+            "zarr_format": 2, "shape": node.shape, "chunks": [max(1, n) for n in node.shape],
+            "dtype": to_descr(node.dtype), "compressor": None, "fill_value": None, "order": _order_of(node) or "C",
+            "filters": None}).encode()
+
+    def _n_chunks(self, node):
+        """Return how many chunks an array has at the most; one where its map is damaged, which then has none."""
+        try:
+            return len(self._map_of(node)[1]) if isinstance(node, ChunkedNode) else 1
+        except ZcoreError:
+            return 1
+
+    def _has_chunk(self, node, name):
+        if isinstance(node, ChunkedNode):
+            # The map may be damaged: documents that are not there are asked for, too.
+            return _is_name_of_many(name) is not None and name in self._map_of(node)[0]
+        # Asked for first: nothing that is wrong with an array matters to whoever looks for another key.
+        return isinstance(node, NDArrayNode) and _is_chunk_name(name) is not None and name == _chunk_name(node)
+
+    def _chunk(self, node, name, byte_range):
+        if isinstance(node, ChunkedNode):
+            block = self._block_of(node, name)
+            start, stop = resolve_range(byte_range, block.data_size)
+            whole = stop - start == block.data_size
+            return bytes(block.read() if whole else block.read_range(start, stop - start))
+        start, stop = resolve_range(byte_range, node.nbytes)
+        order = _order_of(node)
+        is_part = node.source is not None and order is not None and stop - start < node.nbytes
+        if is_part and not node.block.is_compressed:
+            return bytes(node.block.read_range(node.reach()[0] + start, stop - start))
+        return node.elements().tobytes(order or "C")[start:stop]
+
+    # Arrays in chunks
+
+    def _map_of(self, node):
+        """Return (dict of chunk names to positions, block numbers in C order) of a chunked node."""
+        found = self._maps.get(id(node))
+        if found is None:
+            found = self._maps[id(node)] = read_map(node, self._file)
+        return found
+
+    def _block_of(self, node, name):
+        names, numbers = self._map_of(node)
+        return self._file.blocks[int(numbers[names[name]])]
+
+
+def _bytes_of(elements):
+    return np.ascontiguousarray(elements).reshape(-1).view(np.uint8)
+
+
+def _documents_of(node):
+    if node is None:
+        return ()
+    return (".zattrs", ".zgroup") if isinstance(node, TreeGroup) else (".zarray", ".zattrs")
+
+
+def _chunk_name(node):
+    return ".".join(["0"] * node.ndim) or "0"
+
+
+def _order_of(node):
+    """Return C or F where the elements lie one behind the other in this order, else None."""
+    if node.source is None or node.strides == c_strides(node.shape, node.dtype.itemsize):
+        return "C"
+    columns = c_strides(node.shape[::-1], node.dtype.itemsize)[::-1]
+    return "F" if node.strides == columns else None
+
+
+def _reopened(path, options):
+    return AsdfStore(path, **options)

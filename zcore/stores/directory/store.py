@@ -1,0 +1,517 @@
+"""Keys and values as the files of a directory: one key, one file, nothing else, so that any tool can copy the tree.
+
+File system store v1.0, and the abstract store interface of the Zarr v3 core specification. Beyond the text: values
+are replaced atomically, keys cannot leave the base directory or share a file, faults are never taken for missing keys.
+
+Reading a small value is open, fstat, read and close. Limits are those of the system: a path has at most about 4096
+bytes on Linux, 1024 on macOS and 32767 characters on Windows, a name 255; Windows and macOS ignore case unless told
+otherwise (see `allow_aliases`); tools that copy to object stores take keys of up to 1024 bytes.
+"""
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from zcore.buffers import flat_view
+from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
+from zcore.kernel.io.documents import existing, read_first
+from zcore.kernel.io.holds import ObjectLocks, locks_of
+from zcore.model.value import as_bool
+from zcore.stores.base import OBJECTS, ByteRange, Directory, Identity, Listing, Objects, Store
+from zcore.stores.directory import atomic, cleanup, listing, spelling
+from zcore.stores.directory.reading import NO_FILE, check_absent, identity_of, is_special_file, read_file, stat_file
+from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
+from zcore.stores.openers import kind_of
+from zcore.trust.base_path import absolute_base
+
+# Devices whose file system was seen to tell upper from lower case. (ext4 lets a single empty directory be switched to
+# ignore case; in one that is switched after this process looked at the device, aliases go unnoticed.)
+_CASE_SENSITIVE = set()
+
+
+class DirectoryStore(Store):
+    """The files below a directory as keys and values.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The base directory, made absolute now. It need not exist; the first value that is set creates it.
+    read_only : bool
+        Refuse every change.
+    fsync : bool
+        Return from a change only when it has reached the disk.
+    confined : bool
+        Refuse keys that a symbolic link leads out of the base directory. The links are looked at before the file is
+        opened, so this does not protect from somebody who changes them meanwhile. The compiled code does not look at
+        links, so chunks are read and written through the store.
+    allow_aliases : bool
+        Where the file system ignores case, let ``FOO`` stand for the key ``foo``. Otherwise it is a missing key that
+        cannot be set; that costs a listing of the directories on its way, on such systems only.
+    check_base : bool
+        Look at the base now. Without that, a `get_first` that finds nothing does.
+
+    Raises
+    ------
+    ValueError
+        `path` is empty, or not a path: it holds NUL or a lone surrogate.
+    NotADirectoryStoreError
+        The base is a file, or lies below one.
+    StoreError
+        What is at the base cannot be told: the path is too long, or its links lead in circles.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as base:
+    ...     store = DirectoryStore(base)
+    ...     store.set("a/b", b"value")
+    ...     print(store.get("a/b"), store.get("a/c"), list(store.list()))
+    b'value' None ['a/b']
+    """
+
+    key_flavour = NATIVE
+
+    def __init__(self, path: str | os.PathLike, read_only: bool = False, *, fsync: bool = False,
+                 confined: bool = False, allow_aliases: bool = False, check_base: bool = True):
+        path = os.fspath(path)
+        if not isinstance(path, str):
+            raise TypeError(f"the base directory is a str or os.PathLike, not {type(path).__name__}")
+        cwd = _current_directory(path)
+        self.path = absolute_base(path, cwd)
+        if ".." in path.replace("\\", "/").split("/"):
+            # The parent of a linked directory is known to the file system alone.
+            self.path = absolute_base(os.path.realpath(path), cwd)
+        self.read_only = as_bool(read_only, "read_only")
+        self.fsync = as_bool(fsync, "fsync")
+        self.confined = as_bool(confined, "confined")
+        self.allow_aliases = as_bool(allow_aliases, "allow_aliases")
+        # Whether the file system ignores case: None until a key that shows it has been met.
+        self._ignores_case = False if allow_aliases else None
+        if as_bool(check_base, "check_base"):
+            self._check_base()
+
+    @classmethod
+    def from_uri(cls, uri: str, **options) -> DirectoryStore:
+        """Return the store of a ``file:`` URI, or of a path when `uri` has no scheme.
+
+        Raises : UnsupportedError, if the scheme is another one; ValueError, if the URI is not a valid local one.
+        >>> DirectoryStore.from_uri("file:///my%20data").path
+        '/my data'
+        """
+        from zcore.trust.file_uri import uri_to_path
+        return cls(uri_to_path(uri), **options)
+
+    @property
+    def uri(self) -> str:
+        """The canonical ``file:`` URI of the base directory."""
+        from zcore.trust.file_uri import path_to_uri
+        return path_to_uri(self.path)
+
+    def __repr__(self):
+        return f"DirectoryStore({self.path!r}{', read_only=True' if self.read_only else ''})"
+
+    def __eq__(self, other):
+        """Return whether both have the same base directory; options do not count."""
+        return self.path == other.path if type(other) is type(self) else NotImplemented
+
+    def __hash__(self):
+        return hash((type(self), self.path))
+
+    def __reduce__(self):
+        options = {name: getattr(self, name) for name in ("read_only", "fsync", "confined", "allow_aliases")}
+        return _rebuild, (type(self), self.path, options)
+
+    # Reading
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+        found = self._read(key, byte_range)
+        return None if found is None else found[0]
+
+    def get_with_identity(self, key: str, byte_range: ByteRange | None = None) -> tuple[bytes, Identity] | None:
+        found = self._read(key, byte_range)
+        return None if found is None else (found[0], identity_of(found[1]))
+
+    @property
+    def label(self) -> str:
+        return os.path.basename(self.path)
+
+    def describe(self, path: str) -> str:
+        return os.path.join(self.path, path) if path else self.path
+
+    def directory_of(self, path: str) -> str:
+        """Return the directory of the node at `path`, absolute, which may be a link; that of the store is followed.
+
+        Raises : StoreError, if a link on its way leads out of a store that is confined.
+        """
+        directory = self._directory_of(prefix_of(path))
+        if not path:
+            return os.path.realpath(directory) if os.path.islink(directory) else directory
+        if self.confined:
+            self._check_confined(os.path.dirname(directory), path)
+        return directory
+
+    def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
+        if self.confined or self._ignores_case is True:
+            return super().get_first(prefix, names, limit)
+        directory, file_names = self._directory_of(prefix), _file_names(tuple(names), self.key_flavour)
+        try:
+            found = read_first(os.fsencode(directory), file_names, limit)
+        except OSError as exc:
+            raise self._fault(exc, "read", prefix + os.path.relpath(exc.filename, directory)) from exc
+        if found is None:
+            # What finds nothing has the time to look why.
+            self._check_base()
+            for name in names:
+                self._check_absent(self._file_of(prefix + name), "read", prefix + name)
+        elif not self.allow_aliases:
+            self._look_up_case(prefix + names[found[0]], found[2][0])
+            if self._ignores_case:
+                return super().get_first(prefix, names, limit)
+        return found
+
+    def _check_absent(self, path, action, name):
+        """Raise StoreError when what could not be found at `path` is unreachable."""
+        try:
+            check_absent(path)
+        except OSError as exc:
+            raise self._fault(exc, action, name) from exc
+
+    def locks(self, path: str, document: str) -> ObjectLocks:
+        directory = os.path.join(self.path, path) if path else self.path
+        return locks_of((directory, document), directory, document)
+
+    def identity(self, key: str) -> Identity | None:
+        status = self._stat(key)
+        return None if status is None else identity_of(status)
+
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        return (key_to_path(self.path, key), 0, None) if self.exists(key) else None
+
+    def locate(self, prefix: str) -> Directory | Objects:
+        if self.confined:
+            return OBJECTS
+        return Directory(os.path.join(self.path, prefix[:-1]) if prefix else self.path)
+
+    def exists(self, key: str) -> bool:
+        return self._stat(key) is not None
+
+    def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
+        if self.confined or self._ignores_case is not False:
+            return super().existing(prefix, names)
+        directory, file_names = self._directory_of(prefix), _file_names(tuple(names), self.key_flavour)
+        try:
+            return [names[i] for i in existing(os.fsencode(directory), file_names)]
+        except OSError as exc:
+            key = prefix + os.path.relpath(exc.filename, directory)
+            # Which says more of a link than the system does.
+            self._check_absent(exc.filename, "read", key)
+            raise self._fault(exc, "read", key) from exc
+
+    def getsize(self, key: str) -> int | None:
+        status = self._stat(key)
+        return None if status is None else status.st_size
+
+    def list_dir(self, prefix: str) -> Listing:
+        directory = self._directory_of(prefix)
+        if prefix and self._is_alias(prefix[:-1]):
+            return Listing([], [])
+        if self.confined:
+            self._check_confined(directory, prefix)
+        try:
+            files, directories, unreachable = listing.names_in(directory, self.path if self.confined else None)
+        except (FileNotFoundError, NotADirectoryError):
+            self._check_absent(directory, "list", prefix)
+            return Listing([], [])
+        except OSError as exc:
+            raise self._fault(exc, "list", prefix) from exc
+        return Listing([prefix + name for name in files], [f"{prefix}{name}/" for name in directories],
+                       [prefix + name for name in unreachable])
+
+    def is_empty(self, prefix: str) -> bool:
+        directory = self._directory_of(prefix)
+        if self.confined:
+            self._check_confined(directory, prefix)
+        try:
+            return listing.is_empty(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            self._check_absent(directory, "list", prefix)
+            return True
+        except OSError as exc:
+            raise self._fault(exc, "list", prefix) from exc
+
+    def _may_enter(self, prefix, entered):
+        return not prefix or listing.may_enter(self._directory_of(prefix), self.path, entered)
+
+    def check_reachable(self, prefix: str) -> None:
+        directory = self._directory_of(prefix)
+        if self.confined:
+            self._check_confined(directory, prefix)
+        self._check_absent(directory, "look at", prefix)
+
+    def _read(self, key, byte_range):
+        """Return the bytes of the file of `key` and the status of the descriptor they came from, or None."""
+        path = self._readable_path(key)
+        try:
+            found = read_file(path, byte_range)
+        except OSError as exc:
+            raise self._fault(exc, "read", key) from exc
+        if found is None:
+            return None
+        if self._ignores_case is None:
+            self._look_up_case(key, found[1].st_dev)
+        return None if self._ignores_case is not False and self._is_alias(key) else found
+
+    def _stat(self, key):
+        """Return the status of the file of `key`, or None when it has none."""
+        path = self._readable_path(key)
+        try:
+            status = stat_file(path)
+        except OSError as exc:
+            raise self._fault(exc, "read", key) from exc
+        return None if status is None or self._is_alias(key) else status
+
+    def _readable_path(self, key):
+        path = self._file_of(key)
+        if self.confined:
+            self._check_confined(path, key)
+        return path
+
+    # Writing
+
+    def set(self, key: str, value) -> None:
+        self._check_writable("set", key)
+        self._write(key, value, exclusive=False)
+
+    def set_if_not_exists(self, key: str, value) -> bool:
+        self._check_writable("set_if_not_exists", key)
+        return self._write(key, value, exclusive=True)
+
+    def _write(self, key, value, exclusive):
+        data = flat_view(value)
+        path = self._writable_path(key)
+        try:
+            return atomic.write_file(path, data, exclusive=exclusive, fsync=self.fsync)
+        except IsADirectoryError as exc:
+            raise KeyConflictError(f"{key!r} cannot be a key of {self!r}: a directory or a broken link has its name",
+                                   key=key, errno=exc.errno) from exc
+        except NotADirectoryError as exc:
+            raise KeyConflictError(f"{key!r} cannot be a key of {self!r}: one of its parents is not a directory",
+                                   key=key, errno=exc.errno) from exc
+        except OSError as exc:
+            raise self._fault(exc, "write", key) from exc
+
+    def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
+        for name in names:
+            key = prefix + name
+            path = self._file_of(key)
+            if self.confined:
+                # Of a link that leads out the link is replaced.
+                self._check_confined(os.path.dirname(path), key)
+            try:
+                is_special = is_special_file(path)
+            except OSError as exc:
+                raise self._fault(exc, "look at", key) from exc
+            if is_special:
+                raise StoreError(f"{key!r} of {self!r} is neither a file nor a directory: it is not replaced", key=key,
+                                 errno=errno.ESPIPE)
+
+    def make_directory(self, prefix: str) -> None:
+        super().make_directory(prefix)
+        directory = self._writable_path(prefix[:-1]) if prefix else self.path
+        if self.confined:
+            # Unlike a file, a directory that is a link is not replaced.
+            self._check_confined(directory, prefix)
+        try:
+            atomic.make_directories(directory, self.fsync)
+        except NotADirectoryError as exc:
+            raise KeyConflictError(f"{directory} cannot be a directory: it, or a part of its path, is a file or a "
+                                   "broken link", key=prefix, errno=exc.errno) from exc
+        except OSError as exc:
+            raise self._fault(exc, "make", prefix) from exc
+
+    def _writable_path(self, key):
+        path = self._file_of(key)
+        if self.confined:
+            self._check_confined(os.path.dirname(path), key)
+        if self._ignores_case is not False:
+            self._check_spelling(key)
+        return path
+
+    # Removing
+
+    def erase(self, key: str) -> None:
+        self._check_writable("erase", key)
+        self._remove(key, cleanup.remove_file)
+
+    def move(self, source: str, destination: str, last: Sequence[str] = ()) -> None:
+        self._check_writable("move", source)
+        old, new = self._directory_of(source), self._directory_of(destination)
+        if self.confined:
+            self._check_confined(old, source)
+            self._check_confined(os.path.dirname(new), destination)
+        self.make_directory(prefix_of(destination.rstrip("/").rpartition("/")[0]))
+        try:
+            os.rename(old, new)
+            if self.fsync:
+                atomic.sync_directory(os.path.dirname(new))
+        except OSError as exc:
+            if exc.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise KeyConflictError(f"{destination!r} of {self!r} is not free", key=destination,
+                                       errno=exc.errno) from exc
+            raise self._fault(exc, "move", source) from exc
+
+    def prune(self, prefix: str, below: bool = False) -> None:
+        self._check_writable("prune", prefix)
+        directory = self._directory_of(prefix)
+        if prefix and not (self.confined and not listing.lies_in(directory, self.path)):
+            if below and not os.path.islink(directory):
+                cleanup.remove_empty_below(directory)
+            cleanup.prune(directory, self.path)
+
+    def is_link(self, prefix: str) -> bool:
+        return bool(prefix) and os.path.islink(self._directory_of(prefix))
+
+    def leads_up(self, prefix: str) -> bool:
+        return bool(prefix) and listing.leads_up(self._directory_of(prefix), self.path)
+
+    def erase_prefix(self, prefix: str) -> None:
+        self._check_writable("erase_prefix", prefix)
+        check_prefix(prefix, self.key_flavour)
+        if prefix:
+            self._remove(prefix[:-1], cleanup.remove_directory)
+            return
+        try:
+            cleanup.remove_below(self.path)
+        except OSError as exc:
+            raise self._fault(exc, "erase", prefix) from exc
+
+    def delete(self, key: str) -> None:
+        self._check_writable("delete", key)
+        self._remove(key, cleanup.remove)
+
+    def _remove(self, key: str, remove: Callable[[str], None]):
+        """Remove what has the name of `key` by `remove(path)`, then the parents that are left empty."""
+        path = self._file_of(key)
+        directory = os.path.dirname(path)
+        if self.confined:
+            self._check_confined(directory, key)
+            if not listing.lies_in(path, self.path):
+                # A link, which is unreachable here whatever it leads to.
+                remove = os.unlink
+        if self._is_alias(key):
+            return
+        try:
+            remove(path)
+            if self.fsync:
+                atomic.sync_directory(directory)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return
+        except OSError as exc:
+            raise self._fault(exc, "erase", key) from exc
+        cleanup.prune(directory, self.path)
+
+    def clean_temporary(self, older_than: float = 3600.0) -> int:
+        """Remove the temporary files that killed writers left behind, and return their number.
+
+        Parameters
+        ----------
+        older_than : float
+            Seconds since the last write to a file. A living writer that loses its file fails, or begins again.
+        """
+        self._check_writable("clean_temporary")
+        from time import time
+        try:
+            return cleanup.remove_temporary(self.path, time() - older_than)
+        except OSError as exc:
+            raise self._fault(exc, "clean", "") from exc
+
+    # What keeps keys and files one to one
+
+    def _file_of(self, key):
+        return key_to_path(self.path, key, self.key_flavour)
+
+    def _directory_of(self, prefix):
+        check_prefix(prefix, self.key_flavour)
+        return self._file_of(prefix[:-1]) if prefix else self.path
+
+    def _check_base(self):
+        try:
+            mode = os.stat(self.path).st_mode
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            mode = 0
+        except OSError as exc:
+            raise self._fault(exc, "open", "") from exc
+        if not stat.S_ISDIR(mode):
+            kind = kind_of(self.path)
+            advice = f"; {kind.advice}" if kind is not None and kind.advice else ""
+            raise NotADirectoryStoreError(f"{self.path!r}: expected a directory, found a file{advice}",
+                                          errno=errno.ENOTDIR)
+
+    def _check_confined(self, path, key):
+        if not listing.lies_in(path, self.path):
+            raise StoreError(f"{key!r}: a symbolic link leads out of {self!r}, which is confined",
+                             key=key, errno=errno.ELOOP)
+
+    def _look_up_case(self, key, device):
+        """Find out whether the file system ignores case; one that was found not to is not asked again."""
+        if device in _CASE_SENSITIVE:
+            self._ignores_case = False
+        else:
+            # It may have been mounted since the store was made.
+            self._ignores_case = None
+            self._is_alias(key)
+            if self._ignores_case is False:
+                _CASE_SENSITIVE.add(device)
+
+    def _is_alias(self, key):
+        """Return whether the file that `key` leads to has another spelling."""
+        if self._ignores_case is False:
+            return False
+        try:
+            if self._ignores_case is None:
+                self._ignores_case = spelling.ignores_case(self._directory_of, key)
+            return bool(self._ignores_case) and not spelling.is_spelled_so(self._directory_of, key)
+        except OSError as exc:
+            raise self._fault(exc, "list the directories of", key) from exc
+
+    def _check_spelling(self, key):
+        """Raise KeyConflictError when setting `key` would reach files of another spelling."""
+        existing = key
+        while existing and not os.path.lexists(self._directory_of(existing + "/")):
+            existing = existing.rpartition("/")[0]
+        if existing and self._is_alias(existing):
+            raise KeyConflictError(
+                f"{key!r} cannot be a key of {self!r}: {existing!r} is there in another spelling, and the file system "
+                "ignores case", key=key, errno=errno.EEXIST)
+
+    def _fault(self, exc, action, key):
+        what = f"{key!r} of {self!r}" if key else self.path
+        # What the system calls an illegal seek, or no such device.
+        reason = NO_FILE if exc.errno in (errno.ESPIPE, errno.ENXIO) else exc.strerror or exc
+        return StoreError(f"cannot {action} {what}: {reason}", key=key, errno=exc.errno)
+
+
+def _current_directory(path):
+    """Return the directory that `path` is relative to, ``""`` when it is absolute."""
+    if path[:1] == "/" and NATIVE == POSIX:
+        return ""
+    try:
+        return os.getcwd()
+    except FileNotFoundError as exc:
+        raise StoreError(f"{path!r} is relative to the current directory, which is gone", errno=exc.errno) from exc
+
+
+@lru_cache(maxsize=64)
+def _file_names(names, flavour):
+    """Return the file names of keys that are asked for again and again in ever other directories: of documents."""
+    return tuple([os.fsencode(check_key(name, flavour)) for name in names])
+
+
+def _rebuild(cls, path, options):
+    # Whether it is a directory here shows when it is used.
+    return cls(path, check_base=False, **options)

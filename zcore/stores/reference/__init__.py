@@ -1,0 +1,1 @@
+"""Reference sets as a store."""

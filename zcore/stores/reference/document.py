@@ -1,0 +1,163 @@
+"""What a reference set says: its references, whichever of the two JSON forms it is written in.
+
+References specification, version 0: an object of references; version 1: that as the member "refs", with templates for
+URLs and generated references beside it. A document of that kind is a stranger's: it is read once, strictly, into
+columns, and what it generates is counted before it is made.
+"""
+import json
+
+from zcore.errors import CodecError, ReferenceFormatError, warn
+from zcore.kernel.codec.program import Program
+from zcore.kernel.refs.json import members_of, read_references
+from zcore.kernel.refs.table import ReferenceTable
+from zcore.text.strict_json import STRICT, WITH_CONSTANTS
+
+MAX_NBYTES = 1 << 31
+MAX_RENDERED = 1 << 30     # characters of all URLs with templates, each of them once
+MIN_DECOMPRESSED = 1 << 20
+MAX_DECOMPRESSED = 1 << 29  # of what is compressed: a few bytes may stand for as many as these
+STEPS = {"gzip": ("gzip", 1), "zstd": ("zstd", 0, False)}
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def read_document(raw, *, target=None, template_overrides=None, max_generated=None):
+    """Return the `ReferenceTable` of a document.
+
+    Parameters
+    ----------
+    raw : bytes
+    target : str, optional
+        What references without a URL mean.
+    template_overrides : dict of str to str, optional
+        In place of templates of the document, or besides them.
+    max_generated : int, optional
+        References that the document may generate.
+
+    Raises
+    ------
+    ReferenceFormatError
+        It is no reference set.
+    UnsupportedError
+        It needs a package that is not installed.
+
+    Notes
+    -----
+    References checklist, RF-DOC-01: a document may be compressed, which its first bytes tell.
+    """
+    for magic, name in _MAGIC.items():
+        if raw.startswith(magic):
+            raw = _decompressed(raw, name)
+    if len(raw) > MAX_NBYTES:
+        raise ReferenceFormatError(f"the reference set has {len(raw)} bytes, at most {MAX_NBYTES} are read")
+    members, n_members = members_of(raw)
+    table = ReferenceTable()
+    if _version_of(raw, members, n_members) == 0:
+        read_references(table, raw, 0, _compact, takes_null=target is not None)
+        templates = None
+    else:
+        if n_members > len(members):
+            warn(f"a reference set of version 1 has members templates, gen and refs; {n_members - len(members)} others "
+                 "are ignored")
+            members_of(raw, _strict)
+        if "refs" in members:
+            read_references(table, raw, members["refs"][0], _compact, takes_null=target is not None)
+        templates = _member(raw, members, "templates", {})
+    if templates is not None:
+        _render(table, templates, template_overrides, _member(raw, members, "gen", []), max_generated)
+    if target is not None:
+        table.set_targets([target if url is None else url for url in table.targets])
+    return table
+
+
+def _decompressed(raw, name):
+    """Return the content of a compressed document, which tells its size late or not at all: more and more is tried."""
+    program, limit = Program((STEPS[name],)), MIN_DECOMPRESSED
+    while True:
+        limit = min(limit, MAX_DECOMPRESSED)
+        try:
+            return bytes(program.decode_new(raw, limit, True, (name,)))
+        except CodecError as error:
+            if error.expected != limit or error.found is None or error.found <= limit:
+                raise ReferenceFormatError(f"a reference set that is compressed by {name}: {error.message}") from error
+            if limit == MAX_DECOMPRESSED:
+                raise ReferenceFormatError(f"expected a reference set of {limit} bytes at the most, found more in one "
+                                           f"that is compressed by {name}") from error
+        limit = max(4 * limit, 8 * len(raw))
+
+
+def _compact(text):
+    """Return the bytes that an object stands for: JSON without blanks, its members in their order.
+
+    NaN and infinities may stand in it, as they do in the attributes that Python's json has written.
+    """
+    return json.dumps(WITH_CONSTANTS.decode(text.decode()), separators=(",", ":")).encode()
+
+
+def _strict(text):
+    """Return what a part of the document says, of which RFC 8259 is kept and no name is there twice."""
+    return STRICT.decode(text.decode())
+
+
+def _version_of(raw, members, n_members):
+    if "version" not in members:
+        if "refs" in members and raw[members["refs"][0]:members["refs"][0] + 1] == b"{" and n_members == 1:
+            warn("a reference set with the member refs and without a version is read as one of version 1")
+            return 1
+        return 0
+    version = _member(raw, members, "version")
+    if type(version) is int and version == 1:
+        return 1
+    if isinstance(version, (str, list, dict)) and "refs" not in members:
+        return 0     # a key of that name
+    raise ReferenceFormatError(f"version: expected 1, or none for version 0, found {version!r:.60}", member="version")
+
+
+def _member(raw, members, name, default=None):
+    """Return the value of a member, as JSON's Python equivalent."""
+    if name not in members:
+        return default
+    start, stop = members[name]
+    try:
+        return _strict(raw[start:stop])
+    except ValueError as exc:
+        raise ReferenceFormatError(f"{name}: {exc}", member=name) from None
+
+
+def _render(table, definitions, overrides, gen, max_generated):
+    """Render the URLs of a table, and add what is generated."""
+    # As in fsspec: without templates there is nothing that braces could stand for, but in what is generated.
+    if (definitions != {} or overrides) and any([url is not None and "{" in url for url in table.targets]):
+        templates = _templates(definitions, overrides)
+        table.set_targets(_rendered(table.targets, templates))
+    elif definitions != {}:
+        _templates(definitions, overrides)     # checks them
+    if gen != []:
+        from zcore.stores.reference.gen import MAX_REFERENCES, Generation
+
+        generation = Generation(gen, _templates(definitions, overrides),
+                                MAX_REFERENCES if max_generated is None else max_generated)
+        n_before = len(table)
+        for batch in generation.batches():
+            table.put_many(batch.keys, batch.urls, batch.url_index, batch.offsets, batch.lengths)
+        n_replaced = generation.count - (len(table) - n_before)
+        if n_replaced:
+            warn(f"{n_replaced} references that gen makes replace others of the same key")
+
+
+def _rendered(urls, templates):
+    rendered, n_characters = list(urls), 0
+    places = [i for i, url in enumerate(urls) if url is not None and "{" in url]
+    for i, url in zip(places, templates.render_all(map(urls.__getitem__, places)), strict=True):
+        # A few letters in a document can stand for 64 KiB, as often as there are URLs.
+        n_characters += len(url)
+        if n_characters > MAX_RENDERED:
+            raise ReferenceFormatError(f"templates: expected URLs of {MAX_RENDERED} characters in all at the most, "
+                                       "found more", member="templates")
+        rendered[i] = url
+    return rendered
+
+
+def _templates(definitions, overrides):
+    from zcore.stores.reference.templates import Templates
+
+    return Templates(definitions, overrides)

@@ -1,0 +1,293 @@
+"""Reference sets in Parquet: a directory of documents, and for each array files of references in columns.
+
+References specification, "Parquet references". ``.zmetadata`` holds the documents, which are those of Zarr v2, and how
+many references a file has; ``<array>/refs.<n>.parq`` has the rows of the chunks from number ``n * record_size`` on, in
+C order. A file is read when a chunk of it is asked for, and kept in columns; a set of millions of chunks opens at once.
+"""
+from __future__ import annotations
+
+import json
+import math
+from _thread import RLock  # of threading, without its import time
+
+import numpy as np
+
+from zcore.errors import ReferenceFormatError, UnsupportedError, ZcoreError, warn
+from zcore.kernel.refs.records import RecordTable
+from zcore.kernel.refs.table import ReferenceTable
+from zcore.stores.forks import renew_in_children
+from zcore.stores.keys import check_key
+from zcore.stores.openers import PARQUET_DOCUMENT
+from zcore.stores.reference.records import read_records
+from zcore.text.strict_json import WITH_CONSTANTS
+
+METADATA = PARQUET_DOCUMENT
+MAX_METADATA_NBYTES = 1 << 28
+MAX_KEPT_NBYTES = 1 << 28  # of columns that are not in use
+MAX_KEPT_FILES = 1 << 12
+MAX_NDIM = 64              # of numpy.ndarray
+MAX_DEPTH = 64             # of lists and objects in the documents
+_DOCUMENTS = (".zarray", ".zgroup", ".zattrs")
+
+
+def is_parquet_set(store):
+    """Return whether a store holds a reference set in Parquet: consolidated metadata that say `record_size`."""
+    raw = store.get(METADATA, (0, MAX_METADATA_NBYTES))
+    if raw is None or b'"record_size"' not in raw:
+        return False
+    try:
+        metadata = WITH_CONSTANTS.decode(raw.decode())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(metadata, dict) and "record_size" in metadata
+
+
+class ParquetTable:
+    """The references of a Parquet set, asked for as those of a `ReferenceTable`.
+
+    Parameters
+    ----------
+    store : Store
+        It holds ``.zmetadata`` and the files of references.
+
+    Raises
+    ------
+    ReferenceFormatError
+        The metadata are none of a set.
+    UnsupportedError
+        They are of another Zarr version than 2.
+    """
+
+    def __init__(self, store):
+        self._store = store
+        self._renew_locks()
+        renew_in_children(self)
+        self._documents = ReferenceTable()
+        self._arrays = {}          # prefix: RecordTable; of those that were asked for
+        self._kept = {}            # (prefix, number of a file): Records or None, those used last at the end
+        self._kept_nbytes = 0
+        raw = store.get(METADATA, (0, MAX_METADATA_NBYTES + 1))
+        if raw is None:
+            raise ReferenceFormatError(f"expected the directory of a reference set with {METADATA}, found none",
+                                       document=METADATA)
+        try:
+            self._read_metadata(raw)
+        except ZcoreError as error:
+            error.locate(METADATA)
+            raise
+
+    def _renew_locks(self):
+        self._lock = RLock()
+
+    def _read_metadata(self, raw):
+        if len(raw) > MAX_METADATA_NBYTES:
+            raise _wrong(f"expected {MAX_METADATA_NBYTES} bytes at the most, found more")
+        try:
+            # NaN may stand in attributes, as Python's json has written them.
+            outer = WITH_CONSTANTS.decode(raw.decode())
+        except RecursionError:
+            raise _wrong(f"expected at most {MAX_DEPTH} nested lists and objects, found more") from None
+        except ValueError as exc:
+            raise _wrong(f"expected JSON, found a mistake: {exc}") from None
+        if not isinstance(outer, dict) or not isinstance(outer.get("metadata"), dict):
+            raise _wrong("expected an object with the member 'metadata', an object", "metadata")
+        size = outer.get("record_size")
+        if type(size) is not int or not 1 <= size < 1 << 63:
+            raise _wrong(f"member 'record_size': expected an integer from 1 on, below 2**63, found {size!r:.60}",
+                         "record_size")
+        self.record_size = size
+        for key, value in outer["metadata"].items():
+            name = key.rpartition("/")[2]
+            if name == "zarr.json":
+                raise UnsupportedError(f"{key!r:.200}: the Parquet layout of reference sets is of Zarr v2",
+                                       feature="Parquet reference sets of Zarr v3")
+            if name not in _DOCUMENTS:
+                warn(f"{METADATA} has {key!r:.200}, which is no document of Zarr v2 and is ignored")
+                continue
+            if not isinstance(value, dict):
+                raise _wrong(f"{key!r:.200}: expected an object, found {value!r:.60}", key)
+            try:
+                raw = json.dumps(value, separators=(",", ":")).encode()
+                self._documents.put_data(check_key(key).encode(), raw)
+            except (RecursionError, UnicodeEncodeError) as exc:
+                raise _wrong(f"{key!r:.200}: {exc}", key) from None
+            except ZcoreError as exc:
+                raise _wrong(f"{exc.message}", key) from None
+
+    @property
+    def nbytes(self):
+        """Bytes of memory that what is kept takes."""
+        return self._documents.nbytes + self._kept_nbytes
+
+    @property
+    def targets(self):
+        """The URLs of targets that are known so far, a list of str."""
+        return self._documents.targets
+
+    @property
+    def n_targets(self):
+        """How many these are."""
+        return self._documents.n_targets
+
+    # Asking, as of a `ReferenceTable`
+
+    def find(self, key):
+        """Return the value of a key, bytes, as `ReferenceTable.find` does."""
+        found = self._documents.find(key)
+        if found is not None:
+            return found
+        array = self._array_of(key)
+        number = -1 if array is None else array.number_of(key)
+        if number < 0:
+            return None
+        file, row = divmod(number, array.record_size)
+        records = self._load(array.prefix, file)
+        return None if records is None or row >= len(records) else self._value(records, row)
+
+    def _value(self, records, row):
+        target, offset, length = records.targets[row], int(records.offsets[row]), int(records.lengths[row])
+        if target < 0:
+            return records.data[offset:offset + length] if target == -1 else None
+        return self._documents.target(target), offset, None if length < 0 else length
+
+    def table_of(self, prefix):
+        """Return the table in which compiled code looks up the keys of the array with this prefix, bytes."""
+        array = self._array_at(prefix)
+        return self._documents if array is None else array
+
+    def list_dir(self, prefix):
+        """Return the keys and prefixes right below a prefix, two sorted lists of bytes."""
+        keys, prefixes = self._documents.list_dir(prefix)
+        array = self._array_of(prefix + b"0")
+        if array is not None:
+            more_keys, more_prefixes = self._chunks_below(array, prefix)
+            keys = sorted({*keys, *more_keys})
+            prefixes = sorted({*prefixes, *more_prefixes})
+        return keys, prefixes
+
+    def _chunks_below(self, array, prefix):
+        """Return the keys and the prefixes of chunks right below a prefix: of "x/4/" those of chunks [4, ...]."""
+        grid = array.grid_shape
+        nested = array.separator == b"/"
+        given = prefix[len(array.prefix):].split(b"/")[:-1]
+        if (given and not nested) or len(given) >= max(1, len(grid)):
+            return [], []
+        first = 0
+        for text, length in zip(given, grid, strict=False):
+            if not text.isdigit() or len(text) > 19 or str(int(text)).encode() != text or int(text) >= length:
+                return [], []
+            first = first * length + int(text)
+        n_below = math.prod(grid[len(given):])
+        numbers = self._existing(array, first * n_below, (first + 1) * n_below) - first * n_below
+        if nested and len(given) < len(grid) - 1:
+            indices = np.unique(numbers // math.prod(grid[len(given) + 1:])).tolist()
+            return [], [prefix + b"%d/" % i for i in indices]
+        coords = np.unravel_index(numbers, grid[len(given):]) if grid[len(given):] else [numbers]
+        sign = array.separator.decode()
+        names = map(sign.join, zip(*[map(str, indices.tolist()) for indices in coords], strict=True))
+        return [prefix + name.encode() for name in names], []
+
+    def _existing(self, array, start, stop):
+        """Return the numbers of chunks from `start` to `stop` that have a reference, ascending."""
+        size, found = array.record_size, [np.empty(0, np.int64)]
+        for file in self._files_of(array, start, stop):
+            records = self._load(array.prefix, file)
+            if records is not None:
+                rows = np.flatnonzero(records.targets != -2) + file * size
+                found.append(rows[(rows >= start) & (rows < stop)])
+        return np.concatenate(found)
+
+    def _files_of(self, array, start, stop):
+        """Return the numbers of the files that there are of these chunks, ascending."""
+        numbers = []
+        found = self._store.list_dir(array.prefix.decode())
+        # To load a file that is unreachable is an error: its chunks are not absent.
+        for key in (*found.keys, *found.unreachable):
+            name = key[len(array.prefix):]
+            digits = name[5:-5]
+            if name == f"refs.{digits}.parq" and digits.isdecimal() and digits.isascii() and len(digits) < 20:
+                number = int(digits)
+                if str(number) == digits and start // array.record_size <= number < -(-stop // array.record_size):
+                    numbers.append(number)
+        return sorted(numbers)
+
+    def items(self):
+        """Iterate over (key, value): documents first, then chunks, array by array."""
+        yield from self._documents.items()
+        for key in sorted(key for key, _ in self._documents.items()):
+            if key.endswith(b".zarray") and (array := self._array_at(key[:-7])) is not None:
+                grid, sign, size = array.grid_shape, array.separator.decode(), array.record_size
+                for file in self._files_of(array, 0, math.prod(grid)):
+                    records = self._load(array.prefix, file)
+                    for row in np.flatnonzero(records.targets != -2).tolist() if records is not None else ():
+                        coords = np.unravel_index(file * size + row, grid) if grid else (0,)
+                        yield array.prefix + sign.join(map(str, coords)).encode(), self._value(records, row)
+
+    # Arrays, and their files
+
+    def _array_of(self, key):
+        """Return the `RecordTable` of the array that a chunk of this key belongs to, or None."""
+        end = len(key)
+        for _ in range(MAX_NDIM + 1):
+            end = key.rfind(b"/", 0, end)
+            array = self._array_at(key[:end + 1])
+            if array is not None or end < 0:
+                return array
+        return None
+
+    def _array_at(self, prefix):
+        """Return the `RecordTable` of the array with a prefix, or None."""
+        with self._lock:
+            if prefix not in self._arrays:
+                raw = self._documents.find(prefix + b".zarray")
+                if raw is None:
+                    return None
+                self._arrays[prefix] = self._describe(prefix, raw)
+            return self._arrays[prefix]
+
+    def _describe(self, prefix, raw):
+        name = prefix.decode() + ".zarray"
+        members = WITH_CONSTANTS.decode(raw.decode())
+        shape, chunks = members.get("shape"), members.get("chunks")
+        if members.get("zarr_format") != 2:
+            raise _wrong(f"{name!r:.200}: expected zarr_format 2, found {members.get('zarr_format')!r:.60}", name)
+        for member, values, low in (("shape", shape, 0), ("chunks", chunks, 1)):
+            if not isinstance(values, list) or len(values) > MAX_NDIM or not all(
+                    type(value) is int and low <= value < 1 << 63 for value in values):
+                raise _wrong(f"{name!r:.200}: member {member!r}: expected a list of integers from {low} on, found "
+                             f"{values!r:.60}", name)
+        if len(shape) != len(chunks):
+            raise _wrong(f"{name!r:.200}: {len(shape)} dimensions, and {len(chunks)} of chunks", name)
+        grid = tuple([-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True)])
+        if math.prod([length or 1 for length in grid]) >= 1 << 63:
+            raise _wrong(f"{name!r:.200}: 2**63 chunks or more", name)
+        separator = members.get("dimension_separator", ".")
+        if separator not in (".", "/"):
+            raise _wrong(f"{name!r:.200}: member 'dimension_separator': expected '.' or '/', found {separator!r:.60}",
+                         name)
+
+        def load(file):
+            return self._load(prefix, file)
+
+        return RecordTable(self._documents, prefix, grid, separator.encode(), self.record_size, load)
+
+    def _load(self, prefix, file):
+        """Return the `Records` of a file, or None where there is no such file."""
+        place = prefix, file
+        with self._lock:
+            if place in self._kept:
+                self._kept[place] = records = self._kept.pop(place)
+                return records
+            n_rows = math.prod(self._arrays[prefix].grid_shape) - file * self.record_size
+            key = f"{prefix.decode()}refs.{file}.parq"
+            self._kept[place] = records = read_records(self._store, key, self.record_size, n_rows,
+                                                       self._documents.numbers_of)
+            self._kept_nbytes += 0 if records is None else records.nbytes
+            while len(self._kept) > MAX_KEPT_FILES or (self._kept_nbytes > MAX_KEPT_NBYTES and len(self._kept) > 1):
+                oldest = self._kept.pop(next(iter(self._kept)))
+                self._kept_nbytes -= 0 if oldest is None else oldest.nbytes
+            return records
+
+
+def _wrong(sentence, member=None):
+    return ReferenceFormatError(f"{METADATA}: {sentence}", document=METADATA, member=member)

@@ -1,0 +1,175 @@
+"""Targets of references that services keep: who may be asked for them, and by which client.
+
+A local document may point to any service. One that came from a service itself may point to services, too, but neither
+to files here nor to this machine and its link by their network addresses: whoever wrote it would learn what is served
+here to nobody else. Of HTTP servers each redirect is judged like the URL itself, and the address that a name stands
+for. What `allowed` names is the caller's own word, and goes without.
+"""
+from __future__ import annotations
+
+from _thread import RLock  # of threading, without its import time
+
+from zcore import workers
+from zcore.errors import ReferenceTargetError, StoreError, UnsupportedError
+from zcore.stores.forks import renew_in_children
+from zcore.stores.remote.clients import client_of, is_client
+from zcore.stores.remote.http import HttpClient, Permit, RefusedError
+from zcore.stores.remote.store import N_REQUESTS, RemoteStore, message_of
+from zcore.stores.remote.urls import split_url
+
+# Of the schemes that obstore knows, those whose URLs name no server: that is the caller's option. What a stranger names
+# a server by is only asked over HTTP, where the address is judged.
+SCHEMES = frozenset(("s3", "gs", "az", "http", "https"))
+_OPTIONS_OF_HTTP = frozenset(("headers", "timeout", "retries"))
+
+
+class RemoteTargets:
+    """The remote targets of one reference set.
+
+    Parameters
+    ----------
+    is_allowed : callable
+        ``is_allowed(url)``: True where `allowed` names it, None where that is not given, False else.
+    is_remote : bool
+        The document came from a service.
+    services : mapping of str to object, or None
+        Beginnings of URLs, and for what begins so the options of its client, or a client: see `RemoteStore`. For
+        ``http`` and ``https`` options are ``headers``, ``timeout`` in seconds and ``retries``.
+    """
+
+    def __init__(self, is_allowed, is_remote, services=None):
+        self._is_allowed = is_allowed
+        self._is_remote = is_remote
+        self._services = dict(services or {})
+        for beginning, service in self._services.items():
+            if not isinstance(beginning, str) or "://" not in beginning:
+                raise ValueError(f"services: expected beginnings of URLs, such as 's3://', found {beginning!r:.100}")
+            if not isinstance(service, dict) and not is_client(service):
+                raise TypeError(f"services: expected options, or a client, for {beginning!r:.100}, found "
+                                f"{type(service).__name__}")
+            if isinstance(service, dict) and beginning.lower().startswith("http") and service.keys() - _OPTIONS_OF_HTTP:
+                raise TypeError(f"services: options for {beginning!r:.100} are headers, timeout and retries")
+        self._clients = {}
+        self._renew_locks()
+        renew_in_children(self)
+        self.n_requests = N_REQUESTS
+
+    def _renew_locks(self):
+        # Reentrant: a signal handler may read.
+        self._lock = RLock()
+
+    def get(self, url, start, length, key=None):
+        """Return bytes of a target, `length` from `start` on, fewer where it ends; all with a `length` of None.
+
+        Raises
+        ------
+        ReferenceTargetError
+            It is missing, cannot be read, or may not be pointed to.
+        UnsupportedError
+            Nothing here reads such URLs.
+        """
+        part = None if start == 0 and length is None else (start, length)
+        answer = self._ask(url, key, "get", part, part=part)
+        return answer.data
+
+    def getsize(self, url, key=None):
+        """Return the size of a target in bytes."""
+        return self._ask(url, key, "standing").size
+
+    def _ask(self, url, key, method, *args, part=None):
+        what = f"the target of {key!r} is {url!r:.300}"
+        if part is not None:
+            what += f", bytes {part[0]} to {'its end' if part[1] is None else part[0] + part[1]}"
+        try:
+            client, name = self._client_of(url)
+            found = workers.aside(getattr(client, method), name, *args)
+        except UnsupportedError as exc:
+            raise UnsupportedError(f"key {key!r}: {exc.message}", feature=exc.feature) from exc
+        except RefusedError as exc:
+            raise ReferenceTargetError(f"{what}: {_refusal(exc)}", key=key, url=url, range=part) from exc
+        except Exception as exc:
+            raise ReferenceTargetError(f"{what}: cannot read it: {message_of(exc)}", key=key, url=url,
+                                       range=part) from exc
+        if found is None:
+            raise ReferenceTargetError(f"{what}: it is missing", key=key, url=url, range=part)
+        return found
+
+    # Who is asked
+
+    def _client_of(self, url):
+        """Return the client for a URL that is allowed, and the name of what it means there."""
+        beginning, service = service_of(url, self._services)
+        scheme = url.partition("://")[0].lower()
+        if not isinstance(service, dict):
+            return self._client(beginning, lambda: client_of(service, {})), url[len(beginning):].lstrip("/")
+        if scheme not in SCHEMES:
+            raise UnsupportedError(f"the target {url!r:.200}: there is no client for the scheme {scheme!r}; services= "
+                                   "takes one", feature=f"references to {scheme} URLs")
+        if scheme in ("http", "https"):
+            options = {name: value for name, value in service.items() if name != "headers"}
+            return self._client(f"http {beginning}", lambda: (HttpClient(self._permit, **options), "")), url
+        root, name = split_url(url)
+        return self._client(root, lambda: client_of(root, service)), name
+
+    def _client(self, place, make):
+        with self._lock:
+            client = self._clients.get(place)
+            if client is None:
+                client = self._clients[place] = make()[0]
+            return client
+
+    def _permit(self, url):
+        """Return the `Permit` of the URL of an HTTP server, one of a redirect perhaps."""
+        is_allowed = self._is_allowed(url)
+        if is_allowed is False:
+            raise RefusedError(f"it leads to {url!r:.200}, which is not allowed", url=url)
+        service = service_of(url, self._services)[1]
+        headers = service.get("headers", {}) if isinstance(service, dict) else {}
+        return Permit(headers, is_allowed is True or not self._is_remote)
+
+
+def service_of(url, services):
+    """Return the longest beginning of a URL that `services` has, and what that is; else nothing, and no options."""
+    longest = max([beginning for beginning in services if _begins(url, beginning)], key=len, default="")
+    return longest, services.get(longest, {})
+
+
+def read_remote(url, services, limit):
+    """Return up to `limit` bytes of a document that the caller names by its URL."""
+    try:
+        return RemoteTargets(lambda url: True, False, services).get(url, 0, limit)
+    except ReferenceTargetError as exc:
+        reason = "it is missing" if exc.__cause__ is None else message_of(exc.__cause__)
+        raise StoreError(f"cannot read the reference set {url!r:.300}: {reason}", key=url) from exc
+
+
+def store_at(url, services):
+    """Return the store below the URL of a set in Parquet, which the caller names."""
+    beginning, service = service_of(url, services or {})
+    if not isinstance(service, dict):
+        return RemoteStore(service, path=url[len(beginning):], read_only=True)
+    if url.lower().startswith("http"):
+        service = _options_of_obstore(**service)
+    return RemoteStore(url, read_only=True, **service)
+
+
+def _options_of_obstore(headers=None, timeout=None, retries=None):
+    options = {}
+    if headers:
+        options["default_headers"] = headers
+    if timeout is not None:
+        options["timeout"] = f"{timeout} s"
+    return {**({"client_options": options} if options else {}),
+            **({} if retries is None else {"retry_config": {"max_retries": retries}})}
+
+
+def _refusal(error):
+    if error.url is None:
+        return error.message       # nothing would permit it
+    root = error.url.partition("?")[0].rpartition("/")[0] + "/"
+    return f"{error.message}; allowed={[root]!r} would permit it"
+
+
+def _begins(url, beginning):
+    """Whether a URL is, or lies below, a beginning: "s3://bucket2" does not begin with "s3://bucket"."""
+    return url.startswith(beginning) and (beginning[-1] == "/" or url[len(beginning):len(beginning) + 1] in ("", "/"))

@@ -1,0 +1,473 @@
+"""Byte ranges of existing files as a store: reference sets, of versions 0 and 1 or in Parquet.
+
+A set lists for each key a value, or where in another file its bytes lie. So archives of other formats are read as
+Zarr without a copy.
+"""
+from __future__ import annotations
+
+import json
+import os
+from _thread import RLock  # of threading, without its import time
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+
+from zcore.buffers import flat_view
+from zcore.errors import MetadataError, ReferenceFormatError, StoreError
+from zcore.kernel.refs.table import ReferenceTable
+from zcore.model.value import as_bool
+from zcore.stores.base import OBJECTS, ByteRange, Extents, Identity, Listing, Objects, Store, resolve_range
+from zcore.stores.forks import renew_in_children
+from zcore.stores.keys import check_key, check_prefix
+from zcore.stores.openers import PARQUET, named_kind
+from zcore.stores.reference.document import MAX_NBYTES, read_document
+from zcore.stores.reference.targets import Targets
+from zcore.stores.remote.urls import is_remote as _is_remote
+
+MAX_WORD = 2**64 - 1
+LISTED = 1024  # keys that are held while a store is listed
+
+
+class ReferenceStore(Store):
+    """The store that a reference set describes.
+
+    Parameters
+    ----------
+    source : str, os.PathLike or mapping
+        A JSON document, by its path or URL, or what is in one; or a directory, or a name that ends with ``.parq``,
+        ``.parquet`` or ``/``: a set in Parquet, whose references are read when they are asked for.
+    base : str, optional
+        Directory that relative URLs start from, or its URL; by default the one that the document, or the set, lies in.
+    allowed : sequence of str or os.PathLike, optional
+        What else the set may point to, see `Targets`: by default files below `base` alone, and remote URLs.
+    services : mapping of str to object, optional
+        How remote targets, and the document itself, are read: beginnings of URLs (``"s3://"``, ``"s3://bucket/"``), and
+        for each the options of `RemoteStore`, or a client as it takes one. Options for ``http`` and ``https`` are
+        ``headers``, ``timeout`` in seconds and ``retries``.
+    target : str, optional
+        What references without a URL mean.
+    template_overrides : dict of str to str, optional
+        Templates in place of the document's, or besides them.
+    max_generated : int, optional
+        References that the document may generate.
+    read_only : bool
+        Refuse changes. Those that are made stay in memory until `save`; a set in Parquet is read as a whole for them.
+
+    Raises
+    ------
+    ReferenceFormatError
+        The document is no reference set.
+    StoreError
+        It cannot be read.
+    ValueError
+        `base` or one of `allowed` is empty; options are given that a set in Parquet has no use for.
+
+    Examples
+    --------
+    >>> store = ReferenceStore({".zgroup": {"zarr_format": 2}, "x/0": ["data.nc", 100, 20], "note": "base64:AAEC"})
+    >>> store.get(".zgroup"), store.get("note"), store.list_dir("").keys
+    (b'{"zarr_format":2}', b'\\x00\\x01\\x02', ['.zgroup', 'note'])
+    >>> store.to_v0()["x/0"]
+    ['data.nc', 100, 20]
+    """
+
+    def __init__(self, source: str | os.PathLike | Mapping, *, base: str | None = None,
+                 allowed: Sequence[str] | None = None, services: Mapping[str, object] | None = None,
+                 target: str | None = None, template_overrides: Mapping[str, str] | None = None,
+                 max_generated: int | None = None, read_only: bool = True):
+        self._read_only = as_bool(read_only, "read_only")
+        if isinstance(allowed, str):
+            raise TypeError(f"allowed={allowed!r}: expected a list of str")
+        self._renew_locks()
+        renew_in_children(self)
+        self.path = None if isinstance(source, Mapping) else _place_of(source)
+        in_parquet = self.path is not None and names_parquet(os.fspath(source))
+        if in_parquet and (target, template_overrides, max_generated) != (None, None, None):
+            raise ValueError("target, template_overrides and max_generated are of JSON documents, and "
+                             f"{self.path} is a reference set in Parquet")
+        if base is None and self.path is not None:
+            base = _directory_of(self.path)
+        self._requests_of = 0, 0       # for so many known targets, so many requests
+        self._targets = Targets(base, allowed, services)
+        raw = None if in_parquet else _as_document(source) if self.path is None else _read(self.path, services)
+        try:
+            if in_parquet:
+                self._table = _parquet_table(_store_at(self.path, services), self._read_only)
+            else:
+                self._table = read_document(raw, target=target, template_overrides=template_overrides,
+                                            max_generated=max_generated)
+        except MetadataError as error:
+            error.locate(self.path or "reference set")
+            raise
+        self._in_parquet = in_parquet and self._read_only
+        self._source = source if self.path is None else self.path
+        options = {"base": self._targets.base, "allowed": self._targets.allowed, "services": services, "target": target,
+                   "template_overrides": template_overrides, "max_generated": max_generated}
+        self._options = {name: value for name, value in options.items() if value is not None}
+
+    def _renew_locks(self):
+        self._lock = RLock()
+
+    @classmethod
+    def of(cls, references: Mapping[str, object], *, base: str | None = None,
+           allowed: Sequence[str] | None = None) -> ReferenceStore:
+        """Return a store for reading with the given references.
+
+        Parameters
+        ----------
+        references : dict of str to bytes or tuple
+            For each key its value, or ``(url, offset, length)``, where a length of None is all of the target.
+        base, allowed
+            As for the class.
+
+        Raises
+        ------
+        InvalidKeyError
+            One of the keys is none.
+        ReferenceFormatError
+            An offset or a length is negative, or their sum is 2**63 or more.
+
+        Examples
+        --------
+        >>> ReferenceStore.of({"x/0": ("data.nc", 100, 20), "note": b"text"}).to_v0()
+        {'x/0': ['data.nc', 100, 20], 'note': 'text'}
+        """
+        self = cls({}, base=base, allowed=allowed)
+        for key, value in references.items():
+            name = check_key(key).encode()
+            if isinstance(value, bytes):
+                self._table.put_data(name, value)
+                continue
+            url, offset, length = value
+            if not (0 <= offset and 0 <= (length or 0) and offset + (length or 0) < 1 << 63):
+                raise ReferenceFormatError(f"key {key!r:.200}: expected an offset and a length from 0 on that end "
+                                           f"before byte 2**63, found {offset} and {length}")
+            self._table.put(name, url, offset, length)
+        self._source = None
+        return self
+
+    def __repr__(self):
+        what = "in Parquet" if self._in_parquet else f"{len(self._table)} references"
+        return f"ReferenceStore({'' if self.path is None else repr(self.path) + ', '}{what})"
+
+    def __reduce__(self):
+        if not self.read_only:
+            raise TypeError(f"{self!r} may hold changes that no other process has; save it, and pickle what is opened")
+        source = {"version": 1, "refs": self.to_v0()} if self._source is None else self._source
+        return _reopened, (source, self._options)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether changes are refused. It stays so: the compiled code reads what nobody may change meanwhile."""
+        return self._read_only
+
+    @property
+    def base(self) -> str | None:
+        """The directory that relative URLs start from; None where there is none."""
+        return self._targets.base
+
+    @property
+    def allowed(self) -> tuple[str, ...] | None:
+        """What the set may point to besides files below `base`, as it was given."""
+        return self._targets.allowed
+
+    def locate(self, prefix: str) -> Extents | Objects:
+        if not self._read_only:
+            return OBJECTS
+        table = self._table.table_of(prefix.encode()) if self._in_parquet else self._table
+        return Extents(table, self._targets.open, self._batches)
+
+    @property
+    def label(self) -> str:
+        """The name of the document, or of the class."""
+        return type(self).__name__ if self.path is None else os.path.basename(self.path.partition("?")[0])
+
+    # Reading
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+        """See `Store.get`.
+
+        Raises
+        ------
+        ReferenceTargetError
+            The target is missing, too short, or not allowed: never a missing key, which would read as fill value.
+        """
+        found = self._find(key)
+        if found is None:
+            return None
+        if isinstance(found, bytes):
+            start, stop = resolve_range(byte_range, len(found))
+            return found if byte_range is None else found[start:stop]
+        url, offset, length = found
+        if length is None and byte_range is None:
+            return self._targets.get(key, url, offset, None)
+        if length is None:
+            length = self._targets.getsize(key, url)
+        start, stop = resolve_range(byte_range, length)
+        return self._targets.get(key, url, offset + start, stop - start)
+
+    def get_with_identity(
+        self, key: str, byte_range: ByteRange | None = None
+    ) -> tuple[bytes, Identity | None] | None:
+        """See `Store.get_with_identity`. What may be changed here, or lies elsewhere than in files, has no identity."""
+        found = self._find(key)
+        if not self._has_identity(found):
+            return super().get_with_identity(key, byte_range)
+        if isinstance(found, bytes):
+            start, stop = resolve_range(byte_range, len(found))
+            return found[start:stop], _identity_of_data(found)
+        url, offset, length = found
+        value, status = self._targets.get_part(key, url, offset, length, byte_range)
+        return value, _identity_of_part(status, offset, length)
+
+    def identity(self, key: str) -> Identity | None:
+        found = self._find(key)
+        if not self._has_identity(found):
+            return None
+        if isinstance(found, bytes):
+            return _identity_of_data(found)
+        url, offset, length = found
+        return _identity_of_part(self._targets.status_of(key, url), offset, length)
+
+    def _has_identity(self, found):
+        return self._read_only and found is not None and (isinstance(found, bytes) or self._targets.is_local(found[0]))
+
+    @property
+    def targets(self) -> Targets:
+        """What the references may point to."""
+        return self._targets
+
+    @property
+    def n_requests(self) -> int:
+        """As a `RemoteStore` has it, if there is a remote target."""
+        if not self._read_only:
+            return 0
+        n_known, n_requests = self._requests_of
+        # Of a set in Parquet they become known as its files are read.
+        n_targets = self._table.n_targets
+        if n_requests == 0 and (n_known < n_targets or self._targets.is_remote):
+            is_remote = self._targets.is_remote or any(map(self._targets.is_url, self._table.targets[n_known:]))
+            n_requests = self._targets.remote.n_requests if is_remote else 0
+            self._requests_of = n_targets, n_requests
+        return n_requests
+
+    def place_of(self, key: str) -> tuple[str | None, int, int | None] | None:
+        """Return (URL, offset, length) of the value of a key in a remote target; None for what is none."""
+        found = self._find(key)
+        return found if isinstance(found, tuple) and self._targets.is_url(found[0]) else None
+
+    def _batches(self, keys, limit):
+        from zcore.stores.reference.batches import batches
+
+        return batches(self, keys, limit)
+
+    def getsize(self, key: str) -> int | None:
+        found = self._find(key)
+        if found is None or isinstance(found, bytes):
+            return None if found is None else len(found)
+        url, _, length = found
+        return self._targets.getsize(key, url) if length is None else length
+
+    def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
+        # Targets are not asked for.
+        return [name for name in names if self._find(prefix + check_key(name)) is not None]
+
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        found = self._find(key)
+        if found is None or isinstance(found, bytes):
+            return None
+        return self._targets.seen_from(None, found[0]), *found[1:]
+
+    def list_dir(self, prefix: str) -> Listing:
+        check_prefix(prefix)
+        with self._lock:
+            keys, prefixes = self._table.list_dir(prefix.encode())
+        return Listing([key.decode() for key in keys], [prefix.decode() for prefix in prefixes])
+
+    def list_sizes(self, prefix: str) -> Iterator[tuple[str, int | None]]:
+        if self._in_parquet:
+            return super().list_sizes(prefix)
+        # Not by a walk, which takes a step for each level of a key: 30 000 of them fit into one.
+        return ((key, None) for key in self._keys_below(check_prefix(prefix).encode()))
+
+    def _keys_below(self, prefix):
+        start = prefix
+        while True:
+            with self._lock:
+                keys = self._table.list_keys(prefix, start, LISTED)
+            yield from [key.decode() for key in keys]
+            if len(keys) < LISTED:
+                return
+            start = keys[-1] + b"\0"
+
+    def _find(self, key):
+        name = check_key(key).encode()
+        if self._read_only:
+            found = self._table.find(name)
+        else:
+            with self._lock:
+                found = self._table.find(name)
+        # Of nothing no target is asked for.
+        return b"" if isinstance(found, tuple) and found[2] == 0 else found
+
+    # Changes, in memory
+
+    def set(self, key: str, value) -> None:
+        self._check_writable("set", key)
+        with self._lock:
+            self._table.put_data(check_key(key).encode(), bytes(flat_view(value)))
+
+    def set_if_not_exists(self, key: str, value) -> bool:
+        self._check_writable("set_if_not_exists", key)
+        with self._lock:
+            if self._find(key) is not None:
+                return False
+            self._table.put_data(check_key(key).encode(), bytes(flat_view(value)))
+            return True
+
+    def _set_parts(self, key, parts):
+        with self._lock:
+            super()._set_parts(key, parts)
+
+    def erase(self, key: str) -> None:
+        self._check_writable("erase", key)
+        with self._lock:
+            self._table.remove(check_key(key).encode())
+
+    # As a document
+
+    def to_v0(self, *, absolute: bool = False) -> dict:
+        """Return the set as version 0 has it: a dict of keys to str, ``[url]`` or ``[url, offset, length]``.
+
+        Parameters
+        ----------
+        absolute : bool
+            Make relative URLs absolute. fsspec takes them from the current directory of the process, not from `base`.
+
+        Notes
+        -----
+        Data that are not ASCII are written as base64, which all readers take, though version 0 does not tell of it.
+        """
+        absolute = as_bool(absolute, "absolute")
+        with self._lock:
+            return {key.decode(): _written(self._seen_from(None, value) if absolute else value)
+                    for key, value in self._table.items()}
+
+    def _seen_from(self, directory, value):
+        """Return a reference by a URL that means the same target in another directory, or anywhere (None)."""
+        return value if isinstance(value, bytes) else (self._targets.seen_from(directory, value[0]), *value[1:])
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the set as a document of version 1, with all that it generated; the file is replaced as a whole.
+
+        In another directory relative URLs are written such that they mean the same targets.
+
+        Raises
+        ------
+        ValueError
+            The name is that of a set in Parquet, which zcore reads and does not write.
+        """
+        if named_kind(os.fspath(path)) is PARQUET:
+            raise ValueError(f"{os.fspath(path)!r} names a set in Parquet, and sets are written as JSON: name it .json")
+        from zcore.stores.directory.store import DirectoryStore
+
+        directory, name = os.path.split(os.path.abspath(os.fspath(path)))
+        lines = []
+        with self._lock:
+            for key, value in self._table.items():
+                value = _written(self._seen_from(directory, value))
+                lines.append(json.dumps(key.decode()).encode() + b": " + json.dumps(value).encode())
+        DirectoryStore(directory).set(name, b'{"version": 1, "refs": {' + b",\n".join(lines) + b"}}")
+
+
+def _identity_of_data(data):
+    """Return the identity of data that the set holds: of what they are, since nothing else can come in their place."""
+    return hash(data) & MAX_WORD, 0, len(data), 0, 0
+
+
+def _identity_of_part(status, offset, length):
+    """Return the identity of a part of a file: the file's, with the part's place and size."""
+    length = max(0, status.st_size - offset) if length is None else length
+    place = hash((status.st_dev, status.st_ino, offset)) & MAX_WORD
+    return place, status.st_ino, length, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _written(value):
+    if not isinstance(value, bytes):
+        url, offset, length = value
+        return [url] if length is None else [url, offset, length]
+    text = value.decode("ascii", errors="ignore")
+    if len(text) < len(value) or text.startswith("base64:"):
+        return "base64:" + b64encode(value).decode()
+    return text
+
+
+def _place_of(source):
+    return source if isinstance(source, str) and _is_remote(source) else os.path.abspath(os.fspath(source))
+
+
+def _directory_of(place):
+    if _is_remote(place):
+        return place.partition("?")[0].rstrip("/").rpartition("/")[0] + "/"
+    return os.path.dirname(place)
+
+
+def _read(place, services):
+    if not _is_remote(place):
+        return _read_file(place)
+    from zcore.stores.reference.remote_targets import read_remote
+
+    return read_remote(place, services, MAX_NBYTES + 1)
+
+
+def _store_at(place, services):
+    """Return the store that a set in Parquet lies in."""
+    if _is_remote(place):
+        from zcore.stores.reference.remote_targets import store_at
+
+        return store_at(place, services)
+    from zcore.stores.directory.store import DirectoryStore
+
+    return DirectoryStore(place, read_only=True, confined=True)
+
+
+def _read_file(path):
+    try:
+        with open(path, "rb") as file:
+            # Not `read(MAX_NBYTES + 1)`, which allocates as much before it reads.
+            if os.fstat(file.fileno()).st_size > MAX_NBYTES:
+                raise ReferenceFormatError(f"expected a reference set of {MAX_NBYTES} bytes at the most, found more",
+                                           document=path)
+            return file.read()
+    except OSError as exc:
+        raise StoreError(f"cannot read the reference set {path}: {exc.strerror}", key=path, errno=exc.errno) from exc
+
+
+def names_parquet(path):
+    """Return whether a reference set of this name is one in Parquet."""
+    return path.endswith("/") or named_kind(path) is PARQUET or os.path.isdir(path)
+
+
+def _parquet_table(store, read_only):
+    from zcore.stores.reference.parquet import ParquetTable
+
+    found = ParquetTable(store)
+    if read_only:
+        return found
+    table = ReferenceTable()
+    for key, value in found.items():
+        if isinstance(value, bytes):
+            table.put_data(key, value)
+        else:
+            table.put(key, *value)
+    return table
+
+
+def _as_document(source):
+    try:
+        return json.dumps(dict(source)).encode()
+    except (RecursionError, ValueError) as exc:
+        raise ReferenceFormatError(f"expected a reference set, found a mapping that is no JSON: {exc}") from exc
+
+
+def _reopened(source, options):
+    return ReferenceStore(source, **options)

@@ -1,0 +1,262 @@
+"""The templates of a reference set, and the texts that use them: ``http://{{ u }}/{{ f(c='a') }}_{{ (i + 1) * 10 }}``.
+
+The format has its texts rendered by jinja2 ("References specification", version 1, "jinja-str"), and is written by
+strangers. So little of that language is needed that the rest is refused, and what is left cannot do harm:
+
+1. Text that is ``{{ name }}`` and literals alone, as nearly all is, never meets jinja2.
+2. Length, tokens and brackets are bounded before jinja2 parses, since its parser recurses.
+3. The tree that it makes may hold names, numbers, texts, ``+ - * / // % **``, ``~``, signs, calls of templates and the
+   filter ``format``. There are no attributes, subscripts, statements, tests or globals to begin with.
+4. Operators bound their operands and results before they evaluate: integers to 64 bits, texts to 64 KiB.
+5. What is left runs in jinja2's immutable sandbox, where an undefined name is an error.
+
+A template whose value contains ``{{`` is a function. It is called with keyword arguments and sees these alone, no other
+template, so there is no recursion. Any other value is taken as it stands. As jinja2 does it, ``{# #}`` and one line end
+at the end are dropped, other line ends become ``\\n``, and ``**`` groups from the left.
+"""
+from __future__ import annotations
+
+import re
+from itertools import groupby
+
+from zcore.errors import ReferenceFormatError
+from zcore.stores.reference.expressions import Expression, check_name, is_name, parsed, shown, too_long
+from zcore.stores.reference.sandbox import MAX_TEXT
+
+_SIMPLE = re.compile(r"\{\{\s*+([^\W\d]\w*+)\s*+\}\}")
+_MARK = re.compile(r"\{[{%#]")
+
+
+class Templates:
+    """The templates of one document; they render its texts.
+
+    Parameters
+    ----------
+    definitions : dict
+        Name to text, the member `templates` of the document.
+    overrides : dict, optional
+        The same of the caller, instead of those of the document or beside them.
+
+    Raises
+    ------
+    ReferenceFormatError
+        `definitions` is something else, a name is none, or a value is no text.
+    TypeError
+        `overrides` is something else, or a value is no text.
+
+    Examples
+    --------
+    >>> templates = Templates({"u": "server.domain/path", "f": "{{c}}"})
+    >>> templates.render("http://{{u}}_{{i}}", {"i": 3})
+    'http://server.domain/path_3'
+    """
+
+    def __init__(self, definitions, overrides=None):
+        if not isinstance(definitions, dict):
+            raise ReferenceFormatError("templates: expected an object of names and texts, "
+                                       f"found {shown(definitions)}", member="templates")
+        if not isinstance(overrides, dict | None):
+            raise TypeError(f"template overrides are a dict of names and texts, not {type(overrides).__name__}")
+        self._values = {}
+        self._members = {}
+        self._functions = {}
+        self._rendered = {}
+        for group, given in (("templates", definitions), ("template_overrides", overrides or {})):
+            for name, value in given.items():
+                member = f"{group}.{name!s:.60}"
+                if not is_name(name):
+                    raise ReferenceFormatError(f"{member}: the name of a template is an identifier, not "
+                                               f"{shown(name)}", member=member)
+                if not isinstance(value, str):
+                    message = f"{member}: a template is a text, not {shown(value)}"
+                    raise ReferenceFormatError(message, member=member) if given is definitions else TypeError(message)
+                self._values[name] = value
+                self._members[name] = member
+
+    @property
+    def names(self):
+        """The names of all templates, as a view that works as a set."""
+        return self._values.keys()
+
+    def is_function(self, name):
+        """Return whether the template of this name is called, and does not stand for its value."""
+        return "{{" in self._values[name]
+
+    def value(self, name):
+        """Return the text that a template stands for which is no function."""
+        return self._values[name]
+
+    def function(self, name):
+        """Return a function template as the `Text` that its arguments make.
+
+        Raises : ReferenceFormatError, UnsupportedError, if its value cannot be rendered whatever they are.
+        """
+        text = self._functions.get(name)
+        if text is None:
+            text = _compiled(self._values[name], _NO_TEMPLATES, None, self._members[name])
+            self._functions[name] = text
+        return text
+
+    def render(self, text, variables=None, member="url"):
+        """Return what `text` is with these templates and variables.
+
+        Parameters
+        ----------
+        text : str
+        variables : dict, optional
+            Name to int.
+        member : str
+            Which member of the document the text is, for messages.
+
+        Raises
+        ------
+        ReferenceFormatError
+            The text is none, breaks the syntax, names what there is not, is too long, or cannot be evaluated.
+        UnsupportedError
+            It uses what the format has no need of, or jinja2 is needed and not installed.
+        """
+        if variables or not isinstance(text, str):
+            return self.compile(text, variables or (), member).render(variables)
+        rendered = self._rendered.get(text)
+        if rendered is None:
+            rendered = self._substituted(text)
+            if rendered is None:
+                rendered = self.compile(text, (), member).render({})
+            if len(text) + len(rendered) <= 4096:
+                if len(self._rendered) >= 1024:
+                    self._rendered.clear()
+                self._rendered[text] = rendered
+        return rendered
+
+    def render_all(self, texts, member="url"):
+        """Iterate over what `texts` are, strings; see `render`.
+
+        Of many URLs most differ only behind their last template. What stands before that is rendered once.
+        """
+        fronts = {}
+        for text in texts:
+            front, braces, rest = text.rpartition("}}")
+            rendered = fronts.get(front) if braces else None
+            if rendered is None and braces and len(fronts) < 1024:
+                rendered = self._substituted(front + braces)
+                if rendered is not None and len(front) + len(rendered) <= 4096:
+                    fronts[front] = rendered
+            if (rendered is None or "{" in rest or "\n" in rest or "\r" in rest or len(text) > MAX_TEXT
+                    or len(rendered) + len(rest) > MAX_TEXT):
+                yield self.render(text, member=member)
+            else:
+                yield rendered + rest
+
+    def _substituted(self, text):
+        """Return what a text of the plainest kind is, a URL of one line without braces but for templates; else None.
+
+        There may be one for each chunk, and `compile` takes three times as long for it.
+        """
+        if "\n" in text or "\r" in text:
+            return None
+        if "{" not in text:
+            return text
+        pieces = _SIMPLE.split(text)
+        if "{" in "".join(pieces[::2]):
+            return None
+        for i in range(1, len(pieces), 2):
+            value = self._values.get(pieces[i])
+            if value is None or "{{" in value:
+                return None
+            pieces[i] = value
+        return "".join(pieces) if max(len(text), sum(map(len, pieces))) <= MAX_TEXT else None
+
+    def compile(self, text, names=(), member="url"):
+        """Return `text` as a `Text`, a callable that renders it for the variables that `names` names.
+
+        Raises : as `render`, and ReferenceFormatError if a variable has the name of a template.
+
+        >>> Templates({}).compile("{{ i * 2 }}.{{ j }}", ["i", "j"])(i=3, j=4)
+        '6.4'
+        """
+        if not isinstance(text, str):
+            raise ReferenceFormatError(f"{member}: expected a text, found {shown(text)}", member=member)
+        names = frozenset(names)
+        if names and not names.isdisjoint(self._values):
+            clash = ", ".join(sorted(names.intersection(self._values)))
+            raise ReferenceFormatError(f"{member}: expected variables of other names than those of templates, found "
+                                       f"both of {clash:.80}", member=member)
+        return _compiled(text, self, names, member)
+
+
+_NO_TEMPLATES = Templates({})
+
+
+class Text:
+    """A text ready to be rendered, often.
+
+    Attributes
+    ----------
+    parts : tuple
+        Literals (str) and `Expression`\\ s, one behind the other.
+    names : frozenset of str
+        The variables that it depends on.
+    source, member : str
+        What it was made of, and which member of the document that is.
+    """
+
+    __slots__ = ("parts", "names", "source", "member")
+
+    def __init__(self, parts, source, member):
+        self.parts = tuple(parts)
+        self.names = frozenset().union(*(part.names for part in self.parts if type(part) is not str))
+        self.source = source
+        self.member = member
+
+    def __call__(self, /, **variables):
+        return self.render(variables)
+
+    def render(self, variables):
+        """Return the text for a dict of variables; other ones in it do no harm. Raises: as `Templates.render`."""
+        texts = [part if type(part) is str else part.render(variables) for part in self.parts]
+        if len(texts) == 1:
+            return texts[0]
+        if sum(map(len, texts)) > MAX_TEXT:
+            raise too_long(self.source, self.member)
+        return "".join(texts)
+
+
+def _compiled(text, templates, names, member):
+    """Return the `Text` of a string. `names` are the variables, None when every other name is one."""
+    if not ("{" in text or "\n" in text or "\r" in text):
+        return Text((text,), text, member)
+    normal = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
+    if _MARK.search(normal) is None:
+        return Text((normal,), text, member)
+    if len(text) > MAX_TEXT:
+        raise too_long(text, member)
+    pieces = _simple_pieces(normal)
+    if pieces is None:
+        found = list(parsed(normal, templates, names, member))
+    else:
+        found = pieces
+        for i in range(1, len(found), 2):
+            check_name(found[i], templates, names, text, member)
+            if names is None or found[i] in names:
+                found[i] = Expression(frozenset((found[i],)), found[i], text, member)
+            else:
+                found[i] = templates.value(found[i])
+    if sum(len(part) if type(part) is str else 1 for part in found) > MAX_TEXT:
+        raise too_long(text, member)
+    parts = []
+    for literal, group in groupby(found, lambda part: type(part) is str):
+        if literal:
+            parts.append("".join(group))
+        else:
+            parts.extend(group)
+    return Text([part for part in parts if part != ""] or [""], text, member)
+
+
+def _simple_pieces(text):
+    """Return literals and names in turn, when there is nothing else to the text; None when there is."""
+    pieces = _SIMPLE.split(text)
+    for literal in pieces[::2]:
+        if _MARK.search(literal) is not None:
+            return None
+    # The first of three braces begins the expression, not the second.
+    return None if any(literal.endswith("{") for literal in pieces[:-1:2]) else pieces

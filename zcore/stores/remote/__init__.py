@@ -1,0 +1,1 @@
+"""Objects of a service as a store."""

@@ -1,0 +1,350 @@
+"""Objects of a service as a store: S3, Google Cloud Storage, Azure, HTTP servers, filesystems of fsspec.
+
+A request takes as long as thousands of chunks take to decode, so many of them are under way at a time, whatever the
+number of CPUs. The identity of a value is made of its tag (ETag), and a value that others may change at the same time
+is replaced only while it has the tag it was read with.
+"""
+from __future__ import annotations
+
+import os
+from _queue import SimpleQueue
+from _thread import RLock, _local  # of threading, without its import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from functools import partial
+from hashlib import blake2b
+from itertools import count
+from operator import index, itemgetter
+
+from zcore import workers
+from zcore.buffers import flat_view
+from zcore.errors import LockError, StoreError
+from zcore.model.value import as_bool
+from zcore.stores.base import ByteRange, Identity, Listing, Store, resolve_range, run_together
+from zcore.stores.forks import renew_in_children
+from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix
+from zcore.stores.remote.client import ABSENT, ConditionError
+from zcore.stores.remote.clients import client_of
+
+N_REQUESTS = 32            # that are under way at a time
+MAX_TAGS = 4096            # that are known without asking
+MAX_DELETED = 1000         # objects that one call deletes
+MAX_MESSAGE = 400          # characters of what a library says
+# Where a client asks for credentials when it has none.
+_METADATA_HOSTS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
+
+
+class RemoteStore(Store):
+    """Keys and values that a service keeps.
+
+    Parameters
+    ----------
+    source : str or object
+        A URL (``s3://bucket/path``, ``gs://``, ``az://``, ``https://``), a store of obstore, a filesystem or mapper of
+        fsspec, or an object with `get` and `get_range` (`zcore.stores.remote.object`).
+    path : str, optional
+        What the names of all objects begin with, below what `source` names.
+    read_only : bool
+        Refuse every change. A server that takes none is read-only anyhow.
+    n_requests : int
+        Requests that are under way at a time.
+    **options
+        Of `obstore.store.from_url`, for a URL: ``endpoint``, ``region``, ``access_key_id``, ``skip_signature``,
+        ``client_options``, ``retry_config`` and more.
+
+    Raises
+    ------
+    UnsupportedError
+        The package that speaks to the service is not installed.
+
+    Notes
+    -----
+    Keys may be prefixes of other keys, as services have no directories.
+
+    Examples
+    --------
+    >>> store = RemoteStore("s3://bucket/weather.zarr", region="eu-central-1", skip_signature=True)  # doctest: +SKIP
+    >>> zcore.open(store)                                                                            # doctest: +SKIP
+    """
+
+    swaps = True
+
+    def __init__(self, source, *, path: str = "", read_only: bool = False, n_requests: int = N_REQUESTS, **options):
+        self._made_of = source, {"path": path, "read_only": read_only, "n_requests": n_requests, **options}
+        self._client, name = client_of(source, options)
+        path = check_path(path.strip("/"))
+        self._prefix = "/".join([part for part in (name, path) if part])
+        self._prefix += "/" if self._prefix else ""
+        self.read_only = as_bool(read_only, "read_only") or not self._client.writes
+        self.lists = self._client.lists
+        self.n_requests = index(n_requests)
+        if self.n_requests < 1:
+            raise ValueError(f"n_requests must be at least 1, not {n_requests}")
+        url = self._client.url
+        self.url = (url if url.endswith("://") else url.rstrip("/") + "/") + self._prefix
+        self.uri = self.url if isinstance(source, str) else None
+        # Two services may have the same names and tags.
+        self._place = repr((source, options)) if isinstance(source, str) else next(_numbers)
+        self._tags = OrderedDict()
+        self._swaps_are_sure = False
+        self._renew_locks()
+        renew_in_children(self)
+
+    def _renew_locks(self):
+        # Reentrant: a signal handler may read.
+        self._lock = RLock()
+        self._free = SimpleQueue()      # a token for each request that may be under way, and is not
+        for _ in range(self.n_requests):
+            self._free.put(True)
+        self._thread = _local()
+
+    def __repr__(self):
+        return f"RemoteStore({self.url!r}{', read-only' if self.read_only else ''})"
+
+    def __reduce__(self):
+        return _reopened, self._made_of
+
+    @property
+    def label(self) -> str:
+        """The last part of the URL."""
+        return self.url.rstrip("/").rpartition("/")[2]
+
+    @property
+    def _lock_place(self):
+        # Of all stores here that are the same place, be they made of a URL or not.
+        return self.url
+
+    # Requests
+
+    def _ask(self, what, key, function, *args, byte_range=None):
+        """Return what a client's method returns; all that goes wrong is a `StoreError` with URL and range."""
+        return workers.aside(partial(self._change, what, key, function, *args, byte_range=byte_range))
+
+    def _change(self, what, key, function, *args, byte_range=None):
+        """The same of a method that changes something: it is waited for, whatever happens meanwhile."""
+        # A signal handler in the middle of a request would wait for the token of that one.
+        is_inner = getattr(self._thread, "is_asking", False)
+        self._thread.is_asking = True
+        token = None
+        try:
+            token = is_inner or self._free.get()
+            return function(*args)
+        except ConditionError:
+            raise
+        except Exception as exc:
+            part = "" if byte_range is None else f", {_shown(byte_range)}"
+            raise StoreError(f"cannot {what} {self.url}{key}{part}: {message_of(exc)}", key=key) from exc
+        finally:
+            if not is_inner:
+                self._thread.is_asking = False
+                if token:
+                    self._free.put(True)
+
+    def _read(self, key, byte_range):
+        """Return the `Answer` of a key that is one, for a byte range as `Store.get` takes it, or None."""
+        if byte_range is not None:
+            resolve_range(byte_range, 0)
+            byte_range = tuple([None if n is None else index(n) for n in byte_range])
+        return self._ask("read", key, self._client.get, self._prefix + key, byte_range, byte_range=byte_range)
+
+    # Reading
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+        """See `Store.get`.
+
+        Raises
+        ------
+        StoreError
+            Anything but that there is no such object: no permission, a fault of the server, no answer in time, or fewer
+            bytes than were promised.
+        """
+        answer = self._read(check_key(key), byte_range)
+        return None if answer is None else answer.data
+
+    def get_with_identity(
+        self, key: str, byte_range: ByteRange | None = None
+    ) -> tuple[bytes, Identity | None] | None:
+        answer = self._read(check_key(key), byte_range)
+        return None if answer is None else (answer.data, self._identity_of(key, answer.size, answer.tag))
+
+    def identity(self, key: str) -> Identity | None:
+        """Return the identity that `key` has now; None also where the service has no tags."""
+        standing = self._standing(check_key(key))
+        return None if standing is None else self._identity_of(key, *standing)
+
+    def getsize(self, key: str) -> int | None:
+        standing = self._standing(check_key(key))
+        return None if standing is None else standing.size
+
+    def _standing(self, key):
+        return self._ask("ask for", key, self._client.standing, self._prefix + key)
+
+    def _identity_of(self, key, size, tag):
+        """Return an identity made of the tag: numbers that are no times, so that they are trusted at once."""
+        if tag is None:
+            return None
+        digest = int.from_bytes(blake2b(repr((self._place, self._prefix, key, tag)).encode(), digest_size=24).digest())
+        identity = 0, digest & _WORD, size, digest >> 64 & _WORD, digest >> 128 & _WORD
+        with self._lock:
+            self._tags[identity] = tag
+            if len(self._tags) > MAX_TAGS:
+                self._tags.popitem(last=False)
+        return identity
+
+    # Listing
+
+    def list_dir(self, prefix: str) -> Listing:
+        """See `Store.list_dir`.
+
+        Raises
+        ------
+        StoreError
+            A plain HTTP server has no listing.
+        """
+        self._check_listing(check_prefix(prefix))
+        names, prefixes = self._ask("list", prefix, self._client.list_dir, self._prefix + prefix)
+        n = len(self._prefix)
+        return Listing(sorted([name[n:] for name in names if is_key(name[n:])]),
+                       sorted([name[n:] for name in prefixes if is_key(name[n:-1])]))
+
+    def list_sizes(self, prefix: str) -> Iterator[tuple[str, int | None]]:
+        self._check_listing(check_prefix(prefix))
+        return iter(sorted(self._pages(prefix), key=itemgetter(0)))
+
+    def _pages(self, prefix):
+        pages = self._client.list_all(self._prefix + prefix)
+        n = len(self._prefix)
+        while (page := self._ask("list", prefix, next, pages, None)) is not None:
+            yield from [(name[n:], size) for name, size in page if is_key(name[n:])]
+
+    def _check_listing(self, prefix):
+        if not self.lists:
+            raise StoreError(f"cannot list {self.url}{prefix}: a plain HTTP server has no listing; arrays and groups "
+                             "are opened by their paths, and open_consolidated shows what is below a group",
+                             key=prefix)
+
+    # Writing
+
+    def set(self, key: str, value) -> None:
+        self._check_writable("set", key)
+        self._put(key, value)
+
+    def set_if_not_exists(self, key: str, value) -> bool:
+        """See `Store.set_if_not_exists`; among processes, where the service has conditional puts."""
+        self._check_writable("set_if_not_exists", key)
+        if self._client.swaps:
+            try:
+                self._put(key, value, ABSENT)
+            except ConditionError:
+                return False
+            return True
+        return super().set_if_not_exists(key, value)
+
+    def set_if_same(self, key: str, value, identity: Identity | None) -> Identity | None:
+        """See `Store.set_if_same`.
+
+        Raises
+        ------
+        LockError
+            The service has no conditional puts, or does not heed their conditions.
+        """
+        self._check_writable("set_if_same", key)
+        self._check_swaps()
+        tag = ABSENT
+        if identity is not None:
+            with self._lock:
+                tag = self._tags.get(identity)
+        if tag is None:
+            standing = self._standing(check_key(key))
+            if standing is None or self._identity_of(key, *standing) != identity:
+                return None
+            tag = standing.tag
+        try:
+            return self._identity_of(key, len(flat_view(value)), self._put(key, value, tag))
+        except ConditionError:
+            return None
+
+    def _put(self, key, value, condition=None):
+        """Return the tag of the object that was written; raises ConditionError."""
+        view = flat_view(value)
+        return self._change("write", key, self._client.put, self._prefix + check_key(key), view, condition)
+
+    def _check_swaps(self):
+        """Raise LockError unless the service was seen to heed conditions: some take them, and replace all the same."""
+        if self._swaps_are_sure:
+            return
+        if not self._client.swaps:
+            raise LockError(f"{self.url} has no conditional writes, without which a writer of a part of an object may "
+                            "undo what another one does; lock=None writes nonetheless")
+        name = self._prefix + TEMPORARY + os.urandom(8).hex()
+        put = self._client.put
+        try:
+            tag = self._change("write", name, put, name, b"1", ABSENT)
+            heeded = tag is not None
+            for condition in (ABSENT, tag):
+                # The tag that it had before: the second one is not to be replaced either.
+                self._change("write", name, put, name, b"22")
+                try:
+                    self._change("write", name, put, name, b"333", condition)
+                    heeded = False
+                except ConditionError:
+                    pass
+        finally:
+            self._change("delete", name, self._client.delete, [name])
+        if not heeded:
+            raise LockError(f"{self.url} does not heed the conditions of writes, without which a writer of a part of "
+                            "an object may undo what another one does; lock=None writes nonetheless")
+        self._swaps_are_sure = True
+
+    def _set_parts(self, key, parts):
+        with self.locks("", "").whole():
+            super()._set_parts(key, parts)
+
+    # Removing
+
+    def erase(self, key: str) -> None:
+        self._check_writable("erase", key)
+        self._change("delete", key, self._client.delete, [self._prefix + check_key(key)])
+
+    def erase_values(self, keys) -> None:
+        self._check_writable("erase_values")
+        self._delete([self._prefix + check_key(key) for key in keys])
+
+    def _delete(self, names):
+        parts = [names[i:i + MAX_DELETED] for i in range(0, len(names), MAX_DELETED)]
+        run_together(lambda part: self._change("delete", part[0], self._client.delete, part), parts, self.n_requests)
+
+
+def is_key(name: str) -> bool:
+    """Return whether the name of an object is a key: services have others, as markers of directories."""
+    try:
+        check_key(name)
+    except StoreError:
+        return False
+    return True
+
+
+def message_of(exc: Exception) -> str:
+    """Return what an error of a library says, on one line of few characters."""
+    # Of obstore, what is behind that is the structure of the error once more.
+    text = " ".join(str(exc).partition("\n\nDebug source")[0].split()) or type(exc).__name__
+    text = text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "…"
+    if any([host in text for host in _METADATA_HOSTS]):
+        text += " (no credentials were given or found, so this machine's cloud was asked for some; "
+        text += "skip_signature=True reads what is public)"
+    return text
+
+
+def _shown(byte_range):
+    start, length = byte_range
+    if start is None:
+        return f"the last {length} bytes"
+    return f"bytes from {start} on" if length is None else f"bytes {start} to {start + length}"
+
+
+def _reopened(source, options):
+    return RemoteStore(source, **options)
+
+
+_WORD = 2**60 - 1
+_numbers = count()

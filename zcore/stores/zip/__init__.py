@@ -1,0 +1,1 @@
+"""A zip archive as a store."""

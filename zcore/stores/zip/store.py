@@ -1,0 +1,272 @@
+"""A zip file as a store: reading any archive, and writing a new one.
+
+Members that are stored as they are, are parts of a file like those of a reference set, and the compiled code reads
+chunks there. Deflated ones are decoded in Python.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import zipfile
+
+from zcore.buffers import flat_view
+from zcore.errors import StoreError, UnsupportedError, warn
+from zcore.kernel.refs.table import ReferenceTable
+from zcore.stores.base import OBJECTS, ByteRange, Extents, Identity, Listing, Objects, Store
+from zcore.stores.keys import check_key, check_prefix
+from zcore.stores.memory import MemoryStore
+from zcore.stores.zip.members import check_name, read_member, read_members
+from zcore.stores.zip.writer import ZipWriter
+
+_OPEN = os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
+# What stands in the table for the archive itself, and for members that are not in it as they are.
+_HERE, _IN_PYTHON = "stored", "other"
+
+
+class ZipStore(Store):
+    """A store in a zip file.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    mode : {"r", "w", "x"}
+        Read an archive; write a new one, in the place of what there is or only if there is nothing. It is there, whole,
+        when the store has been closed.
+    compression : {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+        How new values are written. Chunks have codecs of their own, so they are stored as they are by default.
+    read_only : bool, optional
+        What `mode` says.
+
+    Raises
+    ------
+    StoreError
+        The file cannot be opened or made; it is no zip archive, or what it says of itself is not so.
+
+    Notes
+    -----
+    What is read is the file that was opened, whatever has its name later. An error in the block of a `with` statement
+    leaves no new archive, and neither does a store that was not closed.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with ZipStore(os.path.join(folder, "x.zip"), mode="w") as store:
+    ...     store.set("a/b", b"value")
+    >>> store = ZipStore(os.path.join(folder, "x.zip"))
+    >>> store.get("a/b", (1, 2)), store.get("a"), store.list_dir("").prefixes
+    (b'al', None, ['a/'])
+    """
+
+    def __init__(self, path: str | os.PathLike, *, mode: str = "r", compression: int = zipfile.ZIP_STORED,
+                 read_only: bool | None = None):
+        self._writer = self._fd = None
+        if mode not in ("r", "w", "x"):
+            raise ValueError(f"mode {mode!r}: expected 'r', 'w' or 'x'; an archive is written once, as a whole")
+        if read_only is not None and bool(read_only) != (mode == "r"):
+            raise ValueError(f"read_only={read_only!r} contradicts mode {mode!r}")
+        if compression not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise UnsupportedError(f"compression {compression!r}: expected zipfile.ZIP_STORED or zipfile.ZIP_DEFLATED",
+                                   feature="other methods in zip archives")
+        self.path = os.path.abspath(os.fspath(path))
+        self.read_only = mode == "r"
+        if self.read_only:
+            self._fd, status = _opened(self.path)
+            self._status = status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+            self._members = dict(read_members(self._fd, self.path))
+            self._table = _table_of(self._members)
+        else:
+            self._members = {}
+            self._names = MemoryStore()
+            self._writer = ZipWriter(self.path, mode == "x", compression)
+
+    def __repr__(self):
+        return f"ZipStore({self.path!r}{'' if self.read_only else ', new'})"
+
+    def __reduce__(self):
+        if not self.read_only:
+            raise TypeError(f"{self!r} is being written, which no other process can do; close it, and pickle a store "
+                            "that reads it")
+        return ZipStore, (self.path,)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *exc_info):
+        if kind is not None and self._writer is not None:
+            self._writer.discard()
+        self.close()
+
+    def __del__(self):
+        writer, self._writer = getattr(self, "_writer", None), None
+        if writer is not None and writer.is_open:
+            writer.discard()
+            warn(f"{self!r} was not closed: there is no archive")
+        if getattr(self, "_fd", None) is not None:
+            with contextlib.suppress(StoreError):
+                self.close()
+
+    def close(self) -> None:
+        """Finish the archive that is written, or let go of the one that is read; no thread may be using the store."""
+        writer, self._writer = self._writer, None
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            try:
+                os.close(fd)
+            except OSError as exc:
+                raise StoreError(f"cannot close {self.path}: {exc.strerror}", errno=exc.errno) from exc
+        if writer is not None and writer.is_open:
+            with writer.locks.whole():
+                writer.finish(self._members.values())
+
+    def locate(self, prefix: str) -> Extents | Objects:
+        return Extents(self._table, self._open_target) if self.read_only else OBJECTS
+
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        member = self._members.get(check_key(key))
+        if member is None or not self.read_only or member.is_deflated or member.feature is not None:
+            return None
+        return self.path, member.offset, member.n_stored
+
+    @property
+    def label(self) -> str:
+        """The name of the file."""
+        return os.path.basename(self.path)
+
+    def _open_target(self, target):
+        if target != _HERE:
+            raise StoreError(f"{self!r}: these members are decoded in Python")
+        return os.dup(self._fileno())
+
+    def _fileno(self):
+        fd = self._fd if self._writer is None else self._writer.fileno()
+        if fd is None:
+            raise StoreError(f"{self!r} is closed")
+        return fd
+
+    # Reading
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+        """See `Store.get`.
+
+        Raises
+        ------
+        StoreError
+            The CRC of the value, when all of it is read, is not the archive's.
+        UnsupportedError
+            The member is encrypted, or compressed by another method than deflate.
+        """
+        fd = self._fileno()
+        member = self._members.get(check_key(key))
+        return None if member is None else read_member(fd, self.path, key, member, byte_range)
+
+    def get_with_identity(
+        self, key: str, byte_range: ByteRange | None = None
+    ) -> tuple[bytes, Identity | None] | None:
+        value = self.get(key, byte_range)
+        return None if value is None else (value, self.identity(key))
+
+    def identity(self, key: str) -> Identity | None:
+        """Return the identity of `key`: that of the file that was opened, with the size of the member.
+
+        Members of one size are told apart by their places, which are taken from the time of the last change. None while
+        the archive is written.
+        """
+        member = self._members.get(check_key(key))
+        if member is None or not self.read_only:
+            return None
+        device, inode, mtime, ctime = self._status
+        return device, inode, member.n_bytes, mtime, ctime - member.header
+
+    def getsize(self, key: str) -> int | None:
+        member = self._members.get(check_key(key))
+        return None if member is None else member.n_bytes
+
+    def list_dir(self, prefix: str) -> Listing:
+        check_prefix(prefix)
+        if not self.read_only:
+            return self._names.list_dir(prefix)
+        keys, prefixes = self._table.list_dir(prefix.encode())
+        return Listing([key.decode() for key in keys], [prefix.decode() for prefix in prefixes])
+
+    # Writing
+
+    def set(self, key: str, value) -> None:
+        """See `Store.set`; the bytes of a value that is replaced stay in the file, where nobody looks.
+
+        Raises
+        ------
+        StoreError
+            It could not be written; there will be no archive then.
+        """
+        self._check_writable("set", key)
+        self._put(key, value, exclusive=False)
+
+    def set_if_not_exists(self, key: str, value) -> bool:
+        self._check_writable("set_if_not_exists", key)
+        return self._put(key, value, exclusive=True)
+
+    def erase(self, key: str) -> None:
+        self._check_writable("erase", key)
+        check_key(key)
+        with self._held():
+            self._names.erase(key)
+            self._members.pop(key, None)
+
+    def _set_parts(self, key, parts):
+        with self._held():
+            self._put_held(key, self._with_parts(key, parts), exclusive=False)
+
+    def _put(self, key, value, exclusive):
+        view = flat_view(value)
+        with self._held():
+            return self._put_held(key, view, exclusive)
+
+    def _put_held(self, key, data, exclusive):
+        # The names know which keys cannot stand beside each other.
+        is_new = self._names.set_if_not_exists(check_name(key), b"")
+        if exclusive and not is_new:
+            return False
+        try:
+            self._members[key] = self._writer.append(key, data)
+        except BaseException:
+            if is_new:
+                self._names.erase(key)
+            raise
+        return True
+
+    def _held(self):
+        self._fileno()
+        return self._writer.locks.whole()
+
+
+def _opened(path):
+    """Return the descriptor and the status of a file."""
+    try:
+        fd = os.open(path, _OPEN)
+    except OSError as exc:
+        raise StoreError(f"cannot open the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise StoreError(f"{path} is no file, and so no zip archive")
+    except BaseException as exc:
+        os.close(fd)
+        if isinstance(exc, OSError) and not isinstance(exc, StoreError):
+            raise StoreError(f"cannot read the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
+        raise
+    return fd, status
+
+
+def _table_of(members):
+    """Return where members are, for the compiled code; a row that it cannot use leaves a chunk to Python."""
+    table = ReferenceTable()
+    for key, member in members.items():
+        if member.is_deflated or member.feature is not None:
+            table.put(key.encode(), _IN_PYTHON, 0, None)
+        else:
+            table.put(key.encode(), _HERE, member.offset, member.n_stored)
+    # Sorted now, so that threads may list it together.
+    table.list_dir(b"")
+    return table

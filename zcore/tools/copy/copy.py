@@ -1,0 +1,171 @@
+"""A node with all below it, brought to another place, format, chunking or type."""
+import os
+
+import numpy as np
+
+from zcore import api, config
+from zcore.errors import NodeNotFoundError, ZcoreError
+from zcore.formats import check_format
+from zcore.model.named_codecs import named_codec
+from zcore.model.value import as_bool
+from zcore.text.sizes import room_of
+from zcore.tools.copy.destinations import SINKS, file_kind, settle_at, sink_of
+from zcore.tools.copy.sources import open_source
+from zcore.tools.copy.transfer import Progress, Slabs, pass_objects
+from zcore.tools.copy.translate import Losses, Wanted, passes_on
+from zcore.tools.source import SourceArray
+
+
+def copy(source, destination, *, path="", destination_path="", chunks=None, shards=None, codecs=None,
+         compressors=None, dtype=None, order=None, zarr_format=None, selection=None, memory="1 GB", overwrite=False,
+         threads=None, progress=None):
+    """Copy an array, or a group with all below it.
+
+    What nothing changes about is passed on as it is stored, without a decode: a ``__zmeta__`` array becomes one of
+    Zarr v2 or v3 by copying its objects under other names. Else elements are read and written in parallel, each object
+    once as far as `memory` allows. The destination is not there before it is complete. Where it is a directory, a copy
+    that was interrupted goes on from where it was when it is called again with the same arguments.
+
+    Parameters
+    ----------
+    source : str, os.PathLike, mapping, Store, Array or Group
+        A directory, a zip file, a reference set, a URL, a store, a node; or a file ``.npy``, ``.npz``, ``.asdf``
+        (extra "asdf"), ``.h5``, ``.hdf5``, ``.nc`` or ``.nc4`` (extra "hdf5").
+    destination : str, os.PathLike or Store
+        A directory, a URL, a store; or a file ``.zip``, or one of those above.
+    path, destination_path : str, optional
+        Of the node in the source, and of the new one in the destination; by default the root.
+    chunks, shards, codecs, compressors, dtype, order
+        Of new arrays, as `zcore.create_array` has them; None for those of the source. ``shards=False`` cuts shards up
+        into their chunks.
+    zarr_format : {3, 2, "zmeta"}, optional
+        By default that of the source, or 3.
+    selection : object, optional
+        Integers, slices with any step and ..., of an array; by default all.
+    memory : int or str
+        How much is held at once, of elements and of what their codecs need besides.
+    overwrite : bool
+        Replace the node that stands at the destination, with all below it, and of a directory all that lies in it.
+        A file is replaced as a whole, and therefore not for the sake of one node in it.
+    threads : int, optional
+        By default `zcore.config.threads`.
+    progress : callable, optional
+        ``progress(done, total)`` is called now and then, in bytes of elements.
+
+    Returns
+    -------
+    Array, Group or None
+        The new node, opened for reading; None where the destination is a file that is no store.
+
+    Raises
+    ------
+    NodeNotFoundError
+        There is no node at the source, or it was deleted before it was copied.
+    NodeExistsError
+        A node, or a file, stands at the destination, and `overwrite` is false.
+    ValueError, TypeError, UnsupportedError
+        The destination cannot express what is asked for.
+    ChunkError, StoreError
+        Something could not be read or written. The state of a copy to a directory is kept, to go on from. Or the source
+        was replaced by another one meanwhile.
+    SelectionError
+        The source was shrunk meanwhile; or `selection` is none.
+
+    Warns
+    -----
+    UserWarning
+        Of attributes, dimension names, groups and consolidated metadata that the destination cannot keep, by name.
+    IncompleteCopyWarning
+        Of datasets of an HDF5 file, and members of an ``.npz`` file, that are no arrays, and are left out.
+
+    Examples
+    --------
+    >>> import zcore
+    >>> a = zcore.array([[1, 2, 3], [4, 5, 6]], chunks=(1, 3))
+    >>> b = copy(a, zcore.MemoryStore(), chunks=(2, 1), zarr_format=2)
+    >>> b.chunks, b.zarr_format, b[:, 1]
+    ((2, 1), 2, array([2, 5]))
+    """
+    check_format(zarr_format)
+    memory = room_of(memory, "memory")
+    overwrite = as_bool(overwrite, "overwrite")
+    wanted = Wanted(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order)
+    losses = Losses()
+    settle_at(destination, destination_path)
+    with open_source(source, path, selection, threads) as opened:
+        # All that decides which pieces of work there are.
+        order = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,
+                 "threads": threads or config.threads, "wanted": _text(wanted), "zcore": config.__version__}
+        root_format = zarr_format or opened.nodes[0][1].zarr_format or 3
+        for what, name in opened.lost:
+            losses.note(what, name)
+        for what, name in opened.left_out:
+            losses.leave_out(what, name)
+        with sink_of(destination, destination_path, order, overwrite, root_format, zarr_format, losses,
+                     threads) as (sink, work):
+            arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
+            progress = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
+            for name, node in opened.nodes:
+                if isinstance(node, SourceArray):
+                    target = sink.array(name, node, wanted)
+                    _fill(node, target, memory, threads, work, name, progress)
+                    _check(node, work)
+                    sink.end(name)
+                else:
+                    sink.group(name, node)
+            _check(opened, work)
+    losses.warn(_place(destination))
+    return _opened(destination, destination_path, threads)
+
+
+def _fill(source, target, memory, threads, work, name, progress):
+    """Bring all elements to a new array."""
+    binding = getattr(target, "binding", None)
+    if binding is not None and passes_on(source, target.binding.metadata):
+        pass_objects(source.binding, binding, work.is_begun, progress)
+    else:
+        Slabs(source, target, memory, threads, work, name, progress).run()
+
+
+def _check(source, work):
+    """Look once more whether the source is what was opened: else what was copied is good for nothing."""
+    try:
+        source.check()
+    except ZcoreError as error:
+        if getattr(error, "errno", None) is None:     # else nobody knows
+            work.discard()
+        raise
+
+
+def _nbytes(array, wanted):
+    n = array.dtype.itemsize if wanted.dtype is None else wanted.dtype.itemsize
+    for length in array.shape:
+        n *= length
+    return n
+
+
+def _text(wanted):
+    """Return what is asked for as text, in which codecs are what they say, not where they lie in memory."""
+    def shown(value):
+        if isinstance(value, (list, tuple)):
+            return [shown(item) for item in value]
+        try:
+            return repr(named_codec(value))
+        except (TypeError, ValueError):
+            return repr(value)
+
+    return repr([shown(value) for value in wanted])
+
+
+def _place(destination):
+    return os.fspath(destination) if isinstance(destination, (str, os.PathLike)) else repr(destination)
+
+
+def _opened(destination, path, threads):
+    """Return the new node, or None where none is to be opened."""
+    if file_kind(destination) in SINKS:
+        return None
+    try:
+        return api.open(destination, path=path, threads=threads)
+    except NodeNotFoundError:
+        return None     # groups in a format that has none

@@ -1,0 +1,312 @@
+"""Where a copy goes: what is made there is nobody's to see before it is whole.
+
+====================  ================================================================================================
+a directory           built under a hidden name beside its own, and continued after a kill; see `tools.copy.staging`
+any other store       documents come last, and what was made is removed when something fails; a node that is replaced
+                      stays until the new one is whole, which is staged elsewhere; see `tools.copy.document_last`
+a file                written under a hidden name beside its own
+====================  ================================================================================================
+
+A sink makes groups and arrays. What it returns for an array is written to by slabs, or its objects are passed on.
+"""
+import contextlib
+import errno
+import os
+import shutil
+import tempfile
+
+from zcore.engine.binding import ArrayBinding, GroupBinding
+from zcore.engine.options import Options
+from zcore.errors import (
+    ChunkError,
+    InvalidKeyError,
+    KeyConflictError,
+    NodeExistsError,
+    ReadOnlyError,
+    StoreError,
+    UnsupportedError,
+    ZcoreError,
+)
+from zcore.formats import format_of
+from zcore.hierarchy import consolidated, lifecycle, lookup
+from zcore.hierarchy.lifecycle import read_attributes
+from zcore.stores import openers
+from zcore.stores.base import directory_at
+from zcore.stores.directory import listing
+from zcore.stores.directory.store import DirectoryStore
+from zcore.stores.keys import TEMPORARY, prefix_of
+from zcore.tools.copy import document_last, staging
+from zcore.tools.copy.transfer import StoredTarget
+from zcore.tools.copy.translate import described, kept_attributes
+
+# What the system says of names that a file system does not take.
+_OF_NAMES = frozenset((errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL))
+
+# What writes the files that are written as a whole.
+SINKS = {
+    openers.NPY: "zcore.tools.files.numpy:NpySink",
+    openers.NPZ: "zcore.tools.files.numpy:NpzSink",
+    openers.ASDF: "zcore.tools.files.asdf:AsdfSink",
+    openers.HDF5: "zcore.tools.files.hdf5:Hdf5Sink",
+}
+
+
+class Unmarked:
+    """The work of a copy of which nothing is kept when it fails: there is nothing to go on from."""
+
+    done = frozenset()
+    between = None
+    is_begun = False
+
+    def mark(self, work):
+        """Note nothing."""
+
+    def drop_between(self):
+        """Remove nothing: what is needed meanwhile goes by itself."""
+
+    def discard(self):
+        """Remove nothing: it is removed when the copy fails."""
+
+
+class StoreSink:
+    """Nodes made in a store that holds nothing else, below a path.
+
+    Parameters
+    ----------
+    store : Store
+    path : str
+    zarr_format : {3, 2, "zmeta"} or None
+        Of all nodes; by default of each that of its source, or 3.
+    work : object
+        What is done, see `zcore.tools.copy.transfer.Slabs`, and ``is_begun``, whether some of it may be.
+    losses : Losses
+    threads : int or None
+    """
+
+    def __init__(self, store, path, zarr_format, work, losses, threads):
+        self._store = store
+        self._path = path
+        self._zarr_format = zarr_format
+        self._work = work
+        self._losses = losses
+        self._options = Options(lock=False, threads=threads, cache=0)
+        self._consolidated = []
+
+    def _format_of(self, source):
+        return format_of(self._zarr_format or source.zarr_format or 3)
+
+    def group(self, name, source):
+        """Make a group; in a format that has none, note what is lost."""
+        format = self._format_of(source)
+        lookup.check_new_names(name.rpartition("/")[2], format)     # those above it were checked before
+        attributes, _ = kept_attributes(source, format, name, self._losses)
+        if not format.has_groups:
+            self._losses.note(f"groups and their attributes ({', '.join(attributes) or 'none'})", name)
+            return
+        made = self._made(name, format, format.new_group(attributes), GroupBinding)
+        if source.is_consolidated:
+            self._consolidated.append(made)
+
+    def array(self, name, source, wanted):
+        """Make an array, and return it as what is written to."""
+        format = self._format_of(source)
+        lookup.check_new_names(name.rpartition("/")[2], format)
+        metadata = described(source, format, wanted, name, self._losses)
+        return StoredTarget(self._made(name, format, metadata, ArrayBinding))
+
+    def _made(self, name, format, metadata, kind):
+        """Return the binding of a node: a new one, or that which was made before the copy was interrupted."""
+        path = "/".join(part for part in (self._path, name) if part)
+        attributes = None
+        if not format.has_inline_attributes:
+            attributes, metadata = metadata.attributes, metadata.replace(attributes=None)
+        if self._work.is_begun and self._store.exists(prefix_of(path) + kind.name_of_document(format)):
+            found = kind(self._store, path, format, self._options)
+            # A group may have got its copy of the metadata below by now.
+            if found.view.raw == kind.render(format, metadata) or (
+                    kind is GroupBinding and consolidated.is_same(found.metadata, metadata)):
+                return found
+            # It is replaced, with what was marked as done in it and below.
+            self._work.forget()
+        return lifecycle.create(self._store, path, format, metadata, attributes, self._options, overwrite=True,
+                                is_below=True)
+
+    def end(self, name):
+        """Finish the array that was made last: nothing is left to do."""
+
+    def close(self):
+        """Finish all: groups that had a copy of the metadata below get one."""
+        for binding in reversed(self._consolidated):
+            try:
+                consolidated.consolidate(binding, read_attributes)
+            except UnsupportedError:
+                self._losses.note("consolidated metadata of groups with members of several formats", binding.path)
+
+
+@contextlib.contextmanager
+def sink_of(destination, path, order, overwrite, root_format, zarr_format, losses, threads):
+    """Return a context manager that gives a sink and its work; what was made is there when it ends without an error.
+
+    Parameters
+    ----------
+    destination : str, os.PathLike or Store
+    path : str
+        Of the node in it.
+    order : dict
+        What is copied and how, as JSON has it.
+    overwrite : bool
+    root_format : {3, 2, "zmeta"}
+        Of the node at `path`, and of the groups above it that are missing.
+    zarr_format, losses, threads
+        See `StoreSink`.
+
+    Raises
+    ------
+    NodeExistsError
+        Something stands there, and `overwrite` is false.
+    """
+    if (kind := file_kind(destination)) is not None:
+        with _file(os.fspath(destination), kind, path, overwrite, root_format, zarr_format, losses, threads) as sink:
+            yield sink, Unmarked()
+        return
+    store = openers.store_of(destination, False, False)
+    path = lookup.path_of(path)
+    if store.read_only:
+        raise ReadOnlyError(f"{store!r} is read-only: nothing can be copied to it")
+    format = format_of(root_format)
+    lookup.check_new_names(path, format)
+    is_node = _check_free(store, path, overwrite)
+    lifecycle.missing_above(store, path, format)     # an array among them is told before anything is copied
+    with contextlib.ExitStack() as stack:
+        place = directory_of(store, path)
+        if place is None:
+            work, inner = Unmarked(), stack.enter_context(document_last.made_in(store, path, is_node))
+        else:
+            work = stack.enter_context(_directory(store, path, place, order, is_node))
+            inner = DirectoryStore(work.node, fsync=store.fsync)
+        sink = StoreSink(inner, "", zarr_format, work, losses, threads)
+        yield sink, work
+        sink.close()
+        lifecycle.create_ancestors(store, path, format)
+
+
+def file_kind(destination):
+    """Return the kind of file that a copy makes of a destination, by its name; None where it makes no file."""
+    place = os.fspath(destination) if isinstance(destination, (str, os.PathLike)) else None
+    kind = openers.named_kind(place) if isinstance(place, str) and "://" not in place else None
+    return kind if (kind is openers.ZIP or kind in SINKS) and not os.path.isdir(place) else None
+
+
+def settle_at(destination, path):
+    """Do `settle` for what a caller names, before the source is looked at: it may lie in the same place."""
+    if file_kind(destination) is None:
+        store = openers.store_of(destination, False, False)
+        if not store.read_only:
+            settle(store, lookup.path_of(path))
+
+
+def directory_of(store, path):
+    """Return the directory of the node at a path, of which another one can take the name; None where there is none."""
+    is_one = isinstance(store, DirectoryStore) and (type(store) is DirectoryStore or directory_at(store) is not None)
+    return store.directory_of(path) if is_one else None
+
+
+def settle(store, path):
+    """Bring to its end what a copy to a path has left that was cut off: one of the old node and the new one stands."""
+    place = directory_of(store, path)
+    if place is None:
+        document_last.settle(store, path)
+    elif staging.settle(staging.container_of(place), place) is not None:
+        consolidated.drop(store, path)
+
+
+def _check_free(store, path, overwrite):
+    """Return whether a node stands at a path, which is to be overwritten.
+
+    Raises : NodeExistsError, if it is not to be, or if something else is in the way.
+    """
+    if lookup.standing(store, path):
+        if not overwrite:
+            raise NodeExistsError(f"a node stands at {store.describe(path)} already", path=path)
+        lookup.check_replaceable(store, path)
+        return True
+    lookup.check_free(store, path)
+    place = directory_of(store, path)
+    if place is None:
+        if any(document_last.is_document(key) for key in store.list_prefix(prefix_of(path))):
+            raise NodeExistsError(f"nodes stand below {store.describe(path)}, where there is none: they are not "
+                                  "replaced", path=path)
+    elif os.path.lexists(place) and not (os.path.isdir(place) and listing.is_empty(place)):
+        raise NodeExistsError(f"{place} is there and holds no node: it is not replaced", path=path)
+    return False
+
+
+@contextlib.contextmanager
+def _directory(store, path, place, order, is_node):
+    work = staging.Building(place, order, store.fsync)
+    try:
+        yield work
+        with consolidated.dropped(store, path):
+            work.finish(is_node)
+    except Exception as exc:
+        if not _may_go_on(exc):
+            work.discard()     # what the destination cannot express it can express no better the next time
+            store.prune(prefix_of(path.rpartition("/")[0]))
+        raise
+    finally:
+        work.leave()
+
+
+def _may_go_on(error):
+    """Whether what a copy has made is kept when it fails: the next one may come further."""
+    if isinstance(error, (InvalidKeyError, KeyConflictError)) or getattr(error, "errno", None) in _OF_NAMES:
+        return False
+    return isinstance(error, (OSError, ChunkError, MemoryError))
+
+
+@contextlib.contextmanager
+def _file(place, kind, path, overwrite, root_format, zarr_format, losses, threads):
+    """Make a file in a hidden directory beside its place, and give it its name in the end."""
+    place = os.path.abspath(place)
+    path = lookup.path_of(path)
+    if os.path.lexists(place) and not overwrite:
+        raise NodeExistsError(f"{place} is there already", path=path)
+    if path and os.path.lexists(place):
+        raise UnsupportedError(f"{place} is there, and a file is written as a whole: what lies in it beside "
+                               f"{path!r:.200} would be lost; copy to another file", feature="nodes replaced in a file")
+    try:
+        if kind is openers.ZIP:
+            from zcore.stores.zip.store import ZipStore
+
+            lookup.check_new_names(path, format_of(root_format))
+            with ZipStore(place, mode="w" if overwrite else "x") as store:
+                sink = StoreSink(store, path, zarr_format, Unmarked(), losses, threads)
+                yield sink
+                sink.close()
+            return
+        if zarr_format is not None:
+            raise ValueError(f"zarr_format={zarr_format!r} was asked for, {os.path.basename(place)} has no format of "
+                             "Zarr")
+        folder = tempfile.mkdtemp(prefix=f"{TEMPORARY}copy.", dir=os.path.dirname(place))
+        try:
+            temporary = os.path.join(folder, f"{TEMPORARY}new{os.path.splitext(place)[1]}")
+            sink = openers.loaded(SINKS[kind])(temporary, path, losses)
+            try:
+                yield sink
+                sink.close()
+            except BaseException:
+                with contextlib.suppress(Exception):     # the first one counts
+                    sink.discard()
+                raise
+            if overwrite:
+                os.replace(temporary, place)
+            else:
+                os.link(temporary, place)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError as exc:
+        if exc.errno == errno.EEXIST and not overwrite and os.path.lexists(place):
+            raise NodeExistsError(f"{place} is there already", path=path) from exc
+        if isinstance(exc, ZcoreError):
+            raise
+        raise StoreError(f"cannot write {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc

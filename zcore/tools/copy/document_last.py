@@ -1,0 +1,320 @@
+"""Nodes made in a store in which nothing can be renamed: what makes a node of objects, its document, comes last.
+
+Where nothing stands at the destination, objects get their keys at once, and documents are kept back until all is there.
+Where a node is to be replaced, it stays until the new one is whole, which is made at a place of its own::
+
+    __zc_copy/<hash of the path>/<random>/
+        begun       the path; it goes first when what was made here is removed
+        node/...    the objects, each behind this prefix
+        journal     the path, and all documents, of the old node and the new one; there when the copy is whole
+        deleting    the old node is being deleted
+        free        it was deleted
+
+Then the old node is deleted, objects are brought to their keys, documents follow, and the journal goes. There is no
+document below `__zc_copy/`, so no node. After a kill the next caller calls `settle`. A copy for which nothing was
+deleted yet is removed, and so is one in whose place something newer stands; any other is brought to its end.
+
+A `MemoryStore` needs none of this: a node is made in another one, and put in its place in one step.
+"""
+import contextlib
+import hashlib
+import json
+import os
+
+from zcore.engine.options import Options
+from zcore.engine.views import metadata_of
+from zcore.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
+from zcore.formats import FORMAT_OF, format_of
+from zcore.formats.json_documents import MAX_NBYTES
+from zcore.hierarchy import consolidated, lifecycle, lookup
+from zcore.hierarchy.creation_lock import hold_place
+from zcore.model.metadata import ArrayMetadata
+from zcore.stores.base import Listing, Store
+from zcore.stores.keys import prefix_of
+from zcore.stores.memory import MemoryStore
+from zcore.tools.copy.transfer import in_threads
+
+STAGING = "__zc_copy/"
+_BEGUN, _JOURNAL, _DELETING, _FREE, _NODE = "begun", "journal", "deleting", "free", "node/"
+_MAX_MOVING = 8     # objects on their way at a time
+
+
+def is_document(key):
+    """Whether a key is that of a document which makes a node of a place."""
+    return key.rpartition("/")[2] in FORMAT_OF
+
+
+class DocumentsLast(Store):
+    """What lies below a prefix of another store, but for the documents of nodes, which are kept back until `finish`.
+
+    Parameters
+    ----------
+    inner : Store
+        Where all else is written to at once.
+    prefix : str
+    """
+
+    read_only = False
+
+    def __init__(self, inner, prefix):
+        self._inner = inner
+        self._prefix = prefix
+        self._documents = MemoryStore()
+        self._written = set()
+        self.key_flavour = inner.key_flavour
+        self.n_requests = inner.n_requests
+
+    def __repr__(self):
+        return repr(self._inner)
+
+    def describe(self, path):
+        return self._inner.describe((self._prefix + path).rstrip("/"))
+
+    def get(self, key, byte_range=None):
+        found = self._documents.get(key, byte_range) if is_document(key) else None
+        return self._inner.get(self._prefix + key, byte_range) if found is None else found
+
+    def existing(self, prefix, names):
+        found = {*self._documents.existing(prefix, names), *self._inner.existing(self._prefix + prefix, names)}
+        return [name for name in names if name in found]
+
+    def list_dir(self, prefix):
+        n = len(self._prefix)
+        ours, theirs = self._documents.list_dir(prefix), self._inner.list_dir(self._prefix + prefix)
+        return Listing(*[sorted({*own, *[name[n:] for name in inner]})
+                         for own, inner in zip(ours, theirs, strict=True)])
+
+    def set(self, key, value):
+        if is_document(key):
+            self._documents.set(key, value)
+        else:
+            self._written.add(key)
+            self._inner.set(self._prefix + key, value)
+
+    def set_if_not_exists(self, key, value):
+        if self.get(key) is not None:
+            return False
+        self.set(key, value)
+        return True
+
+    def erase(self, key):
+        self._documents.erase(key)
+        self._inner.erase(self._prefix + key)
+
+    def make_directory(self, prefix):
+        self._inner.make_directory(self._prefix + prefix)
+
+    def documents(self):
+        """Return the documents by their keys."""
+        return {key: self._documents.get(key) for key in self._documents.list()}
+
+    def finish(self):
+        """Write the documents.
+
+        Raises : NodeExistsError, if somebody else has made a node here meanwhile.
+        """
+        path = self._prefix[:-1]
+        with consolidated.dropped(self._inner, path):
+            for key, value in _upwards(self.documents()):
+                if "/" in key:
+                    self._inner.set(self._prefix + key, value)
+                elif not self._inner.set_if_not_exists(self._prefix + key, value):
+                    raise NodeExistsError(f"somebody has created a node at {self.describe('')} meanwhile", path=path)
+
+    def discard(self):
+        """Erase what was written."""
+        for key in (*self._documents.list(), *self._written):
+            self._inner.erase(self._prefix + key)
+
+
+class Staged(DocumentsLast):
+    """A node that is made at a place of its own, to replace the one at `path`; see `DocumentsLast`."""
+
+    def __init__(self, inner, path):
+        self._staging = f"{_staging_of(path)}{os.urandom(4).hex()}/"
+        self._path = path
+        super().__init__(inner, self._staging + _NODE)
+        inner.set(self._staging + _BEGUN, json.dumps({"path": path}).encode())
+
+    def describe(self, path):
+        return self._inner.describe(prefix_of(self._path) + path)
+
+    def finish(self):
+        """Put the node in the place of the one that stands there.
+
+        Raises : StoreError, also if somebody has removed what was made. After an error the old node stands as it
+            did, or `settle` brings the rest to its end.
+        """
+        if not self._inner.exists(self._staging + _BEGUN):
+            raise StoreError(f"what was copied to {self.describe('')} was removed meanwhile, by another copy to it or "
+                             "by a repair", key=self._path)
+        n = len(prefix_of(self._path))
+        old = {key[n:]: self._inner.get(key, (0, MAX_NBYTES)) or b""
+               for key in self._inner.list_prefix(prefix_of(self._path)) if is_document(key)}
+        said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
+        self._inner.set(self._staging + _JOURNAL, json.dumps(said).encode())
+        self._staging, staging = None, self._staging
+        self._inner.set(staging + _DELETING, b"")
+        _bring(self._inner, staging)
+
+    def discard(self):
+        """Remove what was made, unless it is whole."""
+        if self._staging is not None:
+            _remove(self._inner, self._staging)
+
+
+def _staging_of(path):
+    return f"{STAGING}{hashlib.sha256(path.encode()).hexdigest()[:16]}/"
+
+
+def _texts(documents):
+    return {key: value.decode(errors="replace") for key, value in documents.items()}
+
+
+def _upwards(documents):
+    """Return pairs of key and document, those of nodes below others first."""
+    return sorted(documents.items(), key=lambda item: (-item[0].count("/"), item[0]))
+
+
+def staged(store):
+    """Return what copies have left that were cut off: pairs of a prefix and of where the copy was to go.
+
+    A copy that is being made looks like one of them.
+    """
+    found = []
+    for of_path in store.list_dir(STAGING)[1]:
+        for staging in store.list_dir(of_path)[1]:
+            raw = store.get(staging + _JOURNAL) or store.get(staging + _BEGUN)
+            found.append((staging, _read(raw, staging)["path"] if raw else None))
+    return found
+
+
+def settle(store, path):
+    """Bring to its end what a copy to `path` has left that was cut off: the new node gets its place, or goes."""
+    if store.lists:
+        for staging in store.list_dir(_staging_of(path))[1]:
+            settle_one(store, staging)
+
+
+def settle_one(store, staging):
+    """Do so with what lies below one prefix that `staged` gave."""
+    raw = store.get(staging + _JOURNAL)
+    if raw is None or _is_void(store, staging, _read(raw, staging)):
+        _remove(store, staging)
+    else:
+        _bring(store, staging)
+
+
+def _remove(store, staging):
+    for name in (_BEGUN, _JOURNAL):     # so that neither who makes it nor who finds it goes on
+        store.erase(staging + name)
+    store.erase_prefix(staging)
+
+
+def _read(raw, staging):
+    try:
+        said = json.loads(raw)
+        if staging.startswith(_staging_of(said["path"])) and all([
+                type(text) is str and is_document(key)
+                for name in ("old", "documents") for key, text in said.setdefault(name, {}).items()]):
+            return said
+    except (ValueError, LookupError, TypeError, AttributeError):
+        pass
+    raise StoreError(f"{staging}: not what zcore writes there", key=staging)
+
+
+def _make_way(store, path, documents):
+    """Delete the node at `path`, what a deletion that was cut off has left, and what new nodes would take for theirs.
+
+    `documents`: of old and new nodes, pairs of a key and of text.
+    """
+    lifecycle.delete(store, path, Options())
+    left = [key for key in store.list_prefix(prefix_of(path)) if not key.startswith(STAGING)]
+    for key in filter(is_document, left):
+        lifecycle.delete(store, key.rpartition("/")[0], Options())
+    for key, text in documents if left else ():
+        above, _, name = (prefix_of(path) + key).rpartition("/")
+        format = format_of(FORMAT_OF[name])
+        with contextlib.suppress(MetadataError, UnsupportedError):     # it was damaged
+            lifecycle.clear(store, prefix_of(above), format, metadata_of(format, name, text.encode(), above))
+
+
+def _is_void(store, staging, said):
+    """Whether nobody misses a copy: the old node stands as it did, or there is something newer than both."""
+    if not store.exists(staging + _DELETING):
+        return True
+    standing = lookup.standing(store, said["path"])
+    prefix = prefix_of(said["path"])
+    found = {key[len(prefix):]: store.get(key, (0, MAX_NBYTES)) or b"" for key in store.list_prefix(prefix)
+             if is_document(key) and not key.startswith(STAGING)} if standing else {}
+    if store.exists(staging + _FREE):
+        known = said["documents"]
+    else:
+        known = said["old"]
+        if any([isinstance(node.parse(), ArrayMetadata) for node in standing]):
+            # Of an array the document goes first.
+            return True
+    return any([known.get(key) != text for key, text in _texts(found).items()])
+
+
+def _bring(store, staging):
+    """Put a copy that is whole in the place of the old node; every step may have been done before."""
+    raw = store.get(staging + _JOURNAL)
+    if raw is None:
+        return     # somebody else has come to the end
+    said = _read(raw, staging)
+    path = said["path"]
+    prefix, source = prefix_of(path), staging + _NODE
+    with consolidated.dropped(store, path):
+        if not store.exists(staging + _FREE):
+            _make_way(store, path, (*said["old"].items(), *said["documents"].items()))
+            store.set(staging + _FREE, b"")
+        if not lookup.standing(store, path):     # else its last document was the last step, or somebody was faster
+            def move(key):
+                value = store.get(key)
+                if value is not None:
+                    store.set(prefix + key[len(source):], value)
+
+            in_threads(store.list_prefix(source), move, min(store.n_requests, _MAX_MOVING))
+            for key, text in _upwards(said["documents"]):
+                store.set(prefix + key, text.encode())
+    store.erase(staging + _JOURNAL)
+    _remove(store, staging)
+
+
+def _put(store, path, made, replace):
+    """Put all that another store has at `path`, in the place of the node that is to be replaced."""
+    if not replace and lookup.standing(store, path):
+        raise NodeExistsError(f"somebody has created a node at {path!r} meanwhile", path=path)
+    _make_way(store, path, [(key, made.get(key).decode()) for key in made.list() if is_document(key)])
+    for key in made.list():
+        store.set(prefix_of(path) + key, made.get(key))
+
+
+@contextlib.contextmanager
+def made_in(store, path, replace):
+    """Return a context manager that gives the store in which a node is made that is to stand at `path`.
+
+    When it ends without an error, the node stands there; with one, all is as it was.
+
+    Parameters
+    ----------
+    store : Store
+    path : str
+    replace : bool
+        A node stands there.
+    """
+    if type(store) is MemoryStore:
+        made = MemoryStore()
+        yield made
+        with consolidated.dropped(store, path), hold_place(store, path, "", Options()):
+            store.change_at_once(lambda draft: _put(draft, path, made, replace))
+        return
+    made = Staged(store, path) if replace else DocumentsLast(store, prefix_of(path))
+    try:
+        yield made
+        made.finish()
+    except BaseException:
+        with contextlib.suppress(StoreError):     # the first error is the one to tell
+            made.discard()
+        raise

@@ -1,0 +1,139 @@
+"""Sources of copies: nodes of a store as they are, or selected; and which kind of source a caller means."""
+import hashlib
+import os
+
+from zcore.engine.binding import GroupBinding
+from zcore.engine.options import Options
+from zcore.errors import SelectionError
+from zcore.hierarchy import consolidated, lookup
+from zcore.hierarchy.lifecycle import read_attributes
+from zcore.nodes.array import Array
+from zcore.nodes.group import Group
+from zcore.stores import openers
+from zcore.tools.copy.translate import NAMES_ATTRIBUTE, inner_chain
+from zcore.tools.source import Source, SourceArray, SourceGroup
+
+# What reads the files that are no stores.
+SOURCES = {
+    openers.NPY: "zcore.tools.files.numpy:NumpySource",
+    openers.NPZ: "zcore.tools.files.numpy:NumpySource",
+    openers.HDF5: "zcore.tools.files.hdf5:Hdf5Source",
+}
+
+
+class StoredArray(SourceArray):
+    """An array in a store; see `SourceArray`."""
+
+    def __init__(self, binding, attributes, selection=None):
+        metadata, chain = binding.metadata, binding.chain
+        super().__init__(metadata.shape, metadata.dtype, attributes, selection)
+        self.binding = binding
+        self._view = binding.view
+        self.metadata = metadata
+        self.zarr_format = metadata.zarr_format
+        self.fill_value = metadata.fill_value
+        names = metadata.dimension_names
+        if not binding.format.has_dimension_names and _are_names(attributes.get(NAMES_ATTRIBUTE), metadata.ndim):
+            names = attributes.pop(NAMES_ATTRIBUTE)
+        self.dimension_names = self.kept(names)
+        self.is_whole = selection is None
+        self._edges = metadata.edges if self.is_whole else None
+        self.chunks_of_objects = _asked(self.kept(metadata.chunk_shape), self._edges)
+        self.codecs = metadata.codecs
+        self.inner_codecs = inner_chain(metadata.codecs, metadata.ndim)
+        if chain.shards is None:
+            self.chunk_shape = self.chunks_of_objects
+        elif self.inner_codecs is not None:
+            self.chunk_shape = self.kept(chain.inner_shape)
+            self.shard_shape = self.chunks_of_objects
+        if chain.order is not None and tuple(chain.order) == tuple(range(metadata.ndim))[::-1]:
+            self.order = "F"
+
+    @property
+    def object_shape(self):
+        return tuple([max(1, n // abs(step)) for n, step in zip(
+            self.kept(self.metadata.chunk_shape), self.kept(self.box.steps), strict=True)])
+
+    def _read(self, box, out):
+        self.binding.read(box, out)
+
+    def check(self):
+        self.binding.check_unreplaced(self._view, self.box)
+
+
+def _are_names(value, ndim):
+    return type(value) is list and len(value) == ndim and all([isinstance(name, str) for name in value])
+
+
+def _asked(chunk_shape, edges):
+    if edges is None:
+        return chunk_shape
+    return [chunk if unequal is None else unequal for chunk, unequal in zip(chunk_shape, edges, strict=True)]
+
+
+class StoreSource(Source):
+    """A node of a store."""
+
+    def __init__(self, binding, selection):
+        self.store = binding.store
+        self.path = binding.path
+        self._hash = hashlib.sha256(f"{type(self.store).__name__} {_place_of(self.store)} {self.path}".encode())
+        self._groups = []
+        self.nodes = [("", self._node(binding, selection))]
+        if isinstance(binding, GroupBinding):
+            if selection is not None:
+                raise SelectionError("a selection is one of an array, the source is a group")
+            pending = list(lookup.members(self.store, self.path))[::-1]
+            while pending:
+                path = pending.pop()
+                found = lookup.find(self.store, path, None, binding.options)
+                if found is None:
+                    continue     # deleted since it was listed
+                self.nodes.append((path[len(binding.prefix):], self._node(found, None)))
+                if isinstance(found, GroupBinding):
+                    pending += list(lookup.members(self.store, path))[::-1]
+
+    @property
+    def identity(self):
+        return self._hash.hexdigest()
+
+    def check(self):
+        for binding in self._groups:
+            binding.look()
+
+    def _node(self, binding, selection):
+        attributes = read_attributes(binding)
+        self._hash.update(repr((binding.path, binding.view.raw, attributes)).encode())
+        if isinstance(binding, GroupBinding):
+            self._groups.append(binding)
+            return SourceGroup(attributes, binding.format.name, consolidated.copied(binding) is not None)
+        return StoredArray(binding, attributes, selection)
+
+
+def _place_of(store):
+    place = getattr(store, "path", None)
+    return place if isinstance(place, str) else f"{id(store)}"
+
+
+def open_source(source, path, selection, threads):
+    """Return what a caller of `zcore.copy` means by a source.
+
+    Raises
+    ------
+    NodeNotFoundError
+        There is none.
+    """
+    options = Options(threads=threads, read_only=True, cache=0)
+    if isinstance(source, (Array, Group)):
+        binding = source._binding
+        path = "/".join(part for part in (binding.path, lookup.path_of(path)) if part)
+        source = binding.store
+    elif (made := SOURCES.get(openers.kind_of(source))) is not None:
+        return openers.loaded(made)(os.fspath(source), path, selection, threads)
+    store = openers.store_of(source, True, False)
+    path = lookup.path_of(path)
+    binding = lookup.find(store, path, None, options)
+    if binding is None:
+        # Without advice: opened in another mode a source would not be there either.
+        raise lookup.not_found(store, path, None, Options(), "node")
+    return StoreSource(binding, selection)

@@ -1,0 +1,396 @@
+"""A directory that is built under a hidden name beside its own, so that it is whole from the moment it is there.
+
+::
+
+    .__zc_tmp.copy.<name>/      the container
+        journal      what is copied and how, a line of JSON, then a line for each piece of work that is done
+        node/        what is to become <name>
+        between/     an array between two passes
+        old.<hex>/   what had the name, where two directories cannot exchange their names in one step
+
+The journal is locked by whoever builds. When the process is killed, all of this stays. The next one that copies the
+same thing in the same way to the same place takes it over; anybody else begins anew. Names that begin so are no keys:
+no listing of a store shows them.
+
+Before the name changes hands the journal says which directory the finished node is, by its inode (devices may get
+other numbers when the machine is started again). So `settle` can tell what a kill has left, and no cleaning takes away
+the only one of two:
+
+==============  =====================  ===============================================
+<name> is       in the container       then
+==============  =====================  ===============================================
+missing         that very node         the copy was whole, and gets its name
+missing         no such node, ``old``  ``old`` gets its name back
+there           no such node           the copy had got its name: the rest is removed
+anything else                          the copy was not finished
+==============  =====================  ===============================================
+
+An empty journal says that nothing here is worth to be kept: the container is new, or is being removed.
+"""
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import math
+import os
+
+from zcore.errors import NodeExistsError, StoreError
+from zcore.kernel.io.files import exchange
+from zcore.stores.directory import cleanup
+from zcore.stores.directory.atomic import sync_directory
+from zcore.stores.keys import TEMPORARY
+
+_MAX_NAME = 200     # bytes; file systems take 255
+_MAX_TRIES = 100
+_PREFIX = TEMPORARY + "copy."
+_JOURNAL = "journal"
+_WHOLE = b"whole "  # begins the line that names the finished node
+_OLD = "old."
+# What the system says where names cannot be exchanged, or not by this file system.
+_NO_EXCHANGE = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))
+
+
+def container_of(place):
+    """Return the directory in which a copy to the directory `place` is built."""
+    parent, name = os.path.split(place)
+    if len(os.fsencode(name)) > _MAX_NAME:
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()
+    return os.path.join(parent, _PREFIX + name)
+
+
+def is_alive(directory):
+    """Whether a process is building in a directory of such a name: the journal in it is locked."""
+    try:
+        os.close(_locked(directory))
+    except OSError as exc:
+        return isinstance(exc, BlockingIOError)
+    return False
+
+
+def settle(container, place=None, *, removes=False):
+    """Bring to its end what a copy has left that was killed, as the table above says.
+
+    Parameters
+    ----------
+    container : str
+        There need not be one.
+    place : str, optional
+        Where the copy was to go, if that is known.
+    removes : bool
+        Remove a copy that was not finished, too.
+
+    Returns
+    -------
+    str or None
+        The place, if something has got its name there.
+
+    Raises
+    ------
+    StoreError
+        Something could not be renamed or removed.
+    """
+    with _told("settle", container):
+        try:
+            fd = _locked(container)
+        except BlockingIOError:
+            return None     # somebody is at work
+        except (FileNotFoundError, NotADirectoryError):
+            if removes:
+                cleanup.remove_directory(container)     # nobody has begun, or the journal was removed first
+            return None
+        try:
+            found = _Found(container, place, fd)
+            settled = found.settle()
+            if removes and os.path.isdir(container) and not found.is_needed():
+                _remove(container, fd)
+            return settled
+        finally:
+            os.close(fd)
+
+
+def _locked(container, flags=0):
+    """Return a descriptor of the journal, which is locked by it.
+
+    Raises : BlockingIOError, if a process is building; FileNotFoundError.
+    """
+    fd = os.open(os.path.join(container, _JOURNAL), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags, 0o666)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _remove(container, fd):
+    """Remove a container, of which `fd` is the journal."""
+    # First of all its lines: a kill in between leaves a part of what they tell of.
+    os.ftruncate(fd, 0)
+    cleanup.remove_directory(container)
+
+
+class _Found:
+    """What lies in a container, of which `fd` is the journal, held."""
+
+    def __init__(self, container, place, fd):
+        self._container = container
+        self._fd = fd
+        self._node = os.path.join(container, "node")
+        with open(os.path.join(container, _JOURNAL), "rb") as file:
+            self.lines = file.read().split(b"\n")
+        self._inode = None
+        self._replaces = False
+        for line in self.lines[:-1]:
+            if line.startswith(_WHOLE):
+                with contextlib.suppress(ValueError, KeyError, TypeError):    # not written to its end
+                    said = json.loads(line[len(_WHOLE):])
+                    self._inode = int(said["inode"])
+                    self._replaces = bool(said.get("replaces"))
+                    place = os.path.join(os.path.dirname(container), os.fsdecode(bytes.fromhex(said["name"])))
+        name = os.path.basename(container)[len(_PREFIX):]
+        if place is None and len(name) != hashlib.sha256().digest_size * 2:
+            place = os.path.join(os.path.dirname(container), name)
+        self._place = place      # None: its name was too long to be that of the container as well
+
+    @property
+    def is_over(self):
+        """Whether the copy has got its name: what is left here is none."""
+        return self._inode is not None and _inode_of(self._node) != self._inode
+
+    def _old(self):
+        names = [os.path.join(self._container, name) for name in os.listdir(self._container) if name.startswith(_OLD)]
+        return max(names, key=lambda path: os.lstat(path).st_ctime_ns, default=None)
+
+    def _successor(self):
+        """Return what is to have the name that nothing has now, or None."""
+        old = self._old()
+        if self._inode is None:
+            return old
+        # Nothing stands where the new node, or the old one, has been: somebody has taken it away since.
+        if self.is_over or (self._replaces and old is None):
+            return None
+        return self._node
+
+    def is_needed(self):
+        """Whether this is the only one there is of something."""
+        return (len(self.lines) > 1 and self._old() is not None and not self.is_over
+                and (self._place is None or _inode_of(self._place) is None))
+
+    def settle(self):
+        """Give its name to what has none, and remove what is left of a copy that has got its own; see `settle`."""
+        settled = None
+        if len(self.lines) > 1 and self._place is not None and _inode_of(self._place) is None:
+            source = self._successor()
+            if source is not None:
+                os.rename(source, self._place)
+                sync_directory(os.path.dirname(self._place))
+                settled = self._place
+        if self.is_over and not self.is_needed():
+            _remove(self._container, self._fd)
+        return settled
+
+
+def _inode_of(directory):
+    """Return the inode of a directory, None where there is nothing; what cannot be told is an error."""
+    try:
+        return os.lstat(directory).st_ino
+    except FileNotFoundError:
+        return None
+
+
+@contextlib.contextmanager
+def _told(action, place):
+    """Return a context manager in which an error of the system becomes a `StoreError`."""
+    try:
+        yield
+    except OSError as exc:
+        if isinstance(exc, (StoreError, NodeExistsError)):
+            raise
+        raise StoreError(f"cannot {action} {place}: {exc.strerror or exc}", key=place, errno=exc.errno) from exc
+
+
+def _boot():
+    """Return what differs after the machine was started anew, where the system tells it.
+
+    What was written before may not have reached the disk, whatever the journal says.
+    """
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+class Building:
+    """What is built to become the directory `place`.
+
+    Parameters
+    ----------
+    place : str
+        Absolute.
+    order : dict
+        What is copied and how, as JSON has it: only what was begun by an equal one is gone on with.
+    fsync : bool
+        The new name has reached the disk when `finish` returns.
+
+    Attributes
+    ----------
+    node : str
+        The directory in which the node is built.
+    between : str
+        A directory for what is needed meanwhile.
+    is_begun : bool
+        A process that was killed has begun it.
+    done : set of str
+        What `mark` was told, also by a process that was killed.
+
+    Raises
+    ------
+    StoreError
+        Another process builds the same, or the directory cannot be made.
+    """
+
+    def __init__(self, place, order, fsync=False):
+        self.place = place
+        self._fsync = fsync
+        self._container = container_of(place)
+        self._journal = os.path.join(self._container, _JOURNAL)
+        self.node = os.path.join(self._container, "node")
+        self.between = os.path.join(self._container, "between")
+        self.done = set()
+        self.is_begun = False
+        self._fd = -1
+        self._start = 0     # of the marks in the journal
+        order = json.dumps(order if fsync else {**order, "boot": _boot()}, sort_keys=True)
+        try:
+            with _told("build", place):
+                self._take_over(self._take(), order)
+        except BaseException:
+            self.leave()
+            raise
+
+    def _take(self):
+        """Open the journal, lock it, and return what was found in the container."""
+        for _ in range(_MAX_TRIES):
+            os.makedirs(self._container, exist_ok=True)
+            try:
+                self._fd = _locked(self._container, os.O_CREAT)
+                found = _Found(self._container, self.place, self._fd)
+                found.settle()
+                if os.path.samestat(os.fstat(self._fd), os.stat(self._journal)):
+                    return found
+            except BlockingIOError as exc:
+                raise StoreError(f"{self.place} is being copied to by another process or thread", key=self.place,
+                                 errno=errno.EWOULDBLOCK) from exc
+            except FileNotFoundError:
+                pass     # somebody else was done with it in between, or it was settled
+            self.leave()
+        raise StoreError(f"cannot build {self.place}: its journal goes as soon as it is made", key=self.place)
+
+    def _take_over(self, found, order):
+        """Go on with what is there, if it is for this very order; else begin anew."""
+        self._start = len(order.encode()) + 1
+        lines = found.lines
+        # What follows the last line feed was not written to its end. Without a node the process was killed when it was
+        # done, and what the marks tell of has got its name.
+        if len(lines) > 1 and lines[0] == order.encode() and os.path.isdir(self.node):
+            self.is_begun = True
+            self.done = {line.decode() for line in lines[1:-1]}
+            if lines[-1]:
+                self._write(b"")
+            for directory in (self.node, self.between):
+                cleanup.remove_temporary(directory, math.inf)     # of the process that was killed
+            return
+        # The marks first, as whoever made them may go on when this one was killed.
+        os.ftruncate(self._fd, 0)
+        for name in os.listdir(self._container):
+            if name != _JOURNAL:
+                cleanup.remove_directory(os.path.join(self._container, name))
+        self._write(order.encode())
+
+    def _write(self, line):
+        """Add a line to the journal."""
+        line = memoryview(line + b"\n")
+        while line:
+            line = line[os.write(self._fd, line):]
+
+    def mark(self, work):
+        """Note that a piece of work, text without line feeds, is done: what it has made is on its place."""
+        self.done.add(work)
+        with _told("write the journal of", self.place):
+            self._write(work.encode())
+
+    def forget(self):
+        """Take back all marks."""
+        self.is_begun = False
+        self.done = set()
+        with _told("write the journal of", self.place):
+            os.ftruncate(self._fd, self._start)
+
+    def drop_between(self):
+        """Remove what was needed meanwhile."""
+        with _told("clean up", self.between):
+            cleanup.remove_directory(self.between)
+
+    def finish(self, replace):
+        """Give what was built its name.
+
+        Parameters
+        ----------
+        replace : bool
+            Of another directory, which is removed then. They exchange their names in one step; where the system has no
+            such step, there is a moment in which nothing has the name.
+
+        Raises
+        ------
+        NodeExistsError
+            Something else than an empty directory has the name, and `replace` is false.
+        """
+        with _told("make", self.place):
+            os.makedirs(self.node, exist_ok=True)     # of groups in a format without any, and nothing in them
+            name = os.fsencode(os.path.basename(self.place)).hex()
+            self._write(_WHOLE + json.dumps(
+                {"inode": os.stat(self.node).st_ino, "name": name, "replaces": bool(replace)}).encode())
+            if replace or self._fsync:
+                os.fsync(self._fd)
+            try:
+                if replace and _inode_of(self.place) is not None:
+                    self._replace()
+                else:
+                    os.rename(self.node, self.place)
+            except OSError as exc:
+                if exc.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                    raise NodeExistsError(f"something stands at {self.place} already", path=self.place) from exc
+                raise
+            if self._fsync:
+                sync_directory(os.path.dirname(self.place))
+        self.discard()
+
+    def _replace(self):
+        try:
+            exchange(os.fsencode(self.node), os.fsencode(self.place))
+        except OSError as exc:
+            if exc.errno not in _NO_EXCHANGE:
+                raise
+            old = os.path.join(self._container, _OLD + os.urandom(8).hex())
+            os.rename(self.place, old)
+            try:
+                os.rename(self.node, self.place)
+            except BaseException:
+                # Where that fails as well, whoever comes next gives one of the two the name.
+                with contextlib.suppress(OSError):
+                    os.rename(old, self.place)
+                raise
+
+    def discard(self):
+        """Remove what was built, or what is left of it."""
+        with _told("clean up", self._container):
+            _remove(self._container, self._fd)
+
+    def leave(self):
+        """Give the journal back; what was built stays."""
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            with _told("close the journal of", self.place):
+                os.close(fd)

@@ -1,0 +1,309 @@
+"""Elements and objects brought from an array to another one: passed on as they are, or read, cast and written by slabs.
+
+What is done is marked when it is on its place, so that nobody does it again who goes on later.
+"""
+import contextlib
+import os
+import shutil
+import tempfile
+from _thread import allocate_lock
+
+import numpy as np
+
+from zcore import config, workers
+from zcore.engine.binding import MAX_THREADS, ArrayBinding
+from zcore.engine.options import Options
+from zcore.errors import OutOfMemoryError, StoreError
+from zcore.formats import format_of
+from zcore.hierarchy import creation
+from zcore.kernel.select.box import Box
+from zcore.model.metadata import has_varying_items
+from zcore.stores.base import directory_at
+from zcore.stores.directory.reading import check_absent
+from zcore.stores.directory.store import DirectoryStore
+from zcore.stores.keys import TEMPORARY
+from zcore.tools.rechunk import n_slabs, passes, slab_at
+from zcore.tools.stored import Stored, count_of, is_same_fill, slabs_with_more
+
+# An object of more decoded bytes is copied by the system, from file to file.
+_LARGE = 1 << 20
+_WAITING_NBYTES = 1 << 26     # of decoded chunks whose objects are under way from or to a service
+MAX_MARKS = 1 << 12           # of a pass in the journal
+_VARYING_NBYTES = 64    # what an item of varying length is taken for
+
+
+class Progress:
+    """How much of a copy is done; tells it to a callable, if there is one.
+
+    Parameters
+    ----------
+    tell : callable or None
+    total : int
+        Bytes of elements.
+    """
+
+    def __init__(self, tell, total):
+        self._tell = tell
+        self._total = total
+        self._done = 0.0
+        self._lock = allocate_lock()
+
+    def advance(self, n_bytes):
+        """Note that so much more is done."""
+        if self._tell is not None:
+            with self._lock:
+                self._done = min(self._done + n_bytes, self._total)
+                done = round(self._done)
+            self._tell(done, self._total)
+
+
+def pass_objects(source, target, is_begun, progress):
+    """Copy the objects of an array that has the same ones under other names.
+
+    Parameters
+    ----------
+    source, target : ArrayBinding
+    is_begun : bool
+        Some may be there already; objects come into being whole.
+    progress : Progress
+    """
+    metadata = source.metadata
+    grid, keys, prefix = metadata.grid_shape, target.metadata.chunk_keys, target.prefix
+    files = directory_at(source.store), directory_at(target.store)
+    by_system = None not in files and metadata.chunk_nbytes > _LARGE
+    n_left = metadata.nbytes
+
+    def objects():
+        nonlocal n_left
+        for key, coords in source.stored_chunks():
+            share = min(metadata.chunk_nbytes, n_left)
+            n_left -= share
+            if all([i < n for i, n in zip(coords, grid, strict=True)]):
+                yield key, prefix + keys.encode(coords), share
+
+    def move(item):
+        key, new, share = item
+        if not (is_begun and target.store.exists(new)):
+            is_done = by_system and _copy_file(os.path.join(files[0], key), os.path.join(files[1], new))
+            # What was erased since it was listed reads as the fill value, if the array is still the same in the end.
+            if not is_done and (value := source.store.get(key)) is not None:
+                target.store.set(new, value)
+        progress.advance(share)
+
+    n_requests = max(source.store.n_requests, target.store.n_requests)
+    n_threads = max(target.options.threads or config.threads, min(n_requests, _WAITING_NBYTES // metadata.chunk_nbytes))
+    in_threads(objects(), move, min(n_threads, MAX_THREADS, metadata.n_chunks))
+    progress.advance(n_left)
+
+
+def in_threads(items, do, n_threads):
+    """Call `do` with each item of an iterator, in several threads; the first failure ends it."""
+    lock = allocate_lock()
+    cancelled = []
+
+    def work(main):
+        while True:
+            with lock:
+                item = None if cancelled else next(items, None)
+            if item is None:
+                return
+            do(item)
+
+    workers.run(work, max(1, n_threads), lambda: cancelled.append(True))
+
+
+def _copy_file(source, target):
+    """Copy a file, so that the new one is whole when it has its name; return whether there is one."""
+    directory = os.path.dirname(target)
+    temporary = os.path.join(directory, TEMPORARY + os.urandom(12).hex())
+    try:
+        os.makedirs(directory, exist_ok=True)
+        try:
+            shutil.copyfile(source, temporary)
+        except FileNotFoundError as exc:
+            if exc.filename != source:
+                raise
+            check_absent(source)
+            return False
+        os.replace(temporary, target)
+        return True
+    except BaseException as exc:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(exc, OSError):
+            raise StoreError(f"cannot copy {source} to {target}: {exc.strerror or exc}", key=target,
+                             errno=exc.errno) from exc
+        raise
+
+
+class Slabs:
+    """The work of bringing elements from one array to another, a slab at a time.
+
+    Parameters
+    ----------
+    source : object
+        `shape`, `dtype`, `object_shape`, `fill_value`, ``read(starts, out)`` and ``stored()``.
+    target : object
+        `shape`, `dtype`, `nbytes`, `object_shape`, ``write(starts, values)``, and ``fill()``, an ndarray of what an
+        element reads as that is not written, or None.
+    memory : int
+        Bytes for all that is held.
+    threads : int or None
+    work : object
+        ``done``, a set, and ``mark(text)``, for what need not be done again; ``between``, a directory or None, and
+        ``drop_between()``.
+    name : str
+        Of the array, for that text.
+    progress : Progress
+    """
+
+    def __init__(self, source, target, memory, threads, work, name, progress):
+        self.source = source
+        self.target = target
+        self.threads = threads
+        self.work = work
+        self.name = name
+        self.progress = progress
+        self._memory = {}
+        itemsize = max(_itemsize(source.dtype), 1)
+        per_element = itemsize + (0 if source.dtype == target.dtype else _itemsize(target.dtype))
+        n_threads = min(threads or config.threads, MAX_THREADS)
+        # Besides a slab each thread holds an object, encoded and decoded.
+        per_thread = 2 * max(_nbytes(source.object_shape, itemsize),
+                             _nbytes(target.object_shape, _itemsize(target.dtype)))
+        room = max(memory // 4, memory - n_threads * per_thread - (1 << 22))
+        self.passes = passes(source.shape, source.object_shape, target.object_shape, per_element, room)
+
+    def run(self):
+        """Do what is not done."""
+        if self._is_done("all"):
+            self.progress.advance(self.target.nbytes)
+            return
+        if self.passes.between is None:
+            self._pass("write", self.source, self.target, self.passes.write, 1.0)
+        else:
+            with contextlib.ExitStack() as stack:
+                folder = self.work.between or stack.enter_context(
+                    tempfile.TemporaryDirectory(prefix="zcore-copy-"))
+                between = self._between(folder)
+                self._pass("read", self.source, between, self.passes.read, 0.5)
+                self._pass("write", between, self.target, self.passes.write, 0.5)
+        self._mark("all")
+        if self.passes.between is not None:
+            self.work.drop_between()
+        self._memory.clear()
+
+    def _between(self, folder):
+        """Return an array for the way, uncompressed: a new one, or that which a killed process made."""
+        options = Options(lock=False, threads=self.threads, cache=0)
+        store = DirectoryStore(folder)
+        if self._is_done("between"):
+            return StoredTarget(ArrayBinding(store, "", format_of(3), options))
+        fill_value = ... if self.source.fill_value is None else self.source.fill_value
+        made = creation.create_array(store, "", options, shape=self.source.shape, dtype=self.source.dtype,
+                                     fill_value=fill_value, overwrite=True, chunks=self.passes.between,
+                                     compressors=None, checksum=False)
+        self._mark("between")
+        return StoredTarget(made)
+
+    def _pass(self, stage, source, target, slab, weight):
+        shape, left = source.shape, self.target.nbytes * weight
+        numbers = self._needed(source, target, slab)
+        n = count_of(numbers)
+        # Done one after the other, they are marked by their last ones: the journal grows no longer than that.
+        n_at_once = -(-n // MAX_MARKS) or 1
+        for first in range(0, n, n_at_once):
+            stop = min(first + n_at_once, n)
+            is_done = self._is_done(stage, numbers[stop - 1])
+            for i in range(first, stop):
+                starts, counts = slab_at(shape, slab, numbers[i])
+                if not is_done:
+                    values = self._elements(counts, source.dtype)
+                    source.read(starts, values)
+                    if target.dtype != source.dtype:
+                        values = self._cast(values, target.dtype)
+                    target.write(starts, values)
+                    if i == stop - 1:
+                        self._mark(stage, numbers[i])
+                n_bytes = _nbytes(counts, self.target.dtype.itemsize) * weight
+                left -= n_bytes
+                self.progress.advance(n_bytes)
+        self.progress.advance(left)
+
+    def _needed(self, source, target, slab):
+        """Return the numbers of the slabs that are brought over, in C order.
+
+        What is absent needs not be, where it is absent in the target as well and reads as the same value there.
+        """
+        stored, fill = source.stored(), target.fill()
+        if stored is not None and fill is not None:
+            absent = stored.fill() if source.dtype == target.dtype else self._cast(stored.fill(), target.dtype)
+            if is_same_fill(absent, fill):
+                return slabs_with_more(source.shape, slab, [stored])
+        return range(n_slabs(source.shape, slab))
+
+    def _cast(self, values, dtype):
+        cast = self._elements(values.shape, dtype)
+        with np.errstate(all="ignore"):
+            np.copyto(cast, values, casting="unsafe")
+        return cast
+
+    def _elements(self, shape, dtype):
+        """Return memory for elements: the same one again, as long as it is large enough."""
+        n = int(np.prod(shape, dtype=object))
+        memory = self._memory.get(dtype)
+        if memory is None or memory.size < n:
+            memory = None
+            self._memory.pop(dtype, None)
+            try:
+                memory = self._memory[dtype] = np.empty(n, dtype)
+            except (MemoryError, ValueError) as exc:
+                raise OutOfMemoryError(f"no memory for {n * dtype.itemsize} bytes of elements",
+                                       nbytes=n * dtype.itemsize) from exc
+        return memory[:n].reshape(shape)
+
+    def _is_done(self, *what):
+        return self._text(what) in self.work.done
+
+    def _mark(self, *what):
+        self.work.mark(self._text(what))
+
+    def _text(self, what):
+        return ascii((self.name, *what))
+
+
+class StoredTarget:
+    """An array in a store, to be written to; its binding takes no locks, as nobody else knows of it."""
+
+    def __init__(self, binding):
+        self.binding = binding
+        metadata = binding.metadata
+        self.shape = metadata.shape
+        self.dtype = metadata.dtype
+        self.nbytes = metadata.nbytes
+        self.object_shape = metadata.chunk_shape
+        self.fill_value = metadata.fill_value
+
+    def stored(self):
+        """Return what there is of it, a `Stored`."""
+        return Stored(self.binding)
+
+    def fill(self):
+        """Return what elements read as that are not written, an ndarray of one."""
+        return self.stored().fill()
+
+    def read(self, starts, out):
+        self.binding.read(Box(starts, (1,) * len(starts), out.shape), out)
+
+    def write(self, starts, values):
+        self.binding.write(Box(starts, (1,) * len(starts), values.shape), values)
+
+
+def _itemsize(dtype):
+    return _VARYING_NBYTES if has_varying_items(dtype) else dtype.itemsize
+
+
+def _nbytes(shape, itemsize):
+    for n in shape:
+        itemsize *= n
+    return itemsize

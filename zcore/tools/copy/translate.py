@@ -1,0 +1,241 @@
+"""An array of one format described in another, with as much kept of what its chunks are as the other can express.
+
+The codec chain is taken over as it stands where the format has it, and objects can then be passed on as they are.
+Else its parts are, as far as they go: shards become chunks where there are none, filters and checksums are left out,
+and what compresses is at last the format's own choice. What a user would miss is noted: attributes, names of
+dimensions, the fill value.
+"""
+from collections import namedtuple
+
+import numpy as np
+
+from zcore.engine.views import same_chunks
+from zcore.errors import IncompleteCopyWarning, UnsupportedError, warn
+from zcore.formats import format_of
+from zcore.formats.json_documents import check_attributes
+from zcore.formats.zarr_v3.chain import parse_codec
+from zcore.hierarchy.creation import compressors_for
+from zcore.model.metadata import has_varying_items
+
+NAMES_ATTRIBUTE = "_ARRAY_DIMENSIONS"     # where xarray keeps the names of dimensions in Zarr v2
+
+# What a caller asks for of new arrays; None for what the source has.
+Wanted = namedtuple("Wanted", ("chunks", "shards", "codecs", "compressors", "dtype", "order"))
+
+
+class Losses:
+    """What a destination cannot keep: of which nodes."""
+
+    def __init__(self):
+        self._names = {}
+        self._left_out = {}
+
+    def note(self, what, name):
+        """Note that the node `name` has lost something, which `what` says in the plural."""
+        self._names.setdefault(what, []).append(name or "the root")
+
+    def leave_out(self, what, name):
+        """Note that the member `name` of the source is not copied at all; `what` says in the plural what it is."""
+        self._left_out.setdefault(what, []).append(name)
+
+    def warn(self, place):
+        """Warn of each kind of loss, with the names of the nodes."""
+        for what, names in self._names.items():
+            warn(f"{place} does not keep {what}: {', '.join(names)}")
+        for what, names in self._left_out.items():
+            warn(f"{place} is not complete without {what}: {', '.join(names)}", IncompleteCopyWarning)
+
+
+def described(source, format, wanted, name, losses):
+    """Return the metadata of a new array, with its attributes in them, whatever the format does with these.
+
+    Parameters
+    ----------
+    source : object
+        See `zcore.tools.copy.sources`; its shape is that of the new array.
+    format : Format
+        Of the new array.
+    wanted : Wanted
+    name : str
+        Of the source, for what is noted.
+    losses : Losses
+
+    Raises
+    ------
+    ValueError, TypeError, UnsupportedError
+        The format cannot express what is asked for.
+    """
+    attributes, names = kept_attributes(source, format, name, losses)
+    same_format = source.metadata is not None and format.describes(source.metadata)
+    if source.is_whole and same_format and not any([value is not None for value in wanted]):
+        return source.metadata.replace(attributes=attributes)
+    settings = {}
+    if names is not None and format.has_dimension_names:
+        settings["dimension_names"] = names
+    if same_format and format.has_chunk_key_encoding:
+        settings["chunk_key_encoding"] = source.metadata.chunk_keys
+    dtype = source.dtype if wanted.dtype is None else wanted.dtype
+    if wanted.dtype is None and same_format and source.metadata.data_type is not None:
+        dtype = source.metadata.data_type
+    fault = None
+    for fill_value in _fill_values(source, wanted):
+        for chain in _chains(source, format, wanted):
+            try:
+                metadata = format.new_array(source.shape, dtype, fill_value=fill_value, **chain, **settings)
+                format.render_array(metadata)
+            except (ValueError, TypeError, UnsupportedError) as exc:
+                fault = fault or exc
+                continue
+            if wanted.dtype is None and source.fill_value is not None and not _same_fill(source, metadata):
+                losses.note("fill values", name)
+            if source.metadata is not None and source.metadata.extra:
+                if same_format:
+                    metadata = metadata.replace(extra=source.metadata.extra)
+                else:
+                    # How a document spells what it says is nothing that gets lost.
+                    spellings = format_of(source.metadata.zarr_format).spellings
+                    lost = sorted(set(source.metadata.extra).difference(spellings))
+                    if lost:
+                        losses.note(f"members that the format does not define ({', '.join(lost)})", name)
+            return metadata.replace(attributes=attributes)
+    if name and type(fault) in (ValueError, TypeError):
+        raise type(fault)(f"{name}: {fault}") from fault
+    raise fault
+
+
+def passes_on(source, metadata):
+    """Whether the objects of a source are those of a new array, under other names."""
+    if not source.is_whole:
+        return False
+    if metadata.fill_value is None and source.metadata.fill_value is not None:
+        # What is absent in the source is defined there, and would not be any more.
+        return False
+    if has_varying_items(metadata.dtype) and source.metadata.fill_value != metadata.fill_value:
+        return False
+    return same_chunks(source.metadata.replace(chunk_keys=metadata.chunk_keys), metadata)
+
+
+def kept_attributes(source, format, name, losses):
+    """Return the attributes of a new node and the names of its dimensions, which some formats keep among these."""
+    attributes = dict(source.attributes)
+    names = getattr(source, "dimension_names", None)
+    if names is not None and not format.has_dimension_names:
+        if all([isinstance(label, str) for label in names]):
+            attributes[NAMES_ATTRIBUTE] = list(names)
+        else:
+            losses.note("names of dimensions of which some have none", name)
+        names = None
+    if format.strict_attributes:
+        for label in list(attributes):
+            try:
+                check_attributes({label: attributes[label]}, {})
+            except (ValueError, TypeError):
+                del attributes[label]
+                losses.note(f"the attribute {label!r:.60}, which is no JSON", name)
+    return attributes, names
+
+
+def _fill_values(source, wanted):
+    """Yield fill values, from what the source has to what the format chooses."""
+    value = source.fill_value
+    if value is not None and wanted.dtype is not None:
+        try:
+            with np.errstate(all="ignore"):
+                value = np.asarray(value).astype(wanted.dtype)[()]
+        except (ValueError, TypeError):
+            value = ...
+    yield value
+    if value is not ...:
+        yield ...
+
+
+def _same_fill(source, metadata):
+    if source.metadata is None or has_varying_items(metadata.dtype):
+        return source.fill_value == metadata.fill_value or source.metadata is None
+    return source.metadata.fill_bytes == metadata.fill_bytes
+
+
+def _chains(source, format, wanted):
+    """Yield what to ask the format for, from all that the source has to what the format chooses: keyword arguments."""
+    chunks, shards = _chunks(source, format, wanted)
+    if wanted.codecs is not None:
+        yield {"chunks": chunks, "codecs": wanted.codecs}
+        return
+    chain = source.codecs
+    is_kept = chain is not None and (wanted.dtype, wanted.compressors, wanted.order) == (None, None, None) and (
+        source.keeps_dimensions)
+    if is_kept and (wanted.chunks, wanted.shards) == (None, None):
+        yield {"chunks": source.chunks_of_objects, "codecs": chain}
+    inner = source.inner_codecs
+    if is_kept and shards is None:
+        yield {"chunks": chunks, "codecs": inner}
+    parts = _parts(inner or ())
+    order = wanted.order or source.order
+    common = {"chunks": chunks} if shards is None else {"chunks": chunks, "shards": shards}
+    if order != "C":
+        common["order"] = order
+    if isinstance(wanted.compressors, str) and wanted.compressors == "auto":
+        parts["compressors"] = ()
+    elif wanted.compressors is not None:
+        common["compressors"] = compressors_for(format, wanted.compressors)
+        parts["compressors"] = ()
+    elif format.only_compressor is not None:
+        parts["compressors"] = [codec for codec in parts["compressors"] if codec.name == format.only_compressor][:1]
+    elif inner is not None and not parts["compressors"]:
+        common["compressors"] = None
+    checksum = {"checksum": parts["checksum"]} if format.has_checksum and inner is not None else {}
+    compressors = {"compressors": list(parts["compressors"])} if parts["compressors"] else {}
+    if wanted.dtype is None and parts["filters"]:
+        yield {**common, **checksum, **compressors, "filters": parts["filters"]}
+    yield {**common, **checksum, **compressors}
+    yield {**common, **checksum}
+    common = {name: value for name, value in common.items() if name != "compressors" or wanted.compressors is not None}
+    yield common
+    if wanted.chunks is None:
+        # Of files that hold an array as one chunk, it may be too large, or no part of the shards that are asked for.
+        yield {**common, "chunks": "auto"}
+
+
+def _chunks(source, format, wanted):
+    """Return `chunks` and `shards` for a format's `new_array`."""
+    shards = wanted.shards
+    if shards is None and format.has_shards and source.shard_shape is not None:
+        if wanted.chunks is None or _divides(wanted.chunks, source.shard_shape):
+            shards = source.shard_shape
+    if shards is False:
+        shards = None
+    return source.chunk_shape if wanted.chunks is None else wanted.chunks, shards
+
+
+def _divides(chunks, shards):
+    if not isinstance(chunks, (tuple, list)) or len(chunks) != len(shards):
+        return False
+    return all([type(chunk) is int and chunk > 0 and shard % chunk == 0
+                for chunk, shard in zip(chunks, shards, strict=True)])
+
+
+def _parts(chain):
+    """Return what a chain of chunks is made of, as `new_array` has it."""
+    names = [codec.name for codec in chain]
+    at = next((i for i, name in enumerate(names) if name == "bytes" or name.startswith("vlen")), len(chain))
+    compressors = [codec for codec in chain[at + 1:] if codec.name != "crc32c"]
+    return {"filters": [codec for codec in chain[:at] if codec.name != "transpose"],
+            "compressors": [_unfitted(codec) for codec in compressors], "checksum": "crc32c" in names[at + 1:]}
+
+
+def _unfitted(codec):
+    """Return a codec without what was chosen for the type."""
+    if codec.name != "blosc":
+        return codec
+    return type(codec)("blosc", {name: value for name, value in codec.configuration.items()
+                                 if name not in ("typesize", "blocksize")})
+
+
+def inner_chain(codecs, ndim):
+    """Return the codecs of a chunk, also of one in a shard, or None where a shard has none that can be named."""
+    if codecs[-1].name != "sharding_indexed" and any([codec.name == "sharding_indexed" for codec in codecs]):
+        return None
+    if codecs[-1].name != "sharding_indexed":
+        return tuple(codecs)
+    inner = tuple([parse_codec(codec, ndim) for codec in codecs[-1].configuration["codecs"]])
+    return inner_chain((*codecs[:-1], *inner), ndim)

@@ -1,0 +1,253 @@
+"""HDF5 files as sources and destinations of copies, by h5py (extra "hdf5").
+
+Groups, datasets, attributes and labels of dimensions are those of the file; a dataset's chunks and its compression,
+gzip, take the place of chunks and codecs. Attributes that HDF5 cannot express, such as mappings, and types that it does
+not have, such as dates, are lost or refused by name.
+"""
+import contextlib
+import os
+
+import numpy as np
+
+from zcore.errors import InvalidKeyError, NodeNotFoundError, SelectionError, UnsupportedError, not_installed
+from zcore.kernel.io.steady_file import SteadyFile
+from zcore.model.metadata import has_varying_items
+from zcore.stores.keys import check_key
+from zcore.tools.references.hdf5_attributes import PHONY, ScaleNames, attributes_of, dimension_names, reading
+from zcore.tools.source import Source, SourceArray, SourceGroup
+
+_GZIP_LEVEL = 4
+
+
+def _h5py():
+    try:
+        import h5py
+    except ImportError as exc:
+        raise not_installed("HDF5 files need", "h5py", "hdf5", "hdf5") from exc
+    return h5py
+
+
+class Hdf5Source(Source):
+    """A group or a dataset of an HDF5 file; see `zcore.tools.copy.sources.StoreSource`."""
+
+    def __init__(self, path, name, selection, threads=None):
+        h5py = _h5py()
+        status = os.stat(path)
+        self.identity = repr((os.path.abspath(path), name, status.st_ino, status.st_size, status.st_mtime_ns))
+        self.lost = []
+        self.left_out = []
+        self.nodes = []
+        self._file = None
+        try:
+            with reading(path):
+                self._file = h5py.File(path, "r")
+                self._walk(h5py, path, name, selection)
+        except BaseException:
+            self.close()
+            raise
+
+    def _walk(self, h5py, path, name, selection):
+        """Find all nodes below a name."""
+        if not _is_there(h5py, self._file, name or "/"):
+            raise NodeNotFoundError(f"{path} holds no {name!r}", path=name)
+        scales = ScaleNames(h5py, self._file)
+        entered = set()
+        pending = [("", self._file[name or "/"])]
+        while pending:
+            name, node = pending.pop()
+            attributes = attributes_of(h5py, node)
+            if isinstance(node, h5py.Dataset):
+                try:
+                    self.nodes.append((name, _Dataset(h5py, path, node, attributes, scales, selection)))
+                except UnsupportedError as exc:
+                    if not name:
+                        raise
+                    self.left_out.append((f"datasets with {exc.feature}", name))
+                continue
+            if not isinstance(node, h5py.Group):
+                self.lost.append(("named types", name))
+                continue
+            if selection is not None:
+                raise SelectionError("a selection is one of an array, the source is a group")
+            if node.id in entered:       # links may lead in circles
+                continue
+            entered.add(node.id)
+            self.nodes.append((name, SourceGroup(attributes)))
+            pending += reversed(list(self._members(h5py, name, node)))
+
+    def _members(self, h5py, name, group):
+        """Yield the members of a group that can be nodes, by their names."""
+        for member in sorted(group):
+            path = f"{name}/{member}" if name else member
+            try:
+                check_key(path)
+            except InvalidKeyError:
+                self.left_out.append(("members with names that no node has", repr(path)))
+            else:
+                if _is_there(h5py, group, member):
+                    yield path, group[member]
+                else:
+                    self.left_out.append(("links that lead nowhere", path))
+
+    def close(self):
+        if self._file is not None:
+            with contextlib.suppress(Exception):     # of a damaged file; nothing was written
+                self._file.close()
+
+
+class _Dataset(SourceArray):
+    """A dataset; see `SourceArray`."""
+
+    def __init__(self, h5py, path, dataset, attributes, scales, selection):
+        if dataset.shape is None:
+            raise UnsupportedError(f"{dataset.name} is an empty dataset, without a shape", feature="null dataspaces")
+        dtype = dataset.dtype
+        self._path = path
+        self._dataset = dataset
+        if dtype.hasobject:
+            if h5py.check_string_dtype(dtype) is None:
+                raise UnsupportedError(f"{dataset.name} has items of a type that no array has, {dtype}",
+                                       feature="references and sequences of HDF5")
+            self._dataset = dataset.asstr()
+            dtype = np.dtypes.StringDType()
+        super().__init__(dataset.shape, dtype, attributes, selection)
+        self._objects = dataset.chunks
+        if self.keeps_dimensions and dataset.chunks is not None:
+            self.chunk_shape = self.chunks_of_objects = dataset.chunks
+        if dtype.kind != "T":
+            self.fill_value = dataset.fillvalue
+        names = [None if name.startswith(PHONY) else name for name in dimension_names(h5py, dataset, scales)]
+        if any(names):
+            self.dimension_names = self.kept(names)
+
+    @property
+    def object_shape(self):
+        return super().object_shape if self._objects is None else self.kept(self._objects)
+
+    def _read(self, box, out):
+        if any([step < 0 for step in box.steps]):
+            raise UnsupportedError("a selection of a dataset of HDF5 has no negative steps",
+                                   feature="negative steps in HDF5")
+        with reading(self._path):
+            out[...] = self._dataset[_slices_of(box)] if out.ndim else self._dataset[()]
+
+
+def _is_there(h5py, group, name):
+    """Return whether a name leads to an object: a link by name may lead nowhere, any other means that there is one."""
+    return group.get(name) is not None or isinstance(group.get(name, getlink=True), h5py.HardLink)
+
+
+def _slices_of(box):
+    """Return the index that selects a box of a dataset."""
+    return tuple([slice(start, start + step * n, step) if n else slice(0, 0)
+                  for start, step, n in zip(box.starts, box.steps, box.counts, strict=True)])
+
+
+class Hdf5Sink:
+    """A new HDF5 file. HDF5 is told that every write has succeeded: it does not survive others."""
+
+    def __init__(self, path, name, losses):
+        self._h5py = _h5py()
+        self._steady = SteadyFile(path)
+        self._file = self._h5py.File(path, "w", driver="fileobj", fileobj=self._steady)
+        self._name = name
+        self._losses = losses
+
+    def _path(self, name):
+        return "/".join(part for part in (self._name, name) if part)
+
+    def group(self, name, source):
+        """Make a group."""
+        path = self._path(name)
+        self._set_attributes(self._file.require_group(path) if path else self._file, name, source)
+
+    def array(self, name, source, wanted):
+        """Make a dataset, and return it as what is written to."""
+        dtype = source.dtype if wanted.dtype is None else np.dtype(wanted.dtype)
+        stored = self._h5py.string_dtype() if dtype.kind == "T" else dtype
+        settings = {}
+        chunks = source.chunk_shape if wanted.chunks is None else wanted.chunks
+        if source.shape and 0 not in source.shape:
+            if isinstance(chunks, (tuple, list)) and all([isinstance(chunk, int) for chunk in chunks]):
+                settings["chunks"] = tuple([min(chunk, n) for chunk, n in zip(chunks, source.shape, strict=True)])
+            else:
+                settings["chunks"] = True
+            if source.inner_codecs is None or len(source.inner_codecs) > 1:
+                settings |= {"compression": "gzip", "compression_opts": _GZIP_LEVEL, "shuffle": True}
+        if source.fill_value is not None and dtype.kind != "T" and dtype.names is None:
+            settings["fillvalue"] = np.asarray(source.fill_value).astype(dtype)[()]
+        try:
+            dataset = self._file.create_dataset(self._path(name) or "data", source.shape, stored, **settings)
+        except TypeError as exc:
+            raise UnsupportedError(f"{name or 'the array'}: HDF5 has no type for {dtype}: {exc}",
+                                   feature=f"{dtype} in HDF5") from exc
+        self._set_attributes(dataset, name, source)
+        for dimension, label in zip(dataset.dims, source.dimension_names or (), strict=False):
+            if label is not None:
+                dimension.label = label
+        self._steady.check()
+        return _DatasetTarget(dataset, dtype, self._steady, name or "the array")
+
+    def _set_attributes(self, node, name, source):
+        for label, value in source.attributes.items():
+            try:
+                node.attrs[label] = _as_hdf5(value)
+                if type(value) is list and len(value) == 1:
+                    self._losses.note(f"that {label!r:.60} is a list", name)     # see `attributes_of`
+            except (TypeError, ValueError, OverflowError, RuntimeError, OSError):
+                self._losses.note(f"the attribute {label!r:.60}, which HDF5 cannot express", name)
+
+    def end(self, name):
+        """Finish the dataset that was made last."""
+
+    def close(self):
+        """Finish the file."""
+        self._file.close()
+        self._steady.close()
+
+    def discard(self):
+        """Let go of a file that is not finished."""
+        with contextlib.suppress(OSError, RuntimeError):
+            self.close()
+
+
+def _as_hdf5(value):
+    """Return the value of an attribute, if HDF5 gives it back as it is."""
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, list) and len({type(item) for item in value}) <= 1:
+        kind = type(value[0]) if value else float
+        if kind is str:
+            return value
+        if kind in (bool, int, float):
+            return np.array(value, kind)
+    raise TypeError(f"{value!r:.60} is no value of HDF5")
+
+
+class _DatasetTarget:
+    """A dataset to be written to; see `zcore.tools.copy.transfer.StoredTarget`."""
+
+    def __init__(self, dataset, dtype, file, name):
+        self._dataset = dataset
+        self._file = file
+        self._name = name
+        self.shape = dataset.shape
+        self.dtype = dtype
+        self.nbytes = int(np.prod(dataset.shape, dtype=object)) * dtype.itemsize
+        self.object_shape = dataset.chunks or (1,) * len(dataset.shape)
+
+    def fill(self):
+        """Return what elements read as that are not written, an ndarray of one; None where all are to be written."""
+        if has_varying_items(self.dtype) or self._dataset.chunks is None:
+            return None
+        return np.asarray([self._dataset.fillvalue], self.dtype)
+
+    def write(self, starts, values):
+        place = tuple([slice(start, start + n) for start, n in zip(starts, values.shape, strict=True)])
+        if has_varying_items(values.dtype):
+            values = values.astype(object)
+            if any(["\0" in text for text in values.flat]):
+                raise UnsupportedError(f"{self._name}: a text of it holds a NUL character, where a text of HDF5 ends",
+                                       feature="NUL in texts of HDF5")
+        self._dataset[place if place else ()] = values
+        self._file.check()

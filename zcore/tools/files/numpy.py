@@ -1,0 +1,411 @@
+"""The files of `numpy.save` and `numpy.savez` as sources and destinations of copies, never whole in memory.
+
+The compiled code reads elements where they lie in the file. A member of ``.npz`` has a checksum, which is known to be
+right after its last byte only. So a copy that goes through it in order reads it once, deflated or not. Before any other
+order of reading, the whole member is checked, and a deflated one is unpacked to a temporary file.
+
+Headers are parsed here, as NumPy's parser raises any error and takes any size. Objects are pickles in these files: they
+are neither read nor written.
+"""
+import ast
+import contextlib
+import itertools
+import math
+import operator
+import os
+import re
+import tempfile
+import warnings
+import zipfile
+from collections import namedtuple
+
+import numpy as np
+
+from zcore import config, workers
+from zcore.engine.binding import MAX_THREADS
+from zcore.errors import (
+    CodecError,
+    InvalidKeyError,
+    KeyConflictError,
+    MetadataError,
+    NodeNotFoundError,
+    SelectionError,
+    StoreError,
+    TruncatedError,
+    UnsupportedError,
+)
+from zcore.kernel.plan.plan import PlanOptions
+from zcore.kernel.plan.raw_read import LayoutReadPlan
+from zcore.kernel.select.open_array import OpenArray
+from zcore.model.metadata import has_varying_items
+from zcore.stores import openers
+from zcore.stores.keys import TEMPORARY, WINDOWS, check_key
+from zcore.stores.zip.members import Member, MemberReader, check_name, read_members
+from zcore.tools.source import Source, SourceArray, SourceGroup
+
+_SUFFIX = ".npy"
+_PIECE_NBYTES = 1 << 20
+_MAX_HEADER = 10_000     # characters, as `numpy.load` has it
+# Integers as Python 2 wrote them in a shape.
+_LONG = re.compile(r"(?<=\d)L(?=[,)])")
+
+_Header = namedtuple("_Header", ("shape", "dtype", "order"))
+
+
+class NumpySource(Source):
+    """A file ``.npy``, or ``.npz`` with its arrays as members of a group; see `zcore.tools.source`."""
+
+    def __init__(self, path, name, selection, threads):
+        self._file = _File(path, threads)
+        try:
+            status = os.fstat(self._file.fd)
+            self.identity = repr((os.path.abspath(path), status.st_ino, status.st_size, status.st_mtime_ns))
+            if openers.kind_of(path) is openers.NPY:
+                if name:
+                    raise NodeNotFoundError(f"{path} holds one array, and no {name!r}", path=name)
+                member = Member(0, 0, status.st_size, status.st_size, None, False, None)
+                self.nodes = [("", _NumpyArray(self._file, "", member, selection))]
+            else:
+                self.nodes = self._members(path, name, selection)
+        except BaseException:
+            self.close()
+            raise
+
+    def _members(self, path, name, selection):
+        members = dict(read_members(self._file.fd, path))
+        self.left_out = [("files that are no arrays", key) for key in members if not key.endswith(_SUFFIX)]
+        arrays = {key.removesuffix(_SUFFIX): (key, member) for key, member in members.items() if key.endswith(_SUFFIX)}
+        if name:
+            if name not in arrays:
+                raise NodeNotFoundError(f"{path} holds no array {name!r}", path=name)
+            return [("", _NumpyArray(self._file, *arrays[name], selection))]
+        if selection is not None:
+            raise SelectionError("a selection is one of an array, the source is a group")
+        above = set()
+        for member in arrays:
+            if not member or member.endswith("/"):
+                raise InvalidKeyError(f"{path}: the member {arrays[member][0]!r} has no name but its ending",
+                                      key=arrays[member][0])
+            parts = member.split("/")
+            above.update("/".join(parts[:n]) for n in range(1, len(parts)))
+        for member in sorted(above.intersection(arrays)):
+            raise KeyConflictError(f"{path}: {member!r} is an array, and other arrays lie below that name", key=member)
+        found = {**{group: SourceGroup({}) for group in above},
+                 **{member: _NumpyArray(self._file, *place, None) for member, place in arrays.items()}}
+        return [("", SourceGroup({})), *sorted(found.items())]
+
+    def close(self):
+        self._file.close()
+
+
+class _File:
+    """A file that is open for reading, and the member of it that was asked for last out of order."""
+
+    def __init__(self, path, threads):
+        self.path = path
+        self.n_threads = min(threads or config.threads, MAX_THREADS)
+        self._checked = self._unpacked = None
+        try:
+            self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as exc:
+            raise StoreError(f"cannot read {path}: {exc.strerror}", key=path, errno=exc.errno) from exc
+
+    def close(self):
+        """Close the file, and remove what was unpacked."""
+        self._forget()
+        os.close(self.fd)
+
+    def _forget(self):
+        unpacked, self._unpacked, self._checked = self._unpacked, None, None
+        if unpacked is not None:
+            with contextlib.suppress(OSError):
+                unpacked.close()
+
+    def place_of(self, key, member):
+        """Return where the bytes of a member lie as they are, (descriptor, offset), once they were checked."""
+        if member.crc is not None and self._checked != key:
+            self._forget()
+            reader = MemberReader(self.fd, self.path, key, member)
+            try:
+                if member.is_deflated:
+                    self._unpacked = tempfile.TemporaryFile(prefix="zcore-copy-")
+                while data := reader.read(_PIECE_NBYTES):
+                    if member.is_deflated:
+                        self._unpacked.write(data)
+                if member.is_deflated:
+                    self._unpacked.flush()
+            except OSError as exc:
+                if isinstance(exc, StoreError):
+                    raise
+                raise StoreError(f"cannot unpack {key!r} of {self.path} to {tempfile.gettempdir()}: {exc.strerror}",
+                                 key=key, errno=exc.errno) from exc
+            self._checked = key
+        return (self._unpacked.fileno(), 0) if member.is_deflated else (self.fd, member.offset)
+
+
+class _NumpyArray(SourceArray):
+    """An array in a file; see `SourceArray`."""
+
+    def __init__(self, file, key, member, selection):
+        self._file = file
+        self._key = key
+        self._member = member
+        self._what = f"{file.path}: {key}" if key else file.path
+        reader = self._new_reader()
+        header = _read_header(reader, self._what)
+        self._offset = reader.position
+        self._stored_shape = header.shape
+        n_expected = self._offset + math.prod(header.shape) * header.dtype.itemsize
+        if member.n_bytes != n_expected:
+            error = TruncatedError if member.n_bytes < n_expected else CodecError
+            raise error(f"{self._what}: expected a header and elements of {n_expected} bytes, found {member.n_bytes}",
+                        key=self._what, expected=n_expected, found=member.n_bytes)
+        super().__init__(header.shape, header.dtype, {}, selection)
+        self.order = header.order
+        # Read once in this order, the member is read to its end.
+        self._in_order = selection is None and member.crc is not None and header.order == "C"
+        self._reader = None
+
+    def _new_reader(self):
+        return MemberReader(self._file.fd, self._file.path, self._key, self._member)
+
+    def _read(self, box, out):
+        if not out.nbytes:
+            return
+        if self._in_order:
+            self._in_order = self._read_next(box, out)
+            if self._in_order:
+                return
+        self._reader = None
+        fd, offset = self._file.place_of(self._key, self._member)
+        shape, itemsize, n_threads = self._stored_shape, self.dtype.itemsize, self._file.n_threads
+        array = OpenArray(shape, shape, program=None, fill=bytes(itemsize), template=(b"", b"", b""))
+        plan = LayoutReadPlan(array, box, out, PlanOptions(n_threads=n_threads), source=os.dup(fd),
+                              offset=offset + self._offset, strides=_strides(shape, itemsize, self.order),
+                              name=self._what)
+        workers.run(plan.run, n_threads, plan.cancel)
+        plan.raise_failure(())
+
+    def _read_next(self, box, out):
+        """Read a box that is one run of the member, not before what was read last; return False where it is not."""
+        shape, itemsize = self._stored_shape, self.dtype.itemsize
+        if math.prod(box.counts[:_n_outer(shape, box.counts)]) != 1:
+            return False
+        reader = self._reader = self._reader or self._new_reader()
+        start = self._offset + sum(map(operator.mul, box.starts, _strides(shape, itemsize, "C")))
+        if start < reader.position:
+            return False
+        # Passed over by a copy that goes on.
+        while reader.position < start:
+            reader.read(min(_PIECE_NBYTES, start - reader.position))
+        memory = memoryview(out.reshape(-1).view(np.uint8))
+        for at in range(0, len(memory), _PIECE_NBYTES):
+            piece = memory[at:at + _PIECE_NBYTES]
+            piece[:] = reader.read(len(piece))
+        return True
+
+
+def _n_outer(shape, counts):
+    """Return by how many dimensions those runs are counted in which a box lies in an array in C order."""
+    n = max(0, len(shape) - 1)
+    while n > 0 and counts[n] == shape[n]:
+        n -= 1
+    return n
+
+
+def _strides(shape, itemsize, order):
+    """Return the strides of an array in bytes."""
+    lengths = shape[:0:-1] if order == "C" else shape[:-1]
+    strides = tuple(itertools.accumulate(lengths, operator.mul, initial=itemsize))[:len(shape)]
+    return strides[::-1] if order == "C" else strides
+
+
+def _read_header(reader, what):
+    """Return the `_Header` that a reader begins with.
+
+    Raises
+    ------
+    MetadataError
+        It is none.
+    UnsupportedError
+        The elements are pickled objects, or the version is a later one.
+
+    Notes
+    -----
+    NEP 1, "Format Specification", versions 1.0 to 3.0.
+    """
+    form = np.lib.format
+    start = reader.read(form.MAGIC_LEN)
+    if start[:-2] != form.MAGIC_PREFIX:
+        raise MetadataError(f"{what} is no .npy array: expected {form.MAGIC_PREFIX!r} at its beginning, found "
+                            f"{start[:-2]!r}")
+    version = tuple(start[-2:])
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise UnsupportedError(f"{what}: version {version[0]}.{version[1]} of the .npy format",
+                               feature=".npy files of other versions")
+    n_expected = int.from_bytes(reader.read(2 if version == (1, 0) else 4), "little")
+    if n_expected > _MAX_HEADER:
+        raise MetadataError(f"{what}: expected a header of up to {_MAX_HEADER} bytes, found {n_expected}")
+    raw = reader.read(n_expected)
+    if len(raw) < n_expected:
+        raise MetadataError(f"{what}: expected a header of {n_expected} bytes, found {len(raw)}")
+    try:
+        # NumPy and the parser warn of types and of text that nobody here has written.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            header = _checked(raw.decode("utf-8" if version == (3, 0) else "latin-1"))
+    except (ValueError, SyntaxError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError,
+            MemoryError) as exc:
+        raise MetadataError(f"{what}: the header {raw[:100]!r} is none: {exc!s:.200}") from exc
+    if header.dtype.hasobject:
+        raise UnsupportedError(f"{what} holds pickled objects, which are never loaded", feature="pickled objects")
+    if not header.dtype.itemsize:
+        raise UnsupportedError(f"{what} holds items of no bytes, {header.dtype}", feature="items of no bytes")
+    return header
+
+
+def _checked(text):
+    """Return what the text of a header says; raises anything where it is wrong."""
+    try:
+        found = ast.literal_eval(text)
+    except SyntaxError:
+        found = ast.literal_eval(_LONG.sub("", text))
+    if not isinstance(found, dict) or found.keys() != {"descr", "fortran_order", "shape"}:
+        raise ValueError("expected a dict of descr, fortran_order and shape")
+    shape, is_fortran = found["shape"], found["fortran_order"]
+    if not isinstance(shape, tuple) or not all([type(n) is int and n >= 0 for n in shape]):
+        raise ValueError(f"expected a tuple of lengths as its shape, found {shape!r:.60}")
+    if type(is_fortran) is not bool:
+        raise ValueError(f"expected True or False as fortran_order, found {is_fortran!r:.60}")
+    dtype = np.lib.format.descr_to_dtype(found["descr"])
+    if dtype.subdtype is not None:
+        raise ValueError(f"expected a type of elements, found {dtype}")
+    # Raises where NumPy has no array of the shape.
+    np.broadcast_to(np.zeros((), dtype), shape)
+    return _Header(shape, dtype, "F" if is_fortran and len(shape) > 1 else "C")
+
+
+class NumpyTarget:
+    """A new file ``.npy`` to be written to; see `zcore.tools.copy.transfer.StoredTarget`."""
+
+    def __init__(self, path, shape, dtype, order):
+        if has_varying_items(dtype):
+            raise UnsupportedError(f"items of varying length ({dtype}) are pickles in a .npy file, which are never "
+                                   "written", feature="pickled objects")
+        self._path = path
+        self._order = order
+        self.shape = shape
+        self.dtype = dtype
+        self.nbytes = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        self.object_shape = (1,) * len(shape)
+        if self.nbytes:
+            self._offset = np.lib.format.open_memmap(path, "w+", dtype, shape, fortran_order=order == "F").offset
+        else:
+            np.save(path, np.zeros(shape, dtype), allow_pickle=False)
+
+    def fill(self):
+        """Return None: all elements are to be written."""
+        return None
+
+    def write(self, starts, values):
+        if not values.nbytes:
+            return
+        shape, itemsize = self.shape, self.dtype.itemsize
+        strides = _strides(shape, itemsize, self._order)
+        if self._order == "F":
+            shape, strides, starts, values = shape[::-1], strides[::-1], starts[::-1], values.T
+        n_outer = _n_outer(shape, values.shape)
+        while n_outer < len(shape) - 1 and math.prod(values.shape[n_outer:]) * itemsize > _PIECE_NBYTES:
+            n_outer += 1
+        first = self._offset + sum(map(operator.mul, starts, strides))
+        fd = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            for index in np.ndindex(values.shape[:n_outer]):
+                # In runs of a megabyte, since those of the other order are copied here.
+                # Without the dots one element would be a scalar, which has the byte order of the machine.
+                run = np.ascontiguousarray(values[(*index, ...)]).reshape(-1).view(np.uint8)
+                _write_all(fd, memoryview(run), first + sum(map(operator.mul, index, strides)))
+        finally:
+            os.close(fd)
+
+
+def _write_all(fd, data, offset):
+    while data:
+        n_written = os.pwrite(fd, data, offset)
+        data, offset = data[n_written:], offset + n_written
+
+
+class NpySink:
+    """A file ``.npy``, which holds one array."""
+
+    def __init__(self, path, name, losses):
+        if name:
+            raise ValueError(f"a .npy file holds one array, which has no path; {name!r} was asked for")
+        self._path = path
+        self._losses = losses
+
+    def group(self, name, source):
+        raise UnsupportedError("a .npy file holds one array, and no group", feature="groups in .npy files")
+
+    def array(self, name, source, wanted):
+        """Make the new array, and return it as what is written to."""
+        note_losses(name, source, self._losses)
+        dtype = source.dtype if wanted.dtype is None else np.dtype(wanted.dtype)
+        return NumpyTarget(self._path, source.shape, dtype, wanted.order or source.order)
+
+    def end(self, name):
+        """Finish the array that was made last."""
+
+    def close(self):
+        """Finish the file, which is so after each write."""
+
+    discard = close
+
+
+class NpzSink:
+    """A file ``.npz``: its members are files ``.npy`` beside it, and put into it one after the other."""
+
+    def __init__(self, path, name, losses):
+        self._archive = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED)
+        self._file = os.path.join(os.path.dirname(path), f"{TEMPORARY}member.npy")
+        self._name = name
+        self._losses = losses
+
+    def group(self, name, source):
+        """Note what a group loses: it is no more than a part of names."""
+        if source.attributes:
+            self._losses.note(f"attributes ({', '.join(source.attributes)})", name)
+
+    def array(self, name, source, wanted):
+        _check_new_name(self._name_of(name))
+        note_losses(name, source, self._losses)
+        dtype = source.dtype if wanted.dtype is None else np.dtype(wanted.dtype)
+        return NumpyTarget(self._file, source.shape, dtype, wanted.order or source.order)
+
+    def _name_of(self, name):
+        return "/".join(part for part in (self._name, name) if part) or "arr_0"
+
+    def end(self, name):
+        self._archive.write(self._file, self._name_of(name) + _SUFFIX)
+        os.unlink(self._file)
+
+    def close(self):
+        self._archive.close()
+
+    discard = close
+
+
+def _check_new_name(name):
+    """Raise InvalidKeyError unless a member may have a name, whoever unpacks the archive, and on which system."""
+    check_name(check_key(name, WINDOWS))
+    if name.endswith(_SUFFIX):
+        raise InvalidKeyError(f"{name!r:.200} is no name in an .npz file: `numpy.load` takes {_SUFFIX!r} for an ending",
+                              key=name)
+
+
+def note_losses(name, source, losses):
+    """Note what of an array is more than its elements."""
+    if source.attributes:
+        losses.note(f"attributes ({', '.join(source.attributes)})", name)
+    if source.dimension_names is not None:
+        losses.note(f"names of dimensions ({', '.join(map(str, source.dimension_names))})", name)

@@ -1,0 +1,125 @@
+"""Reference sets made of HDF5 files, and so of NetCDF-4: h5py (extra "hdf5") says where chunks lie, nothing is decoded.
+
+Groups become Zarr v2 groups, datasets become arrays whose codecs are the dataset's filters, dimension scales become the
+attribute ``_ARRAY_DIMENSIONS``, as in the sets of kerchunk. What no codec stands for is refused by name; nothing is
+read from other files than the one that was given.
+"""
+import json
+import os
+
+from zcore.errors import UnsupportedError, not_installed, warn
+from zcore.formats import format_of
+from zcore.stores.reference.store import ReferenceStore
+from zcore.stores.remote.urls import is_remote
+from zcore.tools.references.hdf5_attributes import ScaleNames, attributes_of, reading
+from zcore.tools.references.hdf5_dataset import references_of
+
+MAX_INLINED = 1 << 20
+_ZARR_V2 = format_of(2)
+_NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+
+
+def references_from_hdf5(path, *, inline_threshold=500, max_inlined=MAX_INLINED, unsupported="raise"):
+    """Return a reference set for an HDF5 file.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    inline_threshold : int
+        Bytes up to which a chunk is copied into the set instead, 0 for none.
+    max_inlined : int
+        Bytes that may be copied for each dataset because nothing in the file can be pointed to: texts of varying
+        length, chunks that were stored without the filters of the others. Compact datasets are copied always.
+    unsupported : {"raise", "skip"}
+        What becomes of a dataset that cannot be shown as an array: an error, or a warning and nothing in the set.
+
+    Returns
+    -------
+    ReferenceStore
+        For reading. `save` writes it as a document, with relative URLs where it lies in the directory of the file or
+        above; `to_v0` has it as a dict.
+
+    Raises
+    ------
+    StoreError
+        The file cannot be read.
+    UnsupportedError
+        h5py is not installed; or a dataset has a filter or a type without a counterpart in Zarr v2, or its elements lie
+        in other files.
+
+    Notes
+    -----
+    A contiguous dataset becomes chunks of some 16 MiB where its length has a divisor for it, else one. A dataset
+    without elements of any shape is left out with a warning, and so are links by name, to other files above all.
+    """
+    if unsupported not in ("raise", "skip"):
+        raise ValueError(f"unsupported={unsupported!r}: expected 'raise' or 'skip'")
+    try:
+        import h5py
+    except ImportError as exc:
+        raise not_installed("reference sets of HDF5 files need", "h5py", "hdf5",
+                            "reference sets of HDF5 files") from exc
+    path = os.fspath(path)
+    if is_remote(path):
+        raise UnsupportedError(f"{path!r:.200}: reference sets are made of HDF5 files that lie here",
+                               feature="reference sets of remote HDF5 files")
+    path = os.path.abspath(path)
+    url = os.path.basename(path)
+    with reading(path), h5py.File(path, "r") as file:
+        # A name that looks like a URL is told from one by its beginning.
+        walk = _Walk(h5py, f"./{url}" if ":" in url else url, inline_threshold, max_inlined, unsupported == "skip",
+                     ScaleNames(h5py, file))
+        walk.add_group("", file, ())
+    return ReferenceStore.of(walk.references, base=os.path.dirname(path))
+
+
+class _Walk:
+    """The walk through a file, and the references that were found on it."""
+
+    def __init__(self, h5py, url, inline_threshold, max_inlined, skips, scales):
+        self.references = {}
+        self._h5py, self._skips = h5py, skips
+        self._how = scales, url, inline_threshold, max_inlined
+
+    def add_group(self, prefix, group, above):
+        """Add a group and all below it; `above` are the addresses of the groups that hold it."""
+        h5py = self._h5py
+        above = *above, h5py.h5o.get_info(group.id).addr
+        self.references[prefix + _ZARR_V2.group_document] = b'{"zarr_format":2}'
+        attributes = attributes_of(h5py, group)
+        if attributes:
+            self.references[prefix + _ZARR_V2.attributes_document] = json.dumps(attributes).encode()
+        for name in group:
+            key = prefix + name
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                warn(f"{key!r} is a link by name, and left out of the set")
+                continue
+            member = group[name]
+            if fault := _ZARR_V2.names.fault(name):
+                self._leave_out(key, f"an array or group cannot have this name: {fault}", "names of HDF5")
+            elif isinstance(member, h5py.Dataset):
+                self._add_dataset(key, member)
+            elif isinstance(member, h5py.Group):
+                if h5py.h5o.get_info(member.id).addr in above:
+                    warn(f"{key!r} is a group that holds itself, and left out of the set")
+                else:
+                    self.add_group(key + "/", member, above)
+
+    def _add_dataset(self, key, dataset):
+        if dataset.shape is None:
+            warn(f"{key!r} is a dataset without elements, and left out of the set")
+            return
+        if self._h5py.h5ds.is_scale(dataset.id) and self._h5py.h5ds.get_scale_name(dataset.id).startswith(
+                _NOT_A_VARIABLE):
+            return
+        try:
+            found = references_of(self._h5py, dataset, key + "/", *self._how)
+        except UnsupportedError as exc:
+            self._leave_out(key, exc.message, exc.feature)
+        else:
+            self.references.update(found)
+
+    def _leave_out(self, key, reason, feature):
+        if not self._skips:
+            raise UnsupportedError(f"{key!r}: {reason}; unsupported='skip' leaves such members out", feature=feature)
+        warn(f"{key!r} is left out of the set: {reason}")

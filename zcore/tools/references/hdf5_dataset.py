@@ -1,0 +1,256 @@
+"""One dataset of HDF5 as references: the documents of a Zarr v2 array, and where its chunks lie."""
+import json
+import math
+import os
+
+import numpy as np
+
+from zcore import api
+from zcore.errors import UnsupportedError
+from zcore.formats import format_of
+from zcore.formats.zarr_v2.fill import render_fill
+from zcore.model.dtypes import to_descr
+from zcore.stores.memory import MemoryStore
+from zcore.tools.references.hdf5_attributes import attributes_of, dimension_names, fill_of_attribute
+from zcore.tools.references.hdf5_types import check_type, filters_of, is_text
+
+PART_NBYTES = 1 << 24      # of a contiguous dataset, which is shown in parts
+MIN_TEXT_NBYTES = 4        # vlen-utf8: of an empty one
+MAX_TEXTS_NBYTES = 1 << 28  # that texts read at once may have, if each of them were all of the file
+_ZARR_V2 = format_of(2)
+
+
+def references_of(h5py, dataset, prefix, scales, url, inline_threshold, max_inlined):
+    """Return the references of a dataset: a dict of keys to bytes or (url, offset, length).
+
+    Parameters
+    ----------
+    h5py : module
+    dataset : h5py.Dataset
+    prefix : str
+        Of the keys.
+    scales : ScaleNames
+        Of the file.
+    url : str
+        Of the file.
+    inline_threshold, max_inlined : int
+        See `zcore.references_from_hdf5`.
+
+    Raises
+    ------
+    UnsupportedError
+        It cannot be shown as an array of Zarr v2, or would need more data in the set than it may have.
+    """
+    properties = dataset.id.get_create_plist()
+    if properties.get_external_count():
+        raise UnsupportedError("its elements lie in other files", feature="external storage of HDF5")
+    if dataset.is_virtual:
+        raise UnsupportedError("it is made of other datasets", feature="virtual datasets of HDF5")
+    attributes = {**attributes_of(h5py, dataset), "_ARRAY_DIMENSIONS": dimension_names(h5py, dataset, scales)}
+    kind = dataset.id.get_type()
+    if is_text(h5py, kind):
+        return _copied(attributes, dataset, prefix, _chunks_of(dataset), np.dtype(object), max_inlined)
+    if dataset.dtype.subdtype is not None:
+        raise UnsupportedError(f"its elements are arrays, {dataset.dtype}", feature="types of HDF5")
+    check_type(h5py, kind, dataset.dtype)
+    dtype = _bare(dataset.dtype)
+    if properties.get_layout() == h5py.h5d.COMPACT:
+        return _copied(attributes, dataset, prefix, _chunks_of(dataset), dtype, max(max_inlined, dataset.nbytes))
+    if properties.get_layout() == h5py.h5d.CHUNKED:
+        chunks = dataset.chunks
+        extents, mask = _stored_chunks(dataset)
+        filters, compressor = filters_of(properties, mask)
+    else:
+        chunks = _parts(dataset.shape, dtype.itemsize)
+        extents, mask = _parts_of(dataset, chunks, dtype.itemsize), 0
+        filters = compressor = None
+    is_whole = len(extents) == math.prod(_grid(dataset.shape, chunks))
+    found = _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole)
+    to_copy = []
+    for coords, (offset, length, is_other) in extents.items():
+        if is_other:
+            to_copy.append(coords)
+        else:
+            found[prefix + _key(coords)] = url, offset, length
+    _copy(dataset, prefix, chunks, found, to_copy, max_inlined)
+    _inline(dataset.file.filename, found, inline_threshold)
+    return found
+
+
+def _bare(dtype):
+    """Return a type without what h5py notes in it."""
+    return np.dtype(dtype.str) if dtype.names is None else dtype
+
+
+def _chunks_of(dataset):
+    return dataset.chunks or tuple([max(length, 1) for length in dataset.shape])
+
+
+def _grid(shape, chunks):
+    return tuple([-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True)])
+
+
+def _key(coords):
+    return ".".join(map(str, coords)) or "0"
+
+
+# Where the chunks lie
+
+def _stored_chunks(dataset):
+    """Return the chunks that are stored, {coords: (offset, length, whether the mask is another)}, and their mask."""
+    grid = _grid(dataset.shape, dataset.chunks)
+    stored = []
+    dataset.id.chunk_iter(stored.append)
+    masks = {chunk.filter_mask for chunk in stored}
+    mask = masks.pop() if len(masks) == 1 else 0
+    extents, shift = {}, _shift(dataset, stored)
+    for chunk in stored:
+        coords = tuple([start // length for start, length in zip(chunk.chunk_offset, dataset.chunks, strict=True)])
+        if all([i < n for i, n in zip(coords, grid, strict=True)]):
+            extents[coords] = shift + chunk.byte_offset, chunk.size, chunk.filter_mask != mask
+    return extents, mask
+
+
+def _shift(dataset, stored):
+    """Return what has to be added to offsets: some versions of HDF5 count from the end of a user block."""
+    n_before = dataset.file.userblock_size
+    if not (n_before and stored):
+        return 0
+    chunk = stored[0]
+    return 0 if _read(dataset, chunk.byte_offset, chunk.size) == dataset.id.read_direct_chunk(
+        chunk.chunk_offset)[1] else n_before
+
+
+def _read(dataset, offset, n_bytes):
+    with open(dataset.file.filename, "rb") as file:
+        file.seek(offset)
+        return file.read(n_bytes)
+
+
+def _parts(shape, itemsize):
+    """Return the shape of chunks that follow each other in a contiguous dataset, each of some 16 MiB or less.
+
+    Where a dimension has no number of parts that divides it, and is not much larger than needed, it is not cut.
+
+    >>> _parts((1000, 1000, 10), 8), _parts((7, 11), 1), _parts((2, 3 << 24), 4), _parts((), 8)
+    ((200, 1000, 10), (7, 11), (1, 4194304), ())
+    """
+    chunks = [max(length, 1) for length in shape]
+    n_bytes = math.prod(chunks) * itemsize
+    for d, length in enumerate(chunks):
+        n_parts = -(-n_bytes // PART_NBYTES)
+        if n_parts < length:
+            for n in range(n_parts, min(length, 8 * n_parts) + 1):
+                if length % n == 0:
+                    chunks[d] = length // n
+                    break
+            break
+        chunks[d] = 1
+        n_bytes //= length
+    return tuple(chunks)
+
+
+def _parts_of(dataset, chunks, itemsize):
+    offset = dataset.id.get_offset()
+    # With a user block in front of the file, HDF5 tells an offset of what was never written, too.
+    if offset is None or dataset.id.get_storage_size() < dataset.nbytes or dataset.size == 0:
+        return {}
+    n_bytes = math.prod(chunks) * itemsize
+    return {coords: (offset + i * n_bytes, n_bytes, False)
+            for i, coords in enumerate(np.ndindex(*_grid(dataset.shape, chunks)))}
+
+
+# The documents
+
+def _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, is_whole):
+    """Return the documents of the array; see `zcore.formats.zarr_v2.format`."""
+    if dtype.hasobject:
+        descr, fill_value = "|O", ""
+    else:
+        descr = to_descr(dtype)
+        raw = np.asarray(dataset.fillvalue, dtype).tobytes()
+        said = fill_of_attribute(dataset, dtype)
+        if is_whole:
+            # No element is HDF5's own, and readers of Zarr v2 take this value for what is missing.
+            raw = None if said is None else said.tobytes()
+        if said is not None and said.tobytes() == raw:
+            del attributes["_FillValue"]
+        fill_value = None if raw is None else render_fill(dtype, raw)
+    document = json.dumps({
+        "zarr_format": 2, "shape": dataset.shape, "chunks": chunks, "dtype": descr, "fill_value": fill_value,
+        "order": "C", "filters": filters, "compressor": compressor}).encode()
+    _ZARR_V2.parse_array(document, prefix)
+    return {prefix + _ZARR_V2.array_document: document,
+            prefix + _ZARR_V2.attributes_document: json.dumps(attributes).encode()}
+
+
+# What is copied
+
+def _copied(attributes, dataset, prefix, chunks, dtype, max_inlined):
+    """Return the references of a dataset whose elements are all copied."""
+    of_text = dtype.hasobject
+    filters = [{"id": "vlen-utf8"}] if of_text else None
+    found = _documents(attributes, dataset, prefix, chunks, dtype, filters, None, True)
+    n_least = dataset.size * (MIN_TEXT_NBYTES if of_text else dtype.itemsize)
+    if n_least > max_inlined:
+        raise _too_large(n_least, max_inlined)
+    _copy(dataset, prefix, chunks, found, np.ndindex(*_grid(dataset.shape, chunks)), max_inlined)
+    return found
+
+
+def _copy(dataset, prefix, chunks, found, to_copy, max_inlined):
+    """Add chunks with these coordinates as the array's codecs encode them."""
+    store = MemoryStore({".zarray": found[prefix + _ZARR_V2.array_document]})
+    array = api.open(store, "r+", write_empty_chunks=True)
+    n_bytes = 0
+    for coords in to_copy:
+        region = tuple([slice(i * n, min((i + 1) * n, length))
+                        for i, n, length in zip(coords, chunks, dataset.shape, strict=True)])
+        n_bytes += 0 if array.dtype.hasobject else math.prod(chunks) * array.itemsize
+        if n_bytes > max_inlined:
+            raise _too_large(n_bytes, max_inlined)
+        array[region] = _texts(dataset, region, max_inlined) if array.dtype.hasobject else dataset[region]
+        value = found[prefix + _key(coords)] = store.get(_key(coords))
+        n_bytes += len(value) if array.dtype.hasobject else 0
+        if n_bytes > max_inlined:
+            raise _too_large(n_bytes, max_inlined)
+
+
+def _texts(dataset, region, max_inlined):
+    """Return texts of a dataset, an array of objects.
+
+    One text of the file may stand in many elements: they are read one by one where all might be too many.
+    """
+    shape = tuple([part.stop - part.start for part in region])
+    try:
+        if math.prod(shape) * os.path.getsize(dataset.file.filename) <= MAX_TEXTS_NBYTES:
+            return np.asarray(dataset.asstr()[region if region else ()], object)
+        texts = np.empty(shape, object)
+        n_bytes = 0
+        for index in np.ndindex(*shape):
+            texts[index] = dataset.asstr()[tuple([part.start + i for part, i in zip(region, index, strict=True)])]
+            n_bytes += len(texts[index]) + MIN_TEXT_NBYTES
+            if n_bytes > max_inlined:
+                raise _too_large(n_bytes, max_inlined)
+        return texts
+    except UnicodeDecodeError as exc:
+        raise UnsupportedError(f"a text of it is not UTF-8: {exc.reason}", feature="texts that are not UTF-8") from exc
+
+
+def _inline(path, found, inline_threshold):
+    """Replace the references to few bytes by these bytes."""
+    small = [(key, value) for key, value in found.items()
+             if isinstance(value, tuple) and value[2] <= inline_threshold]
+    if small:
+        with open(path, "rb") as file:
+            for key, (_, offset, length) in small:
+                file.seek(offset)
+                value = file.read(length)
+                # A file that is too short says so when it is read.
+                if len(value) == length:
+                    found[key] = value
+
+
+def _too_large(n_bytes, max_inlined):
+    return UnsupportedError(f"{n_bytes} bytes or more of it would have to be copied into the set; max_inlined= permits "
+                            f"more than {max_inlined}", feature="much data in reference sets")

@@ -1,0 +1,1 @@
+"""`zcore.verify`: a store checked whole, and repaired."""

@@ -1,0 +1,185 @@
+"""All objects of an array read and decoded, for what goes wrong with each.
+
+Objects are read in slabs of the grid, by the engine and in parallel, into one scratch that is thrown away. Where a slab
+cannot be read its objects are read one by one; so are those of slabs that hold few of them, as in a huge grid that is
+nearly empty. The array is taken to be as long as its chunks reach, so that all of a border chunk is decoded.
+"""
+import math
+
+import numpy as np
+
+from zcore import config, workers
+from zcore.engine.binding import MAX_THREADS, ArrayBinding
+from zcore.errors import AsdfFormatError, ChunkError, ChunkMemoryError, OutOfMemoryError, StoreError, UnsupportedError
+from zcore.kernel.select.box import Box
+
+SLAB_NBYTES = 1 << 26   # of elements, in the scratch; one object may have more
+_FEW = 8                # a slab with fewer than one object for so many chunks is not read as a whole
+# Of an object; others are of the whole array.
+_FAILURES = (ChunkError, StoreError, UnsupportedError, OutOfMemoryError, AsdfFormatError)
+
+
+class Changed(Exception):
+    """The array's document is another one than when reading began."""
+
+
+class Decoded(ArrayBinding):
+    """An array of which whole objects are read, be their elements inside of it or not."""
+
+    __slots__ = ()
+
+    def __init__(self, binding):
+        metadata = binding.metadata
+        # What lies beyond 2**63 elements has no name: the border is read as it is.
+        reach = tuple([sum(ends) for ends in zip(*metadata.place_of([n - 1 for n in metadata.grid_shape]),
+                                                 strict=True)]) if metadata.n_chunks else metadata.shape
+        view = binding.view
+        if math.prod(reach) < 2**63:
+            view = view._replace(metadata=metadata.replace(shape=reach))
+        super().__init__(binding.store, binding.path, binding.format, binding.options, view)
+
+    def check_unreplaced(self, view, box, plan=None):
+        if self.store.get(self.document) != view.raw:
+            raise Changed
+        return True
+
+
+def read_objects(binding, tasks, failed, advance):
+    """Read objects of an array.
+
+    Parameters
+    ----------
+    binding : ArrayBinding
+    tasks : ndarray of int64
+        The numbers of the chunks whose objects are there, in C order of the grid.
+    failed : callable
+        ``failed(chunk_coords, error)`` is told what could not be read.
+    advance : callable
+        ``advance(n_bytes)`` is told of which part of the array's elements has been seen to.
+
+    Raises
+    ------
+    Changed
+        Somebody changed the array's document.
+    NodeNotFoundError
+        The array is gone.
+    """
+    metadata = binding.metadata
+    decoded = Decoded(binding)
+    grid = metadata.grid_shape
+    if not len(tasks):
+        return
+    counts = _slab_counts(grid, metadata.chunk_nbytes)
+    scratch = _Scratch(metadata.dtype)
+    for first, coords in _slabs(tasks, grid, counts):
+        last = [min(i + n, length) - 1 for i, n, length in zip(first, counts, grid, strict=True)]
+        box = _box(metadata, first, last)
+        n_chunks = math.prod([b - a + 1 for a, b in zip(first, last, strict=True)])
+        if len(coords) * _FEW < n_chunks or not _is_readable(decoded, box, scratch):
+            _read_each(decoded, coords, failed)
+        advance(math.prod(box.counts) * metadata.itemsize)
+
+
+class _Scratch:
+    """Memory for the elements of a box, used again for the next one."""
+
+    def __init__(self, dtype):
+        self._dtype = dtype
+        self._memory = None
+
+    def of(self, shape):
+        n = math.prod(shape)
+        if self._memory is None or self._memory.size < n:
+            self._memory = None
+            try:
+                self._memory = np.empty(n, self._dtype)
+            except (MemoryError, ValueError) as exc:
+                n_bytes = n * self._dtype.itemsize
+                raise OutOfMemoryError(f"no memory for {n_bytes} bytes of elements", nbytes=n_bytes) from exc
+        return self._memory[:n].reshape(shape)
+
+
+def _slab_counts(grid, chunk_nbytes):
+    """Return how many chunks a slab has in each dimension: rows of the grid, as many as there is room for."""
+    room = max(1, SLAB_NBYTES // max(1, chunk_nbytes))
+    counts = []
+    for n in reversed(grid):
+        counts.append(min(n, room))
+        room = room // n if room >= n else 1
+    return tuple(reversed(counts))
+
+
+def _slabs(tasks, grid, counts):
+    """Yield (coordinates of the first chunk, those of the objects) of each slab that holds any object."""
+    if not grid:
+        yield (), [()]
+        return
+    coords = np.stack(np.unravel_index(tasks, grid), axis=-1)
+    slab_grid = [-(-n // count) for n, count in zip(grid, counts, strict=True)]
+    slabs = np.ravel_multi_index(tuple((coords // counts).T), slab_grid)
+    order = np.argsort(slabs, kind="stable")
+    starts = np.flatnonzero(np.diff(slabs[order], prepend=-1))
+    for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
+        inside = coords[order[start:stop]]
+        yield tuple((inside[0] // counts * counts).tolist()), [tuple(one) for one in inside.tolist()]
+
+
+def _box(metadata, first, last):
+    starts, _ = metadata.place_of(first)
+    ends = [a + n for a, n in zip(*metadata.place_of(last), strict=True)]
+    return Box(starts, (1,) * len(starts), tuple([b - a for a, b in zip(starts, ends, strict=True)]))
+
+
+def _inside(box, shape):
+    """Return a box without what lies outside an array of `shape`: of one that has no longer shape, see `Decoded`."""
+    return Box(box.starts, box.steps, tuple([min(n, length - start) for n, length, start
+                                             in zip(box.counts, shape, box.starts, strict=True)]))
+
+
+def _is_readable(decoded, box, scratch):
+    try:
+        _read(decoded, box, scratch)
+    except _FAILURES:
+        return False
+    return True
+
+
+def _read(decoded, box, scratch):
+    """Read a box, a part at a time where it is a shard that is larger than a slab."""
+    box = _inside(box, decoded.metadata.shape)
+    inner_shape = decoded.chain.inner_shape
+    if inner_shape is None or math.prod(box.counts) * decoded.metadata.itemsize <= SLAB_NBYTES:
+        decoded.read(box, scratch.of(box.counts))
+        return
+    grid = [-(-n // chunk) for n, chunk in zip(box.counts, inner_shape, strict=True)]
+    counts = _slab_counts(grid, math.prod(inner_shape) * decoded.metadata.itemsize)
+    for place in np.ndindex(*[-(-n // count) for n, count in zip(grid, counts, strict=True)]):
+        starts = [i * count * chunk for i, count, chunk in zip(place, counts, inner_shape, strict=True)]
+        part = Box(tuple([a + b for a, b in zip(box.starts, starts, strict=True)]), box.steps,
+                   tuple([min(count * chunk, n - start) for count, chunk, n, start
+                          in zip(counts, inner_shape, box.counts, starts, strict=True)]))
+        decoded.read(part, scratch.of(part.counts))
+
+
+def _read_each(decoded, coords, failed):
+    """Read objects one by one, several at a time as long as their chunks fit into a slab."""
+    metadata = decoded.metadata
+    pending = list(reversed(coords))
+
+    def work(main):
+        scratch = _Scratch(metadata.dtype)
+        while pending:
+            try:
+                one = pending.pop()
+            except IndexError:
+                return      # another thread was faster
+            try:
+                _read(decoded, _box(metadata, one, one), scratch)
+            except ChunkMemoryError:
+                raise
+            except _FAILURES as error:
+                failed(one, error)
+
+    n_threads = min(decoded.options.threads or config.threads, MAX_THREADS, len(coords),
+                    max(1, SLAB_NBYTES // max(1, metadata.chunk_nbytes)))
+    workers.run(work, n_threads, pending.clear)

@@ -1,0 +1,1 @@
+"""What a document may point at: the rules for files, links, URLs and network addresses, without reading anything."""
