@@ -28,8 +28,8 @@ def pair(request, tmp_path):
     return (one, one) if request.param == "threads" else (one, ObjectLocks(str(tmp_path), DOCUMENT))
 
 
-def free(make_hold):
-    """Whether a hold can be had at once; asked in a thread, which waits no longer than until it is told to stop."""
+def free(make_hold, seconds=30):
+    """Return whether a thread gets a hold within `seconds`; it is told to stop after them."""
     class Plan:
         stopped = False
 
@@ -41,16 +41,21 @@ def free(make_hold):
 
     thread = threading.Thread(target=take)
     thread.start()
-    thread.join(0.1)
+    thread.join(seconds)
     plan.stopped = True
     thread.join()
     return bool(got)
 
 
+def taken(make_hold):
+    """Return whether a hold cannot be had: a tenth of a second is enough for one that can, on most machines."""
+    return not free(make_hold, 0.1)
+
+
 def test_an_object_excludes_itself_and_no_other(pair):
     one, two = pair
     with one.object("a"):
-        assert not free(lambda plan: two.object("a", plan))
+        assert taken(lambda plan: two.object("a", plan))
         assert free(lambda plan: two.object("b", plan))
     assert free(lambda plan: two.object("a", plan))
 
@@ -58,8 +63,8 @@ def test_an_object_excludes_itself_and_no_other(pair):
 def test_the_whole_excludes_every_object(pair):
     one, two = pair
     with one.whole():
-        assert not free(lambda plan: two.object("a", plan))
-        assert not free(lambda plan: two.object("b", plan))
+        assert taken(lambda plan: two.object("a", plan))
+        assert taken(lambda plan: two.object("b", plan))
     assert free(lambda plan: two.object("a", plan))
 
 
@@ -74,9 +79,13 @@ def test_objects_exclude_the_whole(pair):
     thread = threading.Thread(target=take)
     with one.object("a"):
         thread.start()
-        assert not entered.wait(0.05)
-        # Who waits for the whole keeps new holders of objects out, or he might wait for ever.
-        assert not free(lambda plan: two.object("b", plan))
+        # A waiter for the whole keeps new holders of objects out, or it might wait for ever. The thread needs a moment
+        # to become that waiter, and is none while it asks whether it should stop: one refusal is what counts.
+        deadline = time.monotonic() + 30
+        while not (refused := taken(lambda plan: two.object("b", plan))) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert refused
+        assert not entered.is_set()
     thread.join()
     assert entered.is_set()
 
@@ -84,11 +93,11 @@ def test_objects_exclude_the_whole(pair):
 def test_locks_without_files():
     one = ObjectLocks()
     with one.object("a"):
-        assert not free(lambda plan: one.object("a", plan))
+        assert taken(lambda plan: one.object("a", plan))
         assert free(lambda plan: one.object("b", plan))
     with one.whole() as hold:
         assert hold.dir_fd == -1
-        assert not free(lambda plan: one.object("a", plan))
+        assert taken(lambda plan: one.object("a", plan))
 
 
 def test_many_holders_of_everything(pair):
@@ -162,7 +171,7 @@ def test_replace_goes_on_holding(tmp_path, pair):
             status = os.stat(path)
             assert identity == (status.st_dev, status.st_ino, len(content), status.st_mtime_ns, status.st_ctime_ns)
             assert path.read_bytes() == content
-            assert not free(lambda plan: two.object("a", plan))
+            assert taken(lambda plan: two.object("a", plan))
     assert os.listdir(tmp_path) == [DOCUMENT]
     assert free(lambda plan: two.object("a", plan))
 
@@ -186,8 +195,8 @@ def test_who_waited_holds_the_new_document(tmp_path, pair):
         hold.replace(b"second", token=7)
     entered.wait()
     try:
-        assert not free(lambda plan: one.object("a", plan))
-        assert not free(lambda plan: ObjectLocks(str(tmp_path), DOCUMENT).object("a", plan))
+        assert taken(lambda plan: one.object("a", plan))
+        assert taken(lambda plan: ObjectLocks(str(tmp_path), DOCUMENT).object("a", plan))
     finally:
         leave.set()
         thread.join()
@@ -202,7 +211,7 @@ def test_replace_that_fails_leaves_document_and_lock(tmp_path, pair):
             hold.replace(b"second", token=7)
         os.rmdir(tmp_path / DOCUMENT)
         os.rename(tmp_path / "kept", tmp_path / DOCUMENT)
-        assert not free(lambda plan: two.object("a", plan))
+        assert taken(lambda plan: two.object("a", plan))
     assert (tmp_path / DOCUMENT).read_bytes() == b"first"
     assert os.listdir(tmp_path) == [DOCUMENT]
 
@@ -284,7 +293,7 @@ def test_a_document_changed_in_place(tmp_path, pair):
     one, two = pair
     with one.object("a"):
         os.utime(tmp_path / DOCUMENT, ns=(1, 1))
-        assert not free(lambda plan: two.object("a", plan))
+        assert taken(lambda plan: two.object("a", plan))
     assert free(lambda plan: two.object("a", plan))
 
 
@@ -296,7 +305,7 @@ def test_a_hold_is_given_back_once(pair):
     first.__exit__(None, None, None)
     with two.object("a"):
         first.__exit__(None, None, None)
-        assert not free(lambda plan: one.object("a", plan))
+        assert taken(lambda plan: one.object("a", plan))
     second = one.whole()
     second.__enter__()
     second.__exit__(None, None, None)
@@ -308,7 +317,7 @@ def test_a_hold_that_is_forgotten_is_given_back(pair):
     for make in (one.whole, lambda: one.object("a")):
         hold = make()
         hold.__enter__()
-        assert not free(lambda plan: two.object("a", plan))
+        assert taken(lambda plan: two.object("a", plan))
         del hold
         gc.collect()
         assert free(lambda plan: two.object("a", plan))
