@@ -405,7 +405,7 @@ def test_who_holds_an_object_passes_those_who_wait_for_it(locks):
     with locks.object("a"):
         thread = threading.Thread(target=lambda: locks.whole().__enter__())
         thread.start()
-        while free(lambda plan: locks.object("c", plan)):
+        while not taken(lambda plan: locks.object("c", plan)):
             pass
         with locks.object("b"):
             pass
