@@ -1,0 +1,281 @@
+"""Bridges to zarr-python: its arrays read and written by zcore's kernel, and its stores opened by zcore.
+
+One line of configuration makes zarr-python, and all that stand on it, use the kernel, and the locks that no other
+pipeline has::
+
+    zarr.config.set({"codec_pipeline.path": "zcore.zarr.ZcoreCodecPipeline"})
+
+or ``ZARR_CODEC_PIPELINE__PATH=zcore.zarr.ZcoreCodecPipeline`` in the environment.
+"""
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+from zarr.abc.codec import CodecPipeline
+from zarr.core.codec_pipeline import BatchedCodecPipeline
+from zarr.core.metadata import ArrayV2Metadata
+from zarr.registry import register_pipeline
+from zarr.storage import StorePath
+
+import zcore
+from zcore.zarr.foreign import zcore_store
+from zcore.zarr.selection import request_of
+
+try:
+    from zarr.codecs._v2 import V2Codec
+except ImportError:     # moved by a release that this one does not know
+    V2Codec = None
+
+__all__ = ["ZcoreCodecPipeline"]
+
+# A thread waits for each call; the kernel shares a call among threads of its own.
+N_THREADS = 32
+
+
+class ZcoreCodecPipeline(CodecPipeline):
+    """A codec pipeline of zarr-python that reads and writes by zcore.
+
+    The chunks of a call are put together to the selection that they were cut from, and the kernel reads or writes it
+    with one plan: the files of a `LocalStore` are opened by the kernel, the values of other stores are brought to it.
+    A write locks each object, those that it replaces as a whole too, against all other writers by this pipeline and by
+    zcore, in threads and processes. What zcore does not have (a codec, a type, memory of a GPU) is left to zarr-python's
+    own pipeline; its writes hold the lock of the array.
+
+    Made by zarr-python, for each array that it opens.
+
+    Notes : `zarr.abc.codec.CodecPipeline`, as of zarr-python 3.1 to 3.4.
+    """
+
+    def __init__(self, metadata, store):
+        self.metadata = metadata
+        self.store = store
+        self._fallback = _pipeline_of_zarr(metadata)
+        # By what a handle depends on: the array's path, whether empty chunks are written, and the loop.
+        self._arrays = {}
+
+    def __reduce__(self):
+        return ZcoreCodecPipeline, (self.metadata, self.store)
+
+    def __repr__(self):
+        return f"<ZcoreCodecPipeline of {self.store!r}>"
+
+    @classmethod
+    def from_array_metadata_and_store(cls, array_metadata, store):
+        """Return the pipeline of an array."""
+        return cls(array_metadata, store)
+
+    @classmethod
+    def from_codecs(cls, codecs):
+        """Return zarr-python's own pipeline: one without an array, as its codec for shards has inside."""
+        return BatchedCodecPipeline.from_codecs(codecs)
+
+    def evolve_from_array_spec(self, array_spec):
+        """Return this pipeline; its array is known already."""
+        return self
+
+    # What is done to chunks that have no place in a store, and questions about codecs: zarr-python's answers.
+
+    def __iter__(self):
+        return iter(self._fallback)
+
+    @property
+    def supports_partial_decode(self):
+        return self._fallback.supports_partial_decode
+
+    @property
+    def supports_partial_encode(self):
+        return self._fallback.supports_partial_encode
+
+    def validate(self, *, shape, dtype, chunk_grid):
+        self._fallback.validate(shape=shape, dtype=dtype, chunk_grid=chunk_grid)
+
+    def compute_encoded_size(self, byte_length, array_spec):
+        return self._fallback.compute_encoded_size(byte_length, array_spec)
+
+    async def decode(self, chunk_bytes_and_specs):
+        return await self._fallback.decode(chunk_bytes_and_specs)
+
+    async def encode(self, chunk_arrays_and_specs):
+        return await self._fallback.encode(chunk_arrays_and_specs)
+
+    async def read(self, batch_info, out, drop_axes=()):
+        """Read chunks into `out`; return for each whether its object is present.
+
+        That is looked up where the array's configuration has ``read_missing_chunks=False``: only then zarr-python asks.
+        """
+        batch = list(batch_info)
+        if not batch:
+            return ()
+        done = await _in_thread(self._read, batch, out, drop_axes, asyncio.get_running_loop())
+        return done if done is not None else await self._fallback.read(batch, out, drop_axes)
+
+    async def write(self, batch_info, value, drop_axes=()):
+        """Write a value to chunks, each under its lock."""
+        batch = list(batch_info)
+        if batch:
+            await _in_thread(self._write, batch, value, drop_axes, asyncio.get_running_loop())
+
+    # In a thread of their own, as a store of zarr-python answers on the loop that waits for them.
+
+    def _read(self, batch, out, drop_axes, loop):
+        """Read a batch and return its statuses, or None if that is left to zarr-python."""
+        array, request, values = self._request(batch, out, drop_axes, loop)
+        if request is None:
+            return None
+        if request.way == "basic" and values.dtype == array.dtype:
+            array.get_basic_selection(request.selection, out=values[(*request.where, ...)])
+        else:
+            found = np.asarray(getattr(array, f"get_{request.way}_selection")(request.selection))
+            values[_index_of(request)] = found.squeeze(drop_axes) if drop_axes else found
+        if getattr(batch[0][1].config, "read_missing_chunks", True):
+            return ({"status": "present"},) * len(batch)
+        keys = [item[0].path for item in batch]
+        present = set(array.store.existing("", keys))
+        return tuple([{"status": "present" if key in present else "missing"} for key in keys])
+
+    def _write(self, batch, value, drop_axes, loop):
+        """Write a batch, by zarr-python under the lock of the whole array if zcore cannot."""
+        array, request, values = self._request(batch, value, drop_axes, loop)
+        if request is not None:
+            if values.ndim:
+                values = values[_index_of(request)]
+                if drop_axes:
+                    values = np.expand_dims(values, drop_axes)
+            # A value that does not fit is an error, and zarr-python's own.
+            if not values.ndim or values.shape == request.shape:
+                getattr(array, f"set_{request.way}_selection")(request.selection, values)
+                return
+
+        def by_zarr():
+            asyncio.run_coroutine_threadsafe(self._fallback.write(batch, value, drop_axes), loop).result()
+
+        locks = self._locks_of(batch, loop)
+        if locks is None:
+            by_zarr()
+        else:
+            with locks.whole():
+                by_zarr()
+
+    def _request(self, batch, buffer, drop_axes, loop):
+        """Return (array, request, ndarray) for a batch; the request is None if zcore cannot do it."""
+        getter, spec = batch[0][:2]
+        values = buffer.as_ndarray_like()
+        if type(getter) is not StorePath or not isinstance(values, np.ndarray):
+            return None, None, None
+        keys = _Keys(self.metadata, getter.path)
+        array = self._array(keys.path, bool(spec.config.write_empty_chunks), loop)
+        if array is None:
+            return None, None, None
+        try:
+            pieces = [(keys.coords(item[0].path), item[2], item[3]) for item in batch]
+        except ValueError:
+            return None, None, None
+        request = request_of(pieces, _offsets(array.metadata), drop_axes)
+        if request is not None and any(stop > length for stop, length in zip(request.stops, array.shape, strict=True)):
+            # Another handle, zarr-python's for one, has resized the array.
+            array.refresh()
+            if any(stop > length for stop, length in zip(request.stops, array.shape, strict=True)):
+                request = None
+        return array, request, values
+
+    def _array(self, path, write_empty_chunks, loop):
+        """Return the array of zcore at a path of the store, or None if zcore cannot open it as zarr-python has."""
+        key = path, write_empty_chunks, id(loop)
+        if key not in self._arrays:
+            try:
+                array = zcore.open_array(zcore_store(self.store, loop), "r" if self.store.read_only else "r+", path=path,
+                                         zarr_format=self.metadata.zarr_format, strict=False,
+                                         write_empty_chunks=write_empty_chunks)
+            except zcore.ZcoreError:
+                array = None
+            self._arrays[key] = array if array is not None and _agrees(array, self.metadata) else None
+        return self._arrays[key]
+
+    def _locks_of(self, batch, loop):
+        """Return the locks of the array that a batch belongs to, or None if it lies in no store of its own."""
+        getter = batch[0][0]
+        if type(getter) is not StorePath:
+            return None
+        document = ".zarray" if self.metadata.zarr_format == 2 else "zarr.json"
+        return zcore_store(self.store, loop).locks(_Keys(self.metadata, getter.path).path, document)
+
+
+class _Keys:
+    """The keys of an array's chunks, taken apart: the path of the array, and the coordinates of each chunk."""
+
+    def __init__(self, metadata, key):
+        ndim = len(metadata.shape)
+        if metadata.zarr_format == 2:
+            self._separator, n_extra = metadata.dimension_separator, 0
+        else:
+            encoding = metadata.chunk_key_encoding
+            self._separator, n_extra = encoding.separator, encoding.name == "default"
+        n_parts = ndim + n_extra if self._separator == "/" else 1
+        parts = key.split("/")
+        self.path = "/".join(parts[:-n_parts or None] if ndim or n_extra else parts[:-1])
+        self._start = len(self.path) + bool(self.path)
+        self._n_extra, self._ndim = n_extra, ndim
+
+    def coords(self, key):
+        """Return the coordinates of the chunk with a key; it is a ValueError if it is none of the array."""
+        parts = key[self._start:].split(self._separator)[self._n_extra:]
+        if not self._ndim:
+            return ()
+        coords = tuple(map(int, parts))
+        if len(coords) != self._ndim:
+            raise ValueError(f"{key!r} is no key of a chunk of {self._ndim} dimensions")
+        return coords
+
+
+def _offsets(metadata):
+    """Return a function of (dimension, chunk coordinate) that returns the first element of the chunk."""
+    if metadata.edges is None:
+        return lambda d, coord: metadata.chunk_shape[d] * coord
+    zeros = [0] * len(metadata.shape)
+    return lambda d, coord: metadata.place_of([*zeros[:d], coord, *zeros[d + 1:]])[0][d]
+
+
+def _index_of(request):
+    """Return the index into the result that NumPy takes for a request."""
+    return np.ix_(*request.where) if request.way == "orthogonal" else request.where
+
+
+def _agrees(array, metadata):
+    """Return whether zcore and zarr-python have the same chunks and type for an array."""
+    dtype = (metadata.dtype if metadata.zarr_format == 2 else metadata.data_type).to_native_dtype()
+    if array.dtype.newbyteorder("=") != dtype.newbyteorder("=") and not {array.dtype.kind, dtype.kind} <= {"O", "T"}:
+        return False
+    if array.metadata.edges is not None:
+        return True
+    chunks = metadata.chunk_grid.chunk_shape if metadata.zarr_format == 3 else metadata.chunks
+    return array.metadata.chunk_shape == tuple(chunks)
+
+
+def _pipeline_of_zarr(metadata):
+    """Return zarr-python's own pipeline for an array."""
+    if isinstance(metadata, ArrayV2Metadata):
+        return BatchedCodecPipeline.from_codecs([V2Codec(filters=metadata.filters, compressor=metadata.compressor)])
+    return BatchedCodecPipeline.from_codecs(metadata.codecs)
+
+
+_threads = None
+
+
+def _forget_threads():
+    """Have the child of a fork make threads of its own."""
+    global _threads
+    _threads = ThreadPoolExecutor(N_THREADS, thread_name_prefix="zcore-zarr")
+
+
+_forget_threads()
+os.register_at_fork(after_in_child=_forget_threads)
+
+
+async def _in_thread(function, *args):
+    """Return what a function returns that runs in a thread, of a pool that zarr-python's coroutines do not use."""
+    return await asyncio.get_running_loop().run_in_executor(_threads, partial(function, *args))
+
+
+register_pipeline(ZcoreCodecPipeline)
