@@ -42,9 +42,10 @@ NPY = Kind(".npy file", (".npy",), (b"\x93NUMPY",), None, _COPY_ADVICE)
 NPZ = Kind(".npz file", (".npz",), (), None, _COPY_ADVICE)
 # URLs, by their scheme; and objects of obstore and fsspec, or with `get` and `get_range`.
 REMOTE = Kind("remote store", opener="zcore.stores.remote.store:RemoteStore")
+ZARR_PYTHON = Kind("store of zarr-python", opener="zcore.stores.zarr_python:store_of_zarr")
 STORE = Kind("store")
 
-KINDS = (DIRECTORY, ZIP, ASDF, REFERENCES, PARQUET, HDF5, NPY, NPZ, REMOTE, STORE)
+KINDS = (DIRECTORY, ZIP, ASDF, REFERENCES, PARQUET, HDF5, NPY, NPZ, REMOTE, ZARR_PYTHON, STORE)
 _BY_ENDING = {ending: kind for kind in KINDS for ending in kind.endings}
 _BY_MAGIC = {magic: kind for kind in KINDS for magic in kind.magics}
 _N_MAGIC = max(map(len, _BY_MAGIC))
@@ -74,8 +75,10 @@ def kind_of(place) -> Kind | None:
     if not isinstance(place, str):
         if isinstance(place, Store):
             return STORE
-        from zcore.stores.remote.clients import is_client
+        from zcore.stores.remote.clients import is_client, is_store_of_zarr
 
+        if is_store_of_zarr(place):
+            return ZARR_PYTHON
         return REMOTE if is_client(place) else REFERENCES if isinstance(place, Mapping) else None
     if is_url(place):
         named = named_kind(place.partition("?")[0].rstrip("/"))
@@ -142,7 +145,7 @@ def store_of(place, read_only: bool, fsync: bool, check_base: bool = True) -> St
             raise ValueError(f"{place!r} was made without fsync; a store is asked for it when it is made, as in "
                              "DirectoryStore(path, fsync=True)")
         return place
-    if kind is REMOTE:
+    if kind is REMOTE or kind is ZARR_PYTHON:
         if fsync:
             raise ValueError(f"{place!r:.200} is no directory, whose files could be made to reach the disk")
         return loaded(kind.opener)(place, read_only=read_only)

@@ -14,21 +14,18 @@ from functools import partial
 
 import numpy as np
 from zarr.abc.codec import CodecPipeline
+from zarr.codecs._v2 import V2Codec
 from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.core.metadata import ArrayV2Metadata
 from zarr.registry import register_pipeline
 from zarr.storage import StorePath
 
 import zcore
-from zcore.zarr.foreign import zcore_store
+from zcore.stores.zarr_python import store_of_zarr
 from zcore.zarr.selection import request_of
+from zcore.zarr.store import Store
 
-try:
-    from zarr.codecs._v2 import V2Codec
-except ImportError:     # moved by a release that this one does not know
-    V2Codec = None
-
-__all__ = ["ZcoreCodecPipeline"]
+__all__ = ["Store", "ZcoreCodecPipeline"]
 
 # A thread waits for each call; the kernel shares a call among threads of its own.
 N_THREADS = 32
@@ -60,6 +57,13 @@ class ZcoreCodecPipeline(CodecPipeline):
 
     def __repr__(self):
         return f"<ZcoreCodecPipeline of {self.store!r}>"
+
+    def __eq__(self, other):
+        if not isinstance(other, ZcoreCodecPipeline):
+            return NotImplemented
+        return self.metadata == other.metadata and self.store == other.store
+
+    __hash__ = None
 
     @classmethod
     def from_array_metadata_and_store(cls, array_metadata, store):
@@ -114,7 +118,9 @@ class ZcoreCodecPipeline(CodecPipeline):
     async def write(self, batch_info, value, drop_axes=()):
         """Write a value to chunks, each under its lock."""
         batch = list(batch_info)
-        if batch:
+        if self.store.read_only:
+            await self._fallback.write(batch, value, drop_axes)     # which refuses it
+        elif batch:
             await _in_thread(self._write, batch, value, drop_axes, asyncio.get_running_loop())
 
     # In a thread of their own, as a store of zarr-python answers on the loop that waits for them.
@@ -139,14 +145,13 @@ class ZcoreCodecPipeline(CodecPipeline):
         """Write a batch, by zarr-python under the lock of the whole array if zcore cannot."""
         array, request, values = self._request(batch, value, drop_axes, loop)
         if request is not None:
-            if values.ndim:
+            # A value of another shape is broadcast, or refused, as NumPy does.
+            if values.ndim and values.shape == request.result_shape:
                 values = values[_index_of(request)]
                 if drop_axes:
                     values = np.expand_dims(values, drop_axes)
-            # A value that does not fit is an error, and zarr-python's own.
-            if not values.ndim or values.shape == request.shape:
-                getattr(array, f"set_{request.way}_selection")(request.selection, values)
-                return
+            getattr(array, f"set_{request.way}_selection")(request.selection, values)
+            return
 
         def by_zarr():
             asyncio.run_coroutine_threadsafe(self._fallback.write(batch, value, drop_axes), loop).result()
@@ -165,7 +170,7 @@ class ZcoreCodecPipeline(CodecPipeline):
         if type(getter) is not StorePath or not isinstance(values, np.ndarray):
             return None, None, None
         keys = _Keys(self.metadata, getter.path)
-        array = self._array(keys.path, bool(spec.config.write_empty_chunks), loop)
+        array = self._array(keys.path, bool(spec.config.write_empty_chunks), loop, [item[0].path for item in batch])
         if array is None:
             return None, None, None
         try:
@@ -180,14 +185,23 @@ class ZcoreCodecPipeline(CodecPipeline):
                 request = None
         return array, request, values
 
-    def _array(self, path, write_empty_chunks, loop):
-        """Return the array of zcore at a path of the store, or None if zcore cannot open it as zarr-python has."""
+    def _array(self, path, write_empty_chunks, loop, keys):
+        """Return the array of zcore at a path of the store, or None if zcore cannot open it as zarr-python has.
+
+        Raises : NodeNotFoundError, if there is no document, and none of the chunks with `keys`.
+        """
         key = path, write_empty_chunks, id(loop)
         if key not in self._arrays:
+            store = store_of_zarr(self.store, loop=loop)
             try:
-                array = zcore.open_array(zcore_store(self.store, loop), "r" if self.store.read_only else "r+", path=path,
+                array = zcore.open_array(store, "r" if self.store.read_only else "r+", path=path,
                                          zarr_format=self.metadata.zarr_format, strict=False,
                                          write_empty_chunks=write_empty_chunks)
+            except zcore.NodeNotFoundError:
+                # Its document may be known from a consolidated copy alone. Without chunks it is gone.
+                if not store.existing("", keys):
+                    raise
+                array = None
             except zcore.ZcoreError:
                 array = None
             self._arrays[key] = array if array is not None and _agrees(array, self.metadata) else None
@@ -199,7 +213,7 @@ class ZcoreCodecPipeline(CodecPipeline):
         if type(getter) is not StorePath:
             return None
         document = ".zarray" if self.metadata.zarr_format == 2 else "zarr.json"
-        return zcore_store(self.store, loop).locks(_Keys(self.metadata, getter.path).path, document)
+        return store_of_zarr(self.store, loop=loop).locks(_Keys(self.metadata, getter.path).path, document)
 
 
 class _Keys:
@@ -245,7 +259,9 @@ def _index_of(request):
 def _agrees(array, metadata):
     """Return whether zcore and zarr-python have the same chunks and type for an array."""
     dtype = (metadata.dtype if metadata.zarr_format == 2 else metadata.data_type).to_native_dtype()
-    if array.dtype.newbyteorder("=") != dtype.newbyteorder("=") and not {array.dtype.kind, dtype.kind} <= {"O", "T"}:
+    # In documents of v3 byte order is a codec's; text of varying length is shown as one type or the other.
+    texts = {array.dtype.kind, dtype.kind} <= {"O", "T"}
+    if not texts and array.dtype.newbyteorder("=") != dtype.newbyteorder("="):
         return False
     if array.metadata.edges is not None:
         return True

@@ -26,12 +26,10 @@ class Request(namedtuple("Request", ("way", "selection", "where"))):
                 else part + 1 for part in self.selection]
 
     @property
-    def shape(self):
-        """The shape of the values."""
-        if self.way == "coordinate":
-            return self.selection[0].shape
-        return tuple([len(range(part.start, part.stop, part.step)) if isinstance(part, slice) else len(part)
-                      for part in self.selection if not isinstance(part, int)])
+    def result_shape(self):
+        """The shape of the result, of which all positions are in `where`."""
+        where = self.where if isinstance(self.where, tuple) else (self.where,)
+        return tuple([part.stop if isinstance(part, slice) else int(part.max()) + 1 for part in where])
 
 
 def request_of(pieces, offset_of, drop_axes=()):

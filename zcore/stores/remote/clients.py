@@ -12,6 +12,11 @@ def is_client(place) -> bool:
             _has(place, "get", "get_range"))
 
 
+def is_store_of_zarr(place) -> bool:
+    """Return whether an object is a store of zarr-python, which `zcore.stores.zarr_python` asks."""
+    return _is_of("zarr", place)
+
+
 def client_of(source, options) -> tuple[Client, str]:
     """Return the client that a caller means, and the name below which his objects lie.
 
@@ -60,7 +65,7 @@ def client_of(source, options) -> tuple[Client, str]:
 
 def _is_of(package, place):
     """Whether the type of an object, or one that it derives from, is the package's: which is imported then."""
-    names = {"obstore": ("ObjectStoreMethods",), "fsspec": ("AbstractFileSystem", "FSMap")}[package]
+    names = {"obstore": ("ObjectStoreMethods",), "fsspec": ("AbstractFileSystem", "FSMap"), "zarr": ("Store",)}[package]
     return any([kind.__name__ in names and kind.__module__.partition(".")[0] == package
                 for kind in type(place).__mro__])
 

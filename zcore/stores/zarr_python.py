@@ -1,51 +1,64 @@
-"""The stores of zarr-python, as stores of zcore."""
+"""Any store of zarr-python as a store of zcore: memory, fsspec, obstore, zip archives, sessions of Icechunk."""
+from __future__ import annotations
+
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
-import zcore
+from zcore.errors import StoreError, ZcoreError
 from zcore.stores.base import Listing, Store, resolve_range
+from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import check_key, check_prefix
 
 # Enough to hide the latency of most services, and few enough for a server.
 N_REQUESTS = 10
 
 
-def zcore_store(store, loop=None):
+def store_of_zarr(store, read_only=False, loop=None):
     """Return a store of zcore with the keys and values of a store of zarr-python.
 
-    A `LocalStore` becomes a `zcore.DirectoryStore`, whose files the kernel opens itself. Every other store is asked.
+    A `LocalStore` becomes a `DirectoryStore`, whose files the kernel opens itself. Every other store is asked.
 
     Parameters
     ----------
     store : zarr.abc.store.Store
+    read_only : bool
+        Refuse every change, also where the store takes them.
     loop : asyncio.AbstractEventLoop, optional
         Where the store's coroutines run; by default the loop of zarr-python. Never that of the calling thread.
     """
+    read_only = read_only or store.read_only
+    # A store of zcore that is shown to zarr-python.
+    inner = getattr(store, "zcore_store", None)
+    if inner is not None and inner.read_only == read_only:
+        return inner
     if type(store) is LocalStore:
-        return zcore.DirectoryStore(str(store.root), read_only=store.read_only)
-    return ForeignStore(store, loop)
+        return DirectoryStore(str(store.root), read_only=read_only)
+    return ZarrPythonStore(store, read_only, loop)
 
 
-class ForeignStore(Store):
-    """Keys and values of any store of zarr-python; see `zcore_store`."""
+class ZarrPythonStore(Store):
+    """Keys and values of a store of zarr-python that is no directory; see `store_of_zarr`.
+
+    Locks hold back the threads of this process: these stores have no conditional writes.
+    """
 
     n_requests = N_REQUESTS
 
-    def __init__(self, store, loop=None):
+    def __init__(self, store, read_only=False, loop=None):
         self.store = store
-        self.loop = loop
-        self.read_only = store.read_only
+        self.read_only = read_only
         self.lists = store.supports_listing
-        # Stores of zarr-python that stand for one place are written alike, and share their locks.
+        # Stores of zarr-python that stand for one place are spelled alike, and share their locks.
         self.uri = str(store)
+        self._loop = loop
 
     def __repr__(self):
-        return f"<{self.store!r} of zarr-python>"
+        return f"ZarrPythonStore({self.store!r}{', read-only' if self.read_only else ''})"
 
     def __reduce__(self):
-        return ForeignStore, (self.store,)
+        return ZarrPythonStore, (self.store, self.read_only)
 
     def get(self, key, byte_range=None):
         check_key(key)
@@ -54,16 +67,16 @@ class ForeignStore(Store):
             resolve_range(byte_range, 0)
             start, length = byte_range
             if start is None:
-                request = SuffixByteRequest(length) if length else None
+                request = SuffixByteRequest(length)
             elif length is None:
                 request = OffsetByteRequest(start)
             else:
                 request = RangeByteRequest(start, start + length)
+        if byte_range is not None and byte_range[1] == 0:
+            # There are stores that refuse a range of no bytes, and stores that take a suffix of none for all bytes.
+            return None if self.getsize(key) is None else b""
         found = self._ask(self.store.get(key, default_buffer_prototype(), request), key)
-        if found is None:
-            return None
-        # There are stores that take a suffix of no bytes for all of them.
-        return b"" if byte_range == (None, 0) else found.to_bytes()
+        return None if found is None else found.to_bytes()
 
     def getsize(self, key):
         check_key(key)
@@ -80,8 +93,7 @@ class ForeignStore(Store):
     def set(self, key, value):
         self._check_writable("set", key)
         check_key(key)
-        buffer = default_buffer_prototype().buffer.from_bytes(bytes(value))
-        self._ask(self.store.set(key, buffer), key)
+        self._ask(self.store.set(key, default_buffer_prototype().buffer.from_bytes(bytes(value))), key)
 
     def erase(self, key):
         self._check_writable("erase", key)
@@ -94,20 +106,17 @@ class ForeignStore(Store):
         async def listed():
             return [name async for name in self.store.list_dir(prefix.rstrip("/"))]
 
+        # zarr-python does not say which of the names are keys.
         names = sorted({name.rstrip("/") for name in self._ask(listed(), prefix)})
-        return self._sorted_out(prefix, [name for name in names if name])
-
-    def _sorted_out(self, prefix, names):
-        """Return the `Listing` of names below a prefix: zarr-python does not say which are keys."""
         keys = set(self.existing(prefix, names))
         return Listing([prefix + name for name in names if name in keys],
                        [f"{prefix}{name}/" for name in names if name not in keys])
 
     def _ask(self, coroutine, key):
-        """Return what a coroutine of the store returns; what it raises is a `StoreError`."""
+        """Return what a coroutine of the store returns; an error of it, but for a missing file, is a `StoreError`."""
         try:
-            return sync(coroutine, loop=self.loop)
-        except (FileNotFoundError, zcore.ZcoreError):
+            return sync(coroutine, loop=self._loop)
+        except (FileNotFoundError, ZcoreError):
             raise
         except Exception as exc:
-            raise zcore.StoreError(f"{key!r} in {self.store!r}: {type(exc).__name__}: {exc}", key=key) from exc
+            raise StoreError(f"{key!r} in {self.store!r}: {type(exc).__name__}: {exc}", key=key) from exc

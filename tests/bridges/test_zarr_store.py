@@ -1,0 +1,157 @@
+"""`zcore.zarr.Store`: zarr-python's own conformance tests of a store, and what zarr-python makes of each family."""
+import asyncio
+import functools
+import inspect
+
+import numpy as np
+import pytest
+
+import zcore
+
+zarr = pytest.importorskip("zarr")
+
+from zarr.core.buffer.cpu import Buffer  # noqa: E402
+from zarr.testing.store import StoreTests  # noqa: E402
+
+from zcore.zarr import Store  # noqa: E402
+
+
+def run_by_itself(test):
+    """Return a test that runs a coroutine function to its end."""
+    @functools.wraps(test)
+    def run(*args, **keywords):
+        asyncio.run(test(*args, **keywords))
+
+    return run
+
+
+class TestStore(StoreTests[Store, Buffer]):
+    """Run zarr-python's tests over a directory."""
+
+    store_cls = Store
+    buffer_cls = Buffer
+
+    for _name, _test in vars(StoreTests).items():
+        if _name.startswith("test_") and inspect.iscoroutinefunction(_test):
+            locals()[_name] = run_by_itself(_test)
+
+    @pytest.fixture
+    def store(self, open_kwargs):
+        return asyncio.run(Store.open(**open_kwargs))
+
+    @pytest.fixture
+    def store_not_open(self, store_kwargs):
+        return Store(**store_kwargs)
+
+    @pytest.fixture
+    def store_kwargs(self, tmp_path):
+        return {"place": str(tmp_path), "read_only": False}
+
+    async def set(self, store, key, value):
+        await asyncio.to_thread(store.zcore_store.set, key, value.to_bytes())
+
+    async def get(self, store, key):
+        return Buffer.from_bytes(await asyncio.to_thread(store.zcore_store.get, key))
+
+    def test_store_repr(self, store):
+        assert repr(store) == f"zcore.zarr.Store({store.zcore_store!r})"
+
+    def test_store_supports_writes(self, store):
+        assert store.supports_writes
+
+    def test_store_supports_listing(self, store):
+        assert store.supports_listing
+
+
+VALUES = np.arange(24, dtype="i4").reshape(4, 6)
+
+
+def test_an_asdf_file_is_read(tmp_path):
+    pytest.importorskip("yaml")
+    zcore.asdf.write(tmp_path / "x.asdf", {"a": VALUES, "deep": {"b": VALUES[0]}})
+    group = zarr.open_group(Store(tmp_path / "x.asdf"), mode="r")
+    np.testing.assert_array_equal(group["a"][1:, ::2], VALUES[1:, ::2])
+    np.testing.assert_array_equal(group["deep/b"][...], VALUES[0])
+
+
+def test_a_zmeta_directory_is_read(tmp_path):
+    zcore.open(tmp_path / "z", mode="w", shape=(4, 6), chunks=(2, 4), dtype="i4", zarr_format="zmeta")[...] = VALUES
+    np.testing.assert_array_equal(zarr.open_array(Store(tmp_path / "z"), mode="r")[...], VALUES)
+
+
+def test_a_reference_set_is_read(tmp_path):
+    zcore.create_array(tmp_path / "z", data=VALUES, chunks=(2, 4))
+    refs = zcore.references(tmp_path / "z")
+    np.testing.assert_array_equal(zarr.open_array(Store(refs), mode="r")[...], VALUES)
+
+
+def test_an_archive_is_read_and_refuses_writes(tmp_path):
+    with zcore.ZipStore(tmp_path / "x.zip", mode="w") as archive:
+        zcore.create_array(archive, data=VALUES)
+    store = Store(tmp_path / "x.zip")
+    np.testing.assert_array_equal(zarr.open_array(store, mode="r")[...], VALUES)
+    with pytest.raises(ValueError, match="read-only"):
+        zarr.create_array(store, name="b", shape=(2,), dtype="i4")
+
+
+def test_what_zarr_writes_zcore_reads():
+    place = zcore.MemoryStore()
+    array = zarr.create_array(Store(place, read_only=False), shape=(4, 6), chunks=(2, 3), dtype="i4")
+    array[...] = VALUES
+    np.testing.assert_array_equal(zcore.open(place)[...], VALUES)
+
+
+@pytest.mark.parametrize("make", [zarr.storage.MemoryStore, None], ids=["memory", "local"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_zcore_opens_a_store_of_zarr(tmp_path, make, zarr_format):
+    store = make() if make else zarr.storage.LocalStore(tmp_path)
+    array = zarr.create_array(store, name="g/a", shape=(4, 6), chunks=(2, 4), dtype="i4", zarr_format=zarr_format)
+    array[...] = VALUES
+    opened = zcore.open(store, "r+")["g/a"]
+    np.testing.assert_array_equal(opened[...], VALUES)
+    opened[1:3, 2:5] = -1
+    np.testing.assert_array_equal(array[...], opened[...])
+    zcore.create_array(store, name="g/new", data=VALUES, zarr_format=zarr_format)
+    np.testing.assert_array_equal(zarr.open_group(store)["g/new"][...], VALUES)
+    assert sorted(name for name, _ in zcore.open(store)["g"].members()) == ["a", "new"]
+
+
+def test_a_store_of_zarr_for_reading_refuses_writes():
+    store = zarr.storage.MemoryStore()
+    zarr.create_array(store, shape=(4,), dtype="i4")
+    with pytest.raises(zcore.ReadOnlyError):
+        zcore.open(store.with_read_only(True), "r+")[0] = 1
+    with pytest.raises(zcore.ReadOnlyError):
+        zcore.open(store)[0] = 1
+
+
+class Failing(zarr.storage.WrapperStore):
+    """A store whose chunks cannot be read."""
+
+    async def get(self, key, prototype, byte_range=None):
+        if "c/" in key:
+            raise ConnectionError("the line is cut")
+        return await super().get(key, prototype, byte_range)
+
+
+def test_a_store_that_raises_is_a_store_error_with_its_cause():
+    inner = zarr.storage.MemoryStore()
+    zarr.create_array(inner, shape=(4,), dtype="i4")[...] = 1
+    with pytest.raises(zcore.StoreError, match="ConnectionError: the line is cut") as caught:
+        zcore.open(Failing(inner))[...]
+    assert isinstance(caught.value.__cause__, ConnectionError)
+
+
+class Lying(zarr.storage.WrapperStore):
+    """A store that returns less than it was asked for, and says that there is more."""
+
+    async def get(self, key, prototype, byte_range=None):
+        found = await super().get(key, prototype, byte_range)
+        return found[:-3] if "c/" in key and found is not None else found
+
+
+def test_a_store_that_returns_too_little_is_found_out():
+    inner = zarr.storage.MemoryStore()
+    zarr.create_array(inner, shape=(64,), dtype="i4", compressors=None)[...] = 1
+    with pytest.raises(zcore.ChunkError):
+        zcore.open(Lying(inner))[...]

@@ -1,0 +1,164 @@
+"""Everything that zcore opens, as a store of zarr-python."""
+import asyncio
+
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.abc.store import Store as ZarrStore
+from zarr.core.buffer import Buffer, default_buffer_prototype
+
+import zcore
+from zcore.stores.openers import store_of
+
+
+class Store(ZarrStore):
+    """A store of zarr-python over whatever `zcore.open` takes: ASDF files, reference sets, ``__zmeta__``, zip, URLs.
+
+    ``zarr.open``, ``xarray.open_zarr`` and ``dask.array.from_zarr`` read it. An ASDF file shows its arrays as Zarr v2,
+    and a ``__zmeta__`` directory as Zarr v3; both are read-only, as are reference sets and archives.
+
+    Parameters
+    ----------
+    place : object
+        A path, a URL, a mapping with references, or a store of zcore.
+    read_only : bool
+        Refuse every change; a directory, a `zcore.MemoryStore` or a service may be written otherwise.
+
+    Attributes
+    ----------
+    zcore_store : zcore.stores.base.Store
+        What is asked; the codec pipeline of zcore asks it without this class.
+
+    Examples
+    --------
+    >>> import zarr, zcore
+    >>> place = zcore.MemoryStore()
+    >>> zcore.create_array(place, path="t", data=[1, 2, 3])
+    <zcore.Array 't' (3,) int64, chunks (3,)>
+    >>> zarr.open_array(zcore.zarr.Store(place), path="t")[1:]
+    array([2, 3])
+    """
+
+    supports_deletes = True
+    supports_listing = True
+
+    def __init__(self, place, *, read_only=True):
+        super().__init__(read_only=read_only)
+        self._place = place
+        self.zcore_store = _shown(place, read_only)
+        if self.zcore_store.read_only:
+            self._read_only = True
+        self.supports_listing = self.zcore_store.lists
+
+    @property
+    def supports_writes(self):
+        return not self.read_only
+
+    def with_read_only(self, read_only=False):
+        return Store(self._place, read_only=read_only)
+
+    def __eq__(self, other):
+        return isinstance(other, Store) and self.read_only == other.read_only and (
+            self.zcore_store is other.zcore_store or self.zcore_store == other.zcore_store
+            or (self.zcore_store.uri is not None and self.zcore_store.uri == other.zcore_store.uri))
+
+    __hash__ = None
+
+    def __repr__(self):
+        return f"zcore.zarr.Store({self.zcore_store!r})"
+
+    def __str__(self):
+        return self.zcore_store.uri or repr(self.zcore_store)
+
+    def __reduce__(self):
+        return _reopened, (self._place, self.read_only)
+
+    def get_sync(self, key, *, prototype=None, byte_range=None):
+        """Return what `get` returns, without an event loop."""
+        match byte_range:
+            case None:
+                part = None
+            case RangeByteRequest(start, end):
+                part = start, end - start
+            case OffsetByteRequest(offset):
+                part = offset, None
+            case SuffixByteRequest(suffix):
+                part = None, suffix
+            case _:
+                raise TypeError(f"Unexpected byte_range, got {byte_range!r}")
+        found = self.zcore_store.get(key, part) if key else None
+        return None if found is None else (prototype or default_buffer_prototype()).buffer.from_bytes(found)
+
+    def set_sync(self, key, value):
+        """Do what `set` does, without an event loop."""
+        self._check_writable()
+        if not isinstance(value, Buffer):
+            raise TypeError(f"{type(self).__name__}.set(): `value` must be a Buffer instance. Got an instance of "
+                            f"{type(value)} instead.")
+        self.zcore_store.set(key, value.as_buffer_like())
+
+    def delete_sync(self, key):
+        """Do what `delete` does, without an event loop."""
+        self._check_writable()
+        self.zcore_store.erase(key)
+
+    async def get(self, key, prototype=None, byte_range=None):
+        return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
+
+    async def get_partial_values(self, prototype, key_ranges):
+        return list(await asyncio.gather(*[self.get(key, prototype, byte_range) for key, byte_range in key_ranges]))
+
+    async def exists(self, key):
+        return bool(key) and await asyncio.to_thread(self.zcore_store.exists, key)
+
+    async def getsize(self, key):
+        size = await asyncio.to_thread(self.zcore_store.getsize, key)
+        if size is None:
+            raise FileNotFoundError(key)
+        return size
+
+    async def set(self, key, value):
+        await asyncio.to_thread(self.set_sync, key, value)
+
+    async def set_if_not_exists(self, key, value):
+        self._check_writable()
+        await asyncio.to_thread(self.zcore_store.set_if_not_exists, key, value.as_buffer_like())
+
+    async def delete(self, key):
+        await asyncio.to_thread(self.delete_sync, key)
+
+    async def delete_dir(self, prefix):
+        self._check_writable()
+        await asyncio.to_thread(self.zcore_store.erase_prefix, _prefix(prefix))
+
+    async def list(self):
+        for key in await asyncio.to_thread(lambda: list(self.zcore_store.list())):
+            yield key
+
+    async def list_prefix(self, prefix):
+        above, _, start = prefix.rpartition("/")
+        keys = await asyncio.to_thread(lambda: list(self.zcore_store.list_prefix(_prefix(above))))
+        for key in keys:
+            if key.startswith(prefix):
+                yield key
+
+    async def list_dir(self, prefix):
+        prefix = _prefix(prefix)
+        found = await asyncio.to_thread(self.zcore_store.list_dir, prefix)
+        for name in (*found.keys, *found.prefixes, *found.unreachable):
+            yield name[len(prefix):].rstrip("/")
+
+
+def _shown(place, read_only):
+    """Return a store of zcore whose documents zarr-python understands."""
+    store = store_of(place, read_only, False)
+    if read_only and store.existing("", ("__zmeta__",)):
+        return zcore.references(store)
+    return store
+
+
+def _prefix(prefix):
+    prefix = prefix.strip("/")
+    return prefix + "/" if prefix else ""
+
+
+def _reopened(place, read_only):
+    return Store(place, read_only=read_only)
