@@ -111,8 +111,8 @@ def test_damage_is_found_in_blocks_that_are_needed(tmp_path, monkeypatch, cname,
         if isinstance(whole, bytes):
             assert part == np.frombuffer(whole, data.dtype).reshape(data.shape)[selection].tobytes()
         elif isinstance(part, bytes):
-            # What was damaged is a stream of one block, and none that the selection needs.
-            hit = [k for k, (start, end) in enumerate(blocks) if start + 4 <= at < end]
+            # The damage lies in the stream of one block, or in the size before it, and the selection needs another.
+            hit = [k for k, (start, end) in enumerate(blocks) if start <= at < end]
             assert len(hit) == 1 and not np.any(flat[selection] == hit[0])
             assert part == data[selection].tobytes()
             n_unseen += 1
