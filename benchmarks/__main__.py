@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks``: ``run``, ``list``, ``report``, ``codecs``, ``asdf``, ``kernels``, ``lines``."""
+"""The command ``python -m benchmarks``: run, list, report, codecs, asdf, pipelines, kernels and lines."""
 import argparse
 import json
 import subprocess
@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import adapters, asdf_files, codecs, data, kernels, lines, machine, report, runner, workloads
+from benchmarks import adapters, asdf_files, codecs, data, kernels, lines, machine, pipelines, report, runner, workloads
 
 _RESULTS = Path(__file__).with_name("results")
 
@@ -68,6 +68,9 @@ def _parser():
     files = commands.add_parser("asdf", help="read and write ASDF files beside the asdf package")
     files.add_argument("--repeats", type=int, default=7)
     files.add_argument("--quick", action="store_true")
+    lanes = commands.add_parser("pipelines", help="read and write by zarr-python with each codec pipeline")
+    lanes.add_argument("--repeats", type=int, default=7)
+    lanes.add_argument("--quick", action="store_true")
     alone = commands.add_parser("kernels", help="time the kernel's leaf functions against memcpy")
     alone.add_argument("--quick", action="store_true")
     counted = commands.add_parser("lines", help="count the lines of code of zcore by room, without docs and comments")
@@ -157,6 +160,9 @@ def main(argv=None):
         measured = asdf_files.measure(arguments.repeats, arguments.quick)
         print(asdf_files.render(measured), end="")
         return int(any(timing.failed for timing in measured[0]))
+    if arguments.command == "pipelines":
+        print(pipelines.render(pipelines.measure(arguments.repeats, arguments.quick), pipelines.lost()))
+        return 0
     if arguments.command == "lines":
         rooms = lines.measure()
         print(json.dumps(lines.plain_of(rooms), indent=1) + "\n" if arguments.json else lines.render(rooms), end="")

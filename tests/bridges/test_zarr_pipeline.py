@@ -35,7 +35,9 @@ def by_zarr(monkeypatch):
     """The names of what zarr-python's own pipeline was asked to do."""
     asked = []
     for name in ("read", "write"):
-        def spy(self, *args, _name=name, _original=getattr(bridge.BatchedCodecPipeline, name), **keywords):
+        original = getattr(bridge.BatchedCodecPipeline, name)
+
+        def spy(self, *args, _name=name, _original=original, **keywords):
             asked.append(_name)
             return _original(self, *args, **keywords)
 

@@ -25,6 +25,7 @@ from benchmarks import (
     lines,
     machine,
     object_server,
+    pipelines,
     reference_sets,
     report,
     runner,
@@ -540,6 +541,15 @@ def test_a_wrong_answer_of_a_codec_has_no_time(monkeypatch):
     monkeypatch.setattr(codecs, "_same", lambda found, expected: False)
     timings = codecs.measure(["packbits"], quick=True)
     assert timings and all(timing.failed and not timing.read for timing in timings)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pipelines_of_zarr_are_compared():
+    pytest.importorskip("zarr")
+    pytest.importorskip("zarrs")
+    text = pipelines.render(pipelines.measure(repeats=1, quick=True), pipelines.lost(n_threads=4, n=20_000))
+    assert "| read all, shards |" in text and "elements lost" in text
+    assert text.splitlines()[-1].split("|")[2].strip() == "0"
 
 
 def test_asdf_files_are_read_and_written():

@@ -1,6 +1,6 @@
 """Bridges to zarr-python: its arrays read and written by zcore's kernel, and its stores opened by zcore.
 
-One line of configuration makes zarr-python, and all that stand on it, use the kernel, and the locks that no other
+One line of configuration makes zarr-python, and all that stand on it, use the kernel and its locks, which no other
 pipeline has::
 
     zarr.config.set({"codec_pipeline.path": "zcore.zarr.ZcoreCodecPipeline"})
@@ -36,9 +36,9 @@ class ZcoreCodecPipeline(CodecPipeline):
 
     The chunks of a call are put together to the selection that they were cut from, and the kernel reads or writes it
     with one plan: the files of a `LocalStore` are opened by the kernel, the values of other stores are brought to it.
-    A write locks each object, those that it replaces as a whole too, against all other writers by this pipeline and by
-    zcore, in threads and processes. What zcore does not have (a codec, a type, memory of a GPU) is left to zarr-python's
-    own pipeline; its writes hold the lock of the array.
+    A write locks each object, also one that it replaces as a whole, against all other writers by this pipeline and by
+    zcore, in threads and processes. If zcore lacks something (a codec, a type, memory of a GPU), zarr-python's own
+    pipeline does the work, and its writes hold the lock of the array.
 
     Made by zarr-python, for each array that it opens.
 

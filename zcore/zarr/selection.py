@@ -1,14 +1,15 @@
 """One selection of an array, put together again from the pieces in which zarr-python asks for it.
 
-zarr-python cuts a selection along the chunks before a codec pipeline sees it: for each chunk it names the elements of the
-chunk and those of the result. zcore's kernel takes whole selections, with all chunks in one plan. So the pieces are put
-together: a product of one index per dimension, which slices and orthogonal selections are, or a list of points.
-Nothing is taken on trust: pieces that do not make such a selection are left to zarr-python.
+zarr-python cuts a selection along the chunks before it calls a codec pipeline: for each chunk it names the elements of
+the chunk and those of the result. zcore's kernel takes whole selections, with all chunks in one plan. So this module
+puts the pieces together: to a product of one index per dimension, as slices and orthogonal selections are, or to a list
+of points. It checks every piece: pieces that make no such selection are left to zarr-python.
 """
 from collections import namedtuple
 from math import prod
 
 import numpy as np
+
 
 # ``result[where] = array.get_<way>_selection(selection)``, where `way` is "basic", "orthogonal" or "coordinate".
 class Request(namedtuple("Request", ("way", "selection", "where"))):

@@ -31,9 +31,8 @@ class Store(ZarrStore):
     --------
     >>> import zarr, zcore
     >>> place = zcore.MemoryStore()
-    >>> zcore.create_array(place, path="t", data=[1, 2, 3])
-    <zcore.Array 't' (3,) int64, chunks (3,)>
-    >>> zarr.open_array(zcore.zarr.Store(place), path="t")[1:]
+    >>> array = zcore.create_array(place, name="t", data=[1, 2, 3])
+    >>> zarr.open_array(Store(place), path="t", mode="r")[1:]
     array([2, 3])
     """
 
