@@ -12,6 +12,24 @@ from email.utils import formatdate
 
 import pytest
 
+# moto looks at the condition of a put, and then puts, without a lock: both of two writers may win. So it gets one
+# request at a time.
+S3_SERVER = """
+import sys, threading
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.server import MotoRequestHandler
+from werkzeug.serving import run_simple
+
+answer = DomainDispatcherApplication(create_backend_app)
+lock = threading.Lock()
+
+def answer_one(environ, start_response):
+    with lock:
+        return answer(environ, start_response)
+
+run_simple("127.0.0.1", int(sys.argv[1]), answer_one, threaded=True, request_handler=MotoRequestHandler)
+"""
+
 
 @contextlib.contextmanager
 def s3_server():
@@ -20,8 +38,8 @@ def s3_server():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-c", S3_SERVER, str(port)], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
     try:
         for _ in range(600):
             try:
