@@ -1,6 +1,6 @@
 """What zcore is told by the environment and the machine, and what it tells about itself.
 
-`threads`, `cache` and `force_python` are attributes of this module that can be set; a wrong value is refused when it is
+`threads` and `cache` are attributes of this module that can be set; a wrong value is refused when it is
 set, a wrong environment variable when it is first looked at, never at import. A leaf beside `errors`: every module may
 import it, and it imports the kernel only when it is called: what that is made of, and whose memory `cache` bounds.
 
@@ -9,7 +9,6 @@ Environment
 ZCORE_NUM_THREADS : threads of a read or write, at least 1; by default the CPUs this process may use.
 ZCORE_CACHE : memory for decoded chunks, such as ``64 MB``, that all arrays share which are opened without a `cache` of
     their own; 0, the default, for none.
-ZCORE_FORCE_PYTHON : ``1`` opens the files of objects in Python, not in compiled code; both give the same bytes.
 """
 import os
 import sys
@@ -19,7 +18,7 @@ from zcore.text.sizes import room_of
 
 __version__ = "0.1.0"
 
-_SETTINGS = ("threads", "cache", "force_python")
+_SETTINGS = ("threads", "cache")
 _UNLIMITED = ("max", "-1")     # cpu.max of cgroup v2, cpu.cfs_quota_us of v1
 
 
@@ -63,29 +62,15 @@ class _Config(ModuleType):
             CHUNKS.resize(nbytes)
         self._cache = nbytes
 
-    @property
-    def force_python(self):
-        """Whether codecs run by their Python methods."""
-        if self._force_python is None:
-            self._force_python = _force_python_of_environment()
-        return self._force_python
-
-    @force_python.setter
-    def force_python(self, value):
-        if not isinstance(value, bool):
-            raise TypeError(f"force_python must be a bool, not {type(value).__name__}")
-        self._force_python = value
-
 
 _threads = None                # what was set, else what was found at the first look
 _cache = None
-_force_python = None
 sys.modules[__name__].__class__ = _Config
 
 
 def __dir__():
     """Return the public names, for completion at a prompt: settings of a module's type are not found otherwise."""
-    return ["available_cpus", "cache", "force_python", "get_include", "show_config", "threads"]
+    return ["available_cpus", "cache", "get_include", "show_config", "threads"]
 
 
 def get_include():
@@ -154,13 +139,6 @@ def _threads_of_environment():
 def _cache_of_environment():
     text = os.environ.get("ZCORE_CACHE", "").strip()
     return room_of(text, "environment variable ZCORE_CACHE") if text else 0
-
-
-def _force_python_of_environment():
-    text = os.environ.get("ZCORE_FORCE_PYTHON", "").strip()
-    if text not in ("", "0", "1"):
-        raise ValueError(f"environment variable ZCORE_FORCE_PYTHON must be 0 or 1, not {text!r}")
-    return text == "1"
 
 
 def available_cpus():

@@ -7,18 +7,17 @@ import signal
 import subprocess
 import sys
 
-import zcore
-
 # A process that hangs says where and ends, so the test that waits for it fails instead of hanging too.
 MAX_SECONDS = 120
 
 PRELUDE = f"""
 import faulthandler, json, os, signal, sys, threading, time
 faulthandler.dump_traceback_later({MAX_SECONDS}, exit=True)
-# Whoever was started in the background by a shell without job control ignores Ctrl-C, and so do its children.
+# A process that a shell without job control has started in the background ignores Ctrl-C, and so do its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 import zcore
+from tests import brought
 path, given = sys.argv[1], json.loads(sys.argv[2])
 def ready(word="ready"):
     print(word, flush=True)
@@ -35,7 +34,7 @@ class Crew:
 
     def start(self, path, body, given=None, *, environment=None, python_options=()):
         """Start a process that runs `body`, with the names `path` and `given` (JSON) and the function `ready`."""
-        variables = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(zcore.__file__)), **(environment or {}))
+        variables = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), **(environment or {}))
         process = subprocess.Popen(
             [sys.executable, *python_options, "-c", PRELUDE + body, path, json.dumps(given)], text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables)

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 import zcore
+from tests import brought
 from zcore.errors import ChunkError, StoreError
 
 FILL = -1
 
 
 @pytest.fixture(params=[False, True], ids=["native", "python"], autouse=True)
-def force_python(request, monkeypatch):
-    monkeypatch.setattr(zcore.config, "force_python", request.param)
+def is_brought(request, monkeypatch):
+    monkeypatch.setattr(brought, "everywhere", request.param)
 
 
 def create(place, **options):

@@ -35,7 +35,7 @@ def create(store):
     return array
 
 
-@pytest.mark.parametrize("environment", [{}, {"ZCORE_FORCE_PYTHON": "1"}, {"IN_MEMORY": "1"}],
+@pytest.mark.parametrize("environment", [{}, {"BROUGHT": "1"}, {"IN_MEMORY": "1"}],
                          ids=["native", "python", "memory"])
 def test_fork_while_another_thread_writes(place, crew, environment):
     """The handle is inherited; pool, locks and descriptors are the child's own."""

@@ -49,5 +49,5 @@ def test_kill_of_another_change(crew, place, kind, n_rounds):
 @pytest.mark.parametrize("n_rounds", [30, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("python", ["0", "1"], ids=["native", "python"])
 def test_kill_of_anything(crew, place, python, n_rounds):
-    hits = kill_often(crew, place, KINDS, n_rounds, 3, ZCORE_FORCE_PYTHON=python)
+    hits = kill_often(crew, place, KINDS, n_rounds, 3, BROUGHT=python)
     assert sum(hits[kind] for kind in KINDS) > n_rounds // 2

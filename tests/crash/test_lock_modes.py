@@ -4,6 +4,7 @@ import os
 import pytest
 
 import zcore
+from tests import brought
 from zcore.errors import LockError, ReadOnlyError, StoreError
 
 HOLDER = """
@@ -12,7 +13,7 @@ with array._binding.exclusive():
     ready("held")
 print("[]")
 """
-FORCED = pytest.mark.parametrize("force_python", [False, True], ids=["native", "python"])
+FORCED = pytest.mark.parametrize("is_brought", [False, True], ids=["native", "python"])
 CHANGES = {
     "part": "array[1] = 5",
     "cover": "array[...] = 5",
@@ -48,8 +49,8 @@ def create(store, **options):
 
 @FORCED
 @pytest.mark.parametrize("change", CHANGES)
-def test_without_locks_nobody_is_waited_for(place, crew, monkeypatch, force_python, change):
-    monkeypatch.setattr(zcore.config, "force_python", force_python)
+def test_without_locks_nobody_is_waited_for(place, crew, monkeypatch, is_brought, change):
+    monkeypatch.setattr(brought, "everywhere", is_brought)
     create(place)
     holder = crew.start(place, HOLDER)
     assert crew.line(holder) == "held"
@@ -84,7 +85,7 @@ def test_readers_wait_for_nobody(place, crew):
 
 @FORCED
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_document_that_may_not_be_written_cannot_be_locked(place, crew, force_python, change):
+def test_a_document_that_may_not_be_written_cannot_be_locked(place, crew, is_brought, change):
     create(place)
     for folder, _, names in os.walk(place):
         os.chmod(folder, 0o777)
@@ -101,14 +102,14 @@ except zcore.errors.LockError as exc:
 array = zcore.open(path, mode="r+", lock=None)
 {CHANGES[change]}
 print(json.dumps(found))
-""", environment={"ZCORE_FORCE_PYTHON": str(int(force_python))})
+""", environment={"BROUGHT": str(int(is_brought))})
     [[message, number]] = crew.results([process])
     assert "lock=None" in message and number == 13
     assert zcore.open(place)[1] == {"part": 5, "cover": 5, "erase": 0}.get(change, 1)
 
 
 @FORCED
-def test_no_descriptor_left_is_not_a_lock_that_is_refused(place, crew, force_python):
+def test_no_descriptor_left_is_not_a_lock_that_is_refused(place, crew, is_brought):
     """EMFILE ends in an error that says so, not in a search for a document that is there."""
     create(place)
     process = crew.start(place, """
@@ -128,7 +129,7 @@ for n_free in range(5):
         found.append(exc.errno)
 resource.setrlimit(resource.RLIMIT_NOFILE, limit)
 print(json.dumps([found, array[:3].tolist()]))
-""", environment={"ZCORE_FORCE_PYTHON": str(int(force_python))})
+""", environment={"BROUGHT": str(int(is_brought))})
     [[found, values]] = crew.results([process])
     assert found[0] == 24 and found[-1] is None and set(found) == {24, None}
     assert values == [7, 1, 1]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests import brought
 
 N_WORKERS = 8
 N_ROUNDS = 200
@@ -52,12 +53,12 @@ def run_threads(arrays):
 
 
 @pytest.fixture(params=[False, True], ids=["native", "python"])
-def force_python(request, monkeypatch):
-    monkeypatch.setattr(zcore.config, "force_python", request.param)
+def is_brought(request, monkeypatch):
+    monkeypatch.setattr(brought, "everywhere", request.param)
     return request.param
 
 
-def test_threads_with_one_handle(place, force_python):
+def test_threads_with_one_handle(place, is_brought):
     array = create(place)
     run_threads([array] * N_WORKERS)
     check(place)
@@ -105,7 +106,7 @@ def test_native_and_python_processes_share_their_locks(place, crew):
     """The byte of an object's lock depends on its key alone, not on the code that takes it."""
     create(place)
     body = "array, me = zcore.open(path, mode='r+'), given\nready()\n" + WORK
-    processes = [crew.start(place, body, me, environment={"ZCORE_FORCE_PYTHON": str(me % 2)})
+    processes = [crew.start(place, body, me, environment={"BROUGHT": str(me % 2)})
                  for me in range(N_WORKERS)]
     crew.go(processes)
     crew.results(processes)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests import brought
 
 from .writers_log import NOTED, WritersLog
 
@@ -113,7 +114,7 @@ exec(code, names)
 print(json.dumps([names["log"], names["told"]]))
 """
     processes = [crew.start(path, body, [me, NOTED + code, seed],
-                            environment={"ZCORE_FORCE_PYTHON": str(int(me in python))})
+                            environment={"BROUGHT": str(int(me in python))})
                  for me, code in enumerate(codes)]
     crew.go(processes)
     return crew.results(processes)
@@ -166,7 +167,7 @@ def store(request, place, monkeypatch):
     """A store for threads; the last two go by the Python path."""
     if request.param == "memory":
         return zcore.MemoryStore()
-    monkeypatch.setattr(zcore.config, "force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     return place
 
 

@@ -69,7 +69,7 @@ INSIDE = {
 
 @pytest.mark.parametrize("call", INSIDE)
 def test_a_handler_inside_a_call_that_holds_the_array(place, crew, call):
-    environment = {"ZCORE_FORCE_PYTHON": "1"} if call == "object" else {}
+    environment = {"BROUGHT": "1"} if call == "object" else {}
     process = crew.start(place, TRIED + INSIDE[call] + "\nprint(json.dumps(found))", 3, environment=environment)
     assert crew.results([process]) == [[OF_OBJECT if call == "object" else OF_WHOLE]]
 

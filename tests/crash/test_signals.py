@@ -13,7 +13,7 @@ import zcore
 # An array of as many chunks as elements: with an `out` of no strides, or one value to write, a call that costs no
 # memory and would take hours.
 ENDLESS = 10**10
-FORCED = pytest.mark.parametrize("environment", [{}, {"ZCORE_FORCE_PYTHON": "1"}], ids=["native", "python"])
+FORCED = pytest.mark.parametrize("environment", [{}, {"BROUGHT": "1"}], ids=["native", "python"])
 INTERRUPTED = """
 def interrupted(work):
     # Whether Ctrl-C ends `work`.

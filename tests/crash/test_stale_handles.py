@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests import brought
 from zcore.engine import binding, views
 from zcore.errors import NodeNotFoundError, SelectionError, StoreError
 from zcore.hierarchy import lifecycle
@@ -24,7 +25,7 @@ VARIANTS = ("native young locked", "native old locked", "native old unlocked", "
 def variant(request, monkeypatch):
     kind, age, lock = request.param.split()
     monkeypatch.setattr(views, "TRUSTED_AGE_NS", -(1 << 62) if age == "old" else 1 << 62)
-    monkeypatch.setattr(zcore.config, "force_python", kind == "python")
+    monkeypatch.setattr(brought, "everywhere", kind == "python")
     return kind, lock
 
 
@@ -282,10 +283,10 @@ def test_a_write_whose_document_changes_at_every_look(place, monkeypatch):
     assert (array[:10] == 5).all() and array.shape == (11 + len(looks), 6)
 
 
-@pytest.mark.parametrize("force_python", [False, True])
-def test_a_document_that_looks_the_same(place, monkeypatch, force_python):
+@pytest.mark.parametrize("is_brought", [False, True])
+def test_a_document_that_looks_the_same(place, monkeypatch, is_brought):
     """Inode, size and times of a new document can be those of the old one; its content tells."""
-    monkeypatch.setattr(zcore.config, "force_python", force_python)
+    monkeypatch.setattr(brought, "everywhere", is_brought)
     array = filled(place)
     other(place).resize(11, 6)
     other(place)[10] = 77

@@ -16,6 +16,7 @@ import chunks as by_hand
 import numpy as np
 
 import zcore
+from tests import brought
 from zcore import blosc, config
 
 LIMIT_NBYTES = 1 << 30
@@ -85,10 +86,10 @@ def main(directory, seed, n):
         try:
             found = []
             wide = np.full((array.shape[0], 6), b"\xee" * array.itemsize, array.dtype)
-            for force_python in (False, True):
-                config.force_python = force_python
+            for is_brought in (False, True):
+                brought.everywhere = is_brought
                 found.append(outcome(lambda: array[...].tobytes()))
-            config.force_python = False
+            brought.everywhere = False
             found.append(outcome(lambda: array.read(out=wide[:, 1:5]).tobytes()))
             assert wide[:, ::5].tobytes() == b"\xee" * (2 * len(wide) * array.itemsize), "wrote beside out"
             part = outcome(lambda: array[1::2, 1].tobytes())
@@ -107,7 +108,7 @@ def main(directory, seed, n):
                 counts["contradicted"] += reason is not None
             if i % 8 == 0:
                 # A merge reads the damaged chunk too, and leaves it when it cannot.
-                config.force_python = i % 16 == 0
+                brought.everywhere = i % 16 == 0
                 merged = outcome(lambda: array.__setitem__((0, 0), bytes(array.itemsize)))
                 assert (merged is None) == isinstance(found[0], bytes), (merged, found[0])
                 assert merged is None or file.read_bytes() == raw

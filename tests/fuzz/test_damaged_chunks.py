@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import blosc, config
+from tests import brought
+from zcore import blosc
 
 from .chunks import BITSHUFFLE, MEMCPY, NOT_SPLIT, SHUFFLE, contradiction, replace_content, snappy_chunk
 
@@ -54,7 +55,7 @@ KINDS = list(kinds())
 @pytest.fixture(params=("native", "python"))
 def force(request, monkeypatch):
     """Run by the kernel, or by Python."""
-    monkeypatch.setattr(config, "_force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     return request.param == "python"
 
 
@@ -128,8 +129,8 @@ def test_every_flipped_bit(tmp_path, monkeypatch, undetectable, name, typesize, 
         flipped[bit // 8] ^= 1 << bit % 8
         replace_content(file, flipped)
         found = []
-        for force_python in (False, True):
-            monkeypatch.setattr(config, "_force_python", force_python)
+        for is_brought in (False, True):
+            monkeypatch.setattr(brought, "everywhere", is_brought)
             found.append(read(array))
         reason = contradiction(flipped, array.nbytes, typesize)
         n_possible += reason is None
@@ -169,7 +170,7 @@ def mutate(tmp_path, seed, n):
         [sys.executable, str(HERE / "mutate_chunks.py"), str(tmp_path), str(seed), str(n)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

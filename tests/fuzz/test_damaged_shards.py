@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import config
+from tests import brought
 from zcore.codecs.chain import codec_of
 from zcore.errors import ChecksumError, ChunkMemoryError, CodecError, ShardIndexError
 from zcore.kernel.codec.crc32c import crc32c
@@ -115,8 +115,8 @@ def outcome(function):
 
 def by_both(monkeypatch, function):
     results = []
-    for force_python in (False, True):
-        monkeypatch.setattr(config, "_force_python", force_python)
+    for is_brought in (False, True):
+        monkeypatch.setattr(brought, "everywhere", is_brought)
         results.append(outcome(function))
     return results
 
@@ -154,10 +154,10 @@ def test_random_damage(sharded, tmp_path, monkeypatch, n, levels):
 
 
 @pytest.mark.parametrize("index_location", ["start", "end"])
-@pytest.mark.parametrize("force_python", [False, True])
-def test_bytes_that_no_entry_names(sharded, tmp_path, monkeypatch, index_location, force_python):
+@pytest.mark.parametrize("is_brought", [False, True])
+def test_bytes_that_no_entry_names(sharded, tmp_path, monkeypatch, index_location, is_brought):
     """V3-SHARD-10: a gap of any size is read past, costs no memory, and goes with the next write."""
-    monkeypatch.setattr(config, "_force_python", force_python)
+    monkeypatch.setattr(brought, "everywhere", is_brought)
     array = sharded.create(tmp_path, (4, 4), "<u2", (4, 4), (2, 2), index_location=index_location)
     array[...] = model = np.arange(16).reshape(4, 4)
     file = tmp_path / "c/0/0"
@@ -222,10 +222,10 @@ def test_a_shard_that_a_codec_behind_it_does_not_take(sharded, tmp_path, monkeyp
     assert native == python and ("direction", "'encode'") in native[2]
 
 
-@pytest.mark.parametrize("force_python", [False, True])
-def test_shards_that_no_memory_holds(sharded, tmp_path, monkeypatch, force_python):
+@pytest.mark.parametrize("is_brought", [False, True])
+def test_shards_that_no_memory_holds(sharded, tmp_path, monkeypatch, is_brought):
     """Their chunks may encode to more bytes than a 64-bit number counts: no mistake, until one is to be decoded."""
-    monkeypatch.setattr(config, "_force_python", force_python)
+    monkeypatch.setattr(brought, "everywhere", is_brought)
     inner = {"name": "sharding_indexed", "configuration": {
         "chunk_shape": [2**30], "codecs": [LITTLE, ZSTD, ZSTD, ZSTD, ZSTD], "index_codecs": [LITTLE],
         "index_location": "end"}}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zcore
-from zcore import config
+from tests import brought
 
 VALID = {
     "shape": [10, 10],
@@ -100,10 +100,10 @@ def look_at(store):
 def test_any_document_with_the_right_names(tmp_path_factory, document):
     raw = json.dumps(document).encode()
     outcomes = []
-    for force_python in (False, True):
+    for is_brought in (False, True):
         directory = tmp_path_factory.mktemp("array")
         (directory / "__zmeta__").write_bytes(raw)
-        before, config.force_python = config.force_python, force_python
+        before, brought.everywhere = brought.everywhere, is_brought
         try:
             for store in (str(directory), zcore.MemoryStore({"__zmeta__": raw})):
                 with warnings.catch_warnings():
@@ -112,7 +112,7 @@ def test_any_document_with_the_right_names(tmp_path_factory, document):
         except zcore.ZcoreError as error:
             outcomes.append((type(error), error.message))
         finally:
-            config.force_python = before
+            brought.everywhere = before
     assert len(set(map(str, outcomes))) == 1
 
 
@@ -149,7 +149,7 @@ def test_attributes_that_are_none(tmp_path, raw):
     assert a[0] == 0
 
 
-@pytest.mark.parametrize("force_python", [False, True])
+@pytest.mark.parametrize("is_brought", [False, True])
 @pytest.mark.parametrize(
     ("place", "read"),
     [
@@ -159,9 +159,9 @@ def test_attributes_that_are_none(tmp_path, raw):
         ("__zdata__/0.blosc", lambda path: zcore.open(path)[...]),
     ],
 )
-def test_what_cannot_be_read_is_not_absent(tmp_path, monkeypatch, force_python, place, read):
+def test_what_cannot_be_read_is_not_absent(tmp_path, monkeypatch, is_brought, place, read):
     """A link that leads to itself: an error of the store, not a fill value."""
-    monkeypatch.setattr(config, "_force_python", force_python)
+    monkeypatch.setattr(brought, "everywhere", is_brought)
     a = zcore.open(str(tmp_path), mode="w", shape=4, chunks=2, dtype="i4", cname="lz4", fill_value=7)
     a[...] = 1
     a.attrs["x"] = 1

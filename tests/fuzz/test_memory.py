@@ -5,7 +5,6 @@ import struct
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,9 +17,10 @@ PREAMBLE = """
 import resource, sys
 import numpy as np
 import zcore
+from tests import brought
 from zcore import blosc, config
 
-config.force_python = sys.argv[2] == "python"
+brought.everywhere = sys.argv[2] == "python"
 config.threads = 1
 
 
@@ -63,7 +63,7 @@ def run(path, place, code):
         [sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code), str(path), place],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(zcore.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == 0, f"ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout.split()

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import blosc, config
+from tests import brought
+from zcore import blosc
 from zcore.codecs import BloscCodec
 
 DTYPES = ("u1", "<i2", ">f4", "<f8", ">c16", "V3", "V24", "S5")
@@ -19,7 +20,7 @@ CODECS = [(cname, shuffle) for cname in ("lz4", "zstd", "zlib", "blosclz") for s
 
 @pytest.fixture(autouse=True)
 def native(monkeypatch):
-    monkeypatch.setattr(config, "_force_python", False)
+    monkeypatch.setattr(brought, "everywhere", False)
 
 
 def content(rng, shape, dtype):
@@ -105,9 +106,9 @@ def test_damage_is_found_in_blocks_that_are_needed(tmp_path, monkeypatch, cname,
         selection = rng.choice(((rng.randrange(600),), (rng.randrange(600), rng.randrange(700)),
                                 (slice(3, 600, 400), slice(2, 600, 7)), (slice(None), 5)))
         part = outcome(lambda selection=selection: array[selection])
-        monkeypatch.setattr(config, "_force_python", True)
+        monkeypatch.setattr(brought, "everywhere", True)
         whole = outcome(lambda: array[...])
-        monkeypatch.setattr(config, "_force_python", False)
+        monkeypatch.setattr(brought, "everywhere", False)
         if isinstance(whole, bytes):
             assert part == np.frombuffer(whole, data.dtype).reshape(data.shape)[selection].tobytes()
         elif isinstance(part, bytes):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import config
+from tests import brought
 
 blosc = pytest.importorskip("blosc")
 
@@ -16,7 +16,7 @@ TYPES = ("|b1", "|i1", "<u2", ">i4", "<f4", ">f8", "<c8", ">c16", "|S3", "<U7", 
 
 @pytest.fixture(params=["native", "python"])
 def path(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "_force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     return tmp_path
 
 

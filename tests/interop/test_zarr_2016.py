@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import config
+from tests import brought
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "zmeta"
 ARRAYS = sorted(path.stem for path in FIXTURES.glob("*.zarr"))
@@ -14,7 +14,7 @@ ARRAYS = sorted(path.stem for path in FIXTURES.glob("*.zarr"))
 
 @pytest.fixture(params=["native", "python"])
 def force(request, monkeypatch):
-    monkeypatch.setattr(config, "_force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
 
 
 def clean(array):

@@ -27,8 +27,7 @@ from hypothesis.stateful import (
 )
 
 import zcore
-from tests import judge, oracle
-from zcore import config
+from tests import brought, judge, oracle
 from zcore.stores.keys import TEMPORARY
 
 PLACES = ("native", "python", "memory")
@@ -145,9 +144,9 @@ class Life(RuleBasedStateMachine):
 
     def everywhere(self, operation, expected=None):
         """Do it at each place; `expected` is the exception that it must end in. Returns the results by place."""
-        results, before = {}, config.force_python
+        results, before = {}, brought.everywhere
         for place in PLACES:
-            config.force_python = place == "python"
+            brought.everywhere = place == "python"
             try:
                 if expected is None:
                     results[place] = operation(place)
@@ -155,7 +154,7 @@ class Life(RuleBasedStateMachine):
                     with pytest.raises(expected):
                         operation(place)
             finally:
-                config.force_python = before
+                brought.everywhere = before
         return results
 
     # nodes come, move and go

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zcore
+from tests import brought
 from tests.judge import ask_the_oracle
-from zcore import config
 from zcore.engine import binding as engine
 from zcore.kernel.select.box import basic
 
@@ -70,12 +70,12 @@ def stores():
 @contextlib.contextmanager
 def path_of(place):
     """Make what is inside run by the kernel or by Python, as the place asks for."""
-    before = config.force_python
-    config.force_python = place == "python"
+    before = brought.everywhere
+    brought.everywhere = place == "python"
     try:
         yield
     finally:
-        config.force_python = before
+        brought.everywhere = before
 
 
 def elements(rng, dtype, shape):

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zcore
+from tests import brought
 from tests.judge import ask_the_oracle
-from zcore import config
 from zcore.indexing.numpy import indexed
 from zcore.kernel.select.box import basic
 
@@ -23,7 +23,7 @@ PLACES = ("native", "python", "memory")
 @pytest.fixture(params=PLACES)
 def place(request, monkeypatch, tmp_path):
     """Make stores for what the kernel, or Python, is to do; a function of the number of the store."""
-    monkeypatch.setattr(config, "force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     if request.param == "memory":
         return lambda name: zcore.MemoryStore()
     return lambda name: zcore.DirectoryStore(str(tmp_path / name))
@@ -237,9 +237,9 @@ def selections(draw, shape):
     return tuple(parts)
 
 
-@given(data=st.data(), kind=st.sampled_from(KINDS), force_python=st.booleans(), swapped=st.booleans())
+@given(data=st.data(), kind=st.sampled_from(KINDS), is_brought=st.booleans(), swapped=st.booleans())
 @settings(max_examples=120)
-def test_like_numpy(tmp_path_factory, data, kind, force_python, swapped):
+def test_like_numpy(tmp_path_factory, data, kind, is_brought, swapped):
     ndim = data.draw(st.integers(1, 4))
     shape = tuple(data.draw(st.lists(st.integers(1, (300, 40, 14, 8)[ndim - 1]), min_size=ndim, max_size=ndim)))
     chunks = tuple(data.draw(st.integers(1, length + 3)) for length in shape)
@@ -251,7 +251,7 @@ def test_like_numpy(tmp_path_factory, data, kind, force_python, swapped):
     codecs = data.draw(st.sampled_from([{}, {"compressors": None}]))
     if kind in ("zmeta", "nested"):
         codecs = {}
-    before, config.force_python = config.force_python, force_python
+    before, brought.everywhere = brought.everywhere, is_brought
     try:
         array = make(zcore.DirectoryStore(str(tmp_path_factory.mktemp("a"))), kind, model, chunks, **codecs)
         for _ in range(3):
@@ -272,7 +272,7 @@ def test_like_numpy(tmp_path_factory, data, kind, force_python, swapped):
             assert array[...].tobytes() == model.tobytes()
         ask_the_oracle(array.store, model)
     finally:
-        config.force_python = before
+        brought.everywhere = before
 
 
 def test_last_of_several_values_stays(place):

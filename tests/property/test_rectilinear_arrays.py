@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zcore
+from tests import brought
 from tests.judge import ask_the_oracle
-from zcore import config
 
 PLACES = ("native", "python", "memory")
 
@@ -23,12 +23,12 @@ def stores():
 
 @contextlib.contextmanager
 def path_of(place):
-    before = config.force_python
-    config.force_python = place == "python"
+    before = brought.everywhere
+    brought.everywhere = place == "python"
     try:
         yield
     finally:
-        config.force_python = before
+        brought.everywhere = before
 
 
 @st.composite

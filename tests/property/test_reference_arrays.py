@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zcore
+from tests import brought
 
 
 def sharded(chunks, *codecs, location="end", inner=None):
@@ -94,18 +95,18 @@ def test_compiled_and_python_read_the_same(data):
         selection = data.draw(selections)
         options = {"threads": data.draw(st.sampled_from([1, 3])), "strict": data.draw(st.booleans()),
                    "missing": data.draw(st.sampled_from(["fill", "fill", "raise"]))}
-        before = zcore.config.force_python
+        before = brought.everywhere
         found = []
         try:
-            for force_python in (False, True):
-                zcore.config.force_python = force_python
+            for is_brought in (False, True):
+                brought.everywhere = is_brought
                 array = zcore.open(str(folder / "refs.json"), **options)
                 try:
                     found.append(array[selection])
                 except zcore.ZcoreError as exc:
                     found.append((type(exc), str(exc)))
         finally:
-            zcore.config.force_python = before
+            brought.everywhere = before
         native, python = found
         if isinstance(native, tuple) or isinstance(python, tuple):
             # Of several damaged chunks another one may be the first to be told of: those that are left to Python are

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import brought
 from tests.judge import ask_the_oracle
-from zcore import config
 from zcore.errors import ZcoreError
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -73,7 +73,7 @@ def test_like_numpy(sharded, data):
         assert array._binding.chain.program.n_levels == len(levels)
         try:
             for _ in range(data.draw(st.integers(1, 5))):
-                config.force_python = data.draw(st.booleans())
+                brought.everywhere = data.draw(st.booleans())
                 step = data.draw(st.sampled_from(["write", "write", "fill", "resize"] if ndim else ["write", "fill"]))
                 if step == "resize":
                     new = tuple(data.draw(st.lists(st.integers(0, 13), min_size=ndim, max_size=ndim)))
@@ -86,13 +86,13 @@ def test_like_numpy(sharded, data):
                     values = fill if step == "fill" else np.arange(model[part].size).reshape(model[part].shape) % 19
                     array[part] = values
                     model[part] = values
-                config.force_python = data.draw(st.booleans())
+                brought.everywhere = data.draw(st.booleans())
                 np.testing.assert_array_equal(array[...], model)
                 part = data.draw(selections(model.shape))
                 np.testing.assert_array_equal(array[part], model[part])
             ask_the_oracle(folder, model)
         finally:
-            config.force_python = False
+            brought.everywhere = False
 
 
 @settings(max_examples=150)
@@ -117,7 +117,7 @@ def test_both_paths_store_the_same_for_lists(sharded, data):
         shown = np.empty(shape, "V1")[part]
         writes.append((part, data.draw(st.sampled_from([0, 1])) * np.arange(1, shown.size + 1).reshape(shown.shape)))
     stored = []
-    for config.force_python in (False, True):
+    for brought.everywhere in (False, True):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 array = sharded.create(folder, shape, "<u2", tuple(2 * chunk for chunk in chunks), chunks,
@@ -129,7 +129,7 @@ def test_both_paths_store_the_same_for_lists(sharded, data):
                 stored.append({path.relative_to(folder): path.read_bytes() for path in Path(folder).rglob("c/**/*")
                                if path.is_file()})
             finally:
-                config.force_python = False
+                brought.everywhere = False
     assert stored[0] == stored[1]
 
 
@@ -153,9 +153,9 @@ def test_shards_that_were_tampered_with(sharded, data):
         raw = raw[:data.draw(st.just(len(raw)) | st.integers(0, len(raw)))]
         part = tuple(data.draw(slices(length)) for length in (8, 6))
         found = []
-        for force_python in (False, True):
+        for is_brought in (False, True):
             shard.write_bytes(raw)
-            config.force_python = force_python
+            brought.everywhere = is_brought
             try:
                 outcome = array[part].tolist()
             except ZcoreError:
@@ -167,6 +167,6 @@ def test_shards_that_were_tampered_with(sharded, data):
             except ZcoreError:
                 outcome = outcome, "refused"
             finally:
-                config.force_python = False
+                brought.everywhere = False
             found.append(outcome)
         assert found[0] == found[1]

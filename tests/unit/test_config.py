@@ -14,9 +14,7 @@ import zcore.config
 def unset(monkeypatch):
     """Forget what was looked up before, and the environment."""
     monkeypatch.setattr(zcore.config, "_threads", None)
-    monkeypatch.setattr(zcore.config, "_force_python", None)
     monkeypatch.delenv("ZCORE_NUM_THREADS", raising=False)
-    monkeypatch.delenv("ZCORE_FORCE_PYTHON", raising=False)
     return monkeypatch
 
 
@@ -86,9 +84,7 @@ def test_environment_sets_threads(unset):
 
 def test_empty_environment_variable_is_none(unset):
     unset.setenv("ZCORE_NUM_THREADS", "")
-    unset.setenv("ZCORE_FORCE_PYTHON", "")
     assert zcore.config.threads == zcore.config.available_cpus()
-    assert zcore.config.force_python is False
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "٣", "1_0", "9" * 5000])
@@ -119,32 +115,13 @@ def test_threads_of_a_wrong_type_are_refused(unset, value):
         zcore.config.threads = value
 
 
-@pytest.mark.parametrize(("text", "expected"), [("1", True), ("0", False)])
-def test_environment_forces_python(unset, text, expected):
-    unset.setenv("ZCORE_FORCE_PYTHON", text)
-    assert zcore.config.force_python is expected
-
-
-def test_bad_force_python_in_the_environment_is_named(unset):
-    unset.setenv("ZCORE_FORCE_PYTHON", "yes")
-    with pytest.raises(ValueError, match="ZCORE_FORCE_PYTHON must be 0 or 1, not 'yes'"):
-        _ = zcore.config.force_python
-
-
-def test_force_python_can_be_set_and_is_a_bool(unset):
-    zcore.config.force_python = True
-    assert zcore.config.force_python is True
-    with pytest.raises(TypeError, match="must be a bool, not int"):
-        zcore.config.force_python = 0
-
-
 def test_a_setting_that_there_is_not_is_refused():
-    with pytest.raises(AttributeError, match="no setting 'thread'; it has threads, cache, force_python"):
+    with pytest.raises(AttributeError, match="no setting 'thread'; it has threads, cache"):
         zcore.config.thread = 4
 
 
 def test_bad_environment_does_not_break_the_import():
-    environment = {**os.environ, "ZCORE_NUM_THREADS": "many", "ZCORE_FORCE_PYTHON": "maybe"}
+    environment = {**os.environ, "ZCORE_NUM_THREADS": "many", "ZCORE_CACHE": "much"}
     subprocess.run([sys.executable, "-c", "import zcore, zcore.config"], env=environment, check=True)
 
 

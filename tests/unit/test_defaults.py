@@ -90,7 +90,7 @@ def test_names_of_text_of_any_length(dtype, zarr_format):
 def test_completion_shows_public_names_alone():
     assert dir(zcore) == sorted(zcore.__all__)
     assert dir(zcore.codecs) == zcore.codecs.__all__ and dir(zcore.blosc) == zcore.blosc.__all__
-    assert {"threads", "force_python"} < set(dir(zcore.config)) and "os" not in dir(zcore.config)
+    assert {"threads", "cache"} < set(dir(zcore.config)) and "os" not in dir(zcore.config)
     assert all(hasattr(zcore.config, name) for name in dir(zcore.config))
     assert all(hasattr(zcore, name) for name in dir(zcore))
 

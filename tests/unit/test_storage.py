@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import blosc, config
+from tests import brought
+from zcore import blosc
 from zcore.hierarchy import lifecycle
 
 RAW = {3: {"compressors": None, "checksum": False}, 2: {"compressors": None}}
@@ -16,7 +17,7 @@ DOCUMENTS = {3: ("zarr.json", "zarr.json"), 2: (".zarray", ".zgroup")}
 
 @pytest.fixture(params=["native", "python", "memory"])
 def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(tmp_path)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests import brought
 from zcore import workers
 
 
@@ -170,10 +171,10 @@ def test_many_callers_at_once():
         assert all(pool.map(call, range(400)))
 
 
-@pytest.mark.parametrize("force_python", [False, True], ids=["native", "python"])
-def test_reads_from_the_threads_of_a_scheduler(tmp_path, monkeypatch, force_python):
+@pytest.mark.parametrize("is_brought", [False, True], ids=["native", "python"])
+def test_reads_from_the_threads_of_a_scheduler(tmp_path, monkeypatch, is_brought):
     """More readers than the pool has threads, each of which asks for help."""
-    monkeypatch.setattr(zcore.config, "force_python", force_python)
+    monkeypatch.setattr(brought, "everywhere", is_brought)
     monkeypatch.setattr(zcore.config, "threads", 4)
     values = np.arange(64 * 4096, dtype="i4").reshape(64, 4096)
     array = zcore.open(tmp_path, mode="w", shape=values.shape, chunks=(8, 1024), dtype="i4", cname="lz4")

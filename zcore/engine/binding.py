@@ -402,7 +402,7 @@ class ArrayBinding(NodeBinding):
             # Parts of files are asked for again with each call: what is open may be closed, or grow.
             if type(found) is Directory or found is OBJECTS:
                 self._located = found
-        return OBJECTS if config.force_python else found
+        return found
 
     def _layout(self, located, view, field):
         """Return what makes a plan that reads `Strided` elements; None where they are read as objects are."""

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import config
+from tests import brought
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.layout import ReshapeCodec
 from zcore.errors import MetadataError, UnsupportedError
@@ -52,9 +52,9 @@ def test_arrays(filters, tmp_path, monkeypatch):
     """V3-XC-05: with codecs that run in C it runs there, unless the dimensions are turned afterwards."""
     data = np.arange(63, dtype="<i4").reshape(7, 9)
     contents = []
-    for force_python in (False, True):
-        monkeypatch.setattr(config, "force_python", force_python)
-        store = zcore.DirectoryStore(str(tmp_path / str(force_python)))
+    for is_brought in (False, True):
+        monkeypatch.setattr(brought, "everywhere", is_brought)
+        store = zcore.DirectoryStore(str(tmp_path / str(is_brought)))
         a = zcore.create_array(store, shape=(7, 9), chunks=(4, 6), dtype="<i4", filters=filters)
         a[...] = data
         a[2:6, 3:8] = data[2:6, 3:8] = -data[2:6, 3:8]

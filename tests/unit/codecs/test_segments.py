@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import config
+from tests import brought
 
 SHAPE, CHUNKS = (19, 37), (8, 16)
 LITTLE, BIG = ({"name": "bytes", "configuration": {"endian": endian}} for endian in ("little", "big"))
@@ -74,7 +74,7 @@ def live(array, rng):
 def test_every_way_gives_the_same_bytes(tmp_path, monkeypatch, keywords):
     found = []
     for name, is_forced in (("files", False), ("brought", True), ("memory", False)):
-        monkeypatch.setattr(config, "force_python", is_forced)
+        monkeypatch.setattr(brought, "everywhere", is_forced)
         store = zcore.MemoryStore() if name == "memory" else zcore.DirectoryStore(tmp_path / name)
         array = zcore.create_array(store, **{"shape": SHAPE, "dtype": "i4", "chunks": CHUNKS, **keywords})
         live(array, np.random.default_rng(0))

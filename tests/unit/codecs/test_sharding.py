@@ -2,7 +2,8 @@
 import numpy as np
 import pytest
 
-from zcore import MemoryStore, config
+from tests import brought
+from zcore import MemoryStore
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.sharding import ShardingCodec
 from zcore.errors import ChecksumError, MetadataError, ShardIndexError, UnknownCodecError, UnsupportedError
@@ -235,9 +236,9 @@ def test_a_shard_too_short_for_its_index_in_memory(sharded):
 @pytest.mark.parametrize("codecs", [[LITTLE], [LITTLE, BLOSC], [LITTLE, BLOSC, CRC]])
 def test_both_paths_leave_the_same_bytes(sharded, tmp_path, monkeypatch, location, codecs):
     objects = []
-    for force_python in (False, True):
-        monkeypatch.setattr(config, "force_python", force_python)
-        place = tmp_path / str(force_python)
+    for is_brought in (False, True):
+        monkeypatch.setattr(brought, "everywhere", is_brought)
+        place = tmp_path / str(is_brought)
         array = sharded.create(place, (19, 20), "<u2", (8, 12), (2, 3), codecs=codecs, index_location=location)
         states = []
         for i, part in enumerate((np.s_[...], np.s_[3:5, 1:14], np.s_[::5, ::7], np.s_[2:4, 3:9], np.s_[17:])):

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import blosc, config
+from tests import brought
+from zcore import blosc
 from zcore.codecs import BloscCodec
 
 MADE = runpy.run_path(str(Path(__file__).resolve().parents[2] / "fuzz" / "chunks.py"))
@@ -26,7 +27,7 @@ def content(n, dtype="u1"):
 
 @pytest.fixture(params=["native", "python", "memory"])
 def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "_force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(str(tmp_path))
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import blosc, config
+from tests import brought
+from zcore import blosc
 from zcore.engine import binding as engine
 
 PATHS = ("native", "python")
@@ -21,7 +22,7 @@ def make(store, shape=(10, 10), chunks=(4, 4), dtype="<i4", **keywords):
 
 @pytest.fixture(params=[*PATHS, "memory"])
 def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "_force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(str(tmp_path))
 
 
@@ -81,7 +82,7 @@ def test_every_damage_with_its_facts(tmp_path, monkeypatch, damage, offset, expe
     model = np.arange(16 * 10).reshape(16, 10)
     by_path = []
     for path in PATHS:
-        monkeypatch.setattr(config, "_force_python", path == "python")
+        monkeypatch.setattr(brought, "everywhere", path == "python")
         a = make(str(tmp_path / path), (16, 10), (16, 8))
         a[...] = model
         file = tmp_path / path / "__zdata__" / "0.1.blosc"
@@ -119,7 +120,7 @@ def test_blosc_2_is_unsupported(tmp_path, monkeypatch):
     """ZM-CHK-09"""
     by_path = []
     for path in PATHS:
-        monkeypatch.setattr(config, "_force_python", path == "python")
+        monkeypatch.setattr(brought, "everywhere", path == "python")
         a = make(str(tmp_path / path), 128, 128)
         (tmp_path / path / "__zdata__" / "0.blosc").write_bytes(byte(0, 5)(CHUNK))
         by_path.append([facts(error_of(call)) for call in (lambda: a[...], lambda: a.__setitem__(0, 1))])
@@ -129,7 +130,7 @@ def test_blosc_2_is_unsupported(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_the_damaged_chunk_is_named_whichever_thread_finds_it(tmp_path, monkeypatch, path):
-    monkeypatch.setattr(config, "_force_python", path == "python")
+    monkeypatch.setattr(brought, "everywhere", path == "python")
     monkeypatch.setattr(engine, "MIN_SHARED_NBYTES", 0)
     a = make(str(tmp_path), (40, 40), (4, 4), threads=4)
     a[...] = 1
@@ -160,7 +161,7 @@ def test_missing_raise_on_reading(store):
 def test_missing_raise_says_the_same_on_both_paths(tmp_path, monkeypatch):
     by_path = []
     for path in PATHS:
-        monkeypatch.setattr(config, "_force_python", path == "python")
+        monkeypatch.setattr(brought, "everywhere", path == "python")
         a = make(str(tmp_path / path), missing="raise")
         by_path.append([facts(error_of(call)) for call in (lambda: a[9, 9], lambda: a.__setitem__((0, 9), 5))])
     assert by_path[0] == by_path[1]
@@ -439,7 +440,7 @@ def test_a_change_of_attributes_alone_is_looked_at_once():
 
 def test_a_deleted_array_is_gone(tmp_path):
     for path in PATHS:
-        before, config.force_python = config.force_python, path == "python"
+        before, brought.everywhere = brought.everywhere, path == "python"
         try:
             a = make(str(tmp_path / path), 10, 4)
             a[...] = 1
@@ -456,7 +457,7 @@ def test_a_deleted_array_is_gone(tmp_path):
                 assert isinstance(error_of(call), zcore.NodeNotFoundError)
             assert sorted(os.listdir(tmp_path / path / "__zdata__")) == ["1.blosc", "2.blosc"]
         finally:
-            config.force_python = before
+            brought.everywhere = before
 
 
 def test_what_is_no_file_is_no_absent_object(tmp_path):
@@ -464,7 +465,7 @@ def test_what_is_no_file_is_no_absent_object(tmp_path):
     hanging.
     """
     for kind, path in itertools.product(("directory", "fifo", "broken link", "not mounted"), PATHS):
-        before, config.force_python = config.force_python, path == "python"
+        before, brought.everywhere = brought.everywhere, path == "python"
         try:
             a = make(str(tmp_path / f"{kind}-{path}"), 4, 4, fill_value=7)
             place = tmp_path / f"{kind}-{path}" / "__zdata__" / "0.blosc"
@@ -485,7 +486,7 @@ def test_what_is_no_file_is_no_absent_object(tmp_path):
                     use()
                 assert caught.value.key == "__zdata__/0.blosc"
         finally:
-            config.force_python = before
+            brought.everywhere = before
 
 
 def test_a_read_during_a_replacement_of_the_directory_is_of_one_array(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import config
+from tests import brought
 from zcore.engine.binding import ArrayBinding
 from zcore.formats import NODE_DOCUMENTS
 from zcore.hierarchy import creation
@@ -252,7 +252,7 @@ def test_what_a_lost_node_has_left_is_not_erased_unasked(store, stray, way):
 @pytest.mark.parametrize("python", [False, True])
 def test_a_creation_goes_on_where_it_was_cut_off_and_only_there(store, python, zarr_format, monkeypatch):
     """What lies there is what the same call has written. Anything else may be all that is left of another array."""
-    monkeypatch.setattr(config, "_force_python", python)
+    monkeypatch.setattr(brought, "everywhere", python)
     values = np.arange(8000.0).reshape(80, 100)
     make = functools.partial(zcore.create_array, store, name="a", chunks=(9, 100), zarr_format=zarr_format,
                              attributes={"x": 1}, threads=2)

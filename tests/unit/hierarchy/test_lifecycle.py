@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import blosc, config
+from tests import brought
+from zcore import blosc
 from zcore.engine.options import Options
 from zcore.hierarchy import lifecycle
 from zcore.kernel.io.files import TEMP_PREFIX
@@ -19,7 +20,7 @@ from zcore.kernel.io.files import TEMP_PREFIX
 
 @pytest.fixture(params=["native", "python", "memory"])
 def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "_force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(str(tmp_path))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import config
+from tests import brought
 from zcore.errors import SelectionError
 
 PLACES = ("native", "python", "memory")
@@ -22,7 +22,7 @@ STRUCTURE = np.dtype([("x", "<i2"), ("y", ">f8"), ("m", "<f4", (2, 3)), ("s", NE
 
 @pytest.fixture(params=PLACES)
 def place(request, monkeypatch, tmp_path):
-    monkeypatch.setattr(config, "force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     if request.param == "memory":
         return lambda name: zcore.MemoryStore()
     return lambda name: zcore.DirectoryStore(str(tmp_path / str(name)))
@@ -465,8 +465,7 @@ for codecs, chunks in ([zcore.codecs.ShardingCodec(chunk_shape=(8, 8))], 64), ([
 @pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="needs a system that counts what a process reads")
 def test_what_the_kernel_reads(tmp_path):
     """One chunk of a shard is a read of the index and one of the chunk; what is covered is not read."""
-    subprocess.run([sys.executable, "-c", COUNTED, str(tmp_path)], check=True, timeout=60,
-                   env={**os.environ, "ZCORE_FORCE_PYTHON": "0"})
+    subprocess.run([sys.executable, "-c", COUNTED, str(tmp_path)], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("kind", [3, "shards"])

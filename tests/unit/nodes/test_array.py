@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import config
+from tests import brought
 
 
 @pytest.fixture(params=["native", "python", "memory"])
 def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "_force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(str(tmp_path))
 
 

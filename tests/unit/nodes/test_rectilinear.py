@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import config
+from tests import brought
 from zcore.errors import ArrayMismatchError, ChunkError, MetadataError, OutOfMemoryError, UnsupportedError
 from zcore.kernel.select.rectilinear import Edges
 
@@ -15,7 +15,7 @@ PLACES = ("native", "python", "memory")
 
 @pytest.fixture(params=PLACES)
 def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(str(tmp_path / "a"))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests import brought
 from zcore.engine import views
 from zcore.errors import InvalidKeyError, ReadOnlyError, StoreError, UnsupportedError
 from zcore.stores.zip.store import ZipStore
@@ -212,7 +213,7 @@ def test_arrays(path, zarr_format, method, monkeypatch):
         check(cached, values)
     with pytest.raises(ReadOnlyError):
         zcore.open(ZipStore(path), mode="r+")["a"][0] = 1
-    monkeypatch.setattr(zcore.config, "force_python", True)
+    monkeypatch.setattr(brought, "everywhere", True)
     for _ in range(2):
         check(cached, values)
 

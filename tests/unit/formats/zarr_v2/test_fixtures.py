@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore import config
+from tests import brought
 from zcore.errors import UnsupportedError
 from zcore.formats import NODE_DOCUMENTS, format_of
 from zcore.model.metadata import has_varying_items
@@ -96,7 +96,7 @@ def test_array_is_read(name, path, monkeypatch):
     pytest.importorskip("numcodecs")
     if name.endswith("msgpack2"):
         pytest.importorskip("msgpack")
-    monkeypatch.setattr(config, "force_python", path == "python")
+    monkeypatch.setattr(brought, "everywhere", path == "python")
     array = zcore.open(FIXTURES / name)
     whole = array[...]
     assert_expected(name, array, whole)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests import brought
 from zcore.kernel.cache.chunks import CHUNKS, ChunkCache
 
 COUNTS = ("hits", "misses", "chunks")
@@ -26,7 +27,7 @@ def trusting(monkeypatch):
 
 @pytest.fixture(params=["kernel", "python"])
 def way(request, monkeypatch):
-    monkeypatch.setattr(zcore.config, "_force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     return request.param
 
 
@@ -195,7 +196,7 @@ def test_a_chunk_of_another_form_is_another_chunk(tmp_path, monkeypatch):
     monkeypatch.setattr(zcore.config, "_cache", 1 << 20)
     a, b = zcore.open(tmp_path / "a"), zcore.open(tmp_path / "b")
     for force in (False, True, False):
-        monkeypatch.setattr(zcore.config, "_force_python", force)
+        monkeypatch.setattr(brought, "everywhere", force)
         for _ in range(2):
             assert a[1] == 1 and b[1] == 1 << 24
             assert a[0:2].tolist() == [0, 1] and b[0:2].tolist() == [0, 1 << 24]

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from zcore import config
+from tests import brought
 from zcore.errors import ChecksumError, ChunkError, CodecError, ShardIndexError, StoreError
 from zcore.kernel.codec.crc32c import crc32c
 from zcore.kernel.codec.program import Program
@@ -27,7 +27,7 @@ BLOSC = {"name": "blosc",
 @pytest.fixture(params=["native", "python"])
 def path(request, monkeypatch):
     """Run the test on both paths."""
-    monkeypatch.setattr(config, "force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     return request.param
 
 

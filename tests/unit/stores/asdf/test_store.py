@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("yaml")
 
 import zcore  # noqa: E402
-from zcore import config  # noqa: E402
+from tests import brought
 from zcore.asdf.blocks import Block  # noqa: E402
 from zcore.asdf.tree.dump import Inline  # noqa: E402
 from zcore.asdf.tree.tagged import IntegerNode, TaggedMapping  # noqa: E402
@@ -126,7 +126,7 @@ def test_values_and_keys(path):
 @pytest.mark.parametrize("compression", [None, "zlib", "lz4", "bzp2"])
 @pytest.mark.parametrize("forced", [False, True])
 def test_selections(path, compression, forced, monkeypatch):
-    monkeypatch.setattr(config, "force_python", forced)
+    monkeypatch.setattr(brought, "everywhere", forced)
     record = np.array([(1, 2.5), (3, 4.5)], [("a", ">i2"), ("b", "<f8")])
     group = opened(path, {"a": BASE, "v": BASE[::-1, ::3], "f": BASE.T, "r": record, "i": Inline([[1, 2], [3, 4]]),
                           "t": np.array(["ab", "ü"])}, compression=compression)
@@ -276,7 +276,7 @@ def test_decoded_blocks_are_kept_where_there_is_a_cache(path, monkeypatch):
 def test_no_array_is_taken_for_another_one(path, tmp_path, monkeypatch):
     """All values of a file have its identity, and what is kept is found by identities."""
     monkeypatch.setattr("zcore.engine.views.TRUSTED_AGE_NS", -1)
-    monkeypatch.setattr(config, "force_python", True)
+    monkeypatch.setattr(brought, "everywhere", True)
     zcore.asdf.write(tmp_path / "other.asdf", {"a": BASE})
     tree = {f"a{i}": (BASE + i).astype(">f8") for i in range(3)}
     zcore.asdf.write(path, {**tree, "v": BASE[::-1]}, compression="zlib")
@@ -365,7 +365,7 @@ def chunked(path, numbers, *blocks, shape=(3, 4), chunks=(2, 2), tag="zarr-1.0.0
 @pytest.mark.parametrize("forced", [False, True])
 def test_an_array_in_chunks(path, forced, monkeypatch):
     """AS-ND-23"""
-    monkeypatch.setattr(config, "force_python", forced)
+    monkeypatch.setattr(brought, "everywhere", forced)
     values = np.arange(16, dtype="<i2").reshape(4, 4)
     tiles = [values[i:i + 2, j:j + 2].tobytes() for i in (0, 2) for j in (0, 2)]
     for separator in (".", "/"):
@@ -406,7 +406,7 @@ def test_chunks_of_codecs(path):
 @pytest.mark.parametrize("forced", [False, True])
 def test_chunks_of_which_some_are_compressed_by_asdf(path, forced, monkeypatch):
     """AS-ND-23: they are decoded in Python, and none is taken for absent."""
-    monkeypatch.setattr(config, "force_python", forced)
+    monkeypatch.setattr(brought, "everywhere", forced)
     values = np.arange(8, dtype="<i2")
     chunked(path, [1, 2, -1, 3], *[values[i:i + 2].tobytes() for i in (0, 2)], shape=(8,), chunks=(2,))
     packed = zlib.compress(values[6:].tobytes())

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests import brought
 from zcore.errors import ReferenceFormatError, ReferenceTargetError, UnsupportedError
 from zcore.stores.reference.parquet import ParquetTable
 from zcore.stores.reference.store import ReferenceStore
@@ -108,8 +109,8 @@ def test_keys_and_order(folder, monkeypatch, separator, path, record_size):
     expected = values.copy()
     expected[np.unravel_index(12, values.shape)] = 7
     array = zcore.open(refs, path=path.strip("/"))
-    for force_python in (False, True):
-        monkeypatch.setattr(zcore.config, "_force_python", force_python)
+    for is_brought in (False, True):
+        monkeypatch.setattr(brought, "everywhere", is_brought)
         np.testing.assert_array_equal(array[...], expected)
         np.testing.assert_array_equal(array[::-2, 1:, 1], expected[::-2, 1:, 1])
         np.testing.assert_array_equal(array.oindex[[2, 0], [3, 1, 1], :], expected[np.ix_([2, 0], [3, 1, 1], [0, 1])])

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests import brought
 from tests.unit.stores.servers import raw_server
 from zcore.errors import ReferenceFormatError, ReferenceTargetError, StoreError, UnsupportedError
 from zcore.stores.reference.store import ReferenceStore
@@ -92,10 +93,10 @@ def test_inline_local_and_remote_values_in_one_array(made, tmp_path):
     assert len(made.data()) == 1
 
 
-@pytest.mark.parametrize("force_python", [False, True])
-def test_each_reference_has_to_have_all_its_bytes(made, force_python, monkeypatch):
+@pytest.mark.parametrize("is_brought", [False, True])
+def test_each_reference_has_to_have_all_its_bytes(made, is_brought, monkeypatch):
     """RF-URL-05, RF-URL-07: also where its neighbours have theirs."""
-    monkeypatch.setattr(zcore.config, "force_python", force_python)
+    monkeypatch.setattr(brought, "everywhere", is_brought)
     url = made.url + "dir/data.bin"
     array = zcore.open(ReferenceStore(refs_to(made, url), services={made.url: {"retries": 0}}))["x"]
     offset = made.refs["x/40"][1]

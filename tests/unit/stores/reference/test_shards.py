@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests import brought
 from zcore.errors import ChecksumError, ReferenceTargetError, ShardIndexError
 from zcore.kernel.plan.shard_index import INDICES
 from zcore.stores.reference.store import ReferenceStore
@@ -17,7 +18,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc")
 
 @pytest.fixture(params=["kernel", "python"])
 def way(request, monkeypatch):
-    monkeypatch.setattr(zcore.config, "force_python", request.param == "python")
+    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     return request.param
 
 
@@ -90,7 +91,7 @@ def test_shards_in_one_file_are_told_apart(old, values, way):
 
 def test_indices_are_kept_between_reads(old, values, monkeypatch):
     """RF-STO-03"""
-    monkeypatch.setattr(zcore.config, "force_python", False)
+    monkeypatch.setattr(brought, "everywhere", False)
     folder, refs = old
     array = zcore.open(ReferenceStore(refs, base=folder))
     array[600, 600]
@@ -132,8 +133,8 @@ def test_damage_is_told_as_in_a_directory(archive, monkeypatch):
     (folder / "index.bin").write_bytes(b"x" * 1000 + shard)
     for name in ("chunk.bin", "index.bin"):
         told = []
-        for force_python in (False, True):
-            monkeypatch.setattr(zcore.config, "force_python", force_python)
+        for is_brought in (False, True):
+            monkeypatch.setattr(brought, "everywhere", is_brought)
             array = zcore.open(ReferenceStore({**refs, "c/1/1": [name, 1000, len(shard)]}, base=folder))
             with pytest.raises(ChecksumError) as caught:
                 array[SHARD:, SHARD:]
