@@ -9,6 +9,7 @@ or ``ZARR_CODEC_PIPELINE__PATH=zcore.zarr.ZcoreCodecPipeline`` in the environmen
 """
 import asyncio
 import os
+from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -48,7 +49,7 @@ class ZcoreCodecPipeline(CodecPipeline):
     def __init__(self, metadata, store):
         self.metadata = metadata
         self.store = store
-        self._fallback = _pipeline_of_zarr(metadata)
+        self._fallback, self._form = _form_of(metadata)
         # By what a handle depends on: the array's path, whether empty chunks are written, and the loop.
         self._arrays = {}
 
@@ -169,7 +170,7 @@ class ZcoreCodecPipeline(CodecPipeline):
         values = buffer.as_ndarray_like()
         if type(getter) is not StorePath or not isinstance(values, np.ndarray):
             return None, None, None
-        keys = _Keys(self.metadata, getter.path)
+        keys = _Keys(self._form, getter.path)
         array = self._array(keys.path, bool(spec.config.write_empty_chunks), loop, [item[0].path for item in batch])
         if array is None:
             return None, None, None
@@ -204,7 +205,7 @@ class ZcoreCodecPipeline(CodecPipeline):
                 array = None
             except zcore.ZcoreError:
                 array = None
-            self._arrays[key] = array if array is not None and _agrees(array, self.metadata) else None
+            self._arrays[key] = array if array is not None and _agrees(array, self._form) else None
         return self._arrays[key]
 
     def _locks_of(self, batch, loop):
@@ -212,34 +213,27 @@ class ZcoreCodecPipeline(CodecPipeline):
         getter = batch[0][0]
         if type(getter) is not StorePath:
             return None
-        document = ".zarray" if self.metadata.zarr_format == 2 else "zarr.json"
-        return store_of_zarr(self.store, loop=loop).locks(_Keys(self.metadata, getter.path).path, document)
+        return store_of_zarr(self.store, loop=loop).locks(_Keys(self._form, getter.path).path, self._form.document)
 
 
 class _Keys:
     """The keys of an array's chunks, taken apart: the path of the array, and the coordinates of each chunk."""
 
-    def __init__(self, metadata, key):
-        ndim = len(metadata.shape)
-        if metadata.zarr_format == 2:
-            self._separator, n_extra = metadata.dimension_separator, 0
-        else:
-            encoding = metadata.chunk_key_encoding
-            self._separator, n_extra = encoding.separator, encoding.name == "default"
-        n_parts = ndim + n_extra if self._separator == "/" else 1
+    def __init__(self, form, key):
+        n_parts = form.ndim + form.n_extra if form.separator == "/" else 1
         parts = key.split("/")
-        self.path = "/".join(parts[:-n_parts or None] if ndim or n_extra else parts[:-1])
+        self.path = "/".join(parts[:-max(n_parts, 1)])
         self._start = len(self.path) + bool(self.path)
-        self._n_extra, self._ndim = n_extra, ndim
+        self._form = form
 
     def coords(self, key):
         """Return the coordinates of the chunk with a key; it is a ValueError if it is none of the array."""
-        parts = key[self._start:].split(self._separator)[self._n_extra:]
-        if not self._ndim:
+        form = self._form
+        if not form.ndim:
             return ()
-        coords = tuple(map(int, parts))
-        if len(coords) != self._ndim:
-            raise ValueError(f"{key!r} is no key of a chunk of {self._ndim} dimensions")
+        coords = tuple(map(int, key[self._start:].split(form.separator)[form.n_extra:]))
+        if len(coords) != form.ndim:
+            raise ValueError(f"{key!r} is no key of a chunk of {form.ndim} dimensions")
         return coords
 
 
@@ -256,24 +250,34 @@ def _index_of(request):
     return np.ix_(*request.where) if request.way == "orthogonal" else request.where
 
 
-def _agrees(array, metadata):
-    """Return whether zcore and zarr-python have the same chunks and type for an array."""
-    dtype = (metadata.dtype if metadata.zarr_format == 2 else metadata.data_type).to_native_dtype()
-    # In documents of v3 byte order is a codec's; text of varying length is shown as one type or the other.
-    texts = {array.dtype.kind, dtype.kind} <= {"O", "T"}
-    if not texts and array.dtype.newbyteorder("=") != dtype.newbyteorder("="):
-        return False
-    if array.metadata.edges is not None:
-        return True
-    chunks = metadata.chunk_grid.chunk_shape if metadata.zarr_format == 3 else metadata.chunks
-    return array.metadata.chunk_shape == tuple(chunks)
+# What zarr-python says of an array: `chunks` is None for a grid of chunks that differ in shape. `n_extra` parts of a
+# chunk's key, ``c`` for one, stand before the coordinates.
+_Form = namedtuple("_Form", ("ndim", "dtype", "chunks", "document", "separator", "n_extra"))
 
 
-def _pipeline_of_zarr(metadata):
-    """Return zarr-python's own pipeline for an array."""
+def _form_of(metadata):
+    """Return zarr-python's own pipeline for an array, and the `_Form` of the array."""
+    ndim = len(metadata.shape)
     if isinstance(metadata, ArrayV2Metadata):
-        return BatchedCodecPipeline.from_codecs([V2Codec(filters=metadata.filters, compressor=metadata.compressor)])
-    return BatchedCodecPipeline.from_codecs(metadata.codecs)
+        codecs = [V2Codec(filters=metadata.filters, compressor=metadata.compressor)]
+        form = _Form(ndim, metadata.dtype.to_native_dtype(), metadata.chunks, ".zarray",
+                     metadata.dimension_separator, 0)
+    else:
+        codecs = metadata.codecs
+        encoding = metadata.chunk_key_encoding
+        chunks = getattr(metadata.chunk_grid, "chunk_shape", None)
+        form = _Form(ndim, metadata.data_type.to_native_dtype(), chunks, "zarr.json", encoding.separator,
+                     int(encoding.name == "default"))
+    return BatchedCodecPipeline.from_codecs(codecs), form
+
+
+def _agrees(array, form):
+    """Return whether zcore and zarr-python have the same chunks and type for an array."""
+    # In documents of v3 byte order is a codec's; text of varying length is shown as one type or the other.
+    texts = {array.dtype.kind, form.dtype.kind} <= {"O", "T"}
+    if not texts and array.dtype.newbyteorder("=") != form.dtype.newbyteorder("="):
+        return False
+    return array.metadata.edges is not None or array.metadata.chunk_shape == tuple(form.chunks or ())
 
 
 _threads = None
