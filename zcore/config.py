@@ -6,7 +6,8 @@ import it, and it imports the kernel only when it is called: what that is made o
 
 Environment
 -----------
-ZCORE_NUM_THREADS : threads of a read or write, at least 1; by default the CPUs this process may use.
+ZCORE_NUM_THREADS : threads of a read or write, at least 1; by default OMP_NUM_THREADS, which dask sets in its workers
+    and schedulers set for their jobs, else the CPUs this process may use.
 ZCORE_CACHE : memory for decoded chunks, such as ``64 MB``, that all arrays share which are opened without a `cache` of
     their own; 0, the default, for none.
 """
@@ -130,10 +131,18 @@ def _collect():
 def _threads_of_environment():
     text = os.environ.get("ZCORE_NUM_THREADS", "").strip()
     if not text:
-        return available_cpus()
-    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= 1):
+        # OpenMP 5, "OMP_NUM_THREADS": a list has a number for each level of nested regions. The variable is not
+        # zcore's, so a text that is no such list is left to others.
+        text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+        cpus = available_cpus()
+        return min(int(text), cpus) if _is_count(text) else cpus
+    if not _is_count(text):
         raise ValueError(f"environment variable ZCORE_NUM_THREADS must be an integer of at least 1, not {text!r}")
     return int(text)
+
+
+def _is_count(text):
+    return text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= 1
 
 
 def _cache_of_environment():

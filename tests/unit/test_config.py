@@ -15,6 +15,7 @@ def unset(monkeypatch):
     """Forget what was looked up before, and the environment."""
     monkeypatch.setattr(zcore.config, "_threads", None)
     monkeypatch.delenv("ZCORE_NUM_THREADS", raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     return monkeypatch
 
 
@@ -92,6 +93,15 @@ def test_bad_number_of_threads_in_the_environment_is_named(unset, text):
     unset.setenv("ZCORE_NUM_THREADS", text)
     with pytest.raises(ValueError, match="ZCORE_NUM_THREADS must be an integer of at least 1"):
         _ = zcore.config.threads
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("1", 1), (" 2,4", 2), ("99999", None), ("many", None), ("0", None), ("", None),
+])
+def test_threads_of_openmp_are_heeded(unset, monkeypatch, text, expected):
+    monkeypatch.setattr(zcore.config, "available_cpus", lambda: 3)
+    unset.setenv("OMP_NUM_THREADS", text)
+    assert zcore.config.threads == (expected or 3)
 
 
 def test_setting_threads_wins_over_the_environment(unset):

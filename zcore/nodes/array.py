@@ -106,7 +106,7 @@ class Array(Handle):
     def _one_shape(self, what):
         metadata = self._binding.metadata
         if metadata.edges is not None:
-            raise UnsupportedError(f"the {what} of this array differ in shape; read_chunk_sizes and write_chunk_sizes "
+            raise _NoOneShape(f"the {what} of this array differ in shape; read_chunk_sizes and write_chunk_sizes "
                                    "have them all", feature=f"{what} of a rectilinear grid")
         return metadata.chunk_shape
 
@@ -857,6 +857,10 @@ class Array(Handle):
         except ZcoreError as error:
             error.locate(self._binding.describe())
             raise
+
+
+class _NoOneShape(UnsupportedError, AttributeError):
+    """Chunks differ in shape. To `getattr` with a default, which dask uses, the attribute is not there."""
 
 
 def allocated(shape, dtype):

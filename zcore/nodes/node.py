@@ -90,6 +90,12 @@ class Handle:
         return _from_elsewhere, (type(self), type(binding), binding.store, binding.path, binding.format.name,
                                  binding.options.as_keywords(), binding.view.raw, binding.view.identity)
 
+    def __dask_tokenize__(self):
+        """Return what dask calls equal arrays by: the place, and the document as it was read last."""
+        binding = self._binding
+        place = binding.store.uri or repr(binding.store)
+        return "zcore", type(self).__name__, place, binding.path, binding.view.raw, binding.view.identity
+
     def __repr__(self):
         place = f"{self.store.label}/{self.path}".rstrip("/") or "/"
         return (f"<zcore.{type(self).__name__} {place!r}{self._described()}, format {self.zarr_format}"

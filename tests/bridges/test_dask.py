@@ -1,0 +1,122 @@
+"""dask reads arrays of zcore, and writes to them from threads and processes without a loss."""
+import pickle
+
+import numpy as np
+import pytest
+
+import zcore
+
+pytest.importorskip("dask.array")
+
+import dask  # noqa: E402
+import dask.array as da  # noqa: E402
+from dask.base import tokenize  # noqa: E402
+
+from zcore.dask import from_zcore, store  # noqa: E402
+
+VALUES = np.arange(600).reshape(20, 30)
+
+
+@pytest.fixture
+def array(tmp_path):
+    return zcore.create_array(tmp_path / "a", data=VALUES, chunks=(3, 4), shards=(6, 8))
+
+
+def test_chunks_are_those_of_stored_objects(array):
+    assert from_zcore(array).chunks == ((6, 6, 6, 2), (8, 8, 8, 6))
+    assert from_zcore(array, chunks=(10, 30)).chunks == ((10, 10), (30,))
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes", "sync"])
+def test_the_elements_are_those_of_the_array(array, scheduler):
+    with dask.config.set(scheduler=scheduler):
+        np.testing.assert_array_equal(from_zcore(array).compute(), VALUES)
+        np.testing.assert_array_equal((from_zcore(array.store)[3:, ::2] + 1).compute(), VALUES[3:, ::2] + 1)
+        np.testing.assert_array_equal(da.from_array(array).compute(), VALUES)
+
+
+def test_a_rectilinear_grid(tmp_path):
+    array = zcore.create_array(tmp_path, data=VALUES, chunks=[[2, 3, 15], 7])
+    assert from_zcore(array).chunks == ((2, 3, 15), (7, 7, 7, 7, 2))
+    np.testing.assert_array_equal(from_zcore(array).compute(), VALUES)
+    np.testing.assert_array_equal(da.from_array(array).compute(), VALUES)
+    with pytest.raises(NotImplementedError, match="differ in shape"):
+        _ = array.chunks
+
+
+@pytest.mark.parametrize("dtype", ["M8[s]", "U4", [("a", "i4"), ("b", "f8")], ">f8"], ids=str)
+def test_types_stay(tmp_path, dtype):
+    values = np.zeros(7, dtype)
+    array = zcore.create_array(tmp_path, shape=(7,), chunks=(3,), dtype=dtype, zarr_format=2)
+    x = from_zcore(array)
+    assert x.dtype == values.dtype and x.compute().dtype == values.dtype
+
+
+def test_equal_arrays_have_equal_tokens(array, tmp_path):
+    again = zcore.open(tmp_path / "a", "r+")
+    assert tokenize(array) == tokenize(again) == tokenize(pickle.loads(pickle.dumps(array)))
+    assert from_zcore(array).name == from_zcore(again).name
+    before = tokenize(array)
+    again.resize((25, 30))
+    assert tokenize(again) != before
+    assert tokenize(zcore.create_array(tmp_path / "b", data=VALUES, chunks=(3, 4), shards=(6, 8))) != before
+
+
+def test_tasks_are_small(array):
+    assert all(len(pickle.dumps(task)) < 5000 for task in dict(from_zcore(array).dask).values())
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_writes_that_share_chunks_lose_nothing(tmp_path, scheduler):
+    target = zcore.create_array(tmp_path, shape=(40, 1000), chunks=(7, 300), dtype="i8")
+    values = np.arange(20 * 990).reshape(20, 990) + 1
+    with dask.config.set(scheduler=scheduler):
+        assert store(da.from_array(values, chunks=(3, 55)), target, np.s_[10:30, 5:995]) is None
+    expected = np.zeros((40, 1000), "i8")
+    expected[10:30, 5:995] = values
+    np.testing.assert_array_equal(target[...], expected)
+
+
+def test_a_delayed_write(tmp_path):
+    target = zcore.create_array(tmp_path, shape=(4,), chunks=(3,), dtype="i4")
+    delayed = store(da.ones(4, chunks=2, dtype="i4"), target, compute=False)
+    assert not target[...].any()
+    dask.compute(delayed)
+    assert target[...].all()
+
+
+@pytest.mark.parametrize("region, sentence", [
+    (None, r"shape \(3,\), the region \(4,\)"), (np.s_[:2], "the region"), (np.s_[::2], "slices of step 1"),
+    (np.s_[0:3, 0:1], "at most 1 slices"), (2, "slices of step 1"),
+])
+def test_a_region_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, region, sentence):
+    target = zcore.create_array(tmp_path, shape=(4,), chunks=(3,), dtype="i4")
+    with pytest.raises(ValueError, match=sentence):
+        store(da.ones(3, chunks=1, dtype="i4"), target, region)
+    assert not target[...].any()
+
+
+def test_a_source_of_unknown_length_is_refused(tmp_path):
+    target = zcore.create_array(tmp_path, shape=(4,), chunks=(3,), dtype="i4")
+    x = da.ones(8, chunks=4, dtype="i4")
+    with pytest.raises(ValueError, match="the source has shape"):
+        store(x[x > 0], target)
+
+
+def test_a_target_for_reading_is_refused(array, tmp_path):
+    with pytest.raises(zcore.ReadOnlyError):
+        store(da.from_array(VALUES), zcore.open(tmp_path / "a"))
+
+
+def test_memory_of_this_process_cannot_be_written_by_others():
+    target = zcore.zeros((4,), chunks=(2,), dtype="i4")
+    with dask.config.set(scheduler="processes"), pytest.raises(zcore.ReadOnlyError):
+        store(da.ones(4, chunks=2, dtype="i4"), target)
+
+
+def test_a_damaged_chunk_is_the_error_of_the_task_that_met_it(array, tmp_path):
+    x = from_zcore(array)
+    (tmp_path / "a" / "c" / "1" / "1").write_bytes(b"damage")
+    with pytest.raises(zcore.ChunkError, match="c/1/1"):
+        x.compute()
+    np.testing.assert_array_equal(x[:6].compute(), VALUES[:6])
