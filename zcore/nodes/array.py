@@ -682,6 +682,13 @@ class Array(Handle):
         """Selection of stored objects by brackets, to read and to write: ``a.blocks[0, 1:]``."""
         return _Indexer(self, self._blocks)
 
+    @property
+    def lazy(self):
+        """Selection of views that read nothing yet: ``a.lazy[2:10, ::3][..., 0]``; see `zcore.nodes.lazy.LazyView`."""
+        from zcore.nodes.lazy import LazyIndexer
+
+        return LazyIndexer(self)
+
     def _product(self, kind, selection):
         # Imported by those who select so.
         from zcore.indexing import zarr as selections

@@ -1,0 +1,147 @@
+"""Views of an array that read nothing until their elements are asked for."""
+import operator
+
+import numpy as np
+
+from zcore.errors import SelectionError
+
+
+class LazyView:
+    """A part of an array that was selected and not read; made by ``array.lazy[selection]``.
+
+    A view is indexed again by integers, slices with any step and an ellipsis, and gives another view. NumPy reads it:
+    ``np.asarray(view)``, and so do matplotlib, napari and dask. Assigning writes to the array.
+
+    Parameters
+    ----------
+    array : Array
+    parts : sequence of range or int
+        Of each dimension of the array the indices, or the one index.
+
+    Attributes
+    ----------
+    array : Array
+
+    Examples
+    --------
+    >>> import zcore
+    >>> a = zcore.array(np.arange(120).reshape(12, 10), chunks=(4, 5))
+    >>> view = a.lazy[2:10, ::3][..., 0]
+    >>> view
+    <zcore.LazyView (8,) int64 of (12, 10)>
+    >>> np.asarray(view[::-4])
+    array([90, 50])
+    """
+
+    __slots__ = ("array", "_parts")
+
+    def __init__(self, array, parts):
+        self.array = array
+        self._parts = tuple(parts)
+
+    @property
+    def shape(self):
+        """Elements per dimension, a tuple of int."""
+        return tuple([len(part) for part in self._parts if type(part) is range])
+
+    @property
+    def dtype(self):
+        """Type of the elements."""
+        return self.array.dtype
+
+    @property
+    def ndim(self):
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self):
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=object))
+
+    @property
+    def nbytes(self):
+        """Bytes of the elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def chunks(self):
+        """About how many elements of the view lie in a chunk, per dimension.
+
+        Raises : UnsupportedError, if the chunks of the array differ in shape.
+        """
+        return tuple([max(1, min(len(part), chunk // abs(part.step)))
+                      for part, chunk in zip(self._parts, self.array.chunks, strict=True) if type(part) is range])
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of a view without dimensions")
+        return self.shape[0]
+
+    def __repr__(self):
+        return f"<zcore.LazyView {self.shape} {self.dtype} of {self.array.shape}>"
+
+    def __getitem__(self, selection):
+        """Return the view of a part; nothing is read.
+
+        Raises : SelectionError, if an index lies outside, or is no integer, slice or ellipsis.
+        """
+        return LazyView(self.array, self._selected(selection))
+
+    def __setitem__(self, selection, value):
+        """Write values to a part of the view; see `Array.__setitem__`."""
+        self.array[_slices(self._selected(selection))] = value
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is False:
+            raise ValueError("the elements of a view are read, which makes an array")
+        elements = np.asarray(self.array[_slices(self._parts)])
+        return elements if dtype is None else elements.astype(dtype, copy=False)
+
+    def _selected(self, selection):
+        """Return the parts that are left of these."""
+        selection = selection if isinstance(selection, tuple) else (selection,)
+        n_given = sum([index is not Ellipsis for index in selection])
+        if len(selection) - n_given > 1 or n_given > self.ndim:
+            raise SelectionError(f"{len(selection)} indices for a view of {self.ndim} dimensions")
+        if n_given == len(selection):
+            selection = (*selection, Ellipsis)
+        indices = []
+        for index in selection:
+            indices += [slice(None)] * (self.ndim - n_given) if index is Ellipsis else [index]
+        indices = iter(indices)
+        return [_indexed(part, next(indices), d) if type(part) is range else part for d, part in enumerate(self._parts)]
+
+
+def _indexed(part, index, dimension):
+    """Return the part of a part; `dimension` is that of the array."""
+    if not isinstance(index, slice):
+        try:
+            index = operator.index(None if isinstance(index, bool | np.bool_) else index)
+        except TypeError:
+            raise SelectionError(f"a view is indexed by integers, slices and an ellipsis, not by {index!r:.60}; "
+                                 "np.asarray(view) reads it", dimension=dimension) from None
+    try:
+        return part[index]
+    except IndexError:
+        raise SelectionError(f"index {index} is outside of a dimension of {len(part)} elements",
+                             dimension=dimension) from None
+
+
+def _slices(parts):
+    """Return what selects the indices of all parts in the array."""
+    return tuple([part if type(part) is int else
+                  slice(part.start, part.stop if part.stop >= 0 else None, part.step) if part else slice(0)
+                  for part in parts])
+
+
+class LazyIndexer:
+    """Brackets that give views: ``array.lazy[selection]``."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, array):
+        self._whole = LazyView(array, map(range, array.shape))
+
+    def __getitem__(self, selection):
+        return self._whole[selection]
