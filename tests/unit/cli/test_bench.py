@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.cli import measured
-from zcore.cli.measured import Sample, advice_of
+from zcore.cli.verbs.speed import measured
+from zcore.cli.verbs.speed.measured import Sample, advice_of
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ import pytest
 
 import zcore
 from zcore.__main__ import main
-from zcore.cli.demo import round_trip
-from zcore.cli.demo.output import LIST
 from zcore.cli.show.printed import table
-from zcore.cli.verbs import demo
+from zcore.cli.verbs.demo import demo, round_trip
+from zcore.cli.verbs.demo.output import LIST
 
 ROWS = (*demo.FORMATS, *demo.COPIES)
 
@@ -404,7 +403,7 @@ def test_a_picture_that_is_not_its_own_is_kept(tmp_path, save):
 
 @pytest.mark.parametrize("why", ["not numbers", "no picture", "failure to draw", "failure to write"])
 def test_a_picture_of_an_earlier_run_does_not_pass_for_this_runs(monkeypatch, tmp_path, save, why):
-    from zcore.cli.demo import picture
+    from zcore.cli.verbs.demo import picture
     old = tmp_path / "zcore-demo" / demo.PICTURE
     monkeypatch.setattr(picture, "draw", lambda array, source: b"drawn")
     assert main(["demo", save("a.npy", np.arange(6))]) == 0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from zcore.cli.demo.source import load
+from zcore.cli.verbs.demo.source import load
 
 
 def write(name, content):
@@ -252,9 +252,9 @@ def test_what_is_missing_is_named_and_how_to_get_it(monkeypatch, save, refused, 
     save("a.npy", np.arange(6))
     write("a.png", b"")
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, "zcore.cli.demo.picture", raising=False)
-    import zcore.cli.demo
-    monkeypatch.delattr(zcore.cli.demo, "picture", raising=False)
+    monkeypatch.delitem(sys.modules, "zcore.cli.verbs.demo.picture", raising=False)
+    import zcore.cli.verbs.demo
+    monkeypatch.delattr(zcore.cli.verbs.demo, "picture", raising=False)
     assert refused(*arguments) == (f"{what} needs {package}, which is not installed; zcore's extra \"demo\" brings it, "
                                    f"and so does: python -m pip install {package}")
     assert not os.path.exists("zcore-demo")

@@ -72,7 +72,7 @@ def test_no_colours_into_a_file(shell, weather):
     assert (done.returncode, done.stderr) == (0, "") and ESCAPE not in done.stdout
 
 
-SLOW = "import zcore.cli.demo.round_trip as r; r.SLAB_NBYTES = 800"
+SLOW = "import zcore.cli.verbs.demo.round_trip as r; r.SLAB_NBYTES = 800"
 
 
 def test_a_bar_on_a_terminal_and_nothing_left_of_it(terminal, save):

@@ -20,7 +20,8 @@ def run(arguments):
     from zcore.cli.parser import VERBS, parser_of
 
     verbs = dict(_verbs_of(parser_of(*VERBS)))
-    print({"bash": _bash, "zsh": _zsh, "fish": _fish}[arguments.shell](verbs, VERBS), end="")
+    print({"bash": _bash, "zsh": _zsh, "fish": _fish}[arguments.shell](
+        verbs, {name: summary for name, (_, summary) in VERBS.items()}), end="")
     return 0
 
 

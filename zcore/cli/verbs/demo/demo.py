@@ -13,13 +13,13 @@ import os
 import sys
 
 import zcore
-from zcore.cli.demo.output import Output
-from zcore.cli.demo.page import page
-from zcore.cli.demo.round_trip import N_REPEATS, CopyTrip, RoundTrip, is_repeated
-from zcore.cli.demo.source import KINDS, load
 from zcore.cli.show import machine
 from zcore.cli.show.levels import obstacle
 from zcore.cli.show.printed import duration, lengths, megabytes_per_second, plural, table
+from zcore.cli.verbs.demo.output import Output
+from zcore.cli.verbs.demo.page import page
+from zcore.cli.verbs.demo.round_trip import N_REPEATS, CopyTrip, RoundTrip, is_repeated
+from zcore.cli.verbs.demo.source import KINDS, load
 from zcore.model.auto_chunks import TARGET_NBYTES
 from zcore.stores.memory import MemoryStore
 from zcore.text.sizes import parse_nbytes
@@ -69,7 +69,7 @@ def run(arguments):
     chunks = _chunks(arguments.chunks, data)
     if not arguments.no_picture:
         # Asked for now: who lacks it should not learn so after a long write.
-        from zcore.cli.demo import picture
+        from zcore.cli.verbs.demo import picture
     # In memory first, and without elements: what a format refuses is refused before there is a folder.
     drafts, refusals = _drafts(source, chunks)
     stem = os.path.splitext(source.name)[0]

@@ -30,9 +30,9 @@ def configure(parser):
 
 def run(arguments):
     """Draw."""
-    from zcore.cli.plane import plane_of
     from zcore.cli.selection import parse_selection
     from zcore.cli.show.levels import levels_of
+    from zcore.cli.verbs.elements.plane import plane_of
 
     if arguments.chunks and (arguments.selection or arguments.levels):
         raise ValueError("--chunks draws all objects; a selection and --levels are of values")

@@ -8,16 +8,16 @@ Examples:
   zcore convert data.zarr small.zarr --compressor zstd:9 --dtype f4
   zcore convert data.zarr/2016/t2m t2m.npy
 """
-from zcore.cli import copying
+from zcore.cli.verbs.copying import options
 
 
 def configure(parser):
     """Add the arguments of the verb."""
-    copying.add_places(parser)
-    copying.add_form(parser)
-    copying.add_chunks(parser)
+    options.add_places(parser)
+    options.add_form(parser)
+    options.add_chunks(parser)
 
 
 def run(arguments):
     """Convert."""
-    return copying.copied(arguments)
+    return options.copied(arguments)

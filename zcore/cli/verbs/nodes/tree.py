@@ -24,7 +24,7 @@ def configure(parser):
 
 def run(arguments):
     """Show the tree; returns 1 where a part of it cannot be opened."""
-    from zcore.cli.verbs.ls import listed
+    from zcore.cli.verbs.nodes.ls import listed
 
     if arguments.depth is not None and arguments.depth < 1:
         raise ValueError(f"--depth: expected at least 1, found {arguments.depth}")

@@ -28,8 +28,8 @@ def configure(parser):
 def run(arguments):
     """Measure."""
     import zcore
-    from zcore.cli.measured import Sample, advice_of, measure_forms
     from zcore.cli.show.printed import Progress
+    from zcore.cli.verbs.speed.measured import Sample, advice_of, measure_forms
     from zcore.text.sizes import parse_nbytes
 
     try:

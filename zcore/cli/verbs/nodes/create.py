@@ -43,7 +43,7 @@ def run(arguments):
     import zcore
     from zcore.cli.option_values import compressor_of, grid_of, lengths_of
     from zcore.cli.show import facts
-    from zcore.cli.verbs.attrs import parsed
+    from zcore.cli.verbs.nodes.attrs import parsed
     from zcore.formats import name_from
 
     store, path = location.located(arguments.path)

@@ -8,12 +8,12 @@ Examples:
   zcore cp data.zarr/2016 year.zip
   zcore cp data.zarr/2016/t2m january.zarr --selection "0:31, ..."
 """
-from zcore.cli import copying
+from zcore.cli.verbs.copying import options
 
 
 def configure(parser):
     """Add the arguments of the verb."""
-    copying.add_places(parser)
+    options.add_places(parser)
     parser.add_argument("--selection", metavar="SELECTION", help="integers and slices, of an array (default: all)")
 
 
@@ -22,4 +22,4 @@ def run(arguments):
     from zcore.cli.selection import parse_selection
 
     selection = {} if arguments.selection is None else {"selection": parse_selection(arguments.selection)}
-    return copying.copied(arguments, **selection)
+    return options.copied(arguments, **selection)

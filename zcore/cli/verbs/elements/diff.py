@@ -31,7 +31,7 @@ def configure(parser):
 
 def run(arguments):
     """Compare; returns 0, or 1 when there is a difference."""
-    from zcore.cli.differences import differences
+    from zcore.cli.verbs.elements.differences import differences
 
     if not (arguments.atol >= 0 and arguments.rtol >= 0):
         raise ValueError("a tolerance is a number that is not negative")

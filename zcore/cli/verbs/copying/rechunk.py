@@ -6,13 +6,13 @@ Examples:
   zcore rechunk data.zarr/t2m columns.zarr --chunks 365,1,1 --memory "256 MB"
   zcore rechunk data.zarr/t2m sharded.zarr --chunks 4,30,60 --shards 48,90,180
 """
-from zcore.cli import copying
+from zcore.cli.verbs.copying import options
 
 
 def configure(parser):
     """Add the arguments of the verb."""
-    copying.add_places(parser)
-    copying.add_chunks(parser)
+    options.add_places(parser)
+    options.add_chunks(parser)
 
 
 def run(arguments):
@@ -22,4 +22,4 @@ def run(arguments):
     """
     if arguments.chunks is None and arguments.shards is None:
         raise ValueError("--chunks or --shards says what the new ones are")
-    return copying.copied(arguments)
+    return options.copied(arguments)
