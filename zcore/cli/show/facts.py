@@ -1,8 +1,9 @@
 """What is known of a node without an element being read, as rows for programs and words for people."""
 import contextlib
+import math
 
 import zcore
-from zcore.cli.show.printed import nbytes_text
+from zcore.cli.show.printed import lengths, nbytes_text
 from zcore.model.chunk_grid import shown_chunks
 from zcore.nodes.info import type_name
 
@@ -53,6 +54,39 @@ def stored_sizes(array):
     grid = binding.metadata.grid_shape
     return {coords: binding.store.getsize(key) or 0 for key, coords in binding.stored_chunks()
             if all(i < n for i, n in zip(coords, grid, strict=True))}
+
+
+def shown_objects(array, sizes):
+    """Return which of the stored objects a drawing of two dimensions shows.
+
+    Of more than two dimensions it shows the last two, at the first place of the others where something is stored.
+
+    Returns
+    -------
+    shape : tuple of int
+        Rows and columns of the grid.
+    lead : tuple of int
+        The coordinates of the other dimensions.
+    objects : dict
+        (coordinates, bytes, compression ratio) by (row, column).
+    """
+    metadata = array.metadata
+    lead = min((coords[:-2] for coords in sizes), default=(0,) * max(0, array.ndim - 2))
+    objects = {}
+    for coords, nbytes in sizes.items():
+        if coords[:-2] == lead:
+            decoded = math.prod(metadata.place_of(coords)[1]) * metadata.itemsize
+            objects[(0, 0, *coords)[-2:]] = coords, nbytes, decoded / nbytes if nbytes else math.inf
+    return (1, 1, *metadata.grid_shape)[-2:], lead, objects
+
+
+def stored_words(array, sizes, sign="x"):
+    """Return, for a drawing, how many objects are stored, and how many bytes."""
+    metadata, stored = array.metadata, sum(sizes.values())
+    what = "shards" if array.shards is not None else "chunks"
+    return (f"{len(sizes)} of {metadata.n_chunks} {what} of {lengths(metadata.chunk_shape, sign)} stored",
+            f"{nbytes_text(stored)} of {nbytes_text(metadata.nbytes)}"
+            f"{f', ratio {metadata.nbytes / stored:.2f}' if stored else ''}")
 
 
 def full(node, sizes=None):

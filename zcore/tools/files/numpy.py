@@ -55,12 +55,12 @@ _Header = namedtuple("_Header", ("shape", "dtype", "order"))
 class NumpySource(Source):
     """A file ``.npy``, or ``.npz`` with its arrays as members of a group; see `zcore.tools.source`."""
 
-    def __init__(self, path, name, selection, threads):
+    def __init__(self, path, name, selection, threads, kind=None):
         self._file = _File(path, threads)
         try:
             status = os.fstat(self._file.fd)
             self.identity = repr((os.path.abspath(path), status.st_ino, status.st_size, status.st_mtime_ns))
-            if openers.kind_of(path) is openers.NPY:
+            if (kind or openers.kind_of(path)) is openers.NPY:
                 if name:
                     raise NodeNotFoundError(f"{path} holds one array, and no {name!r}", path=name)
                 member = Member(0, 0, status.st_size, status.st_size, None, False, None)
@@ -256,7 +256,7 @@ def _read_header(reader, what):
             header = _checked(raw.decode("utf-8" if version == (3, 0) else "latin-1"))
     except (ValueError, SyntaxError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError,
             MemoryError) as exc:
-        raise MetadataError(f"{what}: the header {raw[:100]!r} is none: {exc!s:.200}") from exc
+        raise MetadataError(f"{what}: cannot read the header {raw[:100]!r}: {exc!s:.200}") from exc
     if header.dtype.hasobject:
         raise UnsupportedError(f"{what} holds pickled objects, which are never loaded", feature="pickled objects")
     if not header.dtype.itemsize:

@@ -1,1 +1,1 @@
-"""What `zcore demo` is made of: its data, its folder, what it measures, and what it draws."""
+"""The verb `demo`: its data, its folder, its measurements, its picture and its page."""

@@ -11,18 +11,19 @@ Examples:
 import contextlib
 import os
 import sys
+from functools import partial
 
 import zcore
+from zcore.cli.option_values import grid_of
 from zcore.cli.show import machine
 from zcore.cli.show.levels import obstacle
 from zcore.cli.show.printed import duration, lengths, megabytes_per_second, plural, table
 from zcore.cli.verbs.demo.output import Output
 from zcore.cli.verbs.demo.page import page
-from zcore.cli.verbs.demo.round_trip import N_REPEATS, CopyTrip, RoundTrip, is_repeated
+from zcore.cli.verbs.demo.round_trip import N_REPEATS, RoundTrip, is_repeated, written
 from zcore.cli.verbs.demo.source import KINDS, load
 from zcore.model.auto_chunks import TARGET_NBYTES
 from zcore.stores.memory import MemoryStore
-from zcore.text.sizes import parse_nbytes
 
 # Name in the table, ending of the file or directory, keywords of `zcore.create_array`.
 FORMATS = (
@@ -31,7 +32,7 @@ FORMATS = (
     ("Zarr v2", ".v2.zarr", {"zarr_format": 2}),
     ("__zmeta__", ".zmeta", {"zarr_format": "zmeta"}),
 )
-# Of files that the first of these arrays is brought into: the same, and the path of the array in the file.
+# Files that the first of these arrays is copied into: name, ending, and the path of the array in the file.
 COPIES = (
     ("zip archive", ".zip", ""),
     ("reference set", ".refs.json", ""),
@@ -41,7 +42,7 @@ REFERENCES = COPIES[1][0]
 HEADER = ("format", "files", "bytes", "ratio", "write", "MB/s", "read", "MB/s", "read back")
 PICTURE = "zcore-demo.png"
 PAGE = "zcore-demo.html"
-FEW_CHUNKS = 8                 # that the automatic chunks of small data come to, at least
+FEW_CHUNKS = 8                 # the fewest automatic chunks of small data
 
 
 def configure(parser):
@@ -66,32 +67,46 @@ def run(arguments):
     """
     source = load(arguments.path, arguments.array)
     data = source.data
-    chunks = _chunks(arguments.chunks, data)
+    chunks = grid_of(arguments.chunks, "--chunks")
+    if chunks == "auto":
+        chunks = f"{max(1, min(TARGET_NBYTES, data.nbytes // FEW_CHUNKS))} B"
     if not arguments.no_picture:
-        # Asked for now: who lacks it should not learn so after a long write.
+        # Imported before the long write: a missing matplotlib is found at once.
         from zcore.cli.verbs.demo import picture
     # In memory first, and without elements: what a format refuses is refused before there is a folder.
     drafts, refusals = _drafts(source, chunks)
+    draft = next(iter(drafts.values()))
     stem = os.path.splitext(source.name)[0]
-    names = [stem + ending for name, ending, _ in FORMATS if name in drafts]
     copies = [stem + ending for _, ending, _ in COPIES]
     pictures = [] if arguments.no_picture else [PICTURE]
-    output = Output(arguments.out, [*names, *copies, *pictures, PAGE], stale=[*copies, PICTURE, PAGE])
+    output = Output(arguments.out, [*(stem + ending for name, ending, _ in FORMATS if name in drafts), *copies,
+                                    *pictures, PAGE], stale=[*copies, PICTURE, PAGE])
 
-    if not arguments.json:
-        _print_source(source, next(iter(drafts.values())))
-    trips = [_trip(output.path(stem + ending), data, name, chunks=chunks, **keywords)
+    described = (f"{lengths(data.shape)} {data.dtype}, {data.nbytes:,} bytes, in {plural(draft.nchunks, 'chunk')} of "
+                 f"{lengths(draft.chunks)}")
+    say = (lambda text: None) if arguments.json else print
+    say(f"zcore {zcore.__version__}: {source.title}{f' ({source.note})' if source.note else ''}\n{described}\n")
+    trips = [_trip(output.path(stem + ending), data, name, partial(written, data=data, label=name, chunks=chunks,
+                                                                  **keywords))
              for name, ending, keywords in FORMATS if name in drafts]
-    last = trips[-1]
+    last, first = trips[-1], trips[0].path
     for name, ending, inside in COPIES:
+        path = output.path(stem + ending)
         try:
-            trips.append(_copy_trip(output.path(stem + ending), data, name, trips[0].path, inside))
+            if name == REFERENCES:
+                trips.append(RoundTrip(path, data, name, partial(_refer, first), inside, first))
+            else:
+                trips.append(RoundTrip(path, data, name, partial(_copy, first), inside))
         except (ValueError, zcore.UnsupportedError) as exc:
             refusals[name] = str(exc)
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(output.path(stem + ending))
+                os.unlink(path)
+    facts = [_facts(trip) for trip in trips]
+    rows = {row["format"]: _row(row, data.nbytes) for row in facts} | {
+        name: (name, f"not written: {why}") for name, why in refusals.items()}
+    rows = [rows[name] for name, _, _ in (*FORMATS, *COPIES)]
     if not arguments.json:
-        _print_trips(trips, refusals, source.name)
+        _print_trips(trips, rows, source.name)
     drawn = png = None
     if not arguments.no_picture:
         reason = obstacle(data.dtype, data.shape)
@@ -99,42 +114,17 @@ def run(arguments):
             drawn = output.path(PICTURE)
             png = picture.draw(last.array, source)
             output.write(PICTURE, png)
-        if not arguments.json:
-            print(f"no picture: {reason}" if drawn is None else f"picture : {drawn}")
-    draft = next(iter(drafts.values()))
-    output.write(PAGE, page(source, _described(data, draft), HEADER, _rows(trips, refusals), trips, png).encode())
+        say(f"no picture: {reason}" if drawn is None else f"picture : {drawn}")
+    output.write(PAGE, page(source, described, HEADER, rows, trips, png).encode())
+    say(f"page    : {output.path(PAGE)}")
     if arguments.json:
         machine.show({"name": source.name, "shape": data.shape, "dtype": data.dtype, "nbytes": data.nbytes,
-                      "formats": [_facts(trip) for trip in trips], "refused": refusals, "picture": drawn,
-                      "page": output.path(PAGE)})
-    else:
-        print(f"page    : {output.path(PAGE)}")
+                      "formats": facts, "refused": refusals, "picture": drawn, "page": output.path(PAGE)})
     return 1 if any(trip.differences for trip in trips) else 0
 
 
-def _chunks(text, data):
-    """Return the `chunks` of `create_array` that the option `text` stands for."""
-    if text == "auto":
-        return f"{max(1, min(TARGET_NBYTES, data.nbytes // FEW_CHUNKS))} B"
-    try:
-        if text[-1:].isalpha():
-            # A size has its unit here: a bare number is a length.
-            parse_nbytes(text)
-            return text
-        chunks = tuple(map(int, text.split(",")))
-        if min(chunks) < 1:
-            raise ValueError("a length is at least 1")
-    except ValueError as exc:
-        raise ValueError("--chunks: expected lengths of at least 1 such as 100,100, a size such as '64 KiB', or auto, "
-                         f"found {text!r}") from exc
-    if len(chunks) > data.ndim:
-        raise ValueError(f"--chunks: expected at most {plural(data.ndim, 'length')}, one for each dimension, "
-                         f"found {len(chunks)}")
-    return chunks
-
-
 def _drafts(source, chunks):
-    """Return arrays like the data, without elements, and why there are no others: both by the name of the format."""
+    """Return arrays like the data, without elements, and reasons why there are no others: by the name of the format."""
     data = source.data
     drafts, refusals = {}, {}
     for name, _, keywords in FORMATS:
@@ -156,44 +146,26 @@ def _drafts(source, chunks):
     return drafts, refusals
 
 
-def _trip(path, data, name, **keywords):
-    """Return the round trip through one format; its name is a note of whatever is raised, and begins the sentence."""
+def _trip(path, data, name, make):
+    """Return the round trip through one format; an error begins with the name of the format."""
     try:
-        return RoundTrip(path, data, name, **keywords)
+        return RoundTrip(path, data, name, make)
     except Exception as exc:
         exc.add_note(name)
         raise
 
 
-def _copy_trip(path, data, name, source, inside):
-    """Return the round trip through a file that the array at `source` is brought into."""
-    if name == REFERENCES:
-        return CopyTrip(path, data, name, lambda path: zcore.references(source).save(path), inside, source)
-    return CopyTrip(path, data, name, lambda path: zcore.copy(source, path, overwrite=True), inside)
+def _copy(source, path):
+    zcore.copy(source, path, overwrite=True)
 
 
-def _print_source(source, draft):
-    """Print what the data are and how an array divides them."""
-    data = source.data
-    print(f"zcore {zcore.__version__}: {source.title}{f' ({source.note})' if source.note else ''}\n"
-          f"{_described(data, draft)}\n")
+def _refer(source, path):
+    zcore.references(source).save(path)
 
 
-def _described(data, draft):
-    return (f"{lengths(data.shape)} {data.dtype}, {data.nbytes:,} bytes, in {plural(draft.nchunks, 'chunk')} of "
-            f"{lengths(draft.chunks)}")
-
-
-def _rows(trips, refusals):
-    """Return the rows of the table, in the order of the formats."""
-    rows = {trip.label: _row(trip) for trip in trips} | {
-        label: (label, f"not written: {why}") for label, why in refusals.items()}
-    return [rows[label] for label, _, _ in (*FORMATS, *COPIES)]
-
-
-def _print_trips(trips, refusals, name):
-    """Print what came of the data of a file in each format."""
-    print(table(HEADER, _rows(trips, refusals)))
+def _print_trips(trips, rows, name):
+    """Print the table, the paths, and the differences from the data of a file."""
+    print(table(HEADER, rows))
     print(f"\nfiles in the system's cache, {plural(zcore.config.threads, 'thread')}"
           f"{f', best of {N_REPEATS}' if is_repeated(trips[0].nbytes) else ''}")
     for i, trip in enumerate(trips):
@@ -206,25 +178,21 @@ def _print_trips(trips, refusals, name):
 
 
 def _facts(trip):
-    """Return what came of the data in one format, for programs."""
+    """Return the results of one format, for programs."""
     n_files, n_bytes = map(sum, zip(*map(files_and_bytes, trip.paths), strict=True))
     return {"format": trip.label, "path": trip.path, "chunks": trip.array.chunks, "files": n_files, "bytes": n_bytes,
             "ratio": trip.nbytes / n_bytes, "write_seconds": trip.write_seconds, "read_seconds": trip.read_seconds,
             "parts": trip.n_windows, "differences": trip.differences}
 
 
-def _row(trip):
+def _row(facts, nbytes):
     """Return the cells of the table for one format."""
-    n_files, n_bytes = map(sum, zip(*map(files_and_bytes, trip.paths), strict=True))
-    verdict = f"equal, whole and {plural(trip.n_windows, 'part')}"
-    if trip.differences:
-        verdict = f"DIFFERENT in {plural(len(trip.differences), 'place')}"
-    return (
-        trip.label, str(n_files), f"{n_bytes:,}", f"{trip.nbytes / n_bytes:.2f}",
-        duration(trip.write_seconds), megabytes_per_second(trip.nbytes, trip.write_seconds),
-        duration(trip.read_seconds), megabytes_per_second(trip.nbytes, trip.read_seconds),
-        verdict,
-    )
+    verdict = f"equal, whole and {plural(facts['parts'], 'part')}"
+    if facts["differences"]:
+        verdict = f"DIFFERENT in {plural(len(facts['differences']), 'place')}"
+    times = [text for seconds in (facts["write_seconds"], facts["read_seconds"])
+             for text in (duration(seconds), megabytes_per_second(nbytes, seconds))]
+    return facts["format"], str(facts["files"]), f"{facts['bytes']:,}", f"{facts['ratio']:.2f}", *times, verdict
 
 
 def files_and_bytes(path):

@@ -1,13 +1,15 @@
 """A page of the demo: its table, the relief, and for each format the grid of stored objects with sizes and ratios.
 
-It stands for itself: no script, and nothing from elsewhere.
+It is complete by itself: no script, and nothing from elsewhere.
 """
 import base64
 from html import escape
 
+import numpy as np
+
 import zcore
-from zcore.cli.show.facts import stored_sizes
-from zcore.cli.show.printed import lengths, nbytes_text
+from zcore.cli.show.facts import shown_objects, stored_sizes, stored_words
+from zcore.cli.show.printed import nbytes_text
 from zcore.nodes.display import STYLE, array_html
 from zcore.text.printable import printable
 
@@ -48,20 +50,19 @@ def page(source, described, header, rows, trips, png):
                    f'src="data:image/png;base64,{base64.b64encode(png).decode()}">')
     formats = "".join([f"<h2>{_escaped(trip.label)}</h2>{array_html(trip.array).removeprefix(STYLE)}"
                        f"{objects_svg(trip.array, stored_sizes(trip.array))}" for trip in trips])
+    table = _row("th", header, 0) + "".join([_row("td", row, len(header) - len(row)) for row in rows])
     return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
             f'content="width=device-width"><title>{title}</title>{STYLE}{_OWN_STYLE}</head><body>'
             f'<div class="zcore zc-page"><h1>{title}</h1><p>{_escaped(described)}; zcore {zcore.__version__}</p>'
-            f'<div class="zc-wide">{_table(header, rows)}</div>{picture}{formats}</div></body></html>\n')
+            f'<div class="zc-wide"><table class="zc-results">{table}</table></div>{picture}{formats}</div></body>'
+            '</html>\n')
 
 
-def _table(header, rows):
-    lines = ["<tr>" + "".join([f"<th>{_escaped(cell)}</th>" for cell in header]) + "</tr>"]
-    for row in rows:
-        if len(row) == 2:
-            lines.append(f'<tr><td>{_escaped(row[0])}</td><td colspan="{len(header) - 1}">{_escaped(row[1])}</td></tr>')
-        else:
-            lines.append("<tr>" + "".join([f"<td>{_escaped(cell)}</td>" for cell in row]) + "</tr>")
-    return f'<table class="zc-results">{"".join(lines)}</table>'
+def _row(tag, cells, n_missing):
+    """Return a row of the table; its last cell runs across the missing ones."""
+    span = f' colspan="{n_missing + 1}"' if n_missing else ""
+    *first, last = map(_escaped, cells)
+    return f"<tr>{''.join([f'<{tag}>{cell}</{tag}>' for cell in first])}<{tag}{span}>{last}</{tag}></tr>"
 
 
 def objects_svg(array, sizes):
@@ -69,43 +70,31 @@ def objects_svg(array, sizes):
 
     Of more than two dimensions the last two are drawn, at the first place of the others where something is stored.
     """
-    metadata = array.metadata
-    grid = (1, 1, *metadata.grid_shape)
-    n_rows, n_columns = grid[-2:]
-    what = "shards" if array.shards is not None else "chunks"
-    stored = sum(sizes.values())
-    ratio = f", ratio {metadata.nbytes / stored:.2f}" if stored else ""
-    said = (f"{len(sizes)} of {metadata.n_chunks} {what} of {lengths(metadata.chunk_shape, '×')} stored: "
-            f"{nbytes_text(stored)} of {nbytes_text(metadata.nbytes)}{ratio}")
+    (n_rows, n_columns), lead, objects = shown_objects(array, sizes)
+    said = ": ".join(stored_words(array, sizes, "×"))
     if not 0 < n_rows * n_columns <= MAX_CELLS:
         return f"<p>{_escaped(said)}</p>"
-    lead = min((coords[:-2] for coords in sizes), default=())
     if any(lead):
         said += f"; drawn at [{', '.join(map(str, lead))}]"
     width, height = (min(size, MAX_SIDE // n) for size, n in zip(CELL, (n_columns, n_rows), strict=True))
-    shown = {(0, 0, *coords)[-2:]: (nbytes, coords) for coords, nbytes in sizes.items() if coords[:-2] == lead}
     largest = max(sizes.values(), default=1) or 1
     parts = []
-    for row in range(n_rows):
-        for column in range(n_columns):
-            box = f'x="{column * width + 1}" y="{row * height + 1}" width="{width}" height="{height}"'
-            if (row, column) not in shown:
-                parts.append(f'<rect class="zc-absent" {box}/>')
-                continue
-            nbytes, coords = shown[row, column]
-            decoded = metadata.itemsize
-            for length in metadata.place_of(coords)[1]:
-                decoded *= length
-            label = f"{decoded / nbytes:.2f}" if nbytes else "-"
-            parts.append(f'<rect class="zc-cell" fill-opacity="{0.08 + 0.32 * nbytes / largest:.2f}" {box}>'
-                         f'<title>{".".join(map(str, coords))}: {nbytes_text(nbytes)}, ratio {label}</title></rect>')
-            if (width, height) == CELL:
-                x, y = column * width + width // 2, row * height + height // 2
-                parts.append(f'<text class="zc-number" x="{x}" y="{y - 2}">{nbytes_text(nbytes)}</text>'
-                             f'<text class="zc-number" x="{x}" y="{y + 11}">{label}</text>')
+    for row, column in np.ndindex(n_rows, n_columns):
+        left, top = column * width, row * height
+        box = f'x="{left + 1}" y="{top + 1}" width="{width}" height="{height}"'
+        if (row, column) not in objects:
+            parts.append(f'<rect class="zc-absent" {box}/>')
+            continue
+        coords, nbytes, ratio = objects[row, column]
+        parts.append(f'<rect class="zc-cell" fill-opacity="{0.08 + 0.32 * nbytes / largest:.2f}" {box}>'
+                     f'<title>{".".join(map(str, coords))}: {nbytes_text(nbytes)}, ratio {ratio:.2f}</title></rect>')
+        if (width, height) == CELL:
+            x, y = left + width // 2, top + height // 2
+            parts.append(f'<text class="zc-number" x="{x}" y="{y - 2}">{nbytes_text(nbytes)}</text>'
+                         f'<text class="zc-number" x="{x}" y="{y + 11}">{ratio:.2f}</text>')
     return (f'<p>{_escaped(said)}</p><div class="zc-wide"><svg xmlns="http://www.w3.org/2000/svg" '
-            f'width="{n_columns * width + 2}" height="{n_rows * height + 2}" role="img" aria-label="stored {what}">'
-            f'{"".join(parts)}</svg></div>')
+            f'width="{n_columns * width + 2}" height="{n_rows * height + 2}" role="img" '
+            f'aria-label="stored objects">{"".join(parts)}</svg></div>')
 
 
 def _escaped(text):

@@ -1,13 +1,12 @@
 """A picture of an array: its relief in the light of the upper left, and the grid of its chunks.
 
-Only what the picture shows is read, with steps where the array has more elements than the picture has dots.
+Only the elements that the picture shows are read, in steps where the array has more elements than the picture has dots.
 """
 import io
-import warnings
 
 import numpy as np
 
-from zcore.cli.show.drawing import MAX_GRID_LINES, integer_ticks, missing_extra, shown_text
+from zcore.cli.show.drawing import aspect_of, borders_of, integer_ticks, missing_extra, save, shown_text
 from zcore.cli.show.levels import numbers_of
 from zcore.cli.show.printed import lengths, plural
 
@@ -36,24 +35,22 @@ def draw(array, source):
     Parameters
     ----------
     array : zcore.Array
-        In whose way is no `zcore.cli.show.levels.obstacle`.
+        For which `zcore.cli.show.levels.obstacle` returns None.
     source : Source
-        What the data are called.
+        Has the names of the data.
     """
     figure = Figure(figsize=(9, 7.6), dpi=130, facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.tick_params(labelsize=10)
+    axes.xaxis.set_major_locator(integer_ticks())
     where = _draw_line(axes, array, source) if array.ndim < 2 else _draw_plane(axes, array, source)
     axes.set_title(f"{shown_text(source.title)}\n", fontsize=14, color=INK, fontweight="bold", parse_math=False)
     described = (f"{lengths(array.shape, '×')} {array.dtype}{where} in {plural(array.nchunks, 'chunk')} of "
                  f"{lengths(array.chunks, '×')}, read back by zcore")
     axes.text(0.5, 1.012, described, transform=axes.transAxes, ha="center", va="bottom", fontsize=11, color=INK)
     png = io.BytesIO()
-    with warnings.catch_warnings():
-        # Of a name in letters that the font lacks; they are boxes then.
-        warnings.filterwarnings("ignore", "Glyph")
-        figure.savefig(png, format="png", bbox_inches="tight", pad_inches=0.2)
+    save(figure, png, "png", pad_inches=0.2)
     return png.getvalue()
 
 
@@ -65,47 +62,42 @@ def _draw_line(axes, array, source):
         axes.yaxis.set_major_locator(integer_ticks())
     axes.plot(np.arange(0, length, step), values, color="#2a6f97", linewidth=1,
               marker="o" if length <= MAX_MARKED_POINTS else None, markersize=3)
-    borders = borders_of(length, chunk)
+    borders = borders_of(chunk, 0, length - 1)
     for border in borders:
         axes.axvline(border - 0.5, color="0.6", linewidth=0.8)
     axes.set_xlabel(f"element{legend_of(borders and 'grey: chunk borders')}", fontsize=11)
     axes.set_ylabel(shown_text(quantity), fontsize=11, parse_math=False)
-    axes.xaxis.set_major_locator(integer_ticks())
     return ""
 
 
 def _draw_plane(axes, array, source):
-    """Draw two dimensions; returns how the plane is called, for the title."""
+    """Draw two dimensions; returns the name of the plane, for the title."""
     first = 0 if source.is_image else array.ndim - 2
     lead = tuple(length // 2 for length in array.shape[:first])
     shape, chunk_shape = array.shape[first:first + 2], array.chunks[first:first + 2]
     n_rows, n_columns = shape
     found = array[(*lead, *(slice(None, None, -(-length // MAX_DOTS)) for length in shape))]
-    extent = (-0.5, n_columns - 0.5, n_rows - 0.5, -0.5)
-    # Very long, narrow arrays are stretched, or nothing would be seen of them.
-    aspect = "equal" if 0.2 < n_rows / n_columns < 5 else "auto"
+    form = {"extent": (-0.5, n_columns - 0.5, n_rows - 0.5, -0.5), "aspect": aspect_of(*shape)}
     is_complete = True
     if found.ndim == 3 and found.shape[2] in (3, 4):
-        axes.imshow(found, extent=extent, aspect=aspect)
+        axes.imshow(found, **form)
     else:
-        is_complete = _draw_values(axes, found[..., 0] if found.ndim == 3 else found, extent, aspect, source)
-    row_borders, column_borders = map(borders_of, shape, chunk_shape)
+        is_complete = _draw_values(axes, found[..., 0] if found.ndim == 3 else found, form, source)
+    borders = [borders_of(chunk, 0, length - 1) for chunk, length in zip(chunk_shape, shape, strict=True)]
     # Dark below light is seen on anything.
     outline = [patheffects.withStroke(linewidth=2, foreground=INK, alpha=0.35)]
-    for border in row_borders:
-        axes.axhline(border - 0.5, color="white", linewidth=1.1, alpha=0.9, path_effects=outline)
-    for border in column_borders:
-        axes.axvline(border - 0.5, color="white", linewidth=1.1, alpha=0.9, path_effects=outline)
-    axes.set_xlabel("column" + legend_of((row_borders or column_borders) and "white lines: chunk borders",
+    for draw_line, places in zip((axes.axhline, axes.axvline), borders, strict=True):
+        for border in places:
+            draw_line(border - 0.5, color="white", linewidth=1.1, alpha=0.9, path_effects=outline)
+    axes.set_xlabel("column" + legend_of(any(borders) and "white lines: chunk borders",
                                        not is_complete and "black: not finite"), fontsize=11)
     axes.set_ylabel("row", fontsize=11)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(integer_ticks())
+    axes.yaxis.set_major_locator(integer_ticks())
     _name_chunks(axes, array, first)
     return f", plane {', '.join(map(str, lead))}" if lead else ""
 
 
-def _draw_values(axes, values, extent, aspect, source):
+def _draw_values(axes, values, form, source):
     """Draw a plane of numbers with a bar of their colours; returns whether all of them are finite."""
     is_slope = values.dtype.kind not in "b" and not source.is_image and min(values.shape) >= MIN_SHADED
     is_integer = values.dtype.kind in "biu"
@@ -120,7 +112,7 @@ def _draw_values(axes, values, extent, aspect, source):
         # As those of mountains, whatever the unit: the range of values stands for a ninth of the longer side.
         heights = np.where(np.isfinite(values), (values - low) / (high - low), 0.0) * max(values.shape) / 9
         colours = LightSource(azdeg=315, altdeg=45).shade_rgb(colours, heights, blend_mode="soft", fraction=1.1)
-    axes.imshow(colours, extent=extent, aspect=aspect, interpolation="nearest")
+    axes.imshow(colours, interpolation="nearest", **form)
     if finite.size:
         place = make_axes_locatable(axes).append_axes("right", size=0.22, pad=0.12)
         bar = axes.figure.colorbar(ScalarMappable(norm, cmap), cax=place)
@@ -165,13 +157,7 @@ def _name_chunks(axes, array, first):
                       color="white", fontsize=size, ha="center", va="center", path_effects=outline)
 
 
-def borders_of(length, chunk):
-    """Return the first elements of the chunks, but for the very first; none when there are too many to be seen."""
-    n_chunks = -(-length // chunk)
-    return range(chunk, length, chunk) if n_chunks <= MAX_GRID_LINES else ()
-
-
 def legend_of(*parts):
-    """Return the parts that there are, in parentheses."""
+    """Return the parts that are not empty, in parentheses."""
     parts = [part for part in parts if part]
     return f" ({'; '.join(parts)})" if parts else ""

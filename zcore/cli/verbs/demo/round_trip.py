@@ -1,4 +1,4 @@
-"""Data written to an array and read back, whole and in part: how long it takes, and where they differ, to the bit."""
+"""Write data to an array and read them back, whole and in part: seconds, and differences down to the bit."""
 import time
 
 import numpy as np
@@ -12,17 +12,21 @@ N_REPEATS = 3
 
 
 class RoundTrip:
-    """What came of writing data to a new array and reading them back.
+    """The result of writing data to a new array or file and reading them back.
 
     Parameters
     ----------
     path : str
-        Of the array; one that is there is replaced.
+        Of the array or file; an old one is replaced.
     data : ndarray
     label : str
-        What the array is called while it takes its time.
-    **keywords
-        Of `zcore.create_array`.
+        The name of the array in messages of progress.
+    make : callable
+        Makes the array with the data at its argument, the path; returns the seconds, or None to have them measured.
+    inside : str
+        Path of the array in a file.
+    *more : str
+        Paths of files that the file points to.
 
     Attributes
     ----------
@@ -33,68 +37,35 @@ class RoundTrip:
     nbytes : int
         Of the data.
     array : zcore.Array
-        What was read back from.
+        The array that was read back.
     write_seconds, read_seconds : float
         For all of the data.
     n_windows : int
-        How many selections were compared beside the whole.
+        Number of selections that were compared beside the whole.
     differences : list of str
         The selections that came back different, as they are typed between brackets.
-    """
-
-    def __init__(self, path, data, label, **keywords):
-        self._begin(path, data, label)
-        array = zcore.create_array(path, shape=data.shape, dtype=data.dtype, overwrite=True, **keywords)
-        self.write_seconds = _write(array, data, f"{label}: writing")
-        self._compare(zcore.open(path), data)
-
-    def _begin(self, path, data, label, *more):
-        self.path = path
-        self.paths = path, *more
-        self.label = label
-        self.nbytes = data.nbytes
-
-    def _compare(self, array, data):
-        self.array = array
-        self.read_seconds, differences = _read(array, data, f"{self.label}: reading")
-        windows = list(windows_of(data.shape, self.array.chunks))
-        self.n_windows = len(windows)
-        # No selection twice, although short reads are repeated.
-        self.differences = list(dict.fromkeys([
-            *differences, *(window_text(window) for window in windows if not is_equal(self.array[window], data[window]))
-        ]))
-
-
-class CopyTrip(RoundTrip):
-    """What came of bringing an array of these data into a file, and reading it there; see `RoundTrip`.
-
-    Parameters
-    ----------
-    path, data, label
-        As of `RoundTrip`.
-    make : callable
-        Makes the file, from its path.
-    inside : str
-        Path of the array in it.
-    *more : str
-        Paths of what the file points to.
 
     Raises
     ------
     ValueError
-        The file has elements of another type.
+        The elements have another type.
     """
 
     def __init__(self, path, data, label, make, inside="", *more):
-        self._begin(path, data, label, *more)
+        self.path, self.paths, self.label, self.nbytes = path, (path, *more), label, data.nbytes
         start = time.perf_counter()
-        make(path)
-        self.write_seconds = time.perf_counter() - start
+        seconds = make(path)
+        self.write_seconds = time.perf_counter() - start if seconds is None else seconds
         found = zcore.open(path)
-        array = found[inside] if inside else found
+        self.array = array = found[inside] if inside else found
         if array.dtype != data.dtype:
             raise ValueError(f"its elements would be {array.dtype}")
-        self._compare(array, data)
+        self.read_seconds, differences = _read(array, data, f"{label}: reading")
+        windows = list(windows_of(data.shape, array.chunks))
+        self.n_windows = len(windows)
+        # Short reads are repeated: no selection is named twice.
+        self.differences = list(dict.fromkeys([
+            *differences, *(window_text(window) for window in windows if not is_equal(array[window], data[window]))]))
 
 
 def is_repeated(nbytes):
@@ -102,15 +73,18 @@ def is_repeated(nbytes):
     return nbytes <= SHORT_NBYTES
 
 
-def _write(array, data, label):
+def written(path, data, label, **keywords):
+    """Create an array by keywords of `zcore.create_array`, write data to it, and return the seconds of the writing."""
+    array = zcore.create_array(path, shape=data.shape, dtype=data.dtype, overwrite=True, **keywords)
+
     def write(slab):
         values = np.asarray(data[slab], order="C")
         start = time.perf_counter()
         array[slab] = values
         return time.perf_counter() - start
 
-    # A shard is written in one go: part of it would be read, merged and written again.
-    return _best_time(write, data, array.shards or array.chunks, label)
+    # Whole shards: a part of one would be read, merged and written again.
+    return _best_time(write, data, array.shards or array.chunks, f"{label}: writing")
 
 
 def _read(array, data, label):
@@ -146,7 +120,7 @@ def is_equal(found, expected):
     if found.dtype != expected.dtype or found.shape != expected.shape:
         return False
     if found.dtype.names is not None:
-        # Field by field: what lies between them is nobody's data, and NumPy's own copies leave it out.
+        # Field by field: the bytes between them are no data, and NumPy's own copies leave them out.
         return all(is_equal(found[name], expected[name]) for name in found.dtype.names)
     return np.array_equal(_bytes_of(found), _bytes_of(expected))
 
@@ -165,27 +139,21 @@ def windows_of(shape, chunk_shape):
     """
     if not shape:
         yield ()
-        return
-    if 0 in shape:
+    elif 0 in shape:
         yield (slice(None),) * len(shape)
         yield (slice(None, None, -1),) * len(shape)
-        return
-    middle, first, last, region, downwards, steps, back, across = [], [], [], [], [], [], [], []
-    for length, chunk in zip(shape, chunk_shape, strict=True):
-        centre = length // 2
-        low, high = max(0, centre - 3 * chunk // 2), min(length, centre + 3 * chunk // 2 + 1)
-        middle.append(centre)
-        first.append(slice(0, 1))
-        last.append(slice(length - 1, length))
-        region.append(slice(low, high))
-        downwards.append(_downwards(high - 1, low, 1))
-        steps.append(slice(min(low + 1, high - 1), high, 2))
-        back.append(_downwards(max(high - 2, low), low, 3))
-        border = min(max(1, -(-centre // chunk)) * chunk, length) if chunk < length else length
-        half = max(1, chunk // 2)
-        across.append(slice(max(0, border - half), min(length, border + half)))
-    for window in (middle, first, last, region, downwards, steps, back, across):
-        yield tuple(window)
+    else:
+        yield from zip(*map(_windows_of_one, shape, chunk_shape), strict=True)
+
+
+def _windows_of_one(length, chunk):
+    """Return the windows in one dimension: middle, first, last, region, downwards, steps, back, across a border."""
+    centre, half = length // 2, max(1, chunk // 2)
+    low, high = max(0, centre - 3 * chunk // 2), min(length, centre + 3 * chunk // 2 + 1)
+    border = min(max(1, -(-centre // chunk)) * chunk, length) if chunk < length else length
+    return (centre, slice(0, 1), slice(length - 1, length), slice(low, high), _downwards(high - 1, low, 1),
+            slice(min(low + 1, high - 1), high, 2), _downwards(max(high - 2, low), low, 3),
+            slice(max(0, border - half), min(length, border + half)))
 
 
 def _downwards(high, low, step):
