@@ -13,7 +13,7 @@ import re
 from zcore.asdf.tree.dump import dump
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.asdf.tree.origin import Origin, Reference
-from zcore.asdf.tree.scalars import OF_TAG, SCALARS, complex_number, plain_value
+from zcore.asdf.tree.scalars import OWN_TAGS, SCALARS, complex_number, plain_value, value_of
 from zcore.asdf.tree.tagged import (
     MAX_DEPTH,
     STSCI,
@@ -274,8 +274,8 @@ class _Maker:
                         self.plain[text] = value
                     return value
                 return text
-            if tag in OF_TAG:
-                return OF_TAG[tag](text)
+            if tag in OWN_TAGS:
+                return value_of(tag, text)
             if self._known(tag) == "complex":
                 return complex_number(text)
         except AsdfFormatError as error:
