@@ -36,11 +36,6 @@ def digest_of(pieces):
     return md5.digest()
 
 
-def stored_digest(digest):
-    """Return the field of a header for a digest: an MD5 that is zero by chance would mean that there is none."""
-    return NO_CHECKSUM if digest is None else digest
-
-
 def check(block):
     """Read a block to its end, decode it, and compare its checksum.
 

@@ -196,13 +196,15 @@ _DECODERS = {
 }
 
 
-def encode(name, content):
-    """Iterate over the bytes that stand for `content`, a flat view of bytes.
-
-    Raises : ValueError, if the compression is none that is written.
-    """
-    if name not in WRITTEN:
+def check_written(name):
+    """Return the name of a compression that can be written, or None; else raise ValueError."""
+    if name is not None and name not in WRITTEN:
         raise ValueError(f"compression is {name!r}, expected one of {', '.join(WRITTEN)}, or None")
+    return name
+
+
+def encode(name, content):
+    """Iterate over the compressed bytes of `content`, a flat view of bytes."""
     return _ENCODERS[name](content)
 
 

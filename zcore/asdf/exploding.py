@@ -7,7 +7,7 @@ import os
 
 from zcore.asdf import updating
 from zcore.asdf.file import open
-from zcore.asdf.writing import Form, NewBlocks, front_of, replacing, write_file
+from zcore.asdf.writing import Form, NewBlocks, write_new
 from zcore.errors import NodeExistsError, UnsupportedError
 
 
@@ -60,11 +60,9 @@ def explode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
         for name, content in zip(names, contents, strict=True):
             blocks = NewBlocks(compression)
             blocks.add(content)
-            with replacing(name) as fd:
-                write_file(fd, front_of([], b""), blocks, Form(checksum))
-        # Last: what it names is there.
-        with replacing(target) as fd:
-            write_file(fd, front_of(updating.comments_of(file), text), NewBlocks(), Form())
+            write_new(name, [], b"", blocks, Form(checksum))
+        # Last, so that the files it names exist.
+        write_new(target, updating.comments_of(file), text, NewBlocks(), Form())
     return [target, *names]
 
 
@@ -87,19 +85,11 @@ def implode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
     NodeExistsError
         A file has the name, and `overwrite` is False. Nothing was written.
     """
-    from zcore.asdf.tree.dump import dump
-
     target = _target(path, target, "_all")
     if not overwrite:
         _check_free([target])
-    blocks = NewBlocks(compression)
     with open(path) as file:
-        if len(updating.referenced(file)) < len(file.blocks):
-            for block in file.blocks:
-                blocks.add(block)
-        text = dump(file.tree, blocks.add, embed=True)
-        with replacing(target) as fd:
-            write_file(fd, front_of(updating.comments_of(file), text), blocks, Form(checksum, index, pad, block_align))
+        updating.rewrite(file, target, compression, Form(checksum, index, pad, block_align), embed=True)
     return target
 
 
@@ -116,8 +106,7 @@ def defragment(path, *, compression=None, checksum=True, index=True, pad=0, bloc
     with open(path) as file:
         for block in file.blocks:
             blocks.add(block, streamed=block.is_streamed)
-        with replacing(file.path, fsync) as fd:
-            write_file(fd, front_of(file.comments, file.tree_text), blocks, Form(checksum, index, pad, block_align))
+        write_new(file.path, file.comments, file.tree_text, blocks, Form(checksum, index, pad, block_align), fsync)
 
 
 def _target(path, target, ending):

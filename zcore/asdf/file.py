@@ -199,7 +199,8 @@ class AsdfFile:
         self.check_writable()
         if in_place and updating.update_in_place(self, compression, checksum, embed):
             return True
-        updating.rewrite(self, compression, Form(checksum, index, pad, block_align), embed, fsync)
+        updating.rewrite(self, self.path, compression, Form(checksum, index, pad, block_align), embed, fsync)
+        self.reread(reopen=True)
         return False
 
     def append_block(self, content, *, compression=None, checksum=True):

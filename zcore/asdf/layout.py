@@ -237,13 +237,13 @@ def parse_block_header(data, offset, file_size):
 
 
 def render_block_header(header_size, flags, compression, allocated, used, data_size, checksum):
-    """Return the bytes of a block header, zeros where it is longer than its fields.
+    """Return the bytes of a block header, zeros where it is longer than its fields; `checksum` is an MD5 or None.
 
     >>> len(render_block_header(48, 0, b"zlib", 10, 10, 100, bytes(16)))
     54
     """
     return _BLOCK_HEADER.pack(BLOCK_MAGIC, header_size, flags, compression, allocated, used, data_size,
-                              checksum) + bytes(header_size - _MIN_HEADER_SIZE)
+                              checksum or bytes(16)) + bytes(header_size - _MIN_HEADER_SIZE)
 
 
 def parse_block_index(data):

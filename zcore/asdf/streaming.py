@@ -9,9 +9,8 @@ import os
 
 import numpy as np
 
-from zcore.asdf import layout
 from zcore.asdf.file import open
-from zcore.asdf.writing import Form, NewBlocks, front_of, replacing, write_at, write_file
+from zcore.asdf.writing import STANDARD, Form, NewBlocks, write_at, write_new
 from zcore.errors import AsdfFormatError
 
 
@@ -51,8 +50,7 @@ def stream(path, tree=None):
         text = dump(tree, blocks.add)
         if blocks.streamed is None:
             raise ValueError("the tree has no Stream to append rows to")
-        with replacing(os.path.abspath(os.fspath(path))) as fd:
-            write_file(fd, front_of([f"#ASDF_STANDARD {layout.STANDARD_VERSION}"], text), blocks, Form())
+        write_new(path, [STANDARD], text, blocks, Form())
     file = open(path, "rw")
     try:
         return RowWriter(file)

@@ -9,7 +9,7 @@ import os
 
 from zcore.asdf import checksums, compression, layout
 from zcore.asdf.blocks import Block
-from zcore.asdf.writing import NewBlocks, front_of, replacing, write_at, write_blanks, write_file
+from zcore.asdf.writing import STANDARD, NewBlocks, front_of, write_at, write_blanks, write_new
 from zcore.buffers import flat_view
 from zcore.errors import ZcoreError
 
@@ -17,11 +17,11 @@ from zcore.errors import ZcoreError
 def comments_of(file):
     """Return the comments that a file has when it is written again: its own, and the standard that is written."""
     others = [comment for comment in file.comments if not comment.startswith("#ASDF_STANDARD")]
-    return [f"#ASDF_STANDARD {layout.STANDARD_VERSION}", *others]
+    return [STANDARD, *others]
 
 
-def rewrite(file, compression, form, embed, fsync):
-    """Write a new file in place of an `AsdfFile`; parameters as for `write`.
+def rewrite(file, path, compression, form, embed, fsync=False):
+    """Write an `AsdfFile` to a new file at `path`; other parameters as for `write`.
 
     Blocks that no array of the tree refers to may be what other nodes refer to by their numbers. Where there is one,
     all blocks stay, with their numbers, and new ones follow.
@@ -30,10 +30,7 @@ def rewrite(file, compression, form, embed, fsync):
     if len(referenced(file)) < len(file.blocks):
         for block in file.blocks:
             blocks.add(block)
-    text = _text_of(file, blocks.add, embed)
-    with replacing(file.path, fsync) as fd:
-        write_file(fd, front_of(comments_of(file), text), blocks, form)
-    file.reread(reopen=True)
+    write_new(path, comments_of(file), _text_of(file, blocks.add, embed), blocks, form, fsync)
 
 
 def _text_of(file, add_block, embed):
@@ -77,7 +74,7 @@ def update_in_place(file, compression, checksum, embed):
     _text_of(file, found.add, embed)
     if found.streamed is not None or not len(file.blocks):
         return False
-    replaced, appended, numbers = _places(file, found.contents)
+    replaced, appended, numbers = _places(file, found)
     if appended and file.blocks[-1].is_streamed:
         return False
     # The same tree once more, now that each block has its number.
@@ -115,11 +112,10 @@ def _writing(file):
 
 def _header(header_size, name, allocated, stored, data_size, checksum):
     digest = checksums.digest_of([stored]) if checksum else None
-    return layout.render_block_header(header_size, 0, name, allocated, len(stored), data_size,
-                                      checksums.stored_digest(digest))
+    return layout.render_block_header(header_size, 0, name, allocated, len(stored), data_size, digest)
 
 
-def _places(file, contents):
+def _places(file, blocks):
     """Return where contents of blocks go.
 
     Returns
@@ -129,12 +125,12 @@ def _places(file, contents):
         of these for blocks that follow the last one; and the number of each content's block.
     """
     kept = [content.number if isinstance(content, Block) and content.is_of(file.source) else None
-            for content, _ in contents]
+            for content in blocks.contents]
     free = sorted(referenced(file).difference(kept))
     replaced, appended, numbers = [], [], []
-    for (content, name), number in zip(contents, kept, strict=True):
+    for content, number in zip(blocks.contents, kept, strict=True):
         if number is None:
-            stored = _stored(content, name)
+            stored = _stored(content, blocks.compression)
             number = next((i for i in free if len(stored[1]) <= file.blocks[i].allocated
                            and not file.blocks[i].is_streamed), None)
             if number is None:
@@ -159,6 +155,7 @@ def _stored(content, name):
 
 def append_block(file, content, name, checksum):
     """Add a block behind the last one of an `AsdfFile`; returns its number. See `AsdfFile.append_block`."""
+    compression.check_written(name)
     number, content = len(file.blocks), flat_view(content, "a block")
     if number and file.blocks[-1].is_streamed:
         raise ValueError(f"the last block of {file.path} is streamed, no other can follow")
