@@ -28,7 +28,7 @@ def explode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
     Raises
     ------
     UnsupportedError
-        The file has a block that no array refers to: it would be lost.
+        The file has a block that no array refers to. It would be lost.
     NodeExistsError
         A file has one of the names, and `overwrite` is False; or the file of a block would replace one that the
         arrays lie in. Nothing was written.
@@ -42,8 +42,8 @@ def explode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
     names, contents = [], []
     with open(path) as file:
         if len(updating.referenced(file)) < len(file.blocks):
-            raise UnsupportedError(f"{file.path} has blocks that no array refers to, and an exploded file has none",
-                                   feature="exploded blocks of what is no array")
+            raise UnsupportedError(f"{file.path} has blocks that no array refers to; an exploded file cannot keep them",
+                                   feature="exploded blocks without arrays")
 
         def add_block(content):
             names.append(f"{stem}{len(names):04}{ending}")
@@ -56,7 +56,7 @@ def explode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
         read_from = {os.path.realpath(file.path), *map(os.path.realpath, updating.named_files(file))}
         for name in names:
             if os.path.realpath(name) in read_from:
-                raise NodeExistsError(f"{name} would be the file of a block, and is one that is exploded", path=name)
+                raise NodeExistsError(f"{name} would be the file of a block, but the arrays lie in it", path=name)
         for name, content in zip(names, contents, strict=True):
             blocks = NewBlocks(compression)
             blocks.add(content)
@@ -94,7 +94,7 @@ def implode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
 
 
 def defragment(path, *, compression=None, checksum=True, index=True, pad=0, block_align=1, fsync=False):
-    """Write a file anew without space that is not used; its tree stays as it is, byte by byte, and so do its numbers.
+    """Write a file again without unused space. The bytes of its tree and the numbers of its blocks stay.
 
     Parameters
     ----------
@@ -119,4 +119,4 @@ def _target(path, target, ending):
 def _check_free(paths):
     for path in paths:
         if os.path.lexists(path):
-            raise NodeExistsError(f"{path} is there already; overwrite=True replaces it", path=path)
+            raise NodeExistsError(f"{path} exists; overwrite=True replaces it", path=path)

@@ -1,8 +1,8 @@
-"""Rows appended to a streamed block, the last one of a file, which has as many as there are.
+"""Rows appended to a streamed block, the last block of a file, which has no fixed size.
 
 ASDF file layout, "Flags": a streamed block reaches to the end of the file, so that appending rows is appending bytes. A
-kill leaves what was there, the rows that came whole, and perhaps a part of one, which readers leave out, and which the
-next writer removes.
+kill leaves the old rows, new rows that are complete, and perhaps a part of a row. Readers leave the part out, and the
+next writer removes it.
 """
 import contextlib
 import os
@@ -114,13 +114,13 @@ class RowWriter:
             self._end = write_at(self._file.source.fd, rows.reshape(-1).view("u1"), self._end)
         except OSError as exc:
             with contextlib.suppress(OSError):
-                # What came of them would lie behind the next rows.
+                # A part of these rows would lie behind the next ones.
                 os.ftruncate(self._file.source.fd, self._end)
             raise self._file.source.fault("write", exc) from exc
         self.n_rows += len(rows)
 
     def flush(self):
-        """Bring what was appended to the disk."""
+        """Bring the appended rows to the disk."""
         os.fsync(self._file.source.fd)
 
     def close(self):

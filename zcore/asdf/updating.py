@@ -1,8 +1,8 @@
 """An ASDF file changed: written anew, or in the space that it has.
 
-`rewrite` makes another file that takes the place of the old one in one step. `update_in_place` writes over what the
-tree needs no more, with the disk brought up to date between content, block header and tree; it is not safe from kills,
-as old and new content share their place. `append_block` is: it changes nothing that the old tree refers to.
+`rewrite` makes another file, which replaces the old one in one step. `update_in_place` writes over blocks that the tree
+no longer needs, and brings the disk up to date between content, block header and tree. It is not safe from kills, as
+old and new content share their bytes. `append_block` is: it changes nothing that the old tree refers to.
 """
 import contextlib
 import os
@@ -23,8 +23,8 @@ def comments_of(file):
 def rewrite(file, path, compression, form, embed, fsync=False):
     """Write an `AsdfFile` to a new file at `path`; other parameters as for `write`.
 
-    Blocks that no array of the tree refers to may be what other nodes refer to by their numbers. Where there is one,
-    all blocks stay, with their numbers, and new ones follow.
+    Other nodes may refer by number to blocks that no array of the tree refers to. If there is such a block, all blocks
+    keep their numbers, and new ones follow.
     """
     blocks = NewBlocks(compression)
     if len(referenced(file)) < len(file.blocks):
@@ -49,7 +49,7 @@ def referenced(file):
 
 
 def named_files(file):
-    """Return the paths of the other files that arrays of the tree lie in, without those that may not be read."""
+    """Return the paths of the other files that arrays of the tree lie in, except those that may not be read."""
     sources = [None if node.is_list else node.members.get("source") for node in file.origin.arrays]
     paths = []
     for source in {source for source in sources if isinstance(source, str)}:
@@ -61,7 +61,7 @@ def named_files(file):
 def update_in_place(file, compression, checksum, embed):
     """Write the tree of an `AsdfFile`, and the arrays that are new in it, into the space that there is.
 
-    An array that is new takes the block of one that is no more in the tree, if it fits there, and else a new block
+    A new array takes the block of an array that is no longer in the tree, if it fits there, and else a new block
     behind the last one. No block that stays is touched, and no offset changes.
 
     Returns
@@ -88,7 +88,7 @@ def update_in_place(file, compression, checksum, embed):
             write_at(fd, stored, block.data_offset)
             os.fsync(fd)
             header = _header(block.header.header_size, name, block.allocated, stored, data_size, checksum)
-            # What a longer header has behind its fields stays.
+            # A longer header keeps the bytes behind its fields.
             write_at(fd, header[:layout.BLOCK_HEADER_NBYTES], block.offset)
             os.fsync(fd)
         for name, stored, data_size in appended:
@@ -101,7 +101,7 @@ def update_in_place(file, compression, checksum, embed):
 
 @contextlib.contextmanager
 def _writing(file):
-    """Return a context manager that gives the descriptor; a fault of the system is a StoreError."""
+    """Return a context manager of the descriptor; an error of the system becomes a StoreError."""
     try:
         yield file.source.fd
     except ZcoreError:
@@ -170,8 +170,8 @@ def _append(file, name, stored, data_size, checksum):
     Notes
     -----
     ASDF file layout, "Block index": without one blocks are found by skipping along, so it can go first. At every step
-    what lies behind the old blocks is nothing, zeros, or a block that nothing refers to: its header stands before its
-    content comes, which could otherwise be taken for blocks, and the magic is the last of the header.
+    the old blocks are followed by nothing, zeros, or a block that nothing refers to. The header is written before the
+    content, which could otherwise be taken for blocks, and the magic of the header is written last.
     """
     found, n_magic = file.blocks.found, len(layout.BLOCK_MAGIC)
     header = _header(48, name, len(stored), stored, data_size, checksum)

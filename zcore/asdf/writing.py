@@ -263,7 +263,7 @@ def _write_raw(fd, offset, content, form):
 
 
 def _copy_block(fd, offset, block, form):
-    """Write a block as it is stored elsewhere; damage is found here, and not given a new checksum."""
+    """Write a block as it is stored elsewhere. Damage is found here: it must not get a new checksum."""
     if block.verifies:
         block.verify()
     end = offset + layout.BLOCK_HEADER_NBYTES
@@ -286,7 +286,7 @@ def write(path, tree, *, compression=None, checksum=True, index=True, pad=0, blo
     ----------
     path : str or path-like
     tree : dict
-        Of dicts, lists, scalars and arrays, or what was read: see `zcore.asdf.tree.dump`. Arrays that share memory
+        Of dicts, lists, scalars and arrays, or the tree of a file: see `zcore.asdf.tree.dump`. Arrays that share memory
         share a block. None: a file without a tree.
     compression : {"zlib", "bzp2", "lz4"}, optional
         Of all blocks. Without it arrays are stored as they are, and blocks of files stay as they are stored there.
@@ -302,7 +302,7 @@ def write(path, tree, *, compression=None, checksum=True, index=True, pad=0, blo
     TypeError, ValueError, UnsupportedError
         The tree holds something that a file cannot.
     StoreError
-        The file cannot be written; what was there is as it was.
+        The file cannot be written; the old one stays as it was.
 
     Notes
     -----

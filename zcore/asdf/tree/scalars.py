@@ -16,7 +16,7 @@ from zcore.errors import AsdfFormatError
 
 MAX_DIGITS = 4300  # of an integer; Python's own bound, beyond which the work grows faster than the text
 SCALARS = (bool, int, float, complex, str, bytes, datetime.date, type(None))
-MIN_INTEGER, MAX_INTEGER = -2**63 + 2, 2**63 - 1  # YAML subset, "Numeric literals": what a tree may hold as a number
+MIN_INTEGER, MAX_INTEGER = -2**63 + 2, 2**63 - 1  # YAML subset, "Numeric literals": the range of numbers in a tree
 OWN_TAGS = frozenset(YAML + name for name in ("int", "float", "bool", "null", "timestamp", "binary", "str"))
 
 # No two repetitions may share characters: text that does not match would be tried in all ways to divide it.
@@ -45,7 +45,7 @@ def plain_value(text):
     [12, 8, 90, 1.5, '1e5', True, None, datetime.date(2020, 2, 3), 'a b']
     """
     if text.isdecimal() and text.isascii() and text[0] != "0" and len(text) < 20:
-        return int(text)       # what most scalars are
+        return int(text)       # the common case
     for tag, regexp in _rules()[0].get(text[:1], ()):
         if regexp.match(text):
             return value_of(tag, text) if tag in OWN_TAGS else text
