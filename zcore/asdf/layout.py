@@ -27,7 +27,6 @@ BLOCK_HEADER_NBYTES = 54              # of the shortest header, magic and header
 STREAMED = 0x1
 MAX_LINE_NBYTES = 1 << 10             # of the first line
 MAX_COMMENTS_NBYTES = 1 << 20
-TREE_START = b"%YAML"
 _MIN_HEADER_SIZE = 48                 # "should be at least 48"
 _LARGEST = 2**63 - 1                  # of any offset that a file can have
 

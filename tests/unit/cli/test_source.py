@@ -93,7 +93,7 @@ def test_python_objects_are_not_unpickled(refused):
     assert not os.path.exists("sprung") and not os.path.exists("zcore-demo")
 
 
-NO_ARRAY = r"is no .npy array: expected b'\x93NUMPY' at its beginning"
+NO_ARRAY = r"is not a .npy array: expected b'\x93NUMPY' at its beginning"
 
 
 @pytest.mark.parametrize(("name", "content", "words"), [
@@ -119,7 +119,7 @@ NO_ARRAY = r"is no .npy array: expected b'\x93NUMPY' at its beginning"
 ], ids=lambda value: value if isinstance(value, str) and len(value) < 15 else "")
 def test_files_that_hold_no_array_are_refused_in_a_sentence(refused, name, content, words):
     complaint = refused(write(name, content))
-    assert complaint.startswith((f"cannot read '{name}': ", f"{name}: ", f"{name} is no .npy array")), complaint
+    assert complaint.startswith((f"cannot read '{name}': ", f"{name}: ", f"{name} is not a .npy array")), complaint
     assert words in complaint and "allow_pickle" not in complaint and "unsafe" not in complaint
     assert not os.path.exists("zcore-demo")
 

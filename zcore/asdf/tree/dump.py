@@ -1,7 +1,8 @@
 """Values to the text of a tree, and arrays to blocks.
 
 Arrays that share memory share a block; each of them is that block with an offset and strides. A value that
-occurs more than once is written once, with an anchor. The loop has no recursion: a tree may be deep, and part of itself.
+occurs more than once is written once, with an anchor. The loop has no recursion: a tree may be deep, and may hold
+itself.
 """
 import io
 

@@ -1,7 +1,7 @@
 """The plane of an array that a plot shows."""
 import numpy as np
 
-from zcore.cli.selection import box_of, slice_of
+from zcore.cli.selection import box_of, index_of
 from zcore.cli.show.levels import numbers_of, obstacle
 
 MAX_ASPECT = 5                 # of a picture that is not distorted
@@ -50,7 +50,7 @@ def plane_of(array, selection, max_rows, max_columns, shape_of_a_dot=None):
         steps = [step * shape_of_a_dot, step]
     for d, step in zip(kept, steps, strict=True):
         box[d] = box[d][::step]
-    values = np.asarray(array[tuple(slice_of(one) if isinstance(one, range) else one for one in box)])
+    values = np.asarray(array[index_of(box)])
     values, quantity = numbers_of(values, "value")
     return (values if values.ndim == 2 else values[None]), box, quantity
 
