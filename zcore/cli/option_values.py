@@ -1,6 +1,6 @@
-"""What the text of an option means: lengths, chunk grids and compressors as `zcore.create_array` takes them."""
+"""Texts of options as values: lengths, chunk grids and compressors as `zcore.create_array` takes them."""
 
-# What codecs call the level that stands behind their name.
+# The parameter of each codec for the level behind its name.
 LEVELS = {"blosc": "clevel", "gzip": "level", "lz4": "acceleration", "zlib": "level", "zstd": "level"}
 
 
@@ -20,7 +20,7 @@ def lengths_of(text, least=0):
 
 
 def grid_of(text, option):
-    """Return the `chunks` or `shards` of `zcore.create_array` that a text means.
+    """Return the text of an option as `chunks` or `shards` of `zcore.create_array`.
 
     Raises : ValueError, which names the `option`.
     """
@@ -40,7 +40,7 @@ def grid_of(text, option):
 
 
 def compressor_of(text):
-    """Return the `compressors` of `zcore.create_array` that a text means.
+    """Return the text of an option as `compressors` of `zcore.create_array`.
 
     >>> compressor_of("zstd:3"), compressor_of("none")
     (ZstdCodec(level=3, checksum=False), None)

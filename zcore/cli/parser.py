@@ -11,24 +11,23 @@ from zcore.config import __version__
 
 # Of each verb the module in `zcore.cli.verbs`, and the first sentence of its docstring for the list of all verbs.
 VERBS = {
-    "ls": ("nodes.ls", "list the arrays and groups at a place"),
+    "ls": ("nodes.ls", "list the arrays and groups at a path"),
     "tree": ("nodes.tree", "show a hierarchy as a tree"),
-    "info": ("nodes.info", "describe an array or a group, and what of it is stored"),
-    "cat": ("elements.cat", "print elements of an array, or write them out"),
+    "info": ("nodes.info", "describe an array or a group, and how much of it is stored"),
+    "cat": ("elements.cat", "print elements of an array, or write them to a file"),
     "attrs": ("nodes.attrs", "show attributes, set them, or delete them"),
     "create": ("nodes.create", "create an array or a group"),
     "diff": ("elements.diff", "compare two arrays, or two hierarchies"),
-    "cp": ("copying.cp", "copy an array, or a group with all below it"),
+    "cp": ("copying.cp", "copy an array, or a group with all its members"),
     "convert": ("copying.convert", "copy an array or a group to another format, compressor, type or order"),
     "rechunk": ("copying.rechunk", "copy an array or a group to other chunks or shards"),
-    "refs": ("stores.refs", "work with reference sets, which say where in other files the bytes of a store lie"),
-    "asdf": ("stores.asdf", "look into ASDF files, take arrays out of them, explode and implode them"),
-    "verify": ("stores.verify", "read all that a store holds, and report what is wrong with it"),
+    "refs": ("stores.refs", "make, check and expand reference sets, which point to bytes in other files"),
+    "asdf": ("stores.asdf", "list the parts of ASDF files, extract arrays, verify, explode and implode them"),
+    "verify": ("stores.verify", "read all of a store, and report damage"),
     "rm": ("nodes.rm", "delete arrays and groups"),
-    "bench": ("speed.bench", "measure how fast an array is read and written here, what a chunk costs, and what would "
-                             "be faster"),
+    "bench": ("speed.bench", "measure how fast an array is read and written here, and which forms would be faster"),
     "plot": ("elements.plot", "draw a slice of an array, or the grid of its chunks with their sizes and ratios"),
-    "completion": ("completion", "print what a shell needs to complete command lines of zcore"),
+    "completion": ("completion", "print the completion of a shell for zcore"),
     "demo": ("demo.demo", "write real data in every format zcore has, read them back, check every bit, and draw them"),
 }
 

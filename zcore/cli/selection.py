@@ -22,12 +22,12 @@ def parse_selection(text):
         if len(text) > MAX_LETTERS:
             raise ValueError
         found = ast.parse(f"x[{text.strip()}]", mode="eval").body
-        # The brackets may end within the text: it is not `x` that is selected from then.
+        # The text may end the brackets: then the selection is not one of `x`.
         if not isinstance(found, ast.Subscript) or not isinstance(found.value, ast.Name):
             raise ValueError
         return _value_of(found.slice)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise ValueError("a selection is what stands between NumPy's brackets, such as 0, 10:20, ::2 or [1, 5], "
+        raise ValueError("a selection is written as between NumPy's brackets, such as 0, 10:20, ::2 or [1, 5], "
                          f"found {text!r:.80}") from None
 
 

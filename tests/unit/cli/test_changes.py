@@ -110,8 +110,8 @@ def test_an_array_of_data(run, save):
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["--shape", "3"], "needs a --dtype"),
-    (["--dtype", "i4"], "has a --shape or --data"),
+    (["--shape", "3"], "--shape needs --dtype"),
+    (["--dtype", "i4"], "--dtype needs --shape or --data"),
     (["--shape", "3", "--dtype", "nonsense"], "nonsense"),
     (["--shape", "a", "--dtype", "i4"], "expected lengths"),
     (["--data", "none.npy"], "no such file"),

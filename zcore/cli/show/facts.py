@@ -1,4 +1,4 @@
-"""What is known of a node without an element being read, as rows for programs and words for people."""
+"""Facts of a node that need no elements: rows for programs, and words for people."""
 import contextlib
 import math
 
@@ -9,13 +9,13 @@ from zcore.nodes.info import type_name
 
 
 def kind_of(node):
-    """Return what a node is, in one word; of an error that stands for a node its class."""
+    """Return "array" or "group"; for an error in place of a node its class."""
     return "array" if isinstance(node, zcore.Array) else "group" if isinstance(node, zcore.Group) else type(
         node).__name__
 
 
 def short(path, node):
-    """Return the rows that fit into a listing: a dict."""
+    """Return the rows for a listing: a dict."""
     if isinstance(node, zcore.ZcoreError):
         return {"path": path, "kind": "error", "error": kind_of(node), "message": str(node)}
     rows = {"path": path, "kind": kind_of(node), "format": node.zarr_format}
@@ -59,7 +59,7 @@ def stored_sizes(array):
 def shown_objects(array, sizes):
     """Return which of the stored objects a drawing of two dimensions shows.
 
-    Of more than two dimensions it shows the last two, at the first place of the others where something is stored.
+    Of more than two dimensions it shows the last two, at the first index of the others with a stored object.
 
     Returns
     -------
@@ -92,8 +92,8 @@ def stored_words(array, sizes, sign="x"):
 def full(node, sizes=None):
     """Return all rows of a node: a dict.
 
-    `sizes` are those of `stored_sizes`, which are looked up where they are not given. Where one cannot be had, what
-    follows from them is None.
+    `sizes` are those of `stored_sizes`, which is called if they are missing. If it fails, all rows that need them are
+    None.
     """
     rows = short(node.path, node) | {"store": str(node.store.uri or node.store.label)}
     if isinstance(node, zcore.Group):
@@ -122,8 +122,8 @@ def full(node, sizes=None):
 
 
 def stored_text(rows):
-    """Return how much of an array is stored, for people."""
+    """Return the size of the stored objects of an array, for people."""
     if rows["nbytes_stored"] is None:
-        return "not known, as there is no listing or an object is unreachable"
+        return "not known: the store has no listing, or an object is unreachable"
     ratio = f" (ratio {rows['ratio']:.2f})" if rows["ratio"] else ""
     return f"{nbytes_text(rows['nbytes_stored'])}{ratio}"

@@ -35,7 +35,7 @@ def plane(array, values, box, low, high, quantity, title):
     """Return the figure of values, and of the borders of the chunks that they lie in."""
     figure, axes = _figure()
     kept = [d for d, one in enumerate(box) if isinstance(one, range)]
-    place = ", ".join(":" if isinstance(one, range) else str(one) for one in box)
+    selected = ", ".join(":" if isinstance(one, range) else str(one) for one in box)
     names = array.dimension_names or (None,) * array.ndim
     norm, cmap = Normalize(low, high if low < high else low + 1), colormaps["viridis"].with_extremes(bad="black")
     if len(kept) == 1:
@@ -51,7 +51,7 @@ def plane(array, values, box, low, high, quantity, title):
         figure.colorbar(ScalarMappable(norm, cmap), ax=axes, extend=extend, label=quantity)
         axes.set_ylabel(shown_text(names[kept[0]] or f"dimension {kept[0]}"), parse_math=False)
     axes.set_xlabel(shown_text(names[kept[-1]] or f"dimension {kept[-1]}"), parse_math=False)
-    axes.set_title(shown_text(f"{title} [{place}]"), parse_math=False)
+    axes.set_title(shown_text(f"{title} [{selected}]"), parse_math=False)
     is_regular = array.metadata.edges is None or array.shards is not None
     for axis, d, draw in ((axes.xaxis, kept[-1], axes.axvline), (axes.yaxis, kept[0], axes.axhline))[:len(kept)]:
         axis.set_major_locator(integer_ticks())
@@ -69,7 +69,7 @@ def _edges(one):
 def chunk_grid(array, sizes, title):
     """Return the figure of the stored objects: colours and numbers are their sizes and compression ratios.
 
-    Of more than two dimensions the last two are shown, at the first place of the others where something is stored.
+    Of more than two dimensions the last two are shown, at the first index of the others with a stored object.
 
     Raises : ValueError, if there are more objects than can be drawn.
     """
@@ -89,9 +89,9 @@ def chunk_grid(array, sizes, title):
             ink = "white" if norm(nbytes) < 0.6 else "black"
             axes.text(column, row, f"{nbytes_text(nbytes)}\n{ratio:.2f}", color=ink, ha="center",
                       va="center", fontsize=6 if n_columns > 5 else 8)
-    place = f", at [{', '.join(map(str, lead))}]" if lead else ""
+    where = f", at [{', '.join(map(str, lead))}]" if lead else ""
     said, total = stored_words(array, sizes)
-    axes.set_title(shown_text(f"{title}: {said}{place}"), fontsize=10, parse_math=False)
+    axes.set_title(shown_text(f"{title}: {said}{where}"), fontsize=10, parse_math=False)
     axes.set_xlabel(f"{total}; in each: bytes, ratio")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(integer_ticks())

@@ -1,6 +1,6 @@
-"""Print what a shell needs to complete command lines of zcore.
+"""Print the completion of a shell for zcore.
 
-It is made of the arguments that the verbs have. What is neither an option nor a verb is completed as a file's name.
+It is made from the arguments of the verbs. A word that is neither an option nor a verb is completed as a file's name.
 
 Examples:
   zcore completion bash >> ~/.bashrc

@@ -1,7 +1,7 @@
 """Copy an array or a group to another format, compressor, type or order.
 
-An ending of the destination names its family, as .zip, .npy, .npz, .h5 or .asdf does. Where only the format changes the
-chunks are passed on as they are stored. What the destination cannot keep is told by a warning.
+The ending of the destination names its kind, such as .zip, .npy, .npz, .h5 or .asdf. If only the format changes, the
+chunks are copied as they are stored. A warning names the properties that the destination cannot keep.
 
 Examples:
   zcore convert old.zmeta new.zarr --zarr-format 3
@@ -13,7 +13,7 @@ from zcore.cli.verbs.copying import options
 
 def configure(parser):
     """Add the arguments of the verb."""
-    options.add_places(parser)
+    options.add_paths(parser)
     options.add_form(parser)
     options.add_chunks(parser)
 

@@ -1,7 +1,7 @@
-"""Copy an array, or a group with all below it.
+"""Copy an array, or a group with all its members.
 
-What nothing changes about is passed on as it is stored, without a decode. The destination is not there before it is
-complete. A copy to a directory that was interrupted goes on from where it was when the same line is run again.
+Objects that do not change are copied as they are stored, without decoding. The destination appears only when it is
+complete. If a copy to a directory is interrupted, run the same line again: it continues.
 
 Examples:
   zcore cp data.zarr backup.zarr
@@ -13,8 +13,8 @@ from zcore.cli.verbs.copying import options
 
 def configure(parser):
     """Add the arguments of the verb."""
-    options.add_places(parser)
-    parser.add_argument("--selection", metavar="SELECTION", help="integers and slices, of an array (default: all)")
+    options.add_paths(parser)
+    parser.add_argument("--selection", metavar="SELECTION", help="integers and slices of an array (default: all)")
 
 
 def run(arguments):

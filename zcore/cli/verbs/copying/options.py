@@ -1,4 +1,4 @@
-"""What `cp`, `convert` and `rechunk` share: one engine, `zcore.copy`, and the options that it takes."""
+"""The options and the work of `cp`, `convert` and `rechunk`: one engine, `zcore.copy`."""
 import contextlib
 import warnings
 
@@ -7,17 +7,17 @@ from zcore.cli.show import machine
 from zcore.errors import IncompleteCopyWarning
 from zcore.formats import NAMES, name_from
 
-SOURCE = ("array or group: a directory, a zip archive or reference set and what lies in it, or a .npy, .npz, ASDF or "
+SOURCE = ("array or group: a directory, a zip archive or reference set or a node in it, or a .npy, .npz, ASDF or "
           "HDF5 file")
-DESTINATION = "where to: a directory that is new, or in a group, or a new .zip, .npy, .npz, ASDF or HDF5 file"
+DESTINATION = "a new directory, or one in a group, or a new .zip, .npy, .npz, ASDF or HDF5 file"
 
 
-def add_places(parser):
-    """Add the two places, and what every copy can be told."""
+def add_paths(parser):
+    """Add source and destination, and the options of every copy."""
     parser.add_argument("source", metavar="SOURCE", help=SOURCE)
     parser.add_argument("destination", metavar="DESTINATION", help=DESTINATION)
-    parser.add_argument("--overwrite", action="store_true", help="replace what stands at the destination")
-    parser.add_argument("--memory", default="1 GB", metavar="SIZE", help="how much is held at once (default: "
+    parser.add_argument("--overwrite", action="store_true", help="replace an old destination")
+    parser.add_argument("--memory", default="1 GB", metavar="SIZE", help="memory for elements (default: "
                                                                          "%(default)s)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads that work (default: one for each CPU)")
     machine.add_option(parser)
@@ -37,12 +37,12 @@ def add_form(parser):
                                                                            "(default: as it is)")
     parser.add_argument("--compressor", metavar="CODEC", help="none, auto, zstd:LEVEL, blosc:CNAME:LEVEL, … as for "
                                                               "zcore create (default: as it is)")
-    parser.add_argument("--dtype", metavar="TYPE", help="of the elements, which are cast to it")
-    parser.add_argument("--order", choices=("C", "F"), help="of the elements in a chunk")
+    parser.add_argument("--dtype", metavar="TYPE", help="new type of the elements")
+    parser.add_argument("--order", choices=("C", "F"), help="memory order of the elements in a chunk")
 
 
 def copied(arguments, **keywords):
-    """Copy by the arguments of a verb, show what was made, and return the exit code: 1 where members were left out."""
+    """Copy by the arguments of a verb, show the result, and return the exit code: 1 if members were left out."""
     import zcore
     from zcore.cli.option_values import compressor_of, grid_of
     from zcore.cli.show import facts
@@ -53,7 +53,7 @@ def copied(arguments, **keywords):
         if (text := options.get(name)) is not None:
             keywords[name] = False if (name, text) == ("shards", "none") else grid_of(text, f"--{name}")
     if options.get("compressor") is not None:
-        # For `zcore.copy` None stands for the compressors of the source.
+        # In `zcore.copy` None means the compressors of the source.
         compressor = compressor_of(arguments.compressor)
         keywords["compressors"] = () if compressor is None else compressor
     if (name := options.get("zarr_format")) is not None:
@@ -74,7 +74,7 @@ def copied(arguments, **keywords):
 
 @contextlib.contextmanager
 def _left_out():
-    """Give a list, and put the warnings of members that are left out into it as well."""
+    """Return a context manager of a list, which gets the warnings of members that are left out."""
     found = []
     show = warnings.showwarning
 
@@ -91,10 +91,10 @@ def _left_out():
 
 
 def _located(text):
-    """Return a place as `zcore.copy` takes it, and the path there: a file of another family is itself the place."""
+    """Return a store as `zcore.copy` takes it, and the path in it; a file of another kind is one itself."""
     from zcore.tools.copy.destinations import file_kind
 
-    # Also where such a file comes to lie in the directory of a group.
+    # Also in the directory of a group.
     if file_kind(text) is not None:
         return text, ""
     return location.located(text)

@@ -1,6 +1,6 @@
 """Copy an array or a group to other chunks or shards.
 
-Every object is read and written once where the memory allows, else in the fewest passes.
+Every object is read and written once if the memory allows, else in the fewest passes.
 
 Examples:
   zcore rechunk data.zarr/t2m columns.zarr --chunks 365,1,1 --memory "256 MB"
@@ -11,7 +11,7 @@ from zcore.cli.verbs.copying import options
 
 def configure(parser):
     """Add the arguments of the verb."""
-    options.add_places(parser)
+    options.add_paths(parser)
     options.add_chunks(parser)
 
 
@@ -21,5 +21,5 @@ def run(arguments):
     Raises : ValueError, if neither chunks nor shards are given.
     """
     if arguments.chunks is None and arguments.shards is None:
-        raise ValueError("--chunks or --shards says what the new ones are")
+        raise ValueError("expected --chunks or --shards")
     return options.copied(arguments)

@@ -1,8 +1,8 @@
 """Write real data in every format zcore has, read them back, check every bit, and draw them.
 
-Without PATH the data are the digital elevation model that matplotlib ships. What is written lies below one folder
-afterwards, to be looked at; nothing there is replaced that an earlier run did not make. A format that cannot hold the
-data says why, and the others go on.
+Without PATH the data are the digital elevation model that matplotlib ships. All results stay in one folder, where only
+results of earlier runs are replaced. For a format that cannot hold the data the reason is shown, and the others
+continue.
 
 Examples:
   zcore demo
@@ -53,7 +53,7 @@ def configure(parser):
     parser.add_argument("--chunks", default="auto", metavar="CHUNKS",
                         help="elements per dimension such as 100,100, a size such as '64 KiB', or auto (the default): "
                              f"1 MiB, less where that would make fewer than {FEW_CHUNKS} chunks")
-    parser.add_argument("--out", default="zcore-demo", metavar="DIR", help="folder for what is written "
+    parser.add_argument("--out", default="zcore-demo", metavar="DIR", help="folder for the results "
                                                                          "(default: %(default)s)")
     parser.add_argument("--no-picture", action="store_true", help=f"do not draw {PICTURE}; {PAGE} is "
                         "without the relief then")
@@ -73,7 +73,7 @@ def run(arguments):
     if not arguments.no_picture:
         # Imported before the long write: a missing matplotlib is found at once.
         from zcore.cli.verbs.demo import picture
-    # In memory first, and without elements: what a format refuses is refused before there is a folder.
+    # In memory first, and without elements: a format refuses data before there is a folder.
     drafts, refusals = _drafts(source, chunks)
     draft = next(iter(drafts.values()))
     stem = os.path.splitext(source.name)[0]

@@ -1,7 +1,7 @@
-"""A folder that a command writes to, and what in it is the command's own.
+"""A folder that a command writes to, and the files in it that are the command's own.
 
-A small file beside the results lists what was made here. What it lists may be replaced by the next run; anything else
-of a wanted name, and any folder with other people's files and no such list, is refused before a byte is written.
+A small file beside the results lists the files that the command made. The next run may replace these; any other file of
+a wanted name, and any folder with files and no such list, is refused before a byte is written.
 """
 import json
 import os
@@ -20,22 +20,22 @@ class Output:
     folder : str
         Made when it is missing.
     names : sequence of str
-        Of what will be written.
+        Of the files to write.
     stale : sequence of str
-        Results of earlier runs that are removed, or they would pass for this run's until it has made its own.
+        Results of earlier runs that are removed first, so that they are not taken for results of this run.
 
     Raises
     ------
     FileExistsError
-        Something is in the way that is not the command's own.
+        A file of a wanted name is not the command's own.
     OSError, ValueError
-        There is no such folder to be had.
+        There cannot be such a folder.
     """
 
     def __init__(self, folder, names, stale=()):
         if not folder or "://" in folder:
             raise ValueError(f"--out names a folder of this machine, found {folder!r}")
-        # Written so that a colon is never taken for the end of a URI's scheme.
+        # With ./, so that a colon is never taken for the end of a URI's scheme.
         self.folder = os.path.join(os.curdir, folder) if ":" in folder and not os.path.isabs(folder) else folder
         self._store = DirectoryStore(folder)
         made = self._made_before()

@@ -40,8 +40,8 @@ border-bottom:1px solid var(--zc-line);white-space:nowrap}
 def page(source, described, header, rows, trips, png):
     """Return the page as text.
 
-    `described` says in words what the data are; `rows` of the table are lists of cells, a row of two being a name and a
-    sentence; `png` is the picture, or None.
+    `described` describes the data. `rows` of the table are lists of cells, a row of two being a name and a sentence.
+    `png` is the picture, or None.
     """
     title = _escaped(f"zcore demo: {source.title}")
     picture = ""
@@ -68,7 +68,7 @@ def _row(tag, cells, n_missing):
 def objects_svg(array, sizes):
     """Return the grid of stored objects as SVG, each with its bytes and ratio; a sentence where it is too large.
 
-    Of more than two dimensions the last two are drawn, at the first place of the others where something is stored.
+    Of more than two dimensions the last two are drawn, at the first index of the others with a stored object.
     """
     (n_rows, n_columns), lead, objects = shown_objects(array, sizes)
     said = ": ".join(stored_words(array, sizes, "×"))

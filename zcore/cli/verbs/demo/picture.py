@@ -109,7 +109,7 @@ def _draw_values(axes, values, form, source):
     norm, cmap = Normalize(low - margin, high + margin), _colours(source).with_extremes(bad="black")
     colours = cmap(norm(np.ma.masked_invalid(values)))[..., :3]
     if is_slope and low < high:
-        # As those of mountains, whatever the unit: the range of values stands for a ninth of the longer side.
+        # The relief of mountains: in any unit the range of values is as high as a ninth of the longer side.
         heights = np.where(np.isfinite(values), (values - low) / (high - low), 0.0) * max(values.shape) / 9
         colours = LightSource(azdeg=315, altdeg=45).shade_rgb(colours, heights, blend_mode="soft", fraction=1.1)
     axes.imshow(colours, interpolation="nearest", **form)

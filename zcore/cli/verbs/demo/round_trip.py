@@ -132,7 +132,7 @@ def _bytes_of(array):
 def windows_of(shape, chunk_shape):
     """Yield selections that a read in part has to get right: elements, lines, boxes across chunk borders, steps.
 
-    No window is larger than about three chunks in each dimension, whatever the size of the array.
+    No window is larger than about three chunks in each dimension.
 
     >>> [window_text(window) for window in windows_of((100,), (40,))]
     ['50', '0:1', '99:100', '0:100', '99::-1', '1:100:2', '98::-3', '60:100']

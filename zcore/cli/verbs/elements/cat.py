@@ -1,9 +1,9 @@
-"""Print elements of an array, or write them out.
+"""Print elements of an array, or write them to a file.
 
-A selection is what stands between NumPy's brackets. Text has a line for each row, the last dimension, with blanks
-between the elements; an array of one dimension has a line for each element. Whatever the size of the array, only some
-64 MB of it are in memory at a time, unless lists of indices select. One that begins with a minus and has no blanks
-stands behind two more, as in the last example.
+A selection is written as between NumPy's brackets. Text has a line for each row, the last dimension, with blanks
+between the elements; an array of one dimension has a line for each element. Some 64 MB of an array of any size are in
+memory at a time, unless the selection has lists of indices. A selection that begins with a minus and has no blanks
+comes behind --, as in the last example.
 
 Examples:
   zcore cat data.zarr/2016/t2m "0, 10:20, ::2"
@@ -25,7 +25,7 @@ def configure(parser):
     """Add the arguments of the verb."""
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
     parser.add_argument("selection", nargs="?", default="...", metavar="SELECTION",
-                        help="what of the array (default: all)")
+                        help="as between NumPy's brackets (default: all)")
     parser.add_argument("--format", choices=FORMATS, help="text; a .npy file; or the bytes of the elements in C order "
                         "(default: by the name of the file, else text)")
     parser.add_argument("--out", metavar="FILE", help="where to (default: the standard output)")
@@ -38,12 +38,12 @@ def run(arguments):
     from zcore.stores import openers
 
     if arguments.json and arguments.format not in (None, "text"):
-        raise ValueError("--json is a format of its own; --format cannot name another one")
+        raise ValueError("--json and --format exclude each other")
     by_name = "npy" if openers.named_kind(arguments.out or "") is openers.NPY else "text"
     form = "json" if arguments.json else arguments.format or by_name
     array = location.opened_array(arguments.path)
     if form in ("npy", "raw") and not arguments.out and sys.stdout.isatty():
-        raise ValueError(f"--format {form} is no text for a terminal: name a file by --out, or send it to another "
+        raise ValueError(f"--format {form} cannot go to a terminal: name a file by --out, or send it to another "
                          "program")
     shape, pieces = pieces_of(array, parse_selection(arguments.selection))
     if arguments.out:
@@ -58,9 +58,9 @@ def run(arguments):
 
 @contextlib.contextmanager
 def _replaced(path):
-    """Return a context manager that gives a file, which takes its name when it is complete; a pipe is written as it is.
+    """Return a context manager of a file, which gets its name when it is complete; a pipe is written directly.
 
-    Whoever finds the name finds all of it, whatever happened to the command.
+    So a file of the name is always complete.
     """
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as file:

@@ -1,8 +1,8 @@
 """Compare two arrays, or two hierarchies.
 
-Shapes, types, dimension names, attributes and values are compared, of groups those of all members below; formats,
-chunks and codecs are not, nor is the byte order. NaN is equal to NaN. The exit code is 0 when there is no difference, 1
-when there is one, and 2 when they cannot be compared.
+Shapes, types, dimension names, attributes and values are compared, in groups those of all members. Formats, chunks,
+codecs and the byte order are not. NaN is equal to NaN. The exit code is 0 without a difference, 1 with one, and 2 when
+the comparison fails.
 
 Examples:
   zcore diff a.zarr b.zarr
@@ -19,9 +19,9 @@ FAILURE = 2
 def configure(parser):
     """Add the arguments of the verb."""
     parser.add_argument("first", metavar="FIRST", help=location.HELP)
-    parser.add_argument("second", metavar="SECOND", help="the same of what it is compared with")
+    parser.add_argument("second", metavar="SECOND", help="the other array or group")
     parser.add_argument("--atol", type=float, default=0.0, metavar="X",
-                        help="values are equal that differ by no more than X (default: 0)")
+                        help="values are equal if they differ by no more than X (default: 0)")
     parser.add_argument("--rtol", type=float, default=0.0, metavar="R",
                         help="or by no more than R times the second value (default: 0)")
     parser.add_argument("--no-attributes", action="store_true", help="do not compare attributes")

@@ -18,11 +18,11 @@ NUMBERS = "biufc"
 
 
 def differences(first, second, rtol=0.0, atol=0.0, *, with_attributes=True):
-    """Iterate over the differences of two nodes and of what is below them.
+    """Iterate over the differences of two nodes and of their members.
 
     Each is a dict: the ``path``, relative to the nodes; ``what`` differs, ``"member"``, ``"kind"``, ``"shape"``,
-    ``"dtype"``, ``"dimension_names"``, ``"attribute"`` or ``"values"``; ``first`` and ``second``; the ``text`` that
-    says so to people. Of values ``count``, the place ``at`` of the first of them, and the ``largest`` difference.
+    ``"dtype"``, ``"dimension_names"``, ``"attribute"`` or ``"values"``; ``first`` and ``second``; the ``text`` for
+    people. For values also ``count``, the index ``at`` of the first difference, and the ``largest`` difference.
 
     Raises : ZcoreError, if a member cannot be opened or read.
     """
@@ -82,7 +82,7 @@ def _of_attributes(difference, first, second):
 
 
 def _of_this_machine(dtype):
-    """Return a type in the byte order of this machine, as that is how a value is stored; text has none."""
+    """Return a type in the byte order of this machine, which is not compared; text has none."""
     return dtype if dtype.kind == "T" else dtype.newbyteorder("=")
 
 
@@ -91,7 +91,7 @@ def _are_comparable(one, other):
 
 
 def _of_values(first, second, rtol, atol):
-    """Return how many values differ, the place of the first of them, and the largest difference; None without any."""
+    """Return how many values differ, the index of the first of them, and the largest difference; None without any."""
     shape, found = first.shape, _Found(rtol, atol)
     # Slabs are whole chunks of the array whose objects hold more elements: those are decoded once.
     larger = max((first, second), key=lambda array: np.prod(array.metadata.chunk_shape, dtype=float))
@@ -105,21 +105,21 @@ def _of_values(first, second, rtol, atol):
         n_seen += one.size
     n_absent = math.prod(shape) - n_seen
     if n_absent:
-        # What neither has reads as two values, compared once.
-        place = next(i for i, number in enumerate(chain(numbers, [None])) if number != i)
-        found.compare(*[np.asarray(array.fill()) for array in stored], slab_at(shape, slab, place)[0], n_absent)
+        # Elements that neither array has stored are two fill values, compared once.
+        first_absent = next(i for i, number in enumerate(chain(numbers, [None])) if number != i)
+        found.compare(*[np.asarray(array.fill()) for array in stored], slab_at(shape, slab, first_absent)[0], n_absent)
     return found.result()
 
 
 class _Found:
-    """What differs of the values that were compared."""
+    """The differences of the values compared so far."""
 
     def __init__(self, rtol, atol):
         self._tolerances = rtol, atol
         self._count, self._at, self._values, self._largest = 0, None, (None, None), None
 
     def compare(self, one, other, starts, times=None):
-        """Compare two boxes of values, the elements from `starts` on, or two values that are there so many times."""
+        """Compare two boxes of values, the elements from `starts` on, or two values that occur so many times."""
         differ = _differ(one, other, *self._tolerances)
         n = int(np.count_nonzero(differ))
         if not n:
@@ -133,7 +133,7 @@ class _Found:
             self._largest = max(self._largest or 0.0, _largest(one[differ], other[differ]))
 
     def result(self):
-        """Return what `_of_values` does."""
+        """Return the result of `_of_values`."""
         return None if self._at is None else {"count": self._count, "at": self._at, "first": self._values[0],
                                               "second": self._values[1], "largest": self._largest}
 
@@ -155,11 +155,11 @@ def _differ(one, other, rtol, atol):
             nothing = np.isnat if one.dtype.kind in "mM" else np.isnan
             differ &= ~(nothing(one) & nothing(other))
         elif one.dtype.kind == "V" and differ.any():
-            # A type that NumPy has not, bfloat16 say, has a NaN, too.
+            # A type that NumPy does not have, such as bfloat16, has NaN, too.
             differ &= ~((one != one) & (other != other))
         return differ
     with np.errstate(invalid="ignore", over="ignore"):
-        # Not `numpy.isclose`: that takes an infinity for near to nothing else, but subtracts small integers modulo 256.
+        # Not `numpy.isclose`: it subtracts small integers modulo 256.
         one, other = _wide(one), _wide(other)
         near = (one == other) | (np.abs(one - other) <= atol + rtol * np.abs(other)) | ((one != one) & (other != other))
     return ~near

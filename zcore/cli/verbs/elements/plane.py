@@ -8,7 +8,7 @@ MAX_ASPECT = 5                 # of a picture that is not distorted
 
 
 def plane_of(array, selection, max_rows, max_columns, shape_of_a_dot=None):
-    """Return two dimensions of an array as numbers, no more of them than there is room for.
+    """Return two dimensions of an array as numbers, in steps where there is no room for all.
 
     Parameters
     ----------
@@ -18,17 +18,17 @@ def plane_of(array, selection, max_rows, max_columns, shape_of_a_dot=None):
     max_rows, max_columns : int
         Where there are more the elements are taken in steps.
     shape_of_a_dot : int, optional
-        How many times as high as wide a dot is: steps are such that the picture is not distorted, unless one dimension
-        is much longer than the other.
+        Height of a dot divided by its width: with it, steps do not distort the picture, unless one dimension is much
+        longer than the other.
 
     Returns
     -------
     values : ndarray
-        float64, of two dimensions; what is not finite is NaN.
+        float64, of two dimensions; values that are not finite are NaN.
     box : list of int or range
-        What of each dimension was taken.
+        The index or the indices of each dimension.
     quantity : str
-        What the numbers are.
+        The name of the numbers.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def plane_of(array, selection, max_rows, max_columns, shape_of_a_dot=None):
     box = _middle_of(array.shape) if selection is None else box_of(selection, array.shape)
     kept = [d for d, one in enumerate(box or ()) if isinstance(one, range)]
     if not 1 <= len(kept) <= 2:
-        raise ValueError("a plot is of one dimension or two: integers say where in the others, as in 0, :, 10:90")
+        raise ValueError("a plot has one dimension or two: give integers for the others, as in 0, :, 10:90")
     reason = obstacle(array.dtype, [len(box[d]) for d in kept])
     if reason is not None:
         raise ValueError(f"there is nothing to plot: {reason}")

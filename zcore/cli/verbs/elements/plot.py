@@ -1,8 +1,8 @@
 """Draw a slice of an array, or the grid of its chunks with their sizes and ratios.
 
-What is drawn are the last two dimensions, in the middle of the others, or what a selection of integers and slices
-leaves of them. Colours go from the 1st to the 99th percentile unless --levels says otherwise. The picture is a file, or
-in the terminal it is drawn with letters.
+Without a selection the last two dimensions are drawn, in the middle of the others. A selection has integers and slices.
+Colours go from the 1st to the 99th percentile, or between --levels. The picture goes to a file, or it is drawn in the
+terminal with letters.
 
 Examples:
   zcore plot data.zarr/2016/t2m
@@ -20,7 +20,7 @@ from zcore.cli.show.colours import has_colours
 def configure(parser):
     """Add the arguments of the verb."""
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
-    parser.add_argument("selection", nargs="?", metavar="SELECTION", help="what of the array")
+    parser.add_argument("selection", nargs="?", metavar="SELECTION", help="integers and slices")
     parser.add_argument("--chunks", action="store_true", help="draw the stored objects instead of the values")
     parser.add_argument("--levels", metavar="LOW,HIGH", help="values of the first and the last colour")
     parser.add_argument("--out", metavar="FILE", help="a .png, .svg or .pdf file, which needs matplotlib (extra "
@@ -35,9 +35,9 @@ def run(arguments):
     from zcore.cli.verbs.elements.plane import plane_of
 
     if arguments.chunks and (arguments.selection or arguments.levels):
-        raise ValueError("--chunks draws all objects; a selection and --levels are of values")
+        raise ValueError("--chunks draws all objects; it takes no selection and no --levels")
     if arguments.out:
-        # Asked for now: who lacks it should not learn so after a long read.
+        # Imported before a long read: a missing matplotlib is found at once.
         from zcore.cli.show import figure
     array = location.opened_array(arguments.path)
     if arguments.chunks:
@@ -78,7 +78,7 @@ def _told(arguments, rows):
 
 
 def _rooms(in_colours):
-    """Return how many rows and columns of values there are in a terminal; a letter is as high as two are wide."""
+    """Return how many rows and columns of values fit into a terminal; a letter is as high as two are wide."""
     import shutil
 
     size = shutil.get_terminal_size()

@@ -1,7 +1,7 @@
 """Show attributes, set them, or delete them.
 
-A VALUE is JSON; whatever is none is text. All changes of one call are one write. Without a change the attributes are
-shown, or the one of a NAME.
+A VALUE is JSON; anything else is text. All changes of one call are one write. Without a change all attributes are
+shown, or the one called NAME.
 
 Examples:
   zcore attrs data.zarr/2016/t2m
@@ -17,7 +17,7 @@ from zcore.text.printable import printable
 def configure(parser):
     """Add the arguments of the verb."""
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
-    parser.add_argument("name", nargs="?", metavar="NAME", help="of the attribute to show (default: all)")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the attribute to show (default: all)")
     parser.add_argument("--set", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
                         help="set an attribute; may be given several times")
     parser.add_argument("--delete", action="append", default=[], metavar="NAME",
@@ -32,7 +32,7 @@ def run(arguments):
     changes = dict(parsed(pair) for pair in arguments.set)
     if changes or arguments.delete:
         if arguments.name is not None:
-            raise ValueError(f"a call shows attributes, as {arguments.name!r}, or changes them, but not both")
+            raise ValueError(f"expected an attribute to show, such as {arguments.name!r}, or changes, not both")
         attributes = location.opened(arguments.path, "r+").attrs
         if missing := [name for name in arguments.delete if name not in attributes]:
             raise ValueError(f"{arguments.path} has no attribute {missing[0]!r}")

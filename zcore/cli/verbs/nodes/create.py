@@ -1,6 +1,6 @@
 """Create an array or a group.
 
-With a --shape or with data it is an array, else a group; groups above it that are missing are created as well.
+With --shape or --data it is an array, else a group; missing groups above it are created as well.
 A compressor is none, auto, zstd, gzip, zlib or lz4, with a level behind it as in zstd:3, one of blosc's, as in
 blosc:lz4:5, or JSON as in a document of Zarr v3.
 
@@ -17,13 +17,13 @@ def configure(parser):
     """Add the arguments of the verb."""
     from zcore.formats import NAMES
 
-    parser.add_argument("path", metavar=location.METAVAR, help="where to: a directory that is new, or in a group")
+    parser.add_argument("path", metavar=location.METAVAR, help="a new directory, or one in a group")
     parser.add_argument("--shape", metavar="LENGTHS", help="elements per dimension, such as 48,90,180")
     parser.add_argument("--dtype", metavar="TYPE", help="as NumPy names it, such as f4 or '>i2'")
-    parser.add_argument("--data", metavar="FILE", help="a .npy file with what the array is to hold")
+    parser.add_argument("--data", metavar="FILE", help="a .npy file with the elements")
     parser.add_argument("--chunks", default="auto", metavar="LENGTHS",
                         help="elements of a chunk per dimension, a size such as '4 MB', or auto (default: %(default)s)")
-    parser.add_argument("--shards", metavar="LENGTHS", help="the same of shards, which are stored objects of many "
+    parser.add_argument("--shards", metavar="LENGTHS", help="the same for shards, which are stored objects of many "
                                                             "chunks (default: none)")
     parser.add_argument("--compressor", default="auto", metavar="CODEC", help="(default: %(default)s)")
     parser.add_argument("--fill-value", metavar="VALUE", help="of elements never written (default: zero)")
@@ -32,7 +32,7 @@ def configure(parser):
     parser.add_argument("--dimension-names", metavar="NAMES", help="such as time,lat,lon")
     parser.add_argument("--attribute", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
                         help="an attribute; may be given several times")
-    parser.add_argument("--overwrite", action="store_true", help="replace what stands there, with all below it")
+    parser.add_argument("--overwrite", action="store_true", help="replace an old node with all its members")
     machine.add_option(parser)
 
 
@@ -52,12 +52,12 @@ def run(arguments):
               "overwrite": arguments.overwrite}
     if arguments.shape is None and arguments.data is None:
         if arguments.dtype is not None:
-            raise ValueError("--dtype is of an array, which has a --shape or --data as well")
+            raise ValueError("--dtype needs --shape or --data, which make an array")
         node = zcore.create_group(store, path=path, **common)
     else:
         data = None if arguments.data is None else np.load(arguments.data, mmap_mode="r", allow_pickle=False)
         if data is None and arguments.dtype is None:
-            raise ValueError("an array of a --shape needs a --dtype")
+            raise ValueError("--shape needs --dtype")
         node = zcore.create_array(
             store, name=path, data=data, shape=None if arguments.shape is None else lengths_of(arguments.shape),
             dtype=arguments.dtype, chunks=grid_of(arguments.chunks, "--chunks"),

@@ -1,7 +1,8 @@
-"""Describe an array or a group, and what of it is stored.
+"""Describe an array or a group, and how much of it is stored.
 
-The map of --chunks has a sign for each stored object, a chunk or a shard: a dot for one that is absent, and else a bar,
-the higher, the larger the object is beside the largest one. Of a large grid one sign stands for a square of objects.
+The map of --chunks has a sign for each object of the grid, a chunk or a shard: a dot for one that is absent, else a
+bar, whose height is the size of the object relative to the largest one. In a large grid one sign stands for a square of
+objects.
 
 Examples:
   zcore info data.zarr/2016/t2m
@@ -28,7 +29,7 @@ def run(arguments):
     node = location.opened_array(arguments.path) if arguments.chunks else location.opened(arguments.path)
     sizes = facts.stored_sizes(node) if arguments.chunks else None
     if arguments.chunks and sizes is None:
-        node.nbytes_stored()       # says why there is no map
+        node.nbytes_stored()       # raises the error of a store without a listing
     rows = facts.full(node, sizes)
     if arguments.json:
         if arguments.chunks:

@@ -1,7 +1,7 @@
-"""List the arrays and groups at a place.
+"""List the arrays and groups at a path.
 
-A folder that is no group is listed by the arrays and groups that lie in it. Of a member that cannot be opened the error
-is shown, and the exit code is 1 then.
+Of a folder that is not a group the arrays and groups in it are listed. For a member that cannot be opened the error is
+shown, and the exit code is 1 then.
 
 Examples:
   zcore ls data.zarr
@@ -22,13 +22,13 @@ def configure(parser):
     """Add the arguments of the verb."""
     parser.add_argument("path", nargs="?", default=os.curdir, metavar=location.METAVAR,
                         help=f"{location.HELP} (default: the current directory)")
-    parser.add_argument("-r", "--recursive", action="store_true", help="all levels below, not the first alone")
+    parser.add_argument("-r", "--recursive", action="store_true", help="list all levels, not only the first one")
     parser.add_argument("-l", "--long", action="store_true", help="a table with types, shapes, chunks and sizes")
     machine.add_option(parser)
 
 
 def run(arguments):
-    """List what there is; returns 1 where something of it cannot be opened."""
+    """List the nodes; returns 1 if one cannot be opened."""
     from zcore.cli.show.facts import short
     from zcore.errors import StoreError
 
@@ -42,7 +42,7 @@ def run(arguments):
                 try:
                     rows[-1]["nbytes_stored"] = node.nbytes_stored()
                 except StoreError:
-                    # Of an object that is unreachable it cannot be told.
+                    # An object is unreachable.
                     rows[-1]["nbytes_stored"] = None
         is_whole = all(row["kind"] != "error" for row in rows)
         if arguments.json:
@@ -58,7 +58,7 @@ def run(arguments):
 
 
 def listed(text, max_depth):
-    """Iterate over (path, node) of what a PATH holds: the members of a group, an array, or the nodes in a folder."""
+    """Iterate over (path, node) for a PATH: the members of a group, an array, or the nodes in a folder."""
     import zcore
     from zcore.errors import NodeNotFoundError, ZcoreError
     from zcore.hierarchy import lookup

@@ -1,8 +1,8 @@
 """Delete arrays and groups.
 
-What is in a group goes first, then the group: a run that is stopped is gone on with by the same command. The document
-of an array goes before its chunks. Files that belong to no node stay. Of a path that is a symbolic link the link goes,
-also with a slash behind it, and what it leads to stays.
+The members of a group are deleted before the group: the same command finishes a run that was stopped. The document of
+an array is deleted before its chunks. Files that belong to no node stay. If a path is a symbolic link, the link is
+deleted, also with a slash behind it, and its target stays.
 
 Examples:
   zcore rm data.zarr/2016/t2m
@@ -18,7 +18,7 @@ from zcore.cli.show import machine
 def configure(parser):
     """Add the arguments of the verb."""
     parser.add_argument("paths", nargs="+", metavar=location.METAVAR, help=location.HELP)
-    parser.add_argument("-r", "--recursive", action="store_true", help="groups with all that is in them, too")
+    parser.add_argument("-r", "--recursive", action="store_true", help="delete groups with all their members, too")
     machine.add_option(parser)
 
 
@@ -33,7 +33,7 @@ def run(arguments):
         deletion.delete(store, path, Options())
         if not path and (directory := directory_at(store)) is not None:
             with contextlib.suppress(OSError):
-                # Left by a store at its root; one with other people's files stays.
+                # A store leaves its empty root; a directory with other files stays.
                 os.rmdir(directory)
     if arguments.json:
         machine.show({"deleted": arguments.paths})
@@ -41,7 +41,7 @@ def run(arguments):
 
 
 def _found(text, recursive):
-    """Return the store of what is to be deleted, and the path in it; a link is a member of the directory it lies in."""
+    """Return the store and the path of a node to delete; a link is a member of the directory it lies in."""
     from zcore.errors import NodeNotFoundError
     from zcore.hierarchy import deletion
     from zcore.stores.base import directory_at
@@ -58,12 +58,12 @@ def _found(text, recursive):
     if not deletion.is_any(store, path):
         raise NodeNotFoundError(f"{store.describe(path)} holds no node", path=path)
     if not recursive and not is_link and deletion.has_members(store, path):
-        raise ValueError(f"{text} is a group that is not empty; -r deletes it with all that is in it")
+        raise ValueError(f"{text} is a group that is not empty; -r deletes it with all its members")
     return store, path
 
 
 def _as_it_lies(text):
-    """Return the path of a link without what would follow it: a slash behind it, a step up from it."""
+    """Return a path that names a link itself: without a slash or a step up behind it."""
     bare = text.rstrip(os.sep)
     if not os.path.islink(bare):
         return text

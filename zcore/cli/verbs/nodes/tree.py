@@ -1,6 +1,6 @@
 """Show a hierarchy as a tree.
 
-Of a member that cannot be opened the error is shown, and the exit code is 1 then.
+For a member that cannot be opened the error is shown, and the exit code is 1 then.
 
 Examples:
   zcore tree data.zarr

@@ -1,7 +1,7 @@
-"""Measure how fast an array is read and written here, what a chunk costs, and what would be faster.
+"""Measure how fast an array is read and written here, and which forms would be faster.
 
-A sample is read where it lies, with one thread and with several. It is then written and read in the form that it has
-and in others, in a hidden folder beside the store, which is removed again. Times are of files in the system's cache,
+A sample is read from the store, with one thread and with several. It is then written and read in its own form and in
+others, in a hidden folder beside the store, which is removed again. Times are of files in the system's cache,
 the best of three.
 
 Examples:
@@ -16,11 +16,11 @@ from zcore.cli.show import machine
 def configure(parser):
     """Add the arguments of the verb."""
     parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
-    parser.add_argument("--sample", default="64 MB", metavar="SIZE", help="how much is read and written, decoded "
+    parser.add_argument("--sample", default="64 MB", metavar="SIZE", help="decoded bytes to read and write "
                                                                           "(default: %(default)s)")
     parser.add_argument("--threads", metavar="NUMBERS", help="threads to read with, such as 1,2,8 (default: 1 and one "
                                                              "for each CPU)")
-    parser.add_argument("--no-write", action="store_true", help="write nothing: measure reading alone")
+    parser.add_argument("--no-write", action="store_true", help="write nothing: measure only reading")
     parser.add_argument("--folder", metavar="DIR", help="where to write (default: beside the store)")
     machine.add_option(parser)
 
@@ -76,8 +76,8 @@ def _folder(given, store):
 
     directory = directory_at(store)
     if directory is None:
-        raise ValueError("the store is no directory that something could be written beside: name a --folder, or "
-                         "measure reading alone by --no-write")
+        raise ValueError("the store is not a directory, so there is no folder beside it: name a --folder, or "
+                         "measure only reading by --no-write")
     return os.path.dirname(os.path.abspath(directory))
 
 
@@ -99,5 +99,5 @@ def _print(sample, read_seconds, fetch_seconds, forms, advice):
              f"{sample.nbytes / max(1, row['nbytes_stored']):.2f}", speed(sample.nbytes, row["write_seconds"]),
              speed(sample.nbytes, row["read_seconds"]), duration(row["chunk_seconds"])) for row in forms]))
     print()
-    for sentence in advice or ["nothing that was tried is clearly better"]:
+    for sentence in advice or ["no other form is clearly better"]:
         print(f"- {sentence}")

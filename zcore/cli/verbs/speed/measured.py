@@ -1,6 +1,6 @@
-"""What `zcore bench` measures: a sample of an array, read where it lies, and written and read in other forms beside it.
+"""Measurements of `zcore bench`: a sample of an array is read from its store, and written and read in other forms.
 
-All times are of files in the system's cache, the best of several: what the disk itself takes comes on top.
+All times are of files in the system's cache, the best of several, without the time of the disk.
 """
 import math
 import shutil
@@ -15,11 +15,11 @@ from zcore.cli.slabs import slab_of
 from zcore.formats import format_of
 
 N_REPEATS = 3
-SMALL_CHUNK = 2**16            # bytes decoded: what a chunk costs whatever it holds is felt below
+SMALL_CHUNK = 2**16            # bytes decoded: below, the fixed costs of a chunk matter
 LARGE_CHUNK = 2**26            # bytes decoded: a selection of a few elements decodes all of them
 MANY_OBJECTS = 10_000          # as files in a directory
-FASTER = 1.25                  # times as fast is worth a word
-BIGGER = 1.1                   # times as many bytes are not too many for it
+FASTER = 1.25                  # times as fast is worth a change
+BIGGER = 1.1                   # times as many bytes are acceptable for it
 
 
 class Sample:
@@ -29,7 +29,7 @@ class Sample:
     ----------
     array : zcore.Array
     nbytes : int
-        Decoded, at most about; a single object is the least.
+        Decoded, roughly the most; a single object is the least.
 
     Attributes
     ----------
@@ -54,13 +54,13 @@ class Sample:
             raise ValueError(f"elements of type {metadata.dtype} have no fixed length, which this needs")
         self.region, coords = self._region(metadata, nbytes)
         self.values = np.asarray(array[self.region])
-        self.keys = [array._binding.prefix + metadata.chunk_keys.encode(place) for place in coords]
+        self.keys = [array._binding.prefix + metadata.chunk_keys.encode(one) for one in coords]
         self.nbytes = self.values.nbytes
-        self.nbytes_stored = sum(self.sizes[place] for place in coords)
+        self.nbytes_stored = sum(self.sizes[one] for one in coords)
         self.n_objects = len(coords)
 
     def _region(self, metadata, nbytes):
-        """Return the first slab in which something is stored, and the coordinates of what is."""
+        """Return the first slab with stored objects, and their coordinates."""
         first = min(self.sizes)
         starts, lengths = metadata.place_of(first)
         if metadata.edges is not None:
@@ -97,9 +97,9 @@ def best_of(work):
 
 
 def forms_of(array):
-    """Yield names and keywords of `zcore.create_array`: the form the array has, and others it could have.
+    """Yield names and keywords of `zcore.create_array`: the form of the array, and others.
 
-    The last item of each says by which option `zcore convert` makes it.
+    The last item of each is the option of `zcore convert` that makes it.
     """
     from zcore import codecs
 
@@ -130,7 +130,7 @@ def measure_forms(sample, folder, progress):
     array, rows = sample.array, []
     compressors = [codec for codec in array.compressors if codec.name != "crc32c"] if (
         format_of(array.zarr_format).has_checksum) else array.compressors
-    place = tempfile.mkdtemp(prefix=".zcore-bench-", dir=folder)
+    made = tempfile.mkdtemp(prefix=".zcore-bench-", dir=folder)
     try:
         forms = list(forms_of(array))
         for i, (name, keywords, option) in enumerate(forms):
@@ -141,12 +141,12 @@ def measure_forms(sample, folder, progress):
             if keywords.pop("codecs", "") is None:
                 keywords |= {"compressors": compressors or None, "shards": array.shards}
             try:
-                rows.append(_measured(f"{place}/{i}", sample.values, keywords) | {"name": name, "option": option})
+                rows.append(_measured(f"{made}/{i}", sample.values, keywords) | {"name": name, "option": option})
             except (ValueError, TypeError, zcore.UnsupportedError):
                 # A form that the array's format, type or shape does not have.
                 continue
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(made, ignore_errors=True)
     return rows
 
 
@@ -156,7 +156,7 @@ def _measured(path, values, keywords):
     out = np.empty(values.shape, values.dtype)
     read = best_of(lambda: array.read(out=out))
     if not np.array_equal(out.reshape(-1).view(np.uint8), np.ascontiguousarray(values).reshape(-1).view(np.uint8)):
-        raise AssertionError("what was written came back different")
+        raise AssertionError("the elements that were read differ from those written")
     one = next(iter(array.iter_chunks())) if values.ndim else ()
     chunk = best_of(lambda: array[one])
     sizes = stored_sizes(array)
@@ -165,7 +165,7 @@ def _measured(path, values, keywords):
 
 
 def advice_of(sample, rows, read_seconds):
-    """Yield what to change, a sentence each.
+    """Yield advice, a sentence each.
 
     `rows` are those of `measure_forms`, `read_seconds` a dict of seconds by the number of threads.
     """
@@ -175,13 +175,13 @@ def advice_of(sample, rows, read_seconds):
     chunk_nbytes = math.prod(array.chunks if array.metadata.edges is None else array.metadata.chunk_shape) * (
         array.itemsize)
     if chunk_nbytes < SMALL_CHUNK and array.size * array.itemsize > SMALL_CHUNK:
-        yield (f"chunks of {nbytes_text(chunk_nbytes)} are small: each has costs of its own, whatever it holds; some "
-               "256 kB to 4 MB suit most uses")
+        yield (f"chunks of {nbytes_text(chunk_nbytes)} are small, and each chunk has a fixed cost; some 256 kB to "
+               "4 MB suit most uses")
     if chunk_nbytes > LARGE_CHUNK:
-        yield (f"chunks of {nbytes_text(chunk_nbytes)} are large: whoever selects an element decodes all of one, and "
-               "threads have few to share")
+        yield (f"chunks of {nbytes_text(chunk_nbytes)} are large: to read an element, all of its chunk is decoded, and "
+               "threads have few chunks to share")
     if len(sample.sizes) > MANY_OBJECTS and array.shards is None:
-        yield f"{len(sample.sizes)} objects are many to list, copy and delete: shards hold many chunks in one"
+        yield f"{len(sample.sizes)} objects are many to list, copy and delete: a shard holds many chunks in one object"
     if len(read_seconds) > 1:
         one, *_, most = sorted(read_seconds)
         if read_seconds[one] < read_seconds[most]:

@@ -1,9 +1,9 @@
-"""Look into ASDF files, take arrays out of them, explode and implode them.
+"""List the parts of ASDF files, extract arrays, verify, explode and implode them.
 
-info tells the parts of a file, blocks lists its blocks. verify reads every block and compares the checksums; a line
-tells what is wrong, and the exit code is 1 then. extract writes an array to an .npy file, a mask left aside, or the
-decoded bytes of a block to any file. explode writes a file of text and one for each block, implode makes one file of
-them again; without a TARGET they choose names beside FILE, and each file that is written is printed.
+info lists the parts of a file, blocks lists its blocks. verify reads every block and compares the checksums; each fault
+is a line, and the exit code is 1 then. extract writes an array without its mask to an .npy file, or the decoded bytes
+of a block to any file. explode writes a file of text and one file for each block, implode makes one file of them again;
+without a TARGET they choose names beside FILE, and print the name of each file.
 
 Examples:
   zcore asdf blocks image.asdf
@@ -23,7 +23,7 @@ def configure(parser):
     """Add the arguments of the verb."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, act, summary in (
-            ("info", _info, "tell the parts of a file"), ("blocks", _blocks, "list the blocks of a file"),
+            ("info", _info, "list the parts of a file"), ("blocks", _blocks, "list the blocks of a file"),
             ("verify", _verify, "read all blocks and compare their checksums"),
             ("extract", _extract, "write an array, or a block, to a file"),
             ("explode", _explode, "write a file of text, and one for each block"),
@@ -38,7 +38,7 @@ def configure(parser):
             action.add_argument("target", metavar="TARGET", nargs=None if name == "extract" else "?",
                                 help="the file that is written")
         if name in ("explode", "implode"):
-            action.add_argument("--overwrite", action="store_true", help="replace files that are there already")
+            action.add_argument("--overwrite", action="store_true", help="replace existing files")
         machine.add_option(action)
         action.set_defaults(act=act)
 
@@ -75,7 +75,7 @@ def _info(arguments):
 
 
 def _facts(name, array):
-    """Return what JSON tells of an array; of one that is damaged, why."""
+    """Return the facts of an array for JSON; for a damaged one the fault."""
     from zcore.errors import ZcoreError
 
     try:
@@ -190,7 +190,7 @@ def _implode(arguments):
 
 
 def _tell_of(arguments, paths, printed=False):
-    """Say which files were written: to programs, and to people where they gave no name."""
+    """Print which files were written: as JSON, or as text where the command chose the names."""
     if arguments.json:
         machine.show({"written": paths})
     elif printed:

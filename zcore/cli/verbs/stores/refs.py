@@ -1,9 +1,9 @@
-"""Work with reference sets, which say where in other files the bytes of a store lie.
+"""Make, check and expand reference sets, which point to bytes in other files.
 
 make writes a set of an array or group, or of an HDF5 file (extra "hdf5"): its chunks stay where they are. expand prints
-a set with all that its templates and generators stand for, or writes it to a file. check looks whether every file that
-a set points to is there, and long enough; a line tells the key and what is wrong, and the exit code is 1 then. Elements
-are not read: verify does that.
+a set with its templates and generators expanded, or writes it to a file. check tests whether every file that a set
+points to exists and is long enough; each problem is a line with the key, and the exit code is 1 then. check reads no
+elements: verify does that.
 
 Examples:
   zcore refs make data.zarr --out data.json
@@ -21,8 +21,8 @@ ACTIONS = ("make", "check", "expand")
 def configure(parser):
     """Add the arguments of the verb."""
     parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help=f"one of {', '.join(ACTIONS)}")
-    parser.add_argument("set", metavar="SET", help="a reference set; of make, what it is made of")
-    parser.add_argument("--out", metavar="FILE", help="where to (default of expand: the standard output)")
+    parser.add_argument("set", metavar="SET", help="a reference set; for make, an array, group or HDF5 file")
+    parser.add_argument("--out", metavar="FILE", help="file to write (default of expand: the standard output)")
     parser.add_argument("--allow", action="append", default=[], metavar="PLACE",
                         help="a directory or URL that the set may point to beside its own directory; may be given "
                              "several times")
@@ -45,7 +45,7 @@ def run(arguments):
     if arguments.out is not None:
         store.save(arguments.out)
     else:
-        # A reference set is JSON: with --json it is no other.
+        # A reference set is JSON, also without --json.
         machine.show({"version": 1, "refs": store.to_v0()})
     return 0
 
@@ -85,7 +85,7 @@ def _check(arguments, store):
 
 
 def _problems(store, references):
-    """Iterate over what cannot be read, a dict each: of every file the end that is needed is looked at first."""
+    """Iterate over references that cannot be read, a dict each; of every file the furthest byte is tried first."""
     from zcore.errors import ZcoreError
 
     keys = {}

@@ -1,8 +1,8 @@
-"""Read all that a store holds, and report what is wrong with it.
+"""Read all of a store, and report damage.
 
 Documents are checked against the rules of their formats, consolidated metadata against the documents, and every object
-is read and decoded, in parallel. A line tells the kind of a problem, the key, and what was found. Nothing is changed
-without --repair. The exit code is 1 when a problem is left.
+is read and decoded, in parallel. Each problem is a line with its kind, the key, and what was expected and found.
+Nothing is changed without --repair. The exit code is 1 if a problem remains.
 
 Examples:
   zcore verify data.zarr
@@ -25,7 +25,7 @@ def configure(parser):
     parser.add_argument("--repair", action="store_true", help="remove left-overs: temporary files of writers that were "
                                                               "killed, and objects outside the grid")
     parser.add_argument("--repair-kind", action="append", default=[], choices=KINDS, metavar="KIND",
-                        help=f"remove what is of a kind, one of {', '.join(KINDS)}; may be given several times")
+                        help=f"remove problems of a kind, one of {', '.join(KINDS)}; may be given several times")
     parser.add_argument("--threads", type=int, metavar="N", help="threads that read (default: one for each CPU)")
     machine.add_option(parser)
 
