@@ -141,8 +141,8 @@ def test_nodes_are_deleted(run, weather):
 
 def test_a_group_with_members_needs_a_word_more(run, weather):
     code, _, err = run("rm", "weather.zarr/height", "weather.zarr/2016")
-    assert code == 1 and err == ("zcore rm: weather.zarr/2016 is a group that is not empty; -r deletes it with all "
-                                 "that is in it\n")
+    assert code == 1 and err == ("zcore rm: weather.zarr/2016 is a group that is not empty; -r deletes it with all its "
+                                 "members\n")
     assert list(zcore.open(weather)) == ["2016", "height"]
 
 
