@@ -87,8 +87,8 @@ def test_a_verb_imports_what_it_works_with_when_it_runs(name):
         pytest.skip("the demo's options name what its modules have")
     source = Path(command._module_of(name).__file__).read_text(encoding="utf-8")
     modules = {node.module for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)}
-    assert modules <= {"zcore.cli", "zcore.cli.show", "zcore.cli.show.colours", "zcore.cli.verbs.copying",
-                       "zcore.text.printable"}, modules
+    assert modules <= {"zcore.cli", "zcore.cli.show", "zcore.cli.show.colours", "zcore.cli.show.printed",
+                       "zcore.cli.verbs.copying", "zcore.errors", "zcore.text.printable", "zcore"}, modules
 
 
 if __name__ == "__main__":

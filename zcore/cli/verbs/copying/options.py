@@ -2,6 +2,7 @@
 import contextlib
 import warnings
 
+import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.errors import IncompleteCopyWarning
@@ -43,7 +44,6 @@ def add_form(parser):
 
 def copied(arguments, **keywords):
     """Copy by the arguments of a verb, show the result, and return the exit code: 1 if members were left out."""
-    import zcore
     from zcore.cli.option_values import compressor_of, grid_of
     from zcore.cli.show import facts
     from zcore.cli.show.printed import Progress

@@ -62,19 +62,14 @@ def _replaced(path):
 
     So a file of the name is always complete.
     """
+    from zcore.asdf.writing import replacing
+
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as file:
             yield file
-        return
-    partial = f"{path}.partial"
-    try:
-        with open(partial, "wb") as file:
+    else:
+        with replacing(path) as fd, open(fd, "wb", closefd=False) as file:
             yield file
-        os.replace(partial, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(partial)
-        raise
 
 
 def _write(file, form, array, shape, pieces):

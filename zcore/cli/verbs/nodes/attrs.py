@@ -8,6 +8,8 @@ Examples:
   zcore attrs data.zarr/2016/t2m units
   zcore attrs data.zarr/2016/t2m --set units K --set valid_range "[150, 350]" --delete title
 """
+import json
+
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
@@ -27,8 +29,6 @@ def configure(parser):
 
 def run(arguments):
     """Show the attributes, or change them."""
-    import json
-
     changes = dict(parsed(pair) for pair in arguments.set)
     if changes or arguments.delete:
         if arguments.name is not None:
@@ -54,8 +54,6 @@ def run(arguments):
 
 def parsed(pair):
     """Return the name and the value of an attribute that are given as two texts."""
-    import json
-
     from zcore.text.strict_json import TooManyDigitsError, checked
 
     name, text = pair

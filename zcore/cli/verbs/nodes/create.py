@@ -9,6 +9,7 @@ Examples:
   zcore create data.zarr/t2m --shape 48,90,180 --dtype f4 --chunks 4,30,60 --shards 24,90,180 --compressor zstd:3
   zcore create data.zarr/dem --data elevation.npy --attribute units m
 """
+import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 
@@ -40,7 +41,6 @@ def run(arguments):
     """Create the node."""
     import numpy as np
 
-    import zcore
     from zcore.cli.option_values import compressor_of, grid_of, lengths_of
     from zcore.cli.show import facts
     from zcore.cli.verbs.nodes.attrs import parsed

@@ -9,9 +9,12 @@ Examples:
   zcore info --chunks data.zarr/2016/t2m
   zcore info --json data.zarr/2016/t2m
 """
+import json
+
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
+from zcore.cli.show.printed import lengths, nbytes_text, plural
 from zcore.text.printable import printable
 
 
@@ -48,10 +51,7 @@ def run(arguments):
 
 def _for_people(rows, node):
     """Yield names and texts of the rows."""
-    import json
-
     from zcore.cli.show.facts import stored_text
-    from zcore.cli.show.printed import lengths, nbytes_text, plural
     from zcore.formats import format_of
     from zcore.model.value import text_of
 

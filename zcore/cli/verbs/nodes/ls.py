@@ -10,9 +10,11 @@ Examples:
 """
 import os
 
+import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
+from zcore.cli.show.printed import lengths, nbytes_text
 from zcore.text.printable import printable
 
 COLOUR = {"group": "blue", "array": None, "error": "red"}
@@ -30,7 +32,6 @@ def configure(parser):
 def run(arguments):
     """List the nodes; returns 1 if one cannot be opened."""
     from zcore.cli.show.facts import short
-    from zcore.errors import StoreError
 
     pairs = listed(arguments.path, None if arguments.recursive else 0)
     is_whole = True
@@ -41,7 +42,7 @@ def run(arguments):
             if rows[-1]["kind"] == "array" and arguments.long:
                 try:
                     rows[-1]["nbytes_stored"] = node.nbytes_stored()
-                except StoreError:
+                except zcore.StoreError:
                     # An object is unreachable.
                     rows[-1]["nbytes_stored"] = None
         is_whole = all(row["kind"] != "error" for row in rows)
@@ -59,20 +60,18 @@ def run(arguments):
 
 def listed(text, max_depth):
     """Iterate over (path, node) for a PATH: the members of a group, an array, or the nodes in a folder."""
-    import zcore
-    from zcore.errors import NodeNotFoundError, ZcoreError
     from zcore.hierarchy import lookup
 
     try:
         found = location.opened(text)
-    except NodeNotFoundError:
+    except zcore.NodeNotFoundError:
         if not os.path.isdir(text):
             raise
         store = zcore.DirectoryStore(os.path.abspath(text), read_only=True)
         for name in lookup.members(store, ""):
             try:
                 node = zcore.open(store, path=name)
-            except ZcoreError as error:
+            except zcore.ZcoreError as error:
                 if not lookup.is_damage(error):
                     raise
                 node = error
@@ -93,8 +92,6 @@ def _name_of(row):
 
 
 def _print_table(rows):
-    from zcore.cli.show.printed import lengths, nbytes_text
-
     cells = []
     for row in rows:
         if row["kind"] == "array":

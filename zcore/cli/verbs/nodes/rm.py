@@ -11,6 +11,7 @@ Examples:
 import contextlib
 import os
 
+import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 
@@ -42,21 +43,19 @@ def run(arguments):
 
 def _found(text, recursive):
     """Return the store and the path of a node to delete; a link is a member of the directory it lies in."""
-    from zcore.errors import NodeNotFoundError
     from zcore.hierarchy import deletion
     from zcore.stores.base import directory_at
-    from zcore.stores.directory.store import DirectoryStore
     from zcore.stores.openers import store_of
 
     store, path = location.located(_as_it_lies(text))
     store = store_of(store, False, False)
     if not path and (directory := directory_at(store)) is not None and os.path.islink(directory):
         directory, path = os.path.split(directory)
-        store = DirectoryStore(directory, check_base=False)
+        store = zcore.DirectoryStore(directory, check_base=False)
     is_link = store.is_link(f"{path}/" if path else "")
     # Not opened: a damaged node can go, too.
     if not deletion.is_any(store, path):
-        raise NodeNotFoundError(f"{store.describe(path)} holds no node", path=path)
+        raise zcore.NodeNotFoundError(f"{store.describe(path)} holds no node", path=path)
     if not recursive and not is_link and deletion.has_members(store, path):
         raise ValueError(f"{text} is a group that is not empty; -r deletes it with all its members")
     return store, path

@@ -11,6 +11,7 @@ import os
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
+from zcore.cli.show.printed import lengths
 from zcore.text.printable import printable
 
 
@@ -75,6 +76,4 @@ def _line(branch):
         return painted(name, "blue")
     if branch["kind"] == "error":
         return f"{painted(name, 'red')}  {branch['error']}"
-    from zcore.cli.show.printed import lengths
-
     return f"{name}  {lengths(branch['shape'])} {printable(branch['dtype'])}"

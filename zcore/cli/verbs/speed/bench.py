@@ -9,8 +9,12 @@ Examples:
   zcore bench data.zarr/2016/t2m --sample "256 MB" --threads 1,2,8
   zcore bench archive.zip/t2m --folder /scratch
 """
+import os
+
+import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
+from zcore.cli.show.printed import Progress, duration, megabytes_per_second, nbytes_text, plural, table
 
 
 def configure(parser):
@@ -27,8 +31,6 @@ def configure(parser):
 
 def run(arguments):
     """Measure."""
-    import zcore
-    from zcore.cli.show.printed import Progress
     from zcore.cli.verbs.speed.measured import Sample, advice_of, measure_forms
     from zcore.text.sizes import parse_nbytes
 
@@ -68,8 +70,6 @@ def _numbers(text):
 
 def _folder(given, store):
     """Return where to write: beside the store, if it is a directory."""
-    import os
-
     if given is not None:
         return given
     from zcore.stores.base import directory_at
@@ -82,8 +82,6 @@ def _folder(given, store):
 
 
 def _print(sample, read_seconds, fetch_seconds, forms, advice):
-    from zcore.cli.show.printed import duration, megabytes_per_second, nbytes_text, plural, table
-
     speed = megabytes_per_second
     print(f"sample: {nbytes_text(sample.nbytes)} in {plural(sample.n_objects, 'object')} of "
           f"{nbytes_text(sample.nbytes_stored)}; all in the system's cache")

@@ -11,8 +11,11 @@ Examples:
   zcore asdf extract image.asdf 0 block.bin
   zcore asdf verify --json image.asdf
 """
+from zcore import asdf
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
+from zcore.cli.show.printed import plural, table
+from zcore.errors import ZcoreError
 from zcore.text.printable import printable
 
 COLUMNS = ("block", "offset", "allocated", "used", "decoded", "md5", "compression")
@@ -49,9 +52,6 @@ def run(arguments):
 
 
 def _info(arguments):
-    from zcore import asdf
-    from zcore.cli.show.printed import plural
-
     with asdf.open(arguments.path) as file:
         blocks = file.blocks
         n_blocks = len(blocks.found.offsets)
@@ -76,8 +76,6 @@ def _info(arguments):
 
 def _facts(name, array):
     """Return the facts of an array for JSON; for a damaged one the fault."""
-    from zcore.errors import ZcoreError
-
     try:
         return {"path": name, "shape": array.shape, "dtype": str(array.dtype), "source": array.source}
     except ZcoreError as error:
@@ -86,14 +84,12 @@ def _facts(name, array):
 
 def _arrays_of(tree):
     """Yield (path, NDArrayNode) of the arrays of a tree, each object once."""
-    from zcore.asdf import NDArrayNode
-
     pending, seen = [("", tree)], set()
     while pending:
         name, value = pending.pop()
         if id(value) in seen:
             continue
-        if isinstance(value, NDArrayNode):
+        if isinstance(value, asdf.NDArrayNode):
             yield name, value
         elif isinstance(value, dict | list):
             seen.add(id(value))
@@ -106,9 +102,6 @@ def _escaped(key):
 
 
 def _blocks(arguments):
-    from zcore import asdf
-    from zcore.cli.show.printed import table
-
     with asdf.open(arguments.path) as file:
         blocks = [file.blocks[number] for number in range(len(file.blocks.found.offsets))]
         if arguments.json:
@@ -129,9 +122,7 @@ def _row(block):
 
 
 def _verify(arguments):
-    from zcore import asdf
     from zcore.asdf.checksums import faults_of
-    from zcore.cli.show.printed import plural
 
     with asdf.open(arguments.path) as file:
         faults = [str(error) for _, error in faults_of(file.blocks)]
@@ -150,8 +141,6 @@ def _verify(arguments):
 
 def _extract(arguments):
     import numpy as np
-
-    from zcore import asdf
 
     with asdf.open(arguments.path) as file:
         if arguments.what.removeprefix("-").isdecimal():
@@ -178,14 +167,10 @@ def _array_called(file, name):
 
 
 def _explode(arguments):
-    from zcore import asdf
-
     _tell_of(arguments, asdf.explode(arguments.path, arguments.target, overwrite=arguments.overwrite), printed=True)
 
 
 def _implode(arguments):
-    from zcore import asdf
-
     _tell_of(arguments, [asdf.implode(arguments.path, arguments.target, overwrite=arguments.overwrite)], printed=True)
 
 

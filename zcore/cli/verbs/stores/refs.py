@@ -11,8 +11,12 @@ Examples:
   zcore refs check forecast.json
   zcore refs expand forecast.json --out plain.json
 """
+import os
+
+import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
+from zcore.cli.show.printed import plural
 from zcore.text.printable import printable
 
 ACTIONS = ("make", "check", "expand")
@@ -31,10 +35,6 @@ def configure(parser):
 
 def run(arguments):
     """Do what the action says; returns 1 when a check finds something."""
-    import os
-
-    import zcore
-
     if arguments.action == "make":
         return _make(arguments)
     allowed = {"allowed": [os.path.dirname(os.path.abspath(arguments.set)), *arguments.allow]} if (
@@ -51,7 +51,6 @@ def run(arguments):
 
 
 def _make(arguments):
-    import zcore
     from zcore.stores import openers
 
     if arguments.out is None:
@@ -68,8 +67,6 @@ def _make(arguments):
 
 
 def _check(arguments, store):
-    from zcore.cli.show.printed import plural
-
     references = store.to_v0()
     problems = list(_problems(store, references))
     targets = {found[0] for found in references.values() if isinstance(found, list)}
@@ -86,8 +83,6 @@ def _check(arguments, store):
 
 def _problems(store, references):
     """Iterate over references that cannot be read, a dict each; of every file the furthest byte is tried first."""
-    from zcore.errors import ZcoreError
-
     keys = {}
     for key, found in references.items():
         if isinstance(found, list):
@@ -99,9 +94,9 @@ def _problems(store, references):
         try:
             for key in (*whole, *furthest):
                 store.get(key, (None, 1))
-        except ZcoreError:
+        except zcore.ZcoreError:
             for key in of_target:
                 try:
                     store.get(key, (None, 1))
-                except ZcoreError as error:
+                except zcore.ZcoreError as error:
                     yield {"key": key, "what": str(error)}

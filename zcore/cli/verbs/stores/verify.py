@@ -10,9 +10,11 @@ Examples:
   zcore verify --repair-kind left-over --repair-kind "stale copy" data.zarr
   zcore verify --json archive.zip
 """
+import zcore
 from zcore.cli import location
 from zcore.cli.show import machine
 from zcore.cli.show.colours import painted
+from zcore.cli.show.printed import Progress, nbytes_text, plural
 from zcore.text.printable import printable
 
 KINDS = ("left-over", "foreign", "stale copy", "damaged", "truncated")
@@ -32,9 +34,6 @@ def configure(parser):
 
 def run(arguments):
     """Verify; returns 0, or 1 when a problem is left."""
-    import zcore
-    from zcore.cli.show.printed import Progress, nbytes_text, plural
-
     store, path = location.located(arguments.path)
     repair = tuple(dict.fromkeys([*(["left-over"] if arguments.repair else []), *arguments.repair_kind]))
     with Progress(f"verifying {arguments.path}") as progress:
