@@ -1,8 +1,8 @@
 """The command ``zcore VERB …``, also ``python -m zcore VERB …``.
 
-Whatever a verb (`zcore.cli.parser`) raises becomes one sentence on the standard error and exit code 1, or what the verb
-has instead, a note of the exception its beginning; ``--debug`` shows where it came from instead. A warning becomes one
-sentence, too.
+An exception of a verb (`zcore.cli.parser`) becomes one sentence on the standard error, with the notes of the exception
+at its beginning, and the exit code is 1 unless the verb has another one. ``--debug`` shows the traceback instead. A
+warning becomes one sentence, too.
 """
 import contextlib
 import os
@@ -45,7 +45,7 @@ def main(argv=None):
         finally:
             _flush(sys.stdout)
     except BrokenPipeError:
-        # Whoever read our output has left, and need not be told.
+        # The reader of the output has left, and needs no message.
         return BROKEN_PIPE
     except KeyboardInterrupt:
         _complain(f"{command}: interrupted")
@@ -58,17 +58,17 @@ def main(argv=None):
 
 
 def _make_streams_usable():
-    """Let printing always work: to a stream that was closed at the start, and of names that are no text."""
+    """Make printing always work: to a stream that was closed at the start, and of names that are not text."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            # Else `print` would take the other one, and the next file opened would get the stream's number.
+            # Else `print` would take the other stream, and the next file opened would get the stream's number.
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
     if sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _flush(stream):
-    """Flush a stream; where that fails, let what it holds go nowhere, or the interpreter would try again at its end.
+    """Flush a stream. If that fails, discard its data: the interpreter would try again at its end.
 
     Raises : OSError, if it fails.
     """
@@ -90,7 +90,7 @@ def _complain(text):
 
 
 def _sentence(error):
-    """Return what to say of an exception, on one line: its notes, and its message, or its type where it has none."""
+    """Return the sentence for an exception, on one line: its notes, and its message, or else its type."""
     where = "".join(f"{note}: " for note in getattr(error, "__notes__", ()))
     if isinstance(error, OSError) and error.strerror:
         # The system's words, without its number.

@@ -27,7 +27,7 @@ def subclass(name, base, **names):
 
 RleCodec = module_of("zcore/codecs/rle.py").RleCodec
 SqliteStore = module_of("zcore/stores/sqlite.py").SqliteStore
-count = module_of("zcore/cli/verbs/count.py")
+count = module_of("zcore/cli/verbs/elements/count.py")
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def in_the_tables(monkeypatch, tmp_path):
     """Add to each table the line that the page tells of."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(chain.CODECS, "rle", RleCodec)
-    monkeypatch.setitem(parser.VERBS, "count", count.__doc__.partition(".")[0])
+    monkeypatch.setitem(parser.VERBS, "count", ("elements.count", count.__doc__.partition(".")[0]))
 
 
 class TestRle(subclass("TestRle", CodecConformance, RleCodec=RleCodec)):

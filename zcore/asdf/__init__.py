@@ -23,7 +23,7 @@ __all__ = sorted([*_MODULE_OF, "layout"])
 
 
 def __getattr__(name):
-    """Import what a public name stands for, with its first use."""
+    """Import a public name at its first use."""
     from importlib import import_module
 
     if name == "layout":

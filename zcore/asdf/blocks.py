@@ -1,4 +1,4 @@
-"""The blocks of an open ASDF file, and what is read of them.
+"""The blocks of an open ASDF file, and how they are read.
 
 A block is bytes; which array they are, the tree says. Nothing is read before it is asked for, and of an uncompressed
 block no more than that.
@@ -6,6 +6,7 @@ block no more than that.
 import mmap
 import os
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -37,30 +38,13 @@ class Block:
         kind = "streamed" if self.is_streamed else self.compression or "raw"
         return f"<Block {self.number} at byte {self.offset}: {kind}, {self.data_size} bytes>"
 
-    @property
-    def offset(self):
-        """Where the block begins in the file."""
-        return self.header.offset
-
-    @property
-    def data_offset(self):
-        """Where its content begins in the file."""
-        return self.header.data_offset
-
-    @property
-    def allocated(self):
-        """Bytes that the file has room for."""
-        return self.header.allocated
-
-    @property
-    def used(self):
-        """Bytes that are stored."""
-        return self.header.used
-
-    @property
-    def data_size(self):
-        """Bytes that they decode to."""
-        return self.header.data_size
+    offset = property(attrgetter("header.offset"), doc="Where the block begins in the file.")
+    data_offset = property(attrgetter("header.data_offset"), doc="Where its content begins in the file.")
+    allocated = property(attrgetter("header.allocated"), doc="Bytes that the file has room for.")
+    used = property(attrgetter("header.used"), doc="Bytes that are stored.")
+    data_size = property(attrgetter("header.data_size"), doc="Bytes that they decode to.")
+    is_streamed = property(attrgetter("header.is_streamed"), doc="Whether the block reaches to the end of the file.")
+    path = property(attrgetter("_source.path"), doc="The path of the file.")
 
     @property
     def compression(self):
@@ -74,18 +58,8 @@ class Block:
 
     @property
     def is_compressed(self):
-        """Whether what is stored has to be decoded."""
+        """Whether the stored bytes have to be decoded."""
         return bool(self.header.compression)
-
-    @property
-    def is_streamed(self):
-        """Whether the block reaches to the end of the file."""
-        return self.header.is_streamed
-
-    @property
-    def path(self):
-        """The path of the file."""
-        return self._source.path
 
     def is_of(self, source):
         """Return whether the block lies in a file that is open as `source`."""
@@ -93,7 +67,7 @@ class Block:
 
     @property
     def verifies(self):
-        """Whether the checksum is compared by default: the file was opened so, and what is stored can be decoded."""
+        """Whether the checksum is compared by default: the file was opened so, and the block can be decoded."""
         return self._verifies and (not self.is_compressed or self.compression in compression.KNOWN)
 
     def extent(self):
@@ -105,12 +79,12 @@ class Block:
         return os.dup(self._source.fd)
 
     def read(self, out=None, *, verify=None):
-        """Return the decoded data, a writable `memoryview` of memory that nobody else has.
+        """Return the decoded data, a writable `memoryview` of new memory.
 
         Parameters
         ----------
         out : writable bytes-like, optional
-            Where they go, C-contiguous and of `data_size` bytes; then it is what is returned.
+            Takes the data and is returned: C-contiguous and of `data_size` bytes.
         verify : bool, optional
             Compare the checksum, if there is one. By default as the file was opened.
 
@@ -168,8 +142,7 @@ class Block:
     def read_range(self, offset, length):
         """Return `length` bytes of the data from `offset` on, a writable `memoryview`.
 
-        Of an uncompressed block only these are read. A checksum is compared, as by `read`, where that is the whole
-        block: it is of nothing less.
+        Of an uncompressed block only these are read. Only for the whole block a checksum is compared, as by `read`.
 
         Raises
         ------
@@ -196,8 +169,8 @@ class Block:
 
         Notes
         -----
-        Nothing is read here, and no checksum compared: `verify` does that. A file that somebody shortens while it
-        is mapped ends the process that looks there; `read` and `read_range` have no such danger.
+        Nothing is read here, and no checksum compared: `verify` does that. If the file is shortened while it is
+        mapped, the process that reads there dies; `read` and `read_range` have no such danger.
         """
         if self.is_compressed:
             raise ValueError(f"block {self.number} of {self.path} is compressed by {self.compression} and cannot be "
@@ -255,8 +228,8 @@ class Block:
 class BlockList(Sequence):
     """The blocks of a file, in its order; a negative number counts from the end.
 
-    They are looked for when the first one is asked for. Where the walk along the file ends with a fault, the blocks
-    before it can be had by their numbers; whatever has to know how many there are raises it.
+    They are looked for at the first use. If the walk along the file ends with a fault, the blocks before
+    it have their numbers; operations that need the number of blocks raise the fault.
     """
 
     def __init__(self, source, front, verifies=True):
@@ -266,19 +239,16 @@ class BlockList(Sequence):
         self._found = None
         self._blocks = {}
 
-    @property
-    def path(self):
-        """The path of the file."""
-        return self._source.path
+    path = property(attrgetter("_source.path"), doc="The path of the file.")
 
     @property
     def found(self):
-        """What `scan.find_blocks` returned."""
+        """The result of `scan.find_blocks`."""
         if self._found is None:
             with noted() as notes:
                 found = scan.find_blocks(self._source, self._front)
                 if found.fault is not None:
-                    # Once more with the size that the file has now: somebody may be appending a block.
+                    # Once more with the new size of the file: another process may be appending a block.
                     self._source.refresh()
                     notes.clear()
                     found = scan.find_blocks(self._source, self._front)
@@ -321,7 +291,7 @@ class BlockList(Sequence):
         return block
 
     def _header(self, number):
-        """Return the header of a block; whoever has written to the file meanwhile may have left something else."""
+        """Return the header of a block; another writer may have changed the file since it was found."""
         try:
             return scan.read_block_header(self._source, self.found.offsets[number])
         except AsdfFormatError as exc:

@@ -1,8 +1,8 @@
-"""The MD5 in a block header, and `check`, which reads all blocks of a file and tells which are damaged.
+"""The MD5 in a block header, and `faults_of`, which reads all blocks of a file and finds the damaged ones.
 
-ASDF file layout, "Block header": "an optional MD5 checksum of the used data in the block", zeros for none. What that is
-of for a compressed block was read in two ways: the stored bytes, as the text has it, are hashed here and by asdf from
-5.3 on; the decoded ones by asdf before that, and in the standard's own reference files. Either is accepted.
+ASDF file layout, "Block header": "an optional MD5 checksum of the used data in the block", zeros for none. For
+compressed blocks the text was read in two ways: zcore, and asdf from 5.3 on, hash the stored bytes, as the text says.
+Older versions of asdf, and the standard's own reference files, hash the decoded bytes. Either is accepted.
 """
 import hashlib
 
@@ -36,11 +36,6 @@ def digest_of(pieces):
     return md5.digest()
 
 
-def stored_digest(digest):
-    """Return the field of a header for a digest: an MD5 that is zero by chance would mean that there is none."""
-    return NO_CHECKSUM if digest is None else digest
-
-
 def check(block):
     """Read a block to its end, decode it, and compare its checksum.
 
@@ -51,7 +46,7 @@ def check(block):
     AsdfFormatError, StoreError
         The stored bytes are damaged, or are not all there.
     UnsupportedError
-        They cannot be decoded, and no checksum says that they are what was stored.
+        They cannot be decoded, and there is no checksum to prove them.
     """
     if block.is_compressed and (block.checksum is None or block.compression in compression.KNOWN):
         block.read(verify=True)
@@ -63,7 +58,7 @@ def check(block):
 def faults_of(blocks):
     """Iterate over (number, error) of the blocks of a file that are damaged.
 
-    The last one may be what ends the walk along the blocks: it has the number of the block that is not found.
+    The last error may be the one that ended the walk along the blocks: its number is that of the block that is missing.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compressed blocks: what the four characters in a header stand for.
+"""Compressed blocks, and the four characters in a header that name the compression.
 
 ========  ======================================================  ================
 name      content                                                 source
@@ -28,10 +28,10 @@ from zcore.kernel.codec.program import Program
 WRITTEN = ("zlib", "bzp2", "lz4")
 _IN_NBYTES = 1 << 17
 _OUT_NBYTES = 1 << 18
-_RECORD_NBYTES = 1 << 22              # of an lz4 record, decoded: what asdf writes
+_RECORD_NBYTES = 1 << 22              # of an lz4 record, decoded, as asdf writes it
 _RECORD = struct.Struct(">I")
 # The most that a stored byte decodes to: deflate's two bits for 258 bytes; a run of bzip2, before that its run lengths;
-# the length bytes of LZ4; a run of a zstd block. What is written may have a little more, for a short stream.
+# the length bytes of LZ4; a run of a zstd block. Short streams that are written may have a little more.
 _MAX_RATIO = {
     "zlib": 1032, "bzp2": 1 << 21, "lz4": 256, "zstd": 1 << 16, "blsc": 1 << 16,
 }
@@ -65,7 +65,7 @@ def _fault(name, why, offset):
 
 
 class _Filled:
-    """Memory that is filled from its beginning on, and no further than its end."""
+    """Memory that is filled from its beginning, and never beyond its end."""
 
     def __init__(self, name, out):
         self.name = name
@@ -74,7 +74,7 @@ class _Filled:
 
     @property
     def limit(self):
-        """How much the next part may have: a byte more than there is room for tells of a longer stream."""
+        """The most bytes of the next part: one byte more than there is room for reveals a longer stream."""
         return min(_OUT_NBYTES, len(self.out) - self.n_bytes + 1)
 
     def take(self, part, offset):
@@ -162,7 +162,7 @@ def _decode_lz4(source, offset, used, out):
 
 
 def _records(source, offset, used, data_size):
-    """Iterate over (offset, length, start and end of what it decodes to) of the records."""
+    """Iterate over (offset, length, start and end of the decoded bytes) of the records."""
     end, start = offset + used, 0
     while offset < end:
         header = source.read(offset, min(8, end - offset))
@@ -196,13 +196,15 @@ _DECODERS = {
 }
 
 
-def encode(name, content):
-    """Iterate over the bytes that stand for `content`, a flat view of bytes.
-
-    Raises : ValueError, if the compression is none that is written.
-    """
-    if name not in WRITTEN:
+def check_written(name):
+    """Return the name of a compression that can be written, or None; else raise ValueError."""
+    if name is not None and name not in WRITTEN:
         raise ValueError(f"compression is {name!r}, expected one of {', '.join(WRITTEN)}, or None")
+    return name
+
+
+def encode(name, content):
+    """Iterate over the compressed bytes of `content`, a flat view of bytes."""
     return _ENCODERS[name](content)
 
 

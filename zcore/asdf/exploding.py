@@ -7,7 +7,7 @@ import os
 
 from zcore.asdf import updating
 from zcore.asdf.file import open
-from zcore.asdf.writing import Form, NewBlocks, front_of, replacing, write_file
+from zcore.asdf.writing import Form, NewBlocks, write_new
 from zcore.errors import NodeExistsError, UnsupportedError
 
 
@@ -28,7 +28,7 @@ def explode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
     Raises
     ------
     UnsupportedError
-        The file has a block that no array refers to: it would be lost.
+        The file has a block that no array refers to. It would be lost.
     NodeExistsError
         A file has one of the names, and `overwrite` is False; or the file of a block would replace one that the
         arrays lie in. Nothing was written.
@@ -42,8 +42,8 @@ def explode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
     names, contents = [], []
     with open(path) as file:
         if len(updating.referenced(file)) < len(file.blocks):
-            raise UnsupportedError(f"{file.path} has blocks that no array refers to, and an exploded file has none",
-                                   feature="exploded blocks of what is no array")
+            raise UnsupportedError(f"{file.path} has blocks that no array refers to; an exploded file cannot keep them",
+                                   feature="exploded blocks without arrays")
 
         def add_block(content):
             names.append(f"{stem}{len(names):04}{ending}")
@@ -56,15 +56,13 @@ def explode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
         read_from = {os.path.realpath(file.path), *map(os.path.realpath, updating.named_files(file))}
         for name in names:
             if os.path.realpath(name) in read_from:
-                raise NodeExistsError(f"{name} would be the file of a block, and is one that is exploded", path=name)
+                raise NodeExistsError(f"{name} would be the file of a block, but the arrays lie in it", path=name)
         for name, content in zip(names, contents, strict=True):
             blocks = NewBlocks(compression)
             blocks.add(content)
-            with replacing(name) as fd:
-                write_file(fd, front_of([], b""), blocks, Form(checksum))
-        # Last: what it names is there.
-        with replacing(target) as fd:
-            write_file(fd, front_of(updating.comments_of(file), text), NewBlocks(), Form())
+            write_new(name, [], b"", blocks, Form(checksum))
+        # Last, so that the files it names exist.
+        write_new(target, updating.comments_of(file), text, NewBlocks(), Form())
     return [target, *names]
 
 
@@ -87,24 +85,16 @@ def implode(path, target=None, *, overwrite=False, compression=None, checksum=Tr
     NodeExistsError
         A file has the name, and `overwrite` is False. Nothing was written.
     """
-    from zcore.asdf.tree.dump import dump
-
     target = _target(path, target, "_all")
     if not overwrite:
         _check_free([target])
-    blocks = NewBlocks(compression)
     with open(path) as file:
-        if len(updating.referenced(file)) < len(file.blocks):
-            for block in file.blocks:
-                blocks.add(block)
-        text = dump(file.tree, blocks.add, embed=True)
-        with replacing(target) as fd:
-            write_file(fd, front_of(updating.comments_of(file), text), blocks, Form(checksum, index, pad, block_align))
+        updating.rewrite(file, target, compression, Form(checksum, index, pad, block_align), embed=True)
     return target
 
 
 def defragment(path, *, compression=None, checksum=True, index=True, pad=0, block_align=1, fsync=False):
-    """Write a file anew without space that is not used; its tree stays as it is, byte by byte, and so do its numbers.
+    """Write a file again without unused space. The bytes of its tree and the numbers of its blocks stay.
 
     Parameters
     ----------
@@ -116,8 +106,7 @@ def defragment(path, *, compression=None, checksum=True, index=True, pad=0, bloc
     with open(path) as file:
         for block in file.blocks:
             blocks.add(block, streamed=block.is_streamed)
-        with replacing(file.path, fsync) as fd:
-            write_file(fd, front_of(file.comments, file.tree_text), blocks, Form(checksum, index, pad, block_align))
+        write_new(file.path, file.comments, file.tree_text, blocks, Form(checksum, index, pad, block_align), fsync)
 
 
 def _target(path, target, ending):
@@ -130,4 +119,4 @@ def _target(path, target, ending):
 def _check_free(paths):
     for path in paths:
         if os.path.lexists(path):
-            raise NodeExistsError(f"{path} is there already; overwrite=True replaces it", path=path)
+            raise NodeExistsError(f"{path} exists; overwrite=True replaces it", path=path)

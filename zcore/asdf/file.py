@@ -41,7 +41,7 @@ def open(path, mode="r", *, verify=True, allowed=None):
 
 
 class AsdfFile:
-    """An open file; `open` makes it. Tree and blocks are read when they are first asked for.
+    """An open file; `open` makes it. Tree and blocks are read at their first use.
 
     Attributes
     ----------
@@ -51,6 +51,10 @@ class AsdfFile:
     comments : list of str
         The lines between header and tree.
     blocks : BlockList
+    source : FileSource
+        The open file.
+    front : Front
+        Where tree and blocks begin.
 
     Examples
     --------
@@ -68,19 +72,19 @@ class AsdfFile:
         self.path = path
         self._verifies = verify
         self._allowed = allowed
-        self._source = FileSource(path, is_writable)
+        self.source = FileSource(path, is_writable)
         try:
-            self._front = self._read_front()
+            self.front = self._read_front()
         except BaseException:
-            self._source.close()
+            self.source.close()
             raise
-        self.blocks = BlockList(self._source, self._front, verify)
+        self.blocks = BlockList(self.source, self.front, verify)
         self._tree = self._origin = None
 
     def _read_front(self):
         try:
             with noted() as notes:
-                front = scan.read_front(self._source)
+                front = scan.read_front(self.source)
         except (AsdfFormatError, UnsupportedError) as exc:
             exc.path = exc.place = self.path
             raise
@@ -88,56 +92,46 @@ class AsdfFile:
         return front
 
     def reread(self, reopen=False):
-        """Look at the file anew, which was changed, or replaced by another one.
+        """Read header and blocks again: the file was changed, or replaced by another one.
 
-        What was read from the old one stays, and can still be read from it.
+        Blocks of the old file can still be read.
         """
         if reopen:
-            self._source = FileSource(self.path, self.is_writable)
-            self.blocks = BlockList(self._source, self._front, self._verifies)
-        self._source.refresh()
-        self._front = self._read_front()
-        self.blocks.forget(self._front)
+            self.source = FileSource(self.path, self.is_writable)
+            self.blocks = BlockList(self.source, self.front, self._verifies)
+        self.source.refresh()
+        self.front = self._read_front()
+        self.blocks.forget(self.front)
         self._tree = self._origin = None
-
-    @property
-    def source(self):
-        """The open file, a `FileSource`."""
-        return self._source
-
-    @property
-    def front(self):
-        """Where tree and blocks begin, a `Front`."""
-        return self._front
 
     @property
     def header(self):
         """The version of the file format."""
-        return self._front.version
+        return self.front.version
 
     @property
     def comments(self):
         """The lines between header and tree, a list of str."""
-        return list(self._front.comments)
+        return list(self.front.comments)
 
     @property
     def standard(self):
         """The version of the standard that the comments name; without one it is 1.0.0."""
-        return layout.standard_of(self._front.comments)
+        return layout.standard_of(self.front.comments)
 
     @property
     def is_writable(self):
         """Whether the file was opened for changes."""
-        return self._source.is_writable
+        return self.source.is_writable
 
     @property
     def tree_text(self):
         """The text of the tree, bytes from ``%YAML`` to the end of the line ``...``; none without a tree."""
-        return self._source.read(self._front.tree_start, self._front.tree_end - self._front.tree_start)
+        return self.source.read(self.front.tree_start, self.front.tree_end - self.front.tree_start)
 
     @property
     def origin(self):
-        """What the values of the tree know of this file, an `Origin`."""
+        """The `Origin` of the values of the tree: this file, and other files that they name."""
         if self._origin is None:
             # Brings PyYAML, if there is a tree.
             from zcore.asdf.tree.load import load
@@ -184,12 +178,12 @@ class AsdfFile:
             Write into the space that the file has allocated, where tree and new arrays fit there; see
             `zcore.asdf.updating.update_in_place`. A kill may leave a file that is neither the old nor the new one.
         compression, checksum, index, pad, block_align, embed, fsync
-            As for `write`; in place there are no index, no room and no alignment to choose.
+            As for `write`; in place there is no choice of index, room and alignment.
 
         Returns
         -------
         bool
-            Whether that was done in place. Else there is a new file, which took the place of the old one in one step.
+            Whether the file was written in place. Else a new file has replaced the old one in one step.
 
         Raises
         ------
@@ -199,7 +193,8 @@ class AsdfFile:
         self.check_writable()
         if in_place and updating.update_in_place(self, compression, checksum, embed):
             return True
-        updating.rewrite(self, compression, Form(checksum, index, pad, block_align), embed, fsync)
+        updating.rewrite(self, self.path, compression, Form(checksum, index, pad, block_align), embed, fsync)
+        self.reread(reopen=True)
         return False
 
     def append_block(self, content, *, compression=None, checksum=True):
@@ -242,8 +237,8 @@ class AsdfFile:
         return sum([block.verify() for block in self.blocks])
 
     def close(self):
-        """Close the file; what was read stays, and what is mapped."""
-        self._source.close()
+        """Close the file; arrays that were read or mapped stay."""
+        self.source.close()
 
     def __enter__(self):
         return self

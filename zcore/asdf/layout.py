@@ -11,7 +11,7 @@ ASDF file layout (file format 1.0.0, asdf-standard 1.1.1 to 1.6.0); in order::
     index    = "#ASDF BLOCK INDEX" newline YAML list of integers {zero}
 
 Nothing here reads a file, and offsets count from its beginning unless said otherwise; `scan` walks along one. Errors
-name the offset; whoever knows path and block adds these.
+name the offset; callers that know path and block add these.
 """
 import re
 import struct
@@ -27,7 +27,6 @@ BLOCK_HEADER_NBYTES = 54              # of the shortest header, magic and header
 STREAMED = 0x1
 MAX_LINE_NBYTES = 1 << 10             # of the first line
 MAX_COMMENTS_NBYTES = 1 << 20
-TREE_START = b"%YAML"
 _MIN_HEADER_SIZE = 48                 # "should be at least 48"
 _LARGEST = 2**63 - 1                  # of any offset that a file can have
 
@@ -47,7 +46,7 @@ class BlockHeader(namedtuple("BlockHeader", ("offset", "header_size", "flags", "
                                              "data_size", "checksum"))):
     """A block header that was checked: `compression` is bytes without trailing zeros, all sizes are bytes.
 
-    Of a streamed block, sizes are what the file's end makes of them.
+    The sizes of a streamed block follow from the end of the file.
     """
 
     __slots__ = ()
@@ -137,7 +136,7 @@ def standard_of(comments):
 def check_tree_start(data, start):
     """Check the line with which a tree begins at `start`.
 
-    Raises : AsdfFormatError, if it is not ``%YAML`` and a version; which one, whoever reads the tree looks at.
+    Raises : AsdfFormatError, if it is not ``%YAML`` and a version. The reader of the tree checks which version.
     Notes : ASDF file layout, "Tree": it "must begin with" ``%YAML 1.1``.
     """
     if not _YAML_LINE.match(data[start:start + MAX_LINE_NBYTES]):
@@ -190,7 +189,7 @@ def parse_block_header(data, offset, file_size):
     Parameters
     ----------
     data : bytes
-        What stands at `offset`: 54 bytes, or less where the file ends.
+        The bytes at `offset`: 54, or fewer where the file ends.
     offset : int
     file_size : int
 
@@ -201,7 +200,7 @@ def parse_block_header(data, offset, file_size):
 
     Notes
     -----
-    ASDF file layout, "Block header"; numbers are big-endian. Unknown flags have no meaning and are let pass.
+    ASDF file layout, "Block header"; numbers are big-endian. Unknown flags have no meaning and cause a warning.
     Allocated space may end behind the file: only the last block may, which `scan` sees to.
     """
     if data[:4] != BLOCK_MAGIC:
@@ -237,17 +236,17 @@ def parse_block_header(data, offset, file_size):
 
 
 def render_block_header(header_size, flags, compression, allocated, used, data_size, checksum):
-    """Return the bytes of a block header, zeros where it is longer than its fields.
+    """Return the bytes of a block header, zeros where it is longer than its fields; `checksum` is an MD5 or None.
 
     >>> len(render_block_header(48, 0, b"zlib", 10, 10, 100, bytes(16)))
     54
     """
     return _BLOCK_HEADER.pack(BLOCK_MAGIC, header_size, flags, compression, allocated, used, data_size,
-                              checksum) + bytes(header_size - _MIN_HEADER_SIZE)
+                              checksum or bytes(16)) + bytes(header_size - _MIN_HEADER_SIZE)
 
 
 def parse_block_index(data):
-    """Return the offsets that a block index lists, or None when `data` are not one that may be trusted.
+    """Return the offsets that a block index lists, or None when `data` are no index to be trusted.
 
     Parameters
     ----------
@@ -257,7 +256,7 @@ def parse_block_index(data):
     Notes
     -----
     ASDF file layout, "Block index": a YAML list of integers in flow or block style that increase by at least the size
-    of a header; only zeros may follow. Of what else YAML could write, nothing is taken for an index.
+    of a header; only zeros may follow. Any other form that YAML allows is not taken for an index.
 
     >>> parse_block_index(b"#ASDF BLOCK INDEX\\n%YAML 1.1\\n--- [2043, 16340]\\n...\\n")
     [2043, 16340]

@@ -1,10 +1,10 @@
 """Where the tree and the blocks of an ASDF file lie.
 
 The blocks are found by the block index when it passes every check, and by skipping along when it does not: from the
-end of one block's allocated space to the next block. Both give the same list, because an index is believed only where
+end of one block's allocated space to the next block. Both give the same list, because an index is trusted only where
 each of its entries is the block that skipping along would have met (ASDF file layout, "Implementation recommendations",
-asks for the first and the last entry alone; one in between may lie as well). What the index spares is the search
-for blocks where there is space between them.
+asks for the first and the last entry alone; one in between may be wrong as well). The index saves the search for
+blocks where there is space between them.
 
 A source has `size`, `read(offset, n_bytes)` and `skip_hole(offset)`, as `FileSource`.
 """
@@ -21,10 +21,10 @@ _PIECE_NBYTES = 1 << 20
 # The index is looked for in this much of the file's end: room for a million blocks.
 _MAX_INDEX_NBYTES = 1 << 24
 
-# What stands before the blocks. `tree_start` is the end of the comments, `tree_end` the same where there is no tree.
+# The part before the blocks. `tree_start` is the end of the comments, `tree_end` the same where there is no tree.
 Front = namedtuple("Front", ("version", "comments", "tree_start", "tree_end"))
 # `fault` is the error that the walk ended with, None when it came to the end; `end` is where the last block ends, and
-# `is_indexed` whether the index was believed.
+# `is_indexed` whether the index was trusted.
 Found = namedtuple("Found", ("offsets", "fault", "end", "is_indexed"))
 
 
@@ -69,7 +69,7 @@ def _tree_end(source, data, start):
         if offset + len(data) >= source.size:
             raise AsdfFormatError(f"the tree has no end, the file ends at byte {source.size}", offset=start,
                                   member="tree")
-        # The line may begin in what was read.
+        # The line may begin at the end of these data.
         offset, look_from = offset + len(data) - 6, 0
         data = source.read(offset, _PIECE_NBYTES)
 
@@ -123,7 +123,7 @@ def read_block_header(source, offset):
 
 
 def by_index(source, first):
-    """Return the blocks that the index lists, or None when there is none or it is not to be believed.
+    """Return the blocks that the index lists, or None when there is none or it cannot be trusted.
 
     Parameters
     ----------
@@ -167,14 +167,14 @@ def _may_be_index(source, start):
 
 
 def by_skipping(source, first):
-    """Return the blocks from the offset `first` on that are met by skipping from each to the next one.
+    """Return the blocks from the offset `first` on found by skipping from each to the next one.
 
     Notes
     -----
     ASDF file layout, "Block index". A fault ends the walk and is kept: blocks before it can be read. Space between
-    blocks, which the text of 1.1.1 allows, is searched for the next valid header. But where a size of the block before
-    it is what is wrong, blocks would be left out of the list, and all that follow have other numbers: a
-    block that contradicts its neighbour so is a fault.
+    blocks, which the text of 1.1.1 allows, is searched for the next valid header. But if a size of the block
+    before it is wrong, blocks would be missing from the list, and all that follow would have other numbers. So a block
+    that contradicts its neighbour is a fault.
     """
     offsets, offset, end = array("q"), first, first
     try:

@@ -1,4 +1,4 @@
-"""The file that an ASDF file is: opened once, read by position, never beyond what it has."""
+"""The open file of an ASDF file: opened once, read by position, never beyond its end."""
 import contextlib
 import errno
 import os
@@ -42,7 +42,7 @@ class FileSource:
         try:
             status = self._status()
             if not stat.S_ISREG(status.st_mode):
-                raise StoreError(f"{path} is no regular file", key=path, errno=errno.ESPIPE)
+                raise StoreError(f"{path} is not a regular file", key=path, errno=errno.ESPIPE)
         except BaseException:
             self.close()
             raise
@@ -60,7 +60,7 @@ class FileSource:
         return StoreError(f"cannot {operation} {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno)
 
     def refresh(self):
-        """Take notice of the size that the file has now."""
+        """Ask for the size of the file again."""
         self.size = self._status().st_size
 
     def _status(self):
@@ -72,7 +72,7 @@ class FileSource:
             raise self.fault("look at", exc) from exc
 
     def close(self):
-        """Close the file; what was read stays.
+        """Close the file; bytes that were read stay.
 
         Raises : StoreError, if the system finds only now that something could not be written.
         """
@@ -91,16 +91,12 @@ class FileSource:
 
     def read(self, offset, n_bytes):
         """Return the bytes from `offset` on, fewer than `n_bytes` where the file ends."""
-        n_bytes = min(n_bytes, self.size - offset)
-        data = self._read_once(offset, n_bytes) if n_bytes > 0 else b""
-        if len(data) == n_bytes or not data:
-            return data
-        # More than the system reads at once, or a file that was cut off meanwhile.
-        parts = [data]
-        while parts[-1] and n_bytes > len(parts[-1]):
-            offset, n_bytes = offset + len(parts[-1]), n_bytes - len(parts[-1])
-            parts.append(self._read_once(offset, n_bytes))
-        return b"".join(parts)
+        end, parts = min(offset + n_bytes, self.size), []
+        # The system may read less at once, and the file may have been cut off.
+        while offset < end and (part := self._read_once(offset, end - offset)):
+            parts.append(part)
+            offset += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _read_once(self, offset, n_bytes):
         fd = self.fd
@@ -110,12 +106,12 @@ class FileSource:
             raise self.fault("read", exc) from exc
 
     def skip_hole(self, offset):
-        """Return the offset of what is stored next from `offset` on: a sparse file may be larger than any disk.
+        """Return the offset of the next stored bytes from `offset` on: a sparse file may be larger than any disk.
 
         All bytes before it are zeros.
         """
         if not sys.platform.startswith("linux"):
-            # Others tell less, or of what has reached the disk only.
+            # Other systems tell less, or only about bytes that have reached the disk.
             return offset
         try:
             return os.lseek(self.fd, offset, os.SEEK_DATA)

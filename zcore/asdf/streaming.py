@@ -1,17 +1,16 @@
-"""Rows appended to a streamed block, the last one of a file, which has as many as there are.
+"""Rows appended to a streamed block, the last block of a file, which has no fixed size.
 
 ASDF file layout, "Flags": a streamed block reaches to the end of the file, so that appending rows is appending bytes. A
-kill leaves what was there, the rows that came whole, and perhaps a part of one, which readers leave out, and which the
-next writer removes.
+kill leaves the old rows, new rows that are complete, and perhaps a part of a row. Readers leave the part out, and the
+next writer removes it.
 """
 import contextlib
 import os
 
 import numpy as np
 
-from zcore.asdf import layout
 from zcore.asdf.file import open
-from zcore.asdf.writing import Form, NewBlocks, front_of, replacing, write_at, write_file
+from zcore.asdf.writing import STANDARD, Form, NewBlocks, write_at, write_new
 from zcore.errors import AsdfFormatError
 
 
@@ -51,8 +50,7 @@ def stream(path, tree=None):
         text = dump(tree, blocks.add)
         if blocks.streamed is None:
             raise ValueError("the tree has no Stream to append rows to")
-        with replacing(os.path.abspath(os.fspath(path))) as fd:
-            write_file(fd, front_of([f"#ASDF_STANDARD {layout.STANDARD_VERSION}"], text), blocks, Form())
+        write_new(path, [STANDARD], text, blocks, Form())
     file = open(path, "rw")
     try:
         return RowWriter(file)
@@ -116,13 +114,13 @@ class RowWriter:
             self._end = write_at(self._file.source.fd, rows.reshape(-1).view("u1"), self._end)
         except OSError as exc:
             with contextlib.suppress(OSError):
-                # What came of them would lie behind the next rows.
+                # A part of these rows would lie behind the next ones.
                 os.ftruncate(self._file.source.fd, self._end)
             raise self._file.source.fault("write", exc) from exc
         self.n_rows += len(rows)
 
     def flush(self):
-        """Bring what was appended to the disk."""
+        """Bring the appended rows to the disk."""
         os.fsync(self._file.source.fd)
 
     def close(self):

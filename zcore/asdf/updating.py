@@ -1,15 +1,15 @@
 """An ASDF file changed: written anew, or in the space that it has.
 
-`rewrite` makes another file that takes the place of the old one in one step. `update_in_place` writes over what the
-tree needs no more, with the disk brought up to date between content, block header and tree; it is not safe from kills,
-as old and new content share their place. `append_block` is: it changes nothing that the old tree refers to.
+`rewrite` makes another file, which replaces the old one in one step. `update_in_place` writes over blocks that the tree
+no longer needs, and brings the disk up to date between content, block header and tree. It is not safe from kills, as
+old and new content share their bytes. `append_block` is: it changes nothing that the old tree refers to.
 """
 import contextlib
 import os
 
 from zcore.asdf import checksums, compression, layout
 from zcore.asdf.blocks import Block
-from zcore.asdf.writing import NewBlocks, front_of, replacing, write_at, write_blanks, write_file
+from zcore.asdf.writing import STANDARD, NewBlocks, front_of, write_at, write_blanks, write_new
 from zcore.buffers import flat_view
 from zcore.errors import ZcoreError
 
@@ -17,23 +17,20 @@ from zcore.errors import ZcoreError
 def comments_of(file):
     """Return the comments that a file has when it is written again: its own, and the standard that is written."""
     others = [comment for comment in file.comments if not comment.startswith("#ASDF_STANDARD")]
-    return [f"#ASDF_STANDARD {layout.STANDARD_VERSION}", *others]
+    return [STANDARD, *others]
 
 
-def rewrite(file, compression, form, embed, fsync):
-    """Write a new file in place of an `AsdfFile`; parameters as for `write`.
+def rewrite(file, path, compression, form, embed, fsync=False):
+    """Write an `AsdfFile` to a new file at `path`; other parameters as for `write`.
 
-    Blocks that no array of the tree refers to may be what other nodes refer to by their numbers. Where there is one,
-    all blocks stay, with their numbers, and new ones follow.
+    Other nodes may refer by number to blocks that no array of the tree refers to. If there is such a block, all blocks
+    keep their numbers, and new ones follow.
     """
     blocks = NewBlocks(compression)
     if len(referenced(file)) < len(file.blocks):
         for block in file.blocks:
             blocks.add(block)
-    text = _text_of(file, blocks.add, embed)
-    with replacing(file.path, fsync) as fd:
-        write_file(fd, front_of(comments_of(file), text), blocks, form)
-    file.reread(reopen=True)
+    write_new(path, comments_of(file), _text_of(file, blocks.add, embed), blocks, form, fsync)
 
 
 def _text_of(file, add_block, embed):
@@ -52,7 +49,7 @@ def referenced(file):
 
 
 def named_files(file):
-    """Return the paths of the other files that arrays of the tree lie in, without those that may not be read."""
+    """Return the paths of the other files that arrays of the tree lie in, except those that may not be read."""
     sources = [None if node.is_list else node.members.get("source") for node in file.origin.arrays]
     paths = []
     for source in {source for source in sources if isinstance(source, str)}:
@@ -64,7 +61,7 @@ def named_files(file):
 def update_in_place(file, compression, checksum, embed):
     """Write the tree of an `AsdfFile`, and the arrays that are new in it, into the space that there is.
 
-    An array that is new takes the block of one that is no more in the tree, if it fits there, and else a new block
+    A new array takes the block of an array that is no longer in the tree, if it fits there, and else a new block
     behind the last one. No block that stays is touched, and no offset changes.
 
     Returns
@@ -77,7 +74,7 @@ def update_in_place(file, compression, checksum, embed):
     _text_of(file, found.add, embed)
     if found.streamed is not None or not len(file.blocks):
         return False
-    replaced, appended, numbers = _places(file, found.contents)
+    replaced, appended, numbers = _places(file, found)
     if appended and file.blocks[-1].is_streamed:
         return False
     # The same tree once more, now that each block has its number.
@@ -91,7 +88,7 @@ def update_in_place(file, compression, checksum, embed):
             write_at(fd, stored, block.data_offset)
             os.fsync(fd)
             header = _header(block.header.header_size, name, block.allocated, stored, data_size, checksum)
-            # What a longer header has behind its fields stays.
+            # A longer header keeps the bytes behind its fields.
             write_at(fd, header[:layout.BLOCK_HEADER_NBYTES], block.offset)
             os.fsync(fd)
         for name, stored, data_size in appended:
@@ -104,7 +101,7 @@ def update_in_place(file, compression, checksum, embed):
 
 @contextlib.contextmanager
 def _writing(file):
-    """Return a context manager that gives the descriptor; a fault of the system is a StoreError."""
+    """Return a context manager of the descriptor; an error of the system becomes a StoreError."""
     try:
         yield file.source.fd
     except ZcoreError:
@@ -115,11 +112,10 @@ def _writing(file):
 
 def _header(header_size, name, allocated, stored, data_size, checksum):
     digest = checksums.digest_of([stored]) if checksum else None
-    return layout.render_block_header(header_size, 0, name, allocated, len(stored), data_size,
-                                      checksums.stored_digest(digest))
+    return layout.render_block_header(header_size, 0, name, allocated, len(stored), data_size, digest)
 
 
-def _places(file, contents):
+def _places(file, blocks):
     """Return where contents of blocks go.
 
     Returns
@@ -129,12 +125,12 @@ def _places(file, contents):
         of these for blocks that follow the last one; and the number of each content's block.
     """
     kept = [content.number if isinstance(content, Block) and content.is_of(file.source) else None
-            for content, _ in contents]
+            for content in blocks.contents]
     free = sorted(referenced(file).difference(kept))
     replaced, appended, numbers = [], [], []
-    for (content, name), number in zip(contents, kept, strict=True):
+    for content, number in zip(blocks.contents, kept, strict=True):
         if number is None:
-            stored = _stored(content, name)
+            stored = _stored(content, blocks.compression)
             number = next((i for i in free if len(stored[1]) <= file.blocks[i].allocated
                            and not file.blocks[i].is_streamed), None)
             if number is None:
@@ -159,6 +155,7 @@ def _stored(content, name):
 
 def append_block(file, content, name, checksum):
     """Add a block behind the last one of an `AsdfFile`; returns its number. See `AsdfFile.append_block`."""
+    compression.check_written(name)
     number, content = len(file.blocks), flat_view(content, "a block")
     if number and file.blocks[-1].is_streamed:
         raise ValueError(f"the last block of {file.path} is streamed, no other can follow")
@@ -173,8 +170,8 @@ def _append(file, name, stored, data_size, checksum):
     Notes
     -----
     ASDF file layout, "Block index": without one blocks are found by skipping along, so it can go first. At every step
-    what lies behind the old blocks is nothing, zeros, or a block that nothing refers to: its header stands before its
-    content comes, which could otherwise be taken for blocks, and the magic is the last of the header.
+    the old blocks are followed by nothing, zeros, or a block that nothing refers to. The header is written before the
+    content, which could otherwise be taken for blocks, and the magic of the header is written last.
     """
     found, n_magic = file.blocks.found, len(layout.BLOCK_MAGIC)
     header = _header(48, name, len(stored), stored, data_size, checksum)

@@ -16,39 +16,37 @@ from zcore.buffers import flat_view
 from zcore.errors import StoreError, ZcoreError
 from zcore.kernel.io.files import TEMP_PREFIX
 
+STANDARD = f"#ASDF_STANDARD {layout.STANDARD_VERSION}"
 _COPY_NBYTES = 1 << 20
 _PARALLEL_NBYTES = 1 << 22            # from which on memory is hashed while it is written
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class NewBlocks:
-    """What becomes blocks: collected while a tree is written down, numbered in the order in which it comes.
+    """The contents of new blocks: collected while a tree is rendered, and numbered in the order in which they come.
 
     Parameters
     ----------
-    compression : str, optional
-        Of all blocks that do not name one.
+    name : {"zlib", "bzp2", "lz4"}, optional
+        The compression of all blocks.
     """
 
-    def __init__(self, compression=None):
-        self._compression = compression
+    def __init__(self, name=None):
+        self.compression = compression.check_written(name)
         self._numbers = {}
-        self.contents = []            # (Block of a file, or flat view of bytes; compression)
-        self.streamed = None          # what a streamed block begins with
+        self.contents = []            # blocks of files, or flat views of bytes
+        self.streamed = None          # the first bytes of a streamed block
 
-    def add(self, content, *, compression=None, streamed=False):
+    def add(self, content, *, streamed=False):
         """Return the number of the block that holds `content`; the same content has one block.
 
         Parameters
         ----------
         content : bytes-like or Block
-            C-contiguous. A block of a file is copied as it is stored, where no compression is asked for.
-        compression : str, optional
-            ``"zlib"``, ``"bzp2"`` or ``"lz4"``.
+            C-contiguous. Without a compression a block of a file is copied as it is stored.
         streamed : bool
-            The block is the last one and has no end: its number is -1, and there is one.
+            The block is the last one and has no end: its number is -1, and a file has one at the most.
         """
-        name = compression or self._compression
         if isinstance(content, Block):
             key = content.path, content.offset
         else:
@@ -61,20 +59,19 @@ class NewBlocks:
             return -1
         if key[0] is None or key not in self._numbers:
             self._numbers[key] = len(self.contents)
-            self.contents.append((content, name))
+            self.contents.append(content)
         return self._numbers[key]
 
 
 @contextlib.contextmanager
 def replacing(path, fsync=False):
-    """Return a context manager that gives the descriptor of a new file, which takes the place of `path` at the end.
+    """Return a context manager of the descriptor of a new file, which replaces `path` at the end.
 
-    A file that is replaced leaves its mode to the new one; a link is followed. When the block raises, `path` stays as
-    it was.
+    The new file gets the mode of the old one; a link is followed. When the block raises, `path` stays as it was.
 
     Raises : StoreError, if the file cannot be made or written.
     """
-    path = os.path.realpath(path)
+    path = os.path.realpath(os.fspath(path))
     temporary = os.path.join(os.path.dirname(path), TEMP_PREFIX + os.urandom(8).hex())
     try:
         try:
@@ -121,13 +118,8 @@ def write_blanks(fd, offset, end):
     return end
 
 
-def has_tree(front):
-    """Return whether what stands before the blocks ends with a tree."""
-    return front.endswith((b"...\n", b"...\r\n"))
-
-
 def front_of(comments, text):
-    """Return what stands before the blocks.
+    """Return the header, the comments and the tree, which come before the blocks.
 
     Notes : ASDF file layout, "Blocks": without a tree the first block follows the header at once.
     """
@@ -187,14 +179,15 @@ def write_file(fd, front, blocks, form):
     """
     offset = write_at(fd, front, 0)
     if blocks.contents or blocks.streamed is not None:
-        # Nobody looks for space behind a header without a tree.
-        offset = write_blanks(fd, offset, form.aligned(offset) if has_tree(front) else offset)
+        # Behind a header without a tree no reader expects space.
+        has_tree = front.endswith((b"...\n", b"...\r\n"))
+        offset = write_blanks(fd, offset, form.aligned(offset) if has_tree else offset)
     offsets = []
-    for content, name in blocks.contents:
+    for content in blocks.contents:
         offsets.append(offset)
-        offset = write_block(fd, offset, content, name, form)
+        offset = _write_block(fd, offset, content, blocks.compression, form)
     if blocks.streamed is not None:
-        header = layout.render_block_header(48, layout.STREAMED, b"", 0, 0, 0, checksums.NO_CHECKSUM)
+        header = layout.render_block_header(48, layout.STREAMED, b"", 0, 0, 0, None)
         offset = write_at(fd, header, offset)
         content = blocks.streamed
         for piece in content.stored_pieces() if isinstance(content, Block) else [content]:
@@ -206,8 +199,14 @@ def write_file(fd, front, blocks, form):
         os.ftruncate(fd, offset)
 
 
-def write_block(fd, offset, content, name, form):
-    """Write one block; returns where the next one begins.
+def write_new(path, comments, text, blocks, form, fsync=False):
+    """Write a new file in place of `path` in one step; see `replacing` and `write_file`."""
+    with replacing(path, fsync) as fd:
+        write_file(fd, front_of(comments, text), blocks, form)
+
+
+def _write_block(fd, offset, content, name, form):
+    """Write one block; returns the offset of the next one.
 
     Parameters
     ----------
@@ -233,13 +232,13 @@ def write_block(fd, offset, content, name, form):
                 md5.update(piece)
             end = write_at(fd, piece, end)
         used, digest = end - begin, md5 and md5.digest()
-    return _write_header(fd, offset, (name or "").encode(), used, len(content), checksums.stored_digest(digest), form)
+    return _write_header(fd, offset, (name or "").encode(), used, len(content), digest, form)
 
 
-def _write_header(fd, offset, name, used, data_size, checksum, form):
+def _write_header(fd, offset, name, used, data_size, digest, form):
     begin = offset + layout.BLOCK_HEADER_NBYTES
     following = form.aligned(begin + used)
-    write_at(fd, layout.render_block_header(48, 0, name, following - begin, used, data_size, checksum), offset)
+    write_at(fd, layout.render_block_header(48, 0, name, following - begin, used, data_size, digest), offset)
     return following
 
 
@@ -264,7 +263,7 @@ def _write_raw(fd, offset, content, form):
 
 
 def _copy_block(fd, offset, block, form):
-    """Write a block as it is stored elsewhere; damage is found here, and not given a new checksum."""
+    """Write a block as it is stored elsewhere. Damage is found here: it must not get a new checksum."""
     if block.verifies:
         block.verify()
     end = offset + layout.BLOCK_HEADER_NBYTES
@@ -274,7 +273,7 @@ def _copy_block(fd, offset, block, form):
             md5.update(piece)
         end = write_at(fd, piece, end)
     used = end - offset - layout.BLOCK_HEADER_NBYTES
-    digest = checksums.stored_digest(md5 and md5.digest())
+    digest = md5 and md5.digest()
     if form.checksum and block.checksum is not None and not block.verifies:
         digest = block.checksum
     return _write_header(fd, offset, block.header.compression, used, block.data_size, digest, form)
@@ -287,7 +286,7 @@ def write(path, tree, *, compression=None, checksum=True, index=True, pad=0, blo
     ----------
     path : str or path-like
     tree : dict
-        Of dicts, lists, scalars and arrays, or what was read: see `zcore.asdf.tree.dump`. Arrays that share memory
+        Of dicts, lists, scalars and arrays, or the tree of a file: see `zcore.asdf.tree.dump`. Arrays that share memory
         share a block. None: a file without a tree.
     compression : {"zlib", "bzp2", "lz4"}, optional
         Of all blocks. Without it arrays are stored as they are, and blocks of files stay as they are stored there.
@@ -303,24 +302,16 @@ def write(path, tree, *, compression=None, checksum=True, index=True, pad=0, blo
     TypeError, ValueError, UnsupportedError
         The tree holds something that a file cannot.
     StoreError
-        The file cannot be written; what was there is as it was.
+        The file cannot be written; the old one stays as it was.
 
     Notes
     -----
     ASDF file layout; a kill leaves the old file or the new one.
     """
-    path, form = os.path.abspath(os.fspath(path)), Form(checksum, index, pad, block_align)
-    blocks = NewBlocks(_checked(compression))
+    form, blocks = Form(checksum, index, pad, block_align), NewBlocks(compression)
     text = b""
     if tree is not None:
         from zcore.asdf.tree.dump import dump
 
         text = dump(tree, blocks.add, embed=embed)
-    with replacing(path, fsync) as fd:
-        write_file(fd, front_of([f"#ASDF_STANDARD {layout.STANDARD_VERSION}"], text), blocks, form)
-
-
-def _checked(name):
-    if name is not None and name not in compression.WRITTEN:
-        raise ValueError(f"compression is {name!r}, expected one of {', '.join(compression.WRITTEN)}, or None")
-    return name
+    write_new(path, [STANDARD], text, blocks, form, fsync)

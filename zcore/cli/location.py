@@ -1,7 +1,7 @@
-"""What a PATH of the command line names: a store, and the path of a node in it.
+"""A PATH of the command line: a store, and the path of a node in it.
 
 A path goes into a store as into a folder: ``data.zarr/2016/t2m``, ``archive.zip/2016/t2m``. A directory that lies in a
-hierarchy is opened from the top of that, so that a change reaches the copies of metadata which groups above it have.
+hierarchy is opened from the top of that, so that a change reaches the consolidated metadata of the groups above it.
 """
 import os
 
@@ -11,7 +11,7 @@ from zcore.formats import DOCUMENTS
 from zcore.stores.openers import PARQUET_DOCUMENT
 
 METAVAR = "PATH"
-HELP = ("array or group: a directory, URL, zip archive, reference set or ASDF file, and what lies in it, such as "
+HELP = ("array or group: a directory, URL, zip archive, reference set or ASDF file, or a node in it, such as "
         "a.zip/2016/t2m")
 
 
@@ -34,18 +34,18 @@ def opened_array(text, **keywords):
     found = opened(text, **keywords)
     if isinstance(found, zcore.Group):
         names = ", ".join(list(found.array_keys())[:5])
-        raise NodeNotFoundError(f"{text!r} is a group; this is about an array{f', such as {names}' if names else ''}",
+        raise NodeNotFoundError(f"{text!r} is a group; expected an array{f', such as {names}' if names else ''}",
                                 path=found.path)
     return found
 
 
 def located(text):
-    """Return what `zcore.open` takes for the store of a PATH, and the path of the node in it."""
+    """Return the store of a PATH, as `zcore.open` takes it, and the path of the node in it."""
     if "://" in text or text.startswith("file:"):
         return text, ""
     head, names = text, []
     while head and not os.path.lexists(head):
-        # Behind a file the path goes on in it; of what does not exist the error is the store's.
+        # Behind a file the path goes on in it. If nothing exists, the store raises the error.
         above, name = os.path.split(head.rstrip(os.sep))
         if above == head:
             break
@@ -54,7 +54,7 @@ def located(text):
         if os.path.isfile(head):
             return head, "/".join(names)
     if os.path.basename(text) in DOCUMENTS and os.path.isfile(text):
-        # As a shell's completion leaves it.
+        # A shell's completion leaves the document of a node.
         text = os.path.dirname(text) or os.curdir
     if os.path.isfile(text):
         return text, ""
@@ -62,9 +62,9 @@ def located(text):
 
 
 def _in_a_set(text):
-    """Return the reference set in Parquet that a path goes into, and the rest of the path; None where there is none.
+    """Return the reference set in Parquet above a path, and the rest of the path; None where there is none.
 
-    Its directories hold records, and no documents of nodes.
+    Its directories hold records instead of documents.
     """
     head, names = text.rstrip(os.sep), []
     while head:
@@ -78,8 +78,8 @@ def _in_a_set(text):
 
 
 def _from_the_top(directory):
-    """Return the topmost of the groups that stand one above the other over a directory, and the way from there."""
-    # Links on the way stay as they are, unless it leads back over them.
+    """Return the topmost group above a directory, and the path from there."""
+    # Links in the path stay as they are, unless a .. follows.
     absolute = (os.path.realpath if os.pardir in directory.split(os.sep) else os.path.abspath)(directory)
     above = os.path.dirname(absolute)
     while not os.path.lexists(above):

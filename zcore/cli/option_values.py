@@ -1,23 +1,26 @@
-"""What the text of an option means: lengths, chunk grids and compressors as `zcore.create_array` takes them."""
+"""Texts of options as values: lengths, chunk grids and compressors as `zcore.create_array` takes them."""
 
-# What codecs call the level that stands behind their name.
+# The parameter of each codec for the level behind its name.
 LEVELS = {"blosc": "clevel", "gzip": "level", "lz4": "acceleration", "zlib": "level", "zstd": "level"}
 
 
-def lengths_of(text):
+def lengths_of(text, least=0):
     """Return a shape that is given as text: lengths with commas between them, none for an array of no dimensions.
 
     >>> lengths_of("48,90"), lengths_of("")
     ((48, 90), ())
     """
     try:
-        return tuple(int(length) for length in text.split(",") if text)
+        found = tuple(int(length) for length in text.split(",") if text)
+        if min(found, default=least) < least:
+            raise ValueError
+        return found
     except ValueError:
         raise ValueError(f"expected lengths such as 48,90,180, found {text!r}") from None
 
 
 def grid_of(text, option):
-    """Return the `chunks` or `shards` of `zcore.create_array` that a text means.
+    """Return the text of an option as `chunks` or `shards` of `zcore.create_array`.
 
     Raises : ValueError, which names the `option`.
     """
@@ -30,14 +33,14 @@ def grid_of(text, option):
             # A size has its unit here: a bare number is a length.
             parse_nbytes(text)
             return text
-        return lengths_of(text)
+        return lengths_of(text, 1)
     except ValueError:
-        raise ValueError(f"{option}: expected lengths such as 100,100, a size such as '4 MB', or auto, "
+        raise ValueError(f"{option}: expected lengths of at least 1 such as 100,100, a size such as '4 MB', or auto, "
                          f"found {text!r}") from None
 
 
 def compressor_of(text):
-    """Return the `compressors` of `zcore.create_array` that a text means.
+    """Return the text of an option as `compressors` of `zcore.create_array`.
 
     >>> compressor_of("zstd:3"), compressor_of("none")
     (ZstdCodec(level=3, checksum=False), None)

@@ -1,40 +1,50 @@
-"""The arguments of the command line, and the verbs.
+"""The arguments of the command line, and the table of verbs.
 
-A verb is a module of `zcore.cli.verbs` and one line in `VERBS`. The module's name is the verb, its docstring the help;
-``configure(parser)`` adds the arguments, and ``run(arguments)`` does the work and returns the exit code. ``FAILURE``,
-where a module has it, is the exit code of what is raised. Of all verbs only the one that is called is imported, and
-what it works with by its ``run``.
+A verb is a module and one line in `VERBS`. The module's docstring is the help; ``configure(parser)`` adds the
+arguments, and ``run(arguments)`` does the work and returns the exit code. If a module has ``FAILURE``, that is the exit
+code of an exception. Only the verb that is called is imported, and its heavier imports only by its ``run``.
 """
 import argparse
+import textwrap
 
-from zcore.cli.helptext import Formatter
 from zcore.config import __version__
 
-# Each with the first sentence of its module, as the list of all verbs has it.
+# Of each verb the module in `zcore.cli.verbs`, and the first sentence of its docstring for the list of all verbs.
 VERBS = {
-    "ls": "list the arrays and groups at a place",
-    "tree": "show a hierarchy as a tree",
-    "info": "describe an array or a group, and what of it is stored",
-    "cat": "print elements of an array, or write them out",
-    "attrs": "show attributes, set them, or delete them",
-    "create": "create an array or a group",
-    "diff": "compare two arrays, or two hierarchies",
-    "cp": "copy an array, or a group with all below it",
-    "convert": "copy an array or a group to another format, compressor, type or order",
-    "rechunk": "copy an array or a group to other chunks or shards",
-    "refs": "work with reference sets, which say where in other files the bytes of a store lie",
-    "asdf": "look into ASDF files, take arrays out of them, explode and implode them",
-    "verify": "read all that a store holds, and report what is wrong with it",
-    "rm": "delete arrays and groups",
-    "bench": "measure how fast an array is read and written here, what a chunk costs, and what would be faster",
-    "plot": "draw a slice of an array, or the grid of its chunks with their sizes and ratios",
-    "completion": "print what a shell needs to complete command lines of zcore",
-    "demo": "write real data in every format zcore has, read them back, check every bit, and draw them",
+    "ls": ("nodes.ls", "list the arrays and groups at a path"),
+    "tree": ("nodes.tree", "show a hierarchy as a tree"),
+    "info": ("nodes.info", "describe an array or a group, and how much of it is stored"),
+    "cat": ("elements.cat", "print elements of an array, or write them to a file"),
+    "attrs": ("nodes.attrs", "show attributes, set them, or delete them"),
+    "create": ("nodes.create", "create an array or a group"),
+    "diff": ("elements.diff", "compare two arrays, or two hierarchies"),
+    "cp": ("copying.cp", "copy an array, or a group with all its members"),
+    "convert": ("copying.convert", "copy an array or a group to another format, compressor, type or order"),
+    "rechunk": ("copying.rechunk", "copy an array or a group to other chunks or shards"),
+    "refs": ("stores.refs", "make, check and expand reference sets, which point to bytes in other files"),
+    "asdf": ("stores.asdf", "list the parts of ASDF files, extract arrays, verify, explode and implode them"),
+    "verify": ("stores.verify", "read all of a store, and report damage"),
+    "rm": ("nodes.rm", "delete arrays and groups"),
+    "bench": ("speed.bench", "measure how fast an array is read and written here, and which forms would be faster"),
+    "plot": ("elements.plot", "draw a slice of an array, or the grid of its chunks with their sizes and ratios"),
+    "completion": ("completion", "print the completion of a shell for zcore"),
+    "demo": ("demo.demo", "write real data in every format zcore has, read them back, check every bit, and draw them"),
 }
 
 
+class Formatter(argparse.HelpFormatter):
+    """A formatter of help: paragraphs are filled, and indented examples stay as they are."""
+
+    def _fill_text(self, text, width, indent):
+        # The one hook that argparse's own formatters override for this, such as RawDescriptionHelpFormatter.
+        return "\n\n".join(
+            textwrap.indent(paragraph, indent) if paragraph.startswith(" ") or "\n " in paragraph
+            else textwrap.fill(" ".join(paragraph.split()), width, initial_indent=indent, subsequent_indent=indent)
+            for paragraph in text.split("\n\n"))
+
+
 def verb_of(argv):
-    """Return the verb that a command line calls: what comes first and is no option. None without one."""
+    """Return the verb of a command line: the first argument that is no option; None without one."""
     return next((argument for argument in argv if not argument.startswith("-")), None)
 
 
@@ -47,7 +57,7 @@ def parser_of(*called):
                                      epilog="`zcore VERB --help` says more of each.", formatter_class=Formatter)
     parser.add_argument("--version", action="version", version=f"zcore {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for name, summary in VERBS.items():
+    for name, (_, summary) in VERBS.items():
         if name not in called:
             verbs.add_parser(name, help=summary)
             continue
@@ -57,7 +67,7 @@ def parser_of(*called):
                                 formatter_class=Formatter)
         module.configure(verb)
         for one in _with_actions(verb):
-            # Only where it is given: what an action leaves out does not undo what its verb was told.
+            # Suppressed: the default of an action would undo a --debug before it.
             one.add_argument("--debug", action="store_true", default=argparse.SUPPRESS,
                              help="show the traceback of an error")
         verb.set_defaults(debug=False, run=module.run, failure=getattr(module, "FAILURE", 1))
@@ -75,4 +85,4 @@ def _with_actions(parser):
 def _module_of(verb):
     from importlib import import_module
 
-    return import_module(f"zcore.cli.verbs.{verb}")
+    return import_module(f"zcore.cli.verbs.{VERBS[verb][0]}")

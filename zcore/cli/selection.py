@@ -1,17 +1,17 @@
-"""A selection as it is typed between brackets, parsed and never run: ``0, 10:20, ::-2, [1, 5], "field", ...``."""
+"""A selection as it is typed between brackets, parsed and never evaluated: ``0, 10:20, [1, 5], "field", ...``."""
 import ast
 
 import numpy as np
 
-from zcore.cli.slabs import SLAB_NBYTES
+from zcore.cli.slabs import SLAB_NBYTES, slab_of, slabs_of
 
 MAX_LETTERS = 100_000
 
 
 def parse_selection(text):
-    """Return the selection that a text means, as `Array` takes it between brackets.
+    """Return the selection of a text, as `Array` takes it between brackets.
 
-    Integers, slices, lists of integers or booleans, ..., None and the names of fields in quotes are all there is.
+    It may have integers, slices, lists of integers or booleans, ..., None and names of fields in quotes.
 
     Raises : ValueError, if the text is anything else.
 
@@ -22,12 +22,12 @@ def parse_selection(text):
         if len(text) > MAX_LETTERS:
             raise ValueError
         found = ast.parse(f"x[{text.strip()}]", mode="eval").body
-        # The brackets may end within the text: it is not `x` that is selected from then.
+        # The text may end the brackets: then the selection is not one of `x`.
         if not isinstance(found, ast.Subscript) or not isinstance(found.value, ast.Name):
             raise ValueError
         return _value_of(found.slice)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise ValueError("a selection is what stands between NumPy's brackets, such as 0, 10:20, ::2 or [1, 5], "
+        raise ValueError("a selection is written as between NumPy's brackets, such as 0, 10:20, ::2 or [1, 5], "
                          f"found {text!r:.80}") from None
 
 
@@ -58,10 +58,10 @@ def _integer(part):
 
 
 def pieces_of(array, selection, nbytes=None):
-    """Return the shape of what a selection selects, and an iterator over it, a piece after the other in C order.
+    """Return the shape of the selected elements, and an iterator over pieces of them in C order.
 
     A box comes in pieces of about `nbytes` at the most, by default `SLAB_NBYTES`: of whole rows of chunks where these
-    fit. Whatever is no box, lists above all, is one piece.
+    fit. Any other selection, such as one with lists, is one piece.
     """
     box = box_of(selection, array.shape)
     if box is None:
@@ -75,39 +75,24 @@ def _pieces(array, box, shape, nbytes):
     if 0 in shape:
         return
     dimensions = [d for d, one in enumerate(box) if isinstance(one, range)]
-    # What lies behind dimension k comes as a whole; before it there is an index after the other.
-    room, k = array.dtype.itemsize, len(shape) - 1
-    while k > 0 and room * shape[k] <= nbytes:
-        room *= shape[k]
-        k -= 1
-    if k < 0:
-        yield np.asarray(array[tuple(box)])
-        return
-    n = max(1, nbytes // max(1, room))
-    if k == 0 and array.metadata.edges is None:
+    # One index after the other in the first dimensions, all of the last ones: pieces follow one another in C order.
+    slab = slab_of(shape, (1,) * len(shape), array.dtype.itemsize, nbytes)
+    if slab != shape and slab[1:] == shape[1:] and array.metadata.edges is None:
         chunk = max(1, array.chunks[dimensions[0]] // abs(box[dimensions[0]].step))
-        n = max(n // chunk * chunk, min(n, chunk))
-    for before in _places([box[d] for d in dimensions[:k]]):
-        for start in range(0, shape[k], n):
-            at = list(box)
-            for d, i in zip(dimensions[:k], before, strict=True):
-                at[d] = i
-            at[dimensions[k]] = box[dimensions[k]][start:start + n]
-            yield np.asarray(array[tuple(slice_of(one) if isinstance(one, range) else one for one in at)])
+        slab = max(slab[0] // chunk * chunk, min(slab[0], chunk)), *slab[1:]
+    for selection in slabs_of(shape, slab):
+        at = list(box)
+        for d, part in zip(dimensions, selection, strict=True):
+            at[d] = box[d][part]
+        yield np.asarray(array[index_of(at)])
 
 
-def _places(ranges):
-    """Yield the product of ranges; `itertools.product` would make a tuple of each."""
-    if not ranges:
-        yield ()
-        return
-    for i in ranges[0]:
-        for rest in _places(ranges[1:]):
-            yield (i, *rest)
+def index_of(box):
+    """Return the index that selects a box: a list of ranges and integers."""
+    return tuple([_slice_of(one) if isinstance(one, range) else one for one in box])
 
 
-def slice_of(one):
-    """Return the slice that selects what a range of indices does."""
+def _slice_of(one):
     stop = one[-1] + one.step if len(one) else one.start
     return slice(one.start, None if stop < 0 else stop, one.step)
 

@@ -1,1 +1,1 @@
-"""What is made of arrays and groups for other programs."""
+"""Work on whole stores: copy, rechunk, verify, reference sets, files of other programs."""

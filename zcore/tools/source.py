@@ -1,6 +1,6 @@
-"""What a copy reads, whatever it lies in: nodes, groups before what they hold, as `SourceGroup` and `SourceArray`.
+"""The source of a copy: its nodes, groups before their members, as `SourceGroup` and `SourceArray`.
 
-Each array says what a new one could take over from it, and reads boxes of its elements.
+Each array has the properties that a new one may take over, and reads boxes of its elements.
 """
 from zcore.errors import SelectionError
 from zcore.kernel.select.box import Box, basic, whole
@@ -8,7 +8,7 @@ from zcore.tools.stored import Stored
 
 
 class SourceGroup:
-    """A group: its attributes, and whether a copy of all metadata below it is kept with it."""
+    """A group: its attributes, and whether it has consolidated metadata."""
 
     def __init__(self, attributes, zarr_format=None, is_consolidated=False):
         self.attributes = attributes
@@ -17,29 +17,29 @@ class SourceGroup:
 
 
 class SourceArray:
-    """An array, or what is selected of it.
+    """An array, or a selection of it.
 
     Attributes
     ----------
     shape, dtype, attributes, dimension_names, fill_value
-        As of an array that holds just these elements; None for what there is not.
+        As of an array of these elements alone; None where there is none.
     zarr_format : {3, 2, "zmeta"} or None
     metadata : ArrayMetadata or None
-        As it is stored, of all of it.
+        Of the whole array, as it is stored.
     is_whole : bool
         There are metadata, and nothing is selected.
     keeps_dimensions : bool
         No dimension was dropped.
     chunk_shape : tuple, "auto" or list
-        Of the smallest parts that have codecs, to ask a format for; a list where they differ in length.
+        Of the smallest parts that have codecs, as a format takes it; a list where they differ in length.
     object_shape : tuple of int
-        Of what is read at once, the longest.
+        Of the stored objects, the longest one.
     shard_shape : tuple of int or None
         Of objects, where these are shards.
     chunks_of_objects : tuple or list
-        Of objects, be they shards or chunks, to ask a format for.
+        Of objects, shards or chunks, as a format takes it.
     codecs, inner_codecs : tuple of CodecSpec, or None
-        The chain of objects, and of the chunks in them; None where nothing says it.
+        The chain of objects, and of the chunks in them; None where it is unknown.
     order : {"C", "F"}
     """
 
@@ -56,13 +56,13 @@ class SourceArray:
         if self.box is None:
             raise SelectionError("a copy takes integers, slices and ... as its selection")
         self.shape = self.box.shape
-        # Which dimensions of what is stored those of the elements are.
+        # The dimensions of the stored array that the selection keeps.
         self.dimensions = [d for d, kept in enumerate(self.box.expand or (slice(None),) * len(shape))
                            if kept is not None]
         self.keeps_dimensions = len(self.dimensions) == len(shape)
 
     def kept(self, lengths):
-        """Return what belongs to each dimension, without those that are dropped."""
+        """Return the values of the dimensions that the selection keeps."""
         return None if lengths is None else tuple([lengths[d] for d in self.dimensions])
 
     @property
@@ -79,15 +79,15 @@ class SourceArray:
         self._read(Box(tuple(first), steps, tuple(counts)), out.reshape(counts))
 
     def stored(self):
-        """Return what there is of it, a `Stored`; None where only reading tells."""
+        """Return a `Stored`, which tells what exists; None where only reading tells."""
         return None if self.binding is None else Stored(self.binding, self.box, self.dimensions)
 
     def _read(self, box, out):
-        """Read a box of what is stored into `out`, which has its counts."""
+        """Read a box of the stored array into `out`, which has its counts."""
         raise NotImplementedError
 
     def check(self):
-        """Raise ZcoreError unless what was read counts: the array is still the one that was opened."""
+        """Raise ZcoreError unless the array is still the one that was opened."""
 
 
 class Source:
@@ -96,13 +96,13 @@ class Source:
     Attributes
     ----------
     nodes : list of (str, SourceGroup or SourceArray)
-        By their paths relative to the node, whose own is empty; groups before what they hold.
+        By their paths relative to the node, whose own is empty; groups before their members.
     identity : str
-        Text that is the same only for what has the same documents at the same place.
+        Text that is the same only for the same documents at the same path.
     lost : list of (str, str)
-        What of nodes cannot be copied to any destination, and the names of these.
+        Parts of nodes that cannot be copied to any destination, and the names of the nodes.
     left_out : list of (str, str)
-        The same of members that are not among the nodes, as no destination can hold them.
+        The same for members that are not among the nodes, as no destination can hold them.
     """
 
     lost = left_out = ()
@@ -114,7 +114,7 @@ class Source:
         self.close()
 
     def check(self):
-        """Raise ZcoreError unless the groups that were opened are there still; arrays are asked one by one."""
+        """Raise ZcoreError unless the groups that were opened still exist; arrays are checked one by one."""
 
     def close(self):
-        """Close what was opened."""
+        """Close the files."""

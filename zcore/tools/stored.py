@@ -1,7 +1,7 @@
-"""What there is of an array: the parts of it that lie in objects which exist, and the slabs that hold some of them.
+"""The parts of an array that lie in stored objects, and the slabs that hold some of them.
 
-A document may say 2**62 elements where next to nothing is stored. Whoever walks along an array by slabs walks along
-those that hold something; what the others read as is known without reading them.
+A document may announce 2**62 elements where almost nothing is stored. A walk along an array by slabs visits only those
+that hold something; the others have the fill value.
 """
 import contextlib
 import math
@@ -11,30 +11,30 @@ from zcore.kernel.select.box import whole
 from zcore.model.metadata import has_varying_items
 from zcore.tools.rechunk import n_slabs, slabs_of_parts
 
-MAX_UNLISTED = 1 << 10     # objects and slabs for which a store is not listed
+MAX_UNLISTED = 1 << 10     # objects and slabs up to which a store is not listed
 
 
 class AsManyExist(Exception):
-    """There are as many objects as somebody could look for one by one: listing them all has no point."""
+    """There are so many objects that looking for them one by one costs no more than a listing."""
 
 
 class Stored:
-    """Where in an array, or in what is selected of it, there is more than the fill value.
+    """Where in an array, or in a selection of it, there is more than the fill value.
 
     Parameters
     ----------
     binding : ArrayBinding
     box : Box, optional
-        What is selected.
+        The selection.
     dimensions : list of int, optional
-        Those of the array that the selection has kept.
+        The dimensions that the selection keeps.
     """
 
     def __init__(self, binding, box=None, dimensions=None):
         self._binding = binding
         self._box = whole(binding.metadata.shape) if box is None else box
         self._dimensions = range(len(self._box.starts)) if dimensions is None else dimensions
-        # How many objects the selection may touch, at the most.
+        # The most objects that the selection may touch.
         self.n_objects = math.prod(map(min, binding.metadata.grid_shape, self._box.counts))
 
     def parts(self):
@@ -49,17 +49,17 @@ class Stored:
                 raise AsManyExist
             if any([i >= n for i, n in zip(coords, grid, strict=True)]):
                 continue
-            places = [_indices(*place) for place in zip(*metadata.place_of(coords), box.starts, box.steps, box.counts,
-                                                        strict=True)]
-            if all([first < stop for first, stop in places]):
-                yield tuple([places[d][0] for d in self._dimensions]), tuple([places[d][1] for d in self._dimensions])
+            found = [_indices(*one) for one in zip(*metadata.place_of(coords), box.starts, box.steps, box.counts,
+                                                   strict=True)]
+            if all([first < stop for first, stop in found]):
+                yield tuple([found[d][0] for d in self._dimensions]), tuple([found[d][1] for d in self._dimensions])
 
     def is_known(self):
-        """Whether what is absent reads as the fill value, and the store tells what exists."""
+        """Whether absent objects read as the fill value, and the store can list the others."""
         return self._binding.options.missing == "fill" and self._binding.store.lists
 
     def fill(self):
-        """Return the value that is read where nothing is stored, an ndarray of one element."""
+        """Return the value of elements that are not stored, an ndarray of one element."""
         return fill_of(self._binding.metadata)
 
 
@@ -80,7 +80,7 @@ def _indices(origin, length, start, step, count):
 
 
 def slabs_with_more(shape, slab, arrays):
-    """Return the numbers of the slabs in which one of some arrays may have more than its fill value.
+    """Return the numbers of the slabs in which any of the arrays may have more than its fill value.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def slabs_with_more(shape, slab, arrays):
     Returns
     -------
     sequence of int
-        In C order; of a range the length may be beyond what `len` takes, see `count_of`.
+        In C order; a range may be too long for `len`, see `count_of`.
     """
     n_all = n_slabs(shape, slab)
     is_small = max(n_all, *[array.n_objects for array in arrays]) <= MAX_UNLISTED

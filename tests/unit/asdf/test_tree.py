@@ -147,7 +147,7 @@ def test_merged_keys_do_not_multiply(parse, monkeypatch):
     (b"%YAML 1.1\n---\na: \xff\n...\n", AsdfFormatError, "cannot be read"),
     (b"%YAML 1.1\n---\na: \x01\n...\n", AsdfFormatError, "cannot be read"),
     (b'%YAML 1.1\n---\na: "\\U00110000"\n...\n', AsdfFormatError, "cannot be read"),
-    (b"%YAML 1.1\n---\na: *b\n...\n", AsdfFormatError, "alias|nothing"),
+    (b"%YAML 1.1\n---\na: *b\n...\n", AsdfFormatError, "alias|no anchor"),
     (b"%YAML 1.1\n", AsdfFormatError, "document|cannot be read"),
     (b"%YAML 1.1\n---\na: !x!y 1\n...\n", AsdfFormatError, "tag handle"),
 ])

@@ -140,8 +140,7 @@ def test_numbers_of_new_blocks():
     blocks = NewBlocks("lz4")
     first, second = bytearray(10), bytearray(10)
     assert [blocks.add(x) for x in (first, second, first, memoryview(first)[:5])] == [0, 1, 0, 2]
-    assert blocks.add(bytearray(1), compression="zlib") == 3
-    assert [name for _, name in blocks.contents] == ["lz4", "lz4", "lz4", "zlib"]
+    assert len(blocks.contents) == 3 and blocks.compression == "lz4"
     assert blocks.add(b"x", streamed=True) == -1
     with pytest.raises(ValueError, match="one streamed block"):
         blocks.add(b"y", streamed=True)
@@ -595,11 +594,11 @@ def test_exploding_replaces_no_file_unless_it_is_asked_to(path):
         assert sorted(os.listdir(path.parent)) == sorted(["a.asdf", name]) and other.read_bytes() == b"mine"
         other.unlink()
     written = zcore.asdf.explode(path)
-    with pytest.raises(NodeExistsError, match="a_exploded.asdf is there already"):
+    with pytest.raises(NodeExistsError, match="a_exploded.asdf exists"):
         zcore.asdf.explode(path)
     check(zcore.asdf.explode(path, overwrite=True)[0], 0, a=A, b=B)
     path.with_name("all.asdf").write_bytes(b"mine")
-    with pytest.raises(NodeExistsError, match="all.asdf is there already"):
+    with pytest.raises(NodeExistsError, match="all.asdf exists"):
         zcore.asdf.implode(written[0], path.with_name("all.asdf"))
     assert path.with_name("all.asdf").read_bytes() == b"mine"
     check(zcore.asdf.implode(written[0], path.with_name("all.asdf"), overwrite=True), 2, a=A, b=B)
@@ -610,7 +609,7 @@ def test_exploding_never_replaces_what_it_reads(tmp_path):
     path = tmp_path / "a0000.asdf"
     zcore.asdf.write(path, {"a": A})
     before = path.read_bytes()
-    with pytest.raises(NodeExistsError, match="is one that is exploded"):
+    with pytest.raises(NodeExistsError, match="the arrays lie in it"):
         zcore.asdf.explode(path, tmp_path / "a.asdf", overwrite=True)
     assert os.listdir(tmp_path) == ["a0000.asdf"] and path.read_bytes() == before
     main = zcore.asdf.explode(path, tmp_path / "b.asdf")[0]

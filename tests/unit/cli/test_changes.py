@@ -110,8 +110,8 @@ def test_an_array_of_data(run, save):
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["--shape", "3"], "needs a --dtype"),
-    (["--dtype", "i4"], "has a --shape or --data"),
+    (["--shape", "3"], "--shape needs --dtype"),
+    (["--dtype", "i4"], "--dtype needs --shape or --data"),
     (["--shape", "3", "--dtype", "nonsense"], "nonsense"),
     (["--shape", "a", "--dtype", "i4"], "expected lengths"),
     (["--data", "none.npy"], "no such file"),
@@ -141,8 +141,8 @@ def test_nodes_are_deleted(run, weather):
 
 def test_a_group_with_members_needs_a_word_more(run, weather):
     code, _, err = run("rm", "weather.zarr/height", "weather.zarr/2016")
-    assert code == 1 and err == ("zcore rm: weather.zarr/2016 is a group that is not empty; -r deletes it with all "
-                                 "that is in it\n")
+    assert code == 1 and err == ("zcore rm: weather.zarr/2016 is a group that is not empty; -r deletes it with all its "
+                                 "members\n")
     assert list(zcore.open(weather)) == ["2016", "height"]
 
 

@@ -10,10 +10,9 @@ import pytest
 
 import zcore
 from zcore.__main__ import main
-from zcore.cli.demo import round_trip
-from zcore.cli.demo.output import LIST
 from zcore.cli.show.printed import table
-from zcore.cli.verbs import demo
+from zcore.cli.verbs.demo import demo, round_trip
+from zcore.cli.verbs.demo.output import LIST
 
 ROWS = (*demo.FORMATS, *demo.COPIES)
 
@@ -124,9 +123,9 @@ def test_progress_makes_way_for_an_error_of_a_format(monkeypatch, capsys, save, 
     real_is_equal, names = round_trip.is_equal, []
     real_round_trip = demo.RoundTrip
 
-    def noted(path, data, label, **keywords):
+    def noted(path, data, label, *more):
         names.append(label)
-        return real_round_trip(path, data, label, **keywords)
+        return real_round_trip(path, data, label, *more)
 
     def failing(found, expected):
         if len(names) > n_before and found[0] == 30:
@@ -228,10 +227,10 @@ def test_bits_are_compared_not_values():
 # What it refuses: one sentence, exit code 1
 
 
-@pytest.mark.parametrize("chunks", ["-1", "0", "5,0", "-1,2", "many", "1.5", "", ",", "2,", "1e3", "0 B", "5 elements",
-                                    "nan B", "9" * 5000])
+@pytest.mark.parametrize("chunks", ["-1", "0", "5,0", "-1,2", "many", "1.5", "1e3", "0 B", "5 elements", "nan B",
+                                    "9" * 5000])
 def test_chunks_that_are_none(save, refused, chunks):
-    sentence = ("--chunks: expected lengths of at least 1 such as 100,100, a size such as '64 KiB', or auto, "
+    sentence = ("--chunks: expected lengths of at least 1 such as 100,100, a size such as '4 MB', or auto, "
                 f"found {chunks!r}")
     assert refused(save("a.npy", np.arange(6).reshape(2, 3)), f"--chunks={chunks}") == sentence
     assert os.listdir() == ["a.npy"]
@@ -246,8 +245,8 @@ def test_a_negative_length_after_a_blank(save, refused, capsys):
 
 
 @pytest.mark.parametrize(("data", "chunks", "words"), [
-    (np.arange(6), "1,1", "--chunks: expected at most 1 length, one for each dimension, found 2"),
-    (np.arange(6).reshape(2, 3), "1,1,1", "--chunks: expected at most 2 lengths, one for each dimension, found 3"),
+    (np.arange(6), "1,1", "chunks: expected at most 1 lengths, one for each dimension, found 2"),
+    (np.arange(6).reshape(2, 3), "1,1,1", "chunks: expected at most 2 lengths, one for each dimension, found 3"),
     (np.arange(6), str(2**63), "2**63"),
     (np.arange(6), str(2**40), "at most 2147483631 bytes"),
     (np.zeros(3, "g"), "auto", "does not know the data type"),
@@ -404,7 +403,7 @@ def test_a_picture_that_is_not_its_own_is_kept(tmp_path, save):
 
 @pytest.mark.parametrize("why", ["not numbers", "no picture", "failure to draw", "failure to write"])
 def test_a_picture_of_an_earlier_run_does_not_pass_for_this_runs(monkeypatch, tmp_path, save, why):
-    from zcore.cli.demo import picture
+    from zcore.cli.verbs.demo import picture
     old = tmp_path / "zcore-demo" / demo.PICTURE
     monkeypatch.setattr(picture, "draw", lambda array, source: b"drawn")
     assert main(["demo", save("a.npy", np.arange(6))]) == 0

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.cli import differences
+from zcore.cli.verbs.elements import differences
 
 NAN = float("nan")
 
@@ -174,7 +174,7 @@ def test_what_exists_bounds_a_comparison(tmp_path, run):
 @pytest.mark.parametrize("shape", [(7,), (13, 11), (1, 1), ()])
 def test_sparse_arrays_are_compared_as_they_read(tmp_path, monkeypatch, fills, shape):
     monkeypatch.setattr("zcore.tools.stored.MAX_UNLISTED", 0)
-    monkeypatch.setattr("zcore.cli.differences.SLAB_NBYTES", 16)
+    monkeypatch.setattr("zcore.cli.verbs.elements.differences.SLAB_NBYTES", 16)
     rng = np.random.default_rng(1)
     for n in (0, 1, 3):
         pair = [zcore.create_array(zcore.MemoryStore(), shape=shape, chunks=(2,) * len(shape), dtype="i2",

@@ -180,7 +180,7 @@ def test_arrays_of_all_kinds_are_described(run, keywords):
 def test_a_map_is_of_an_array(run, weather):
     code, out, err = run("info", "--chunks", weather)
     assert (code, out) == (1, "")
-    assert err.endswith("'weather.zarr' is a group; this is about an array, such as height\n")
+    assert err.endswith("'weather.zarr' is a group; expected an array, such as height\n")
 
 
 def test_a_map_of_chunks(run, weather):
@@ -198,7 +198,7 @@ def test_a_large_grid_is_drawn_by_squares_of_chunks():
     lines = chunk_map((1000, 1000), {(i, 999): 8 if i < 500 else 1 for i in range(1000)}, 50)
     assert {len(line) for line in lines[:-1]} == {50} and len(lines) == 51
     assert lines[0][-1] == "█" and lines[49][-1] == "▁" and lines[0][0] == ABSENT
-    assert "a sign stands for 20 x 20 of them" in lines[-1]
+    assert "each sign stands for 20 x 20 objects" in lines[-1]
 
 
 def test_a_store_in_a_zip_archive(run):

@@ -8,7 +8,7 @@ import pytest
 
 import zcore
 from zcore import __main__ as command
-from zcore.cli.verbs import demo
+from zcore.cli.verbs.demo import demo
 
 
 @pytest.mark.parametrize(("arguments", "code"), [([], 2), (["nonsense"], 2), (["--help"], 0), (["demo", "--help"], 0)])

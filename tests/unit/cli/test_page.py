@@ -7,9 +7,9 @@ import pytest
 
 import zcore
 from zcore.__main__ import main
-from zcore.cli.demo.page import objects_svg
 from zcore.cli.show.facts import stored_sizes
-from zcore.cli.verbs import demo
+from zcore.cli.verbs.demo import demo
+from zcore.cli.verbs.demo.page import objects_svg
 
 
 @pytest.fixture

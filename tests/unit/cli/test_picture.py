@@ -7,10 +7,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from zcore.__main__ import main
-from zcore.cli.demo import picture
-from zcore.cli.demo.source import Source
 from zcore.cli.show import levels
-from zcore.cli.verbs import demo
+from zcore.cli.verbs.demo import demo, picture
+from zcore.cli.verbs.demo.source import Source
 
 
 @pytest.fixture

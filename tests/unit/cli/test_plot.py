@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.cli.plane import plane_of
 from zcore.cli.show import blocks, figure
 from zcore.cli.show.levels import levels_of
+from zcore.cli.verbs.elements.plane import plane_of
 
 ARRAY = np.arange(7 * 30 * 40, dtype="<f4").reshape(7, 30, 40)
 
@@ -104,7 +104,7 @@ def test_the_command_without_colours(run, array, monkeypatch):
 
 
 def test_the_command_in_colours(run, array, monkeypatch):
-    from zcore.cli.verbs import plot
+    from zcore.cli.verbs.elements import plot
 
     monkeypatch.setattr(plot, "has_colours", lambda stream: stream is sys.stdout)
     code, out, _ = run("plot", "a.zarr", "--levels", "0,9000")

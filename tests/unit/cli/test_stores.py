@@ -79,7 +79,7 @@ def test_other_chunks(run, weather, equal):
                           "--memory", "1 MB", "--json")[1])
     assert (rows["chunks"], rows["shards"]) == ([6, 1, 1], None) and equal("weather.zarr/2016/t2m", "b.zarr")
     assert run("rechunk", "weather.zarr/height", "c.zarr") == (
-        1, "", "zcore rechunk: --chunks or --shards says what the new ones are\n")
+        1, "", "zcore rechunk: expected --chunks or --shards\n")
 
 
 @pytest.mark.parametrize("arguments", [

@@ -72,7 +72,7 @@ def test_no_colours_into_a_file(shell, weather):
     assert (done.returncode, done.stderr) == (0, "") and ESCAPE not in done.stdout
 
 
-SLOW = "import zcore.cli.demo.round_trip as r; r.SLAB_NBYTES = 800"
+SLOW = "import zcore.cli.verbs.demo.round_trip as r; r.SLAB_NBYTES = 800"
 
 
 def test_a_bar_on_a_terminal_and_nothing_left_of_it(terminal, save):
@@ -112,7 +112,7 @@ def test_ctrl_c_ends_with_one_sentence_and_130(terminal):
 
 def test_bytes_are_not_for_a_terminal(terminal, weather):
     code, shown = terminal("cat", "weather.zarr/height", "--format", "raw").end()
-    assert (code, shown) == (1, "zcore cat: --format raw is no text for a terminal: name a file by --out, or send it "
+    assert (code, shown) == (1, "zcore cat: --format raw cannot go to a terminal: name a file by --out, or send it "
                                 "to another program\r\n")
 
 
@@ -145,7 +145,7 @@ def test_debug_shows_where_an_error_comes_from(shell):
      "text npy raw"),
     ("bash", 'source c; COMP_WORDS=(zcore completion f); COMP_CWORD=2; _zcore; echo "${COMPREPLY[@]}"', "fish"),
     ("zsh", "autoload -Uz compinit; compinit -u -d dump; source ./c; echo ${_comps[zcore]}", "_zcore"),
-    ("fish", "source c; complete -C'zcore ls --rec'", "--recursive\tall levels below, not the first alone"),
+    ("fish", "source c; complete -C'zcore ls --rec'", "--recursive\tlist all levels, not only the first one"),
     ("fish", "source c; complete -C'zcore completion z'", "zsh"),
 ])
 def test_completion(shell, environment, shell_name, line, expected):

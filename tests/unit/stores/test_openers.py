@@ -115,7 +115,7 @@ def test_every_verb_knows_the_file(kind, name, tmp_path, monkeypatch, capsys):
 
 @named([(openers.NPY, "x.npy"), (openers.NPY, "X.NPY"), (openers.NPY, "x"), (openers.NPZ, "X.NPZ")])
 def test_the_demo_knows_arrays_of_numpy(kind, name, tmp_path):
-    from zcore.cli.demo.source import load
+    from zcore.cli.verbs.demo.source import load
 
     assert load(make(kind, tmp_path / name)).data.tolist() == ELEMENTS.tolist()
 

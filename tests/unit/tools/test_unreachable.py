@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.cli.verbs import ls
+from zcore.cli.verbs.nodes import ls
 from zcore.engine.options import Options
 from zcore.hierarchy import lifecycle, lookup
 from zcore.tools.copy import transfer

@@ -13,7 +13,7 @@ from zcore.errors import AsdfFormatError, UnsupportedError
 
 MAX_FIELDS = 10_000  # on all levels: a list that is shared may stand for more than the text has
 MAX_DEPTH = 32
-MAX_NBYTES = 2**31 - 1  # of an element: what NumPy can hold
+MAX_NBYTES = 2**31 - 1  # of an element: the most that NumPy can hold
 
 NAMES = {
     "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8", "uint8": "u1", "uint16": "u2", "uint32": "u4",
@@ -37,7 +37,7 @@ def dtype_of(datatype, byteorder=sys.byteorder):
     Raises
     ------
     AsdfFormatError
-        It is no datatype.
+        It is not a datatype.
     UnsupportedError
         It names a type that is not known.
 

@@ -1,7 +1,8 @@
 """Values to the text of a tree, and arrays to blocks.
 
-Arrays that share memory share a block; each of them is that block with an offset and strides. What occurs more than
-once in the tree is written once, with an anchor. The loop has no recursion: a tree may be deep, and part of itself.
+Arrays that share memory share a block; each of them is that block with an offset and strides. A value that
+occurs more than once is written once, with an anchor. The loop has no recursion: a tree may be deep, and may hold
+itself.
 """
 import io
 
@@ -18,7 +19,6 @@ from zcore.config import __version__
 from zcore.errors import UnsupportedError
 
 ROOT = STSCI + "core/asdf-"
-
 
 
 class Inline:
@@ -58,7 +58,7 @@ def dump(tree, add_block, *, standard=STANDARD_VERSION, embed=False):
     Parameters
     ----------
     tree : dict
-        Of dicts, lists, tuples, scalars, arrays, and what `load` returns.
+        Of dicts, lists, tuples, scalars, arrays, and values that `load` returns.
     add_block : callable
         Takes the memory of a block, an ndarray of uint8, or a block of another file, and returns the number that it
         gets, or the URI of the file that it goes to. Called once for each; with ``streamed=True`` for a `Stream`.
@@ -105,7 +105,7 @@ def dump(tree, add_block, *, standard=STANDARD_VERSION, embed=False):
 
 
 class _Writer:
-    """One tree on its way into a file."""
+    """Makes the text of one tree."""
 
     def __init__(self, yaml, add_block, version, embed):
         self.yaml = yaml
@@ -119,7 +119,7 @@ class _Writer:
         self.arrays = []       # (array or node, members to be filled in)
         self.anchors = {}
 
-    # what there is
+    # collecting
 
     def survey(self, tree):
         """Find all objects of a tree, and give its arrays blocks."""
@@ -237,7 +237,7 @@ class _Writer:
         if stream is not None:
             self.add_block(np.empty(0, np.uint8), streamed=True)
 
-    # how it is written
+    # writing
 
     def events(self, tree):
         """Iterate over the events of the tree."""
@@ -263,7 +263,7 @@ class _Writer:
                 self.anchors[id(value)] = anchor = f"id{len(self.anchors) + 1:03}"
             depth += 1
             if depth > MAX_DEPTH:
-                # Nobody could read it, and each level is indented more than the one above it.
+                # No reader takes it, and each level is indented more than the one above it.
                 raise ValueError(f"the tree has more than {MAX_DEPTH} levels")
             tag = getattr(form, "tag", None)
             if isinstance(form, dict):

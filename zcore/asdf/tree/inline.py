@@ -27,7 +27,7 @@ def array_of(data, dtype, shape, limit):
         None: found from the values. Text makes it text as long as the longest; else any complex number, any floating
         point number, any integer decides, in this order; else it is bool.
     shape : tuple or None
-        What it has to be; a first length of ``"*"`` fits any.
+        The expected shape; a first length of ``"*"`` fits any.
     limit : int
         Elements that there can be. Lists that are shared may stand for more than the text has.
 
@@ -66,7 +66,7 @@ def array_of(data, dtype, shape, limit):
 
 
 def _flat(data, record, n_dims, limit):
-    """Return the shape of lists in lists, and what is in them in C order.
+    """Return the shape of lists in lists, and their items in C order.
 
     With a structured type the innermost lists are its elements.
     """
@@ -166,7 +166,7 @@ def _check_kinds(kinds, most):
 
 
 def _checked(items, dtype):
-    """Return values as elements of a type; what it cannot hold is refused, not rounded or cut."""
+    """Return values as elements of a type. Values that it cannot hold are refused, not rounded or cut."""
     kind = dtype.kind
     if kind in "SU":
         if not all([isinstance(item, str) for item in items]):
@@ -190,7 +190,7 @@ def _ascii(text):
     try:
         return text.encode("ascii")
     except UnicodeEncodeError as exc:
-        raise AsdfFormatError("inline data: text that is no ASCII", member="data") from exc
+        raise AsdfFormatError("inline data: text that is not ASCII", member="data") from exc
 
 
 def _records(items, dtype):

@@ -2,18 +2,18 @@
 
 PyYAML's parser, that of libyaml where it is built in, gives the events of the text; values are made of them here, in
 one loop without recursion, so that no text is too deep for the stack. Nothing but plain data comes out: dicts, lists
-and scalars, arrays as `NDArrayNode`, and what has a tag that is not known here as plain data with that tag. No tag
-makes an object of a class that it names.
+and scalars, arrays as `NDArrayNode`, and values with an unknown tag as plain data with that tag. No tag makes an object
+of a class that it names.
 
-An anchor and its aliases are one object, as they are in the file; a mapping may be part of itself. Whoever walks a tree
-has to expect it.
+An anchor and its aliases are one object, as they are in the file; a mapping may be part of itself. Code that walks a
+tree has to expect it.
 """
 import re
 
 from zcore.asdf.tree.dump import dump
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.asdf.tree.origin import Origin, Reference
-from zcore.asdf.tree.scalars import OF_TAG, SCALARS, complex_number, plain_value
+from zcore.asdf.tree.scalars import OWN_TAGS, SCALARS, complex_number, plain_value, value_of
 from zcore.asdf.tree.tagged import (
     MAX_DEPTH,
     STSCI,
@@ -37,7 +37,7 @@ _core = re.compile(re.escape(STSCI) + r"core/(ndarray|complex|integer)-([0-9]+)\
 
 
 def load(text, blocks=(), *, origin=None):
-    """Return the tree that a text says.
+    """Return the tree of a text.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def load(text, blocks=(), *, origin=None):
     Raises
     ------
     AsdfFormatError
-        It is no tree; `offset` is the byte where that shows, as far as it is known.
+        The text is not a tree; `offset` is the byte where that shows, as far as it is known.
     UnsupportedError
         It is of another version of YAML.
 
@@ -85,7 +85,7 @@ def load(text, blocks=(), *, origin=None):
     except AsdfFormatError:
         raise
     except (yaml.YAMLError, ValueError) as exc:
-        # A ValueError is what the parser in Python makes of an escape beyond Unicode.
+        # The parser in Python raises ValueError for an escape beyond Unicode.
         raise _error_of(exc, text) from exc
     finally:
         if parser is not None:
@@ -107,7 +107,7 @@ def _check_version(text):
 
 def _error_of(exc, text):
     mark = getattr(exc, "problem_mark", None)
-    what = getattr(exc, "problem", None) or getattr(exc, "reason", None) or "it is no YAML"
+    what = getattr(exc, "problem", None) or getattr(exc, "reason", None) or "it is not YAML"
     if mark is None:
         return AsdfFormatError(f"the tree cannot be read: {what}", offset=getattr(exc, "position", None))
     # Marks count characters, and lines.
@@ -121,7 +121,7 @@ class _Frame:
     __slots__ = ("value", "target", "is_mapping", "key", "has_key", "merged", "anchor", "mark")
 
     def __init__(self, value, target, is_mapping, anchor, mark):
-        self.value = value        # what stands in the tree
+        self.value = value        # as it stands in the tree
         self.target = target      # the dict or list that takes the members
         self.is_mapping = is_mapping
         self.key = None
@@ -143,7 +143,7 @@ class _Maker:
         self.anchors = {}
         self.n_merged = 0
         self.odd_tags = set()
-        self.plain = {}        # what texts without a tag stand for; most stand in many places
+        self.plain = {}        # values of texts without a tag; most occur often
 
     def make(self, get_event):
         """Return the value of the only document; its other events are read to the end."""
@@ -164,7 +164,7 @@ class _Maker:
                 if value is plain:
                     value = self._scalar(event, bool(stack) and stack[-1].is_mapping and not stack[-1].has_key)
                 if event.anchor is not None:
-                    # An alias of it is no key that merges.
+                    # An alias of << does not merge.
                     self.anchors[event.anchor] = event.value if value is _MERGE else value
             elif kind is mapping or kind is sequence:
                 if len(stack) >= MAX_DEPTH:
@@ -175,7 +175,7 @@ class _Maker:
                 value = self._closed(stack.pop(), event)
             elif kind is alias:
                 if event.anchor not in self.anchors:
-                    raise self._error(f"*{event.anchor:.100} stands for nothing", event)
+                    raise self._error(f"*{event.anchor:.100} has no anchor", event)
                 value = self.anchors[event.anchor]
             else:
                 break
@@ -212,7 +212,7 @@ class _Maker:
         return _Frame(value, target, is_mapping, event.anchor, event.start_mark)
 
     def _known(self, tag):
-        """Return which of the types that are made here a tag means, or None."""
+        """Return the name of the type that a tag means, if zcore interprets it, or None."""
         found = _core(tag) if tag.startswith(STSCI) else None
         if found is None:
             return None
@@ -220,7 +220,7 @@ class _Maker:
             return found[1]
         if tag not in self.odd_tags:
             self.odd_tags.add(tag)
-            warn(f"{tag} is of a version that is not known; it is left as it is")
+            warn(f"{tag} has a version that is not known; it is left as it is")
         return None
 
     def _closed(self, frame, event):
@@ -234,7 +234,7 @@ class _Maker:
         return value
 
     def _add(self, frame, value, event):
-        """Take a key, or a value that is more than another member."""
+        """Take a key, or a value that needs more than an assignment."""
         if not frame.has_key:
             if value is not _MERGE and not isinstance(value, SCALARS):
                 raise self._error(f"expected keys that are scalars, found {shown(value)}", event)
@@ -274,8 +274,8 @@ class _Maker:
                         self.plain[text] = value
                     return value
                 return text
-            if tag in OF_TAG:
-                return OF_TAG[tag](text)
+            if tag in OWN_TAGS:
+                return value_of(tag, text)
             if self._known(tag) == "complex":
                 return complex_number(text)
         except AsdfFormatError as error:

@@ -1,7 +1,7 @@
 """``core/ndarray``: where in a block the elements of an array lie, and how they are read.
 
-A node says which block, an element type, a shape, and optionally an offset and strides, all of which a stranger wrote:
-every byte that an index can reach is proven to lie in the block before there is a view of it.
+A node gives a block, an element type, a shape, and optionally an offset and strides. None of them is trusted: every
+byte that an index can reach is proven to lie in the block before there is a view of it.
 """
 import math
 
@@ -18,8 +18,8 @@ MAX_NBYTES = 2**63 - 1
 class NDArrayNode:
     """An array of a tree; its elements are read when they are asked for.
 
-    NumPy takes it where it takes an array. What the file says of it is checked when it is used, so that one array that
-    is damaged leaves the others readable.
+    NumPy takes it where it takes an array. Its members are checked when it is used: one damaged array leaves the others
+    readable.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class NDArrayNode:
         self._origin = origin
         self._form = None
 
-    # what it is
+    # description
 
     @property
     def source(self):
@@ -69,7 +69,7 @@ class NDArrayNode:
 
     @property
     def shape(self):
-        """Its lengths; that of an array that grows is what its block holds now."""
+        """Its lengths; the first one of a streamed array follows from the size of its block now."""
         return self._layout[1]
 
     @property
@@ -123,11 +123,11 @@ class NDArrayNode:
 
     def __repr__(self):
         try:
-            what = f"shape={self.shape}, dtype={self.dtype}"
+            form = f"shape={self.shape}, dtype={self.dtype}"
         except (AsdfFormatError, UnsupportedError) as error:
             return f"<NDArrayNode {error}>"
         source = self.source
-        return f"<NDArrayNode {what}{'' if source is None else f', source={source!r}'}>"
+        return f"<NDArrayNode {form}{'' if source is None else f', source={source!r}'}>"
 
     def __len__(self):
         if not self.shape:
@@ -137,14 +137,14 @@ class NDArrayNode:
     # reading
 
     def read(self):
-        """Return its elements, as an array of its own or, where several arrays lie in one block, a view of that.
+        """Return its elements: a new array or, where several arrays lie in one block, a view of the block.
 
         Arrays with a mask are masked arrays. Elements that lie over one another are read-only.
 
         Raises
         ------
         AsdfFormatError
-            What the tree says of it is wrong, or leads out of the block.
+            A member is wrong, or an element lies outside of the block.
         """
         array = self._inline() if self.source is None else self._view()
         mask = self.mask
@@ -215,7 +215,7 @@ class NDArrayNode:
         data = self.members if self.is_list else self.members["data"]
         return array_of(data, dtype, shape, self._origin.n_text)
 
-    # what the tree says
+    # members of the node
 
     @property
     def _layout(self):
@@ -228,7 +228,7 @@ class NDArrayNode:
         return self._form
 
     def _given(self):
-        """Return type and shape as the tree has them, None for what it leaves open; for inline data."""
+        """Return type and shape of inline data as the tree has them, None where it leaves them open."""
         if self.is_list:
             return None, None
         datatype, shape = self.members.get("datatype"), self.members.get("shape")

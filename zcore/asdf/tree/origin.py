@@ -1,6 +1,6 @@
 """Where a tree comes from: its blocks, its file, and the other files that it names.
 
-Another file is opened only when the caller asks for what is in it, and only where a reference set might point as well
+Another file is opened only when the caller reads from it, and only where a reference set might point as well
 (`zcore.trust`): below the directory of the file that names it, or where the caller allows it.
 """
 import os
@@ -21,7 +21,7 @@ _scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):").match
 
 
 class Origin:
-    """What the nodes of a tree know of the file around it.
+    """The file around the nodes of a tree.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Origin:
         self.path = path
         self.allowed = allowed
         self.root = None
-        self.arrays = []       # all nodes of arrays, without what a mapping has lost
+        self.arrays = []       # all nodes of arrays that are still in the tree
         self._opener = opener
         self._others = {}
         self._buffers = weakref.WeakValueDictionary()
@@ -77,9 +77,9 @@ class Origin:
                                   member="source", block=source) from exc
 
     def bytes_of(self, source, start, stop):
-        """Return bytes of a decoded block, and which byte of it is the first of these.
+        """Return bytes of a decoded block, and the offset of the first of them.
 
-        A block of several arrays is brought as a whole, once as long as one of them is held: they share its memory.
+        A block of several arrays is read as a whole, once as long as one of them is held: they share its memory.
         """
         block = self.block_of(source)
         key = source if isinstance(source, str) else self.number_of(source)
@@ -126,7 +126,7 @@ class Origin:
                 file = self._opened(path, uri)
             self._others[path] = file
             while len(self._others) > MAX_OPEN:
-                # Not closed: a block that somebody holds is read from it.
+                # Not closed: a block that the caller holds is read from it.
                 self._others.pop(next(iter(self._others)))
         return file
 
@@ -134,7 +134,7 @@ class Origin:
         try:
             return self._opener(path, allowed=self.allowed)
         except NodeNotFoundError as exc:
-            raise ReferenceTargetError(f"the tree names {uri!r:.200}, which is not there", key=uri, url=uri) from exc
+            raise ReferenceTargetError(f"the tree names {uri!r:.200}, which does not exist", key=uri, url=uri) from exc
 
     def path_of(self, uri):
         """Return the path of a file that a URI names, if it may be read."""
@@ -191,7 +191,7 @@ class Reference(TaggedMapping):
         return Reference(self, self._origin)
 
     def resolve(self):
-        """Return what the reference leads to.
+        """Return the value that the reference leads to.
 
         Raises
         ------
@@ -206,7 +206,7 @@ class Reference(TaggedMapping):
         return value
 
     def follow(self, seen):
-        """Return (value, origin) of what it leads to, which may be another reference."""
+        """Return (value, origin); the value may be another reference."""
         from urllib.parse import unquote
 
         uri, _, pointer = self["$ref"].partition("#")
@@ -232,7 +232,7 @@ def parts_of(pointer):
 
 
 def _other_key(part):
-    """Return what a part of a pointer means in a mapping whose keys are no texts."""
+    """Return the key that a part of a pointer means in a mapping whose keys are not texts."""
     if part in ("true", "false"):
         return part == "true"
     return int(part) if part.lstrip("-").isdecimal() and part.isascii() and len(part) < 20 else part

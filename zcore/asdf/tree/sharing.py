@@ -66,7 +66,7 @@ def pieces_of(arrays):
 
 
 def _repeats(array):
-    """Whether elements lie at one place, as after broadcasting: there are no strides of 0 in a tree."""
+    """Whether elements lie over one another, as after broadcasting: a tree has no strides of 0."""
     return any(stride == 0 and n > 1 for n, stride in zip(array.shape, array.strides, strict=True))
 
 
@@ -77,7 +77,7 @@ def _copy(array):
 
 def _memory_from(array, n_bytes):
     """Return the bytes from the first one of an array on, as many as its neighbours prove to be there."""
-    # With an ellipsis what comes out is an array, of no dimensions even.
+    # With an ellipsis the result is an array, even one of no dimensions.
     lowest = array[(..., *[slice(None, None, -1 if stride < 0 else 1) for stride in array.strides])]
     one = lowest[(..., *[slice(0, 1)] * array.ndim)].reshape(1).view(np.uint8)
     return np.lib.stride_tricks.as_strided(one, (n_bytes,), (1,), writeable=False)

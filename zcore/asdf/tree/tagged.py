@@ -1,7 +1,7 @@
-"""Values of a tree that have a tag which is nothing of zcore's: plain data, and the tag beside it.
+"""Values of a tree whose tag zcore does not interpret: plain data, and the tag beside it.
 
-A tag names the type that whoever wrote the file had in mind. Nothing is made of it here: what it stands on behaves as
-the dict, list or text that it is, and is written again with its tag.
+A tag names a type of the program that wrote the file. The value behaves as the dict, list or text that it is, and is
+written again with its tag.
 """
 
 from itertools import islice
@@ -87,7 +87,7 @@ class TaggedSequence(list):
 
 
 class TaggedScalar(str):
-    """A text with a `tag`: the scalar as it stands in the tree, whatever its type is meant to be."""
+    """A text with a `tag`: the scalar as it stands in the tree, whatever type the tag means."""
 
     __slots__ = ("tag",)
 

@@ -15,7 +15,7 @@ def import_yaml():
 
 
 def parser_of(yaml, text):
-    """Return what gives the events of a text: libyaml's parser where PyYAML was built with it."""
+    """Return the parser of a text: that of libyaml where PyYAML was built with it."""
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
 
 

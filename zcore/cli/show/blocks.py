@@ -1,11 +1,11 @@
 """A plane of numbers drawn with letters: half blocks in colours, or signs from light to dark where there are none."""
 import numpy as np
 
-# Viridis at nine places, the colours between them are mixed.
+# Nine colours of viridis; the colours between them are mixed.
 COLOURS = np.array([(68, 1, 84), (71, 44, 122), (59, 81, 139), (44, 113, 142), (33, 144, 141), (39, 173, 129),
                     (92, 200, 99), (170, 220, 50), (253, 231, 37)], float)
 SIGNS = " .:-=+*#%@"
-NOTHING = "?"                  # of a value that is not finite
+NOTHING = "?"                  # for a value that is not finite
 UPPER_HALF = "▀"
 
 
@@ -16,20 +16,21 @@ def drawn(values, low, high, *, in_colours):
     """
     if in_colours:
         return _coloured(values, low, high)
-    places = _places(values, low, high)
-    signs = np.where(np.isnan(places), -1, np.minimum(len(SIGNS) - 1, np.nan_to_num(places) * len(SIGNS))).astype(int)
+    fractions = _fractions(values, low, high)
+    signs = np.minimum(len(SIGNS) - 1, np.nan_to_num(fractions) * len(SIGNS))
+    signs = np.where(np.isnan(fractions), -1, signs).astype(int)
     return ["".join(NOTHING if i < 0 else SIGNS[i] for i in row) for row in signs.tolist()]
 
 
 def scale(low, high, *, in_colours, length=24):
-    """Return a line that tells which values the colours or the signs stand for."""
+    """Return a line with the values of the colours or signs."""
     ramp = np.linspace(low, high, length)[None] if low < high else np.full((1, length), low)
     bar = _coloured(ramp, low, high)[0] if in_colours else SIGNS
     return f"{low:g} {bar} {high:g}"
 
 
-def _places(values, low, high):
-    """Return where values lie between two levels, 0 to 1; a constant lies in the middle."""
+def _fractions(values, low, high):
+    """Return values as fractions between two levels, 0 to 1; a constant is 0.5."""
     if not low < high:
         return np.where(np.isnan(values), np.nan, 0.5)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -40,11 +41,11 @@ def _coloured(values, low, high):
     if len(values) % 2:
         values = np.concatenate([values, np.full((1, values.shape[1]), np.nan)]) if len(values) > 1 else np.concatenate(
             [values, values])
-    places = _places(values, low, high)
-    scaled = np.nan_to_num(places) * (len(COLOURS) - 1)
+    fractions = _fractions(values, low, high)
+    scaled = np.nan_to_num(fractions) * (len(COLOURS) - 1)
     below = np.minimum(scaled.astype(int), len(COLOURS) - 2)
     part = (scaled - below)[..., None]
-    colours = np.where(np.isnan(places)[..., None], 0, COLOURS[below] * (1 - part) + COLOURS[below + 1] * part)
+    colours = np.where(np.isnan(fractions)[..., None], 0, COLOURS[below] * (1 - part) + COLOURS[below + 1] * part)
     colours = colours.round().astype(int).tolist()
     lines = []
     for upper, lower in zip(colours[::2], colours[1::2], strict=True):

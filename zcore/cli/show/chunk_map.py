@@ -31,9 +31,9 @@ def chunk_map(grid, sizes, width=None):
     for coords, nbytes in sizes.items():
         *plane, row, column = (0, 0, *coords)[-max(2, len(coords)):]
         cell = planes.setdefault(tuple(plane), {})
-        place = row // step, column // step
-        n, total = cell.get(place, (0, 0))
-        cell[place] = n + 1, total + nbytes
+        square = row // step, column // step
+        n, total = cell.get(square, (0, 0))
+        cell[square] = n + 1, total + nbytes
     lines = []
     for i, plane in enumerate(product(*map(range, lead))):
         if i == MAX_PLANES:
@@ -47,7 +47,7 @@ def chunk_map(grid, sizes, width=None):
     lines.append(f"{ABSENT} absent" + (f", {_sign((1, smallest), largest)} from {nbytes_text(smallest)}, "
                                        f"{BARS[-1]} up to {nbytes_text(largest)}" if largest else ""))
     if step > 1:
-        lines[-1] += f"; a sign stands for {lengths((step, step))} of them, and shows the mean of those present"
+        lines[-1] += f"; each sign stands for {lengths((step, step))} objects, and shows the mean of those present"
     return lines
 
 

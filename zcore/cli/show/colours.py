@@ -1,4 +1,4 @@
-"""Colours, where the standard output is a terminal that wants them. Imports next to nothing."""
+"""Colours for a terminal. Imports almost nothing."""
 import os
 import sys
 
@@ -11,7 +11,7 @@ def is_terminal(stream):
 
 
 def has_colours(stream):
-    """Return whether a stream is to be coloured: a terminal, unless NO_COLOR says no.
+    """Return whether a stream gets colours: a terminal does, unless NO_COLOR is set.
 
     Notes : no-color.org, "when present and not an empty string (regardless of its value)".
     """
@@ -19,5 +19,5 @@ def has_colours(stream):
 
 
 def painted(text, colour):
-    """Return text of the standard output in a colour of `COLOURS`, or as it is where none are wanted."""
+    """Return text for the standard output in a colour of `COLOURS`; unchanged if it gets no colours."""
     return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if text and has_colours(sys.stdout) else text

@@ -1,17 +1,17 @@
-"""What pictures drawn by matplotlib have in common, without importing it."""
+"""Parts that pictures drawn by matplotlib share; nothing here imports it."""
 
 MAX_GRID_LINES = 100           # in one direction: more would hide the data
 MAX_TITLE = 80                 # characters
 
 
 def missing_extra(what, package, extra="demo"):
-    """Return the error that says how to get a package that `what` needs and that is not installed."""
+    """Return the error for a package that `what` needs and that is not installed; it says how to install it."""
     return ModuleNotFoundError(f"{what} needs {package}, which is not installed; zcore's extra \"{extra}\" brings it, "
                                f"and so does: python -m pip install {package}", name=package)
 
 
 def integer_ticks():
-    """Return what places ticks at integers, and be it a single one."""
+    """Return a locator of ticks at integers, even a single one."""
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(integer=True, min_n_ticks=1)
@@ -21,3 +21,24 @@ def shown_text(text):
     """Return a name as a picture can show it: printable, on one line, and not too long."""
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= MAX_TITLE else text[:MAX_TITLE - 1] + "…"
+
+
+def aspect_of(n_rows, n_columns):
+    """Return matplotlib's aspect of a plane: very long, narrow ones are stretched, or nothing would be seen of them."""
+    return "equal" if 0.2 < n_rows / n_columns < 5 else "auto"
+
+
+def borders_of(chunk, first, last):
+    """Return the first elements of the chunks between two elements; none when there are too many to be seen."""
+    n = last // chunk - first // chunk
+    return range((first // chunk + 1) * chunk, last + 1, chunk) if n <= MAX_GRID_LINES else ()
+
+
+def save(figure, file, form, **keywords):
+    """Write a figure of matplotlib to a file or stream."""
+    import warnings
+
+    with warnings.catch_warnings():
+        # The font may lack letters of a name; boxes stand for them.
+        warnings.filterwarnings("ignore", "Glyph")
+        figure.savefig(file, format=form, bbox_inches="tight", **keywords)

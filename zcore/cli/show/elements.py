@@ -12,7 +12,7 @@ NUMBERS = "biufcmM"
 
 
 def texts_of(values):
-    """Return the elements of a flat array as a list of texts, on which nothing in a terminal acts.
+    """Return the elements of a flat array as a list of texts, which cannot control a terminal.
 
     >>> texts_of(np.array([0.1, 2], "f4")), texts_of(np.array([(1, b"a")], "i4,S1"))
     (['0.1', '2.0'], ["(1, b'a')"])

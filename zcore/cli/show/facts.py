@@ -1,20 +1,21 @@
-"""What is known of a node without an element being read, as rows for programs and words for people."""
+"""Facts of a node that need no elements: rows for programs, and words for people."""
 import contextlib
+import math
 
 import zcore
-from zcore.cli.show.printed import nbytes_text
+from zcore.cli.show.printed import lengths, nbytes_text
 from zcore.model.chunk_grid import shown_chunks
 from zcore.nodes.info import type_name
 
 
 def kind_of(node):
-    """Return what a node is, in one word; of an error that stands for a node its class."""
+    """Return "array" or "group"; for an error in place of a node its class."""
     return "array" if isinstance(node, zcore.Array) else "group" if isinstance(node, zcore.Group) else type(
         node).__name__
 
 
 def short(path, node):
-    """Return the rows that fit into a listing: a dict."""
+    """Return the rows for a listing: a dict."""
     if isinstance(node, zcore.ZcoreError):
         return {"path": path, "kind": "error", "error": kind_of(node), "message": str(node)}
     rows = {"path": path, "kind": kind_of(node), "format": node.zarr_format}
@@ -55,11 +56,44 @@ def stored_sizes(array):
             if all(i < n for i, n in zip(coords, grid, strict=True))}
 
 
+def shown_objects(array, sizes):
+    """Return which of the stored objects a drawing of two dimensions shows.
+
+    Of more than two dimensions it shows the last two, at the first index of the others with a stored object.
+
+    Returns
+    -------
+    shape : tuple of int
+        Rows and columns of the grid.
+    lead : tuple of int
+        The coordinates of the other dimensions.
+    objects : dict
+        (coordinates, bytes, compression ratio) by (row, column).
+    """
+    metadata = array.metadata
+    lead = min((coords[:-2] for coords in sizes), default=(0,) * max(0, array.ndim - 2))
+    objects = {}
+    for coords, nbytes in sizes.items():
+        if coords[:-2] == lead:
+            decoded = math.prod(metadata.place_of(coords)[1]) * metadata.itemsize
+            objects[(0, 0, *coords)[-2:]] = coords, nbytes, decoded / nbytes if nbytes else math.inf
+    return (1, 1, *metadata.grid_shape)[-2:], lead, objects
+
+
+def stored_words(array, sizes, sign="x"):
+    """Return, for a drawing, how many objects are stored, and how many bytes."""
+    metadata, stored = array.metadata, sum(sizes.values())
+    what = "shards" if array.shards is not None else "chunks"
+    return (f"{len(sizes)} of {metadata.n_chunks} {what} of {lengths(metadata.chunk_shape, sign)} stored",
+            f"{nbytes_text(stored)} of {nbytes_text(metadata.nbytes)}"
+            f"{f', ratio {metadata.nbytes / stored:.2f}' if stored else ''}")
+
+
 def full(node, sizes=None):
     """Return all rows of a node: a dict.
 
-    `sizes` are those of `stored_sizes`, which are looked up where they are not given. Where one cannot be had, what
-    follows from them is None.
+    `sizes` are those of `stored_sizes`, which is called if they are missing. If it fails, all rows that need them are
+    None.
     """
     rows = short(node.path, node) | {"store": str(node.store.uri or node.store.label)}
     if isinstance(node, zcore.Group):
@@ -88,8 +122,8 @@ def full(node, sizes=None):
 
 
 def stored_text(rows):
-    """Return how much of an array is stored, for people."""
+    """Return the size of the stored objects of an array, for people."""
     if rows["nbytes_stored"] is None:
-        return "not known, as there is no listing or an object is unreachable"
+        return "not known: the store has no listing, or an object is unreachable"
     ratio = f" (ratio {rows['ratio']:.2f})" if rows["ratio"] else ""
     return f"{nbytes_text(rows['nbytes_stored'])}{ratio}"

@@ -1,12 +1,15 @@
-"""Figures of matplotlib: a plane of values, and the grid of stored objects. A figure is of the class, not of pyplot:
-no window opens, and nothing is kept."""
+"""Figures of matplotlib: a plane of values, and the grid of stored objects.
+
+A figure is of the class, not of pyplot: no window opens, and nothing is kept.
+"""
 import os
-import warnings
 
 import numpy as np
 
-from zcore.cli.show.drawing import MAX_GRID_LINES, integer_ticks, missing_extra, shown_text
-from zcore.cli.show.printed import lengths, nbytes_text
+from zcore.cli.show import drawing
+from zcore.cli.show.drawing import aspect_of, borders_of, integer_ticks, missing_extra, shown_text
+from zcore.cli.show.facts import shown_objects, stored_words
+from zcore.cli.show.printed import nbytes_text
 
 try:
     from matplotlib import colormaps
@@ -25,17 +28,14 @@ MAX_CELLS = 10**6              # of a grid that is drawn
 
 def save(figure, path):
     """Write a figure to a file, of the kind that its ending names."""
-    with warnings.catch_warnings():
-        # Of a name in letters that the font lacks; they are boxes then.
-        warnings.filterwarnings("ignore", "Glyph")
-        figure.savefig(path, bbox_inches="tight", format=os.path.splitext(path)[1][1:].lower() or "png")
+    drawing.save(figure, path, os.path.splitext(path)[1][1:].lower() or "png")
 
 
 def plane(array, values, box, low, high, quantity, title):
     """Return the figure of values, and of the borders of the chunks that they lie in."""
-    figure, axes = _figure(title)
+    figure, axes = _figure()
     kept = [d for d, one in enumerate(box) if isinstance(one, range)]
-    place = ", ".join(":" if isinstance(one, range) else str(one) for one in box)
+    selected = ", ".join(":" if isinstance(one, range) else str(one) for one in box)
     names = array.dimension_names or (None,) * array.ndim
     norm, cmap = Normalize(low, high if low < high else low + 1), colormaps["viridis"].with_extremes(bad="black")
     if len(kept) == 1:
@@ -44,17 +44,18 @@ def plane(array, values, box, low, high, quantity, title):
     else:
         rows, columns = (box[d] for d in kept)
         axes.imshow(values, extent=(*_edges(columns), *_edges(rows)[::-1]), norm=norm, cmap=cmap,
-                    interpolation="nearest", aspect="equal" if 0.2 < values.shape[0] / values.shape[1] < 5 else "auto")
+                    interpolation="nearest", aspect=aspect_of(*values.shape))
         finite = values[np.isfinite(values)]
         extend = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[
             bool((finite < low).any()), bool((finite > high).any())]
         figure.colorbar(ScalarMappable(norm, cmap), ax=axes, extend=extend, label=quantity)
         axes.set_ylabel(shown_text(names[kept[0]] or f"dimension {kept[0]}"), parse_math=False)
     axes.set_xlabel(shown_text(names[kept[-1]] or f"dimension {kept[-1]}"), parse_math=False)
-    axes.set_title(shown_text(f"{title} [{place}]"), parse_math=False)
+    axes.set_title(shown_text(f"{title} [{selected}]"), parse_math=False)
+    is_regular = array.metadata.edges is None or array.shards is not None
     for axis, d, draw in ((axes.xaxis, kept[-1], axes.axvline), (axes.yaxis, kept[0], axes.axhline))[:len(kept)]:
         axis.set_major_locator(integer_ticks())
-        for border in _borders(array, d, box[d]):
+        for border in borders_of(array.chunks[d], *sorted((box[d][0], box[d][-1]))) if is_regular else ():
             draw(border - 0.5, color="white" if len(kept) == 2 else "0.6", linewidth=0.8, alpha=0.8)
     return figure
 
@@ -65,62 +66,39 @@ def _edges(one):
     return one[0] - half, one[-1] + half
 
 
-def _borders(array, d, one):
-    """Return the first elements of the chunks between the first and the last one that are shown."""
-    metadata = array.metadata
-    if metadata.edges is not None and array.shards is None:
-        return ()
-    chunk, low, high = array.chunks[d], min(one[0], one[-1]), max(one[0], one[-1])
-    n = high // chunk - low // chunk
-    return range((low // chunk + 1) * chunk, high + 1, chunk) if n <= MAX_GRID_LINES else ()
-
-
 def chunk_grid(array, sizes, title):
-    """Return the figure of the stored objects: colours and numbers are their sizes, and how much they are compressed.
+    """Return the figure of the stored objects: colours and numbers are their sizes and compression ratios.
 
-    Of more than two dimensions the last two are shown, at the first place of the others where something is stored.
+    Of more than two dimensions the last two are shown, at the first index of the others with a stored object.
 
     Raises : ValueError, if there are more objects than can be drawn.
     """
-    metadata = array.metadata
-    grid = (1, 1, *metadata.grid_shape)
-    n_rows, n_columns = grid[-2:]
+    (n_rows, n_columns), lead, objects = shown_objects(array, sizes)
     if not 0 < n_rows * n_columns <= MAX_CELLS:
         raise ValueError(f"a grid of {n_rows} x {n_columns} objects cannot be drawn, {MAX_CELLS} are the most")
-    lead = min((coords[:-2] for coords in sizes), default=(0,) * max(0, array.ndim - 2))
     cells = np.full((n_rows, n_columns), np.nan)
-    ratios = {}
-    for coords, nbytes in sizes.items():
-        if coords[:-2] == lead:
-            place = (0, 0, *coords)[-2:]
-            cells[place] = nbytes
-            decoded = int(np.prod(metadata.place_of(coords)[1], dtype=object)) * metadata.itemsize
-            ratios[place] = decoded / nbytes if nbytes else np.inf
-    figure, axes = _figure(title)
-    finite = cells[np.isfinite(cells)]
-    norm = Normalize(0, finite.max() if finite.size else 1)
+    for cell, (_, nbytes, _) in objects.items():
+        cells[cell] = nbytes
+    figure, axes = _figure()
+    norm = Normalize(0, max((nbytes for _, nbytes, _ in objects.values()), default=1))
     cmap = colormaps["viridis"].with_extremes(bad="0.85")
-    axes.imshow(cells, norm=norm, cmap=cmap, interpolation="nearest",
-                aspect="equal" if 0.2 < n_rows / n_columns < 5 else "auto")
+    axes.imshow(cells, norm=norm, cmap=cmap, interpolation="nearest", aspect=aspect_of(n_rows, n_columns))
     figure.colorbar(ScalarMappable(norm, cmap), ax=axes, label="bytes stored (grey: absent)")
     if n_rows * n_columns <= MAX_NAMED:
-        for (row, column), ratio in ratios.items():
-            ink = "white" if norm(cells[row, column]) < 0.6 else "black"
-            axes.text(column, row, f"{nbytes_text(int(cells[row, column]))}\n{ratio:.2f}", color=ink, ha="center",
+        for (row, column), (_, nbytes, ratio) in objects.items():
+            ink = "white" if norm(nbytes) < 0.6 else "black"
+            axes.text(column, row, f"{nbytes_text(nbytes)}\n{ratio:.2f}", color=ink, ha="center",
                       va="center", fontsize=6 if n_columns > 5 else 8)
-    stored = sum(sizes.values())
-    what = "shards" if array.shards is not None else "chunks"
-    place = f", at [{', '.join(map(str, lead))}]" if lead else ""
-    axes.set_title(shown_text(f"{title}: {len(sizes)} of {metadata.n_chunks} {what} of "
-                              f"{lengths(metadata.chunk_shape)} stored{place}"), fontsize=10, parse_math=False)
-    axes.set_xlabel(f"{nbytes_text(stored)} of {nbytes_text(metadata.nbytes)}"
-                    f"{f', ratio {metadata.nbytes / stored:.2f}' if stored else ''}; in each: bytes, ratio")
+    where = f", at [{', '.join(map(str, lead))}]" if lead else ""
+    said, total = stored_words(array, sizes)
+    axes.set_title(shown_text(f"{title}: {said}{where}"), fontsize=10, parse_math=False)
+    axes.set_xlabel(f"{total}; in each: bytes, ratio")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(integer_ticks())
     return figure
 
 
-def _figure(title):
+def _figure():
     figure = Figure(figsize=(8, 6.4), dpi=120, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.add_subplot()

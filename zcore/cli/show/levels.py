@@ -1,13 +1,13 @@
 """Elements as numbers that can be drawn, and the levels between which they are."""
 import numpy as np
 
-PERCENTILES = (1, 99)          # of what is shown: a few wild values leave the others their colours
+PERCENTILES = (1, 99)          # of the values shown: a few outliers leave the others their colours
 MAX_EXACT = 2**53              # up to here every integer is a floating point number
 MAX_VALUE = 1e300              # up to here differences of values are finite
 
 
 def obstacle(dtype, shape):
-    """Return why nothing of a type and shape can be drawn, or None."""
+    """Return the reason why an array of a type and shape cannot be drawn, or None."""
     if not shape:
         return "the array has no dimensions"
     if 0 in shape:
@@ -18,10 +18,10 @@ def obstacle(dtype, shape):
 
 
 def numbers_of(values, quantity):
-    """Return values as floating point numbers that can be told apart, and what they are called.
+    """Return values as floating point numbers that can be told apart, and their name.
 
-    What is not finite is NaN. Of complex numbers it is the magnitude, of integers that are too large the difference
-    from the least one.
+    Values that are not finite are NaN. Complex numbers become their magnitude, integers that are too large the
+    difference from the least one.
     """
     if values.dtype.kind == "c":
         with np.errstate(over="ignore", invalid="ignore"):
@@ -29,14 +29,14 @@ def numbers_of(values, quantity):
     elif values.dtype.kind in "iu":
         low = int(values.min())
         if max(abs(low), int(values.max())) > MAX_EXACT:
-            # Modulo 2**64, where differences are right whatever the sign.
+            # Modulo 2**64, where differences are right for any sign.
             values, quantity = values.astype(np.uint64) - np.uint64(low % 2**64), f"{quantity} above {low}"
     values = values.astype(np.float64)
     return np.where(np.isfinite(values), np.clip(values, -MAX_VALUE, MAX_VALUE), np.nan), quantity
 
 
 def levels_of(values):
-    """Return the lowest and the highest value that get a colour of their own: percentiles, or all there is.
+    """Return the lowest and the highest value with a colour of their own: percentiles, or the extremes.
 
     >>> levels_of(np.array([0.0, 1, 2, np.nan]))
     (0.02, 1.98)
@@ -47,5 +47,5 @@ def levels_of(values):
     if not finite.size:
         return 0.0, 0.0
     low, high = (float(level) for level in np.percentile(finite, PERCENTILES))
-    # Nearly all values may be one, as in a mask: then the others count.
+    # Nearly all values may be equal, as in a mask: then the others count.
     return (low, high) if low < high else (float(finite.min()), float(finite.max()))

@@ -1,4 +1,4 @@
-"""What programs read: one JSON document, on the standard output."""
+"""Output for programs: one JSON document, on the standard output."""
 import json
 import math
 import sys
@@ -16,7 +16,7 @@ def show(value):
 
 
 def plain(value):
-    """Return a value as JSON can have it: what is not finite is text, as in Zarr v3's documents, and so is what else.
+    """Return a value as JSON. Numbers that are not finite are text, as in Zarr v3's documents, and so are other types.
 
     >>> import numpy as np
     >>> plain({"shape": (2, np.int64(3)), "fill": np.float32("nan")})

@@ -1,4 +1,4 @@
-"""What people read: tables, quantities, and how far a long piece of work is."""
+"""Output for people: tables, quantities, and progress."""
 import sys
 import textwrap
 import time
@@ -81,7 +81,7 @@ def plural(n, word):
 
 
 def lengths(shape, sign="x"):
-    """Return a shape as people say it.
+    """Return a shape for people.
 
     >>> lengths((344, 403))
     '344 x 403'
@@ -92,12 +92,12 @@ def lengths(shape, sign="x"):
 
 
 class Progress:
-    """How far a piece of work is: a bar on a terminal while it lasts, elsewhere a line now and then.
+    """The progress of long work: a bar on a terminal, elsewhere a line now and then.
 
     Parameters
     ----------
     label : str
-        What is done.
+        The name of the work.
     total : int
         Number of steps.
     """
@@ -113,11 +113,11 @@ class Progress:
         return self
 
     def advance(self):
-        """Say that one more step is done."""
+        """Show that one more step is done."""
         self.to(self._done + 1, self._total)
 
     def to(self, done, total):
-        """Say that so many steps are done of so many; what `zcore.copy` and `zcore.verify` take for ``progress=``."""
+        """Show that `done` of `total` steps are done; `zcore.copy` and `zcore.verify` take this for ``progress=``."""
         self._done, self._total = done, total
         if not 0 < done < total:
             return
@@ -132,7 +132,7 @@ class Progress:
             print(f"{self._label} {percent} %", file=sys.stderr, flush=True)
 
     def __exit__(self, *exc_info):
-        # After an error, too: its sentence needs a line of its own.
+        # After an error, too: its sentence needs an empty line.
         if self._length:
             print(f"\r{' ' * self._length}\r", end="", file=sys.stderr, flush=True)
 

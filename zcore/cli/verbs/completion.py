@@ -1,6 +1,6 @@
-"""Print what a shell needs to complete command lines of zcore.
+"""Print the completion of a shell for zcore.
 
-It is made of the arguments that the verbs have. What is neither an option nor a verb is completed as a file's name.
+It is made from the arguments of the verbs. A word that is neither an option nor a verb is completed as a file's name.
 
 Examples:
   zcore completion bash >> ~/.bashrc
@@ -20,7 +20,8 @@ def run(arguments):
     from zcore.cli.parser import VERBS, parser_of
 
     verbs = dict(_verbs_of(parser_of(*VERBS)))
-    print({"bash": _bash, "zsh": _zsh, "fish": _fish}[arguments.shell](verbs, VERBS), end="")
+    print({"bash": _bash, "zsh": _zsh, "fish": _fish}[arguments.shell](
+        verbs, {name: summary for name, (_, summary) in VERBS.items()}), end="")
     return 0
 
 

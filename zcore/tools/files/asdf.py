@@ -1,7 +1,7 @@
 """ASDF files as destinations of copies (extra "asdf"); as sources they are stores, see `zcore.stores.asdf.store`.
 
-The tree of a file is written before its blocks, and says where these are. So arrays are written to files of their own
-first, and the ASDF file is made of these, mapped.
+The tree of a file is written before its blocks and gives their places. So arrays are written to files of their own
+first, and the ASDF file is made from these, mapped.
 """
 import os
 
@@ -12,22 +12,20 @@ from zcore.errors import UnsupportedError
 from zcore.model.metadata import has_varying_items
 from zcore.stores.asdf.nodes import key_of, name_of
 from zcore.stores.keys import TEMPORARY
-from zcore.tools.files.numpy import NumpyTarget, note_losses
+from zcore.tools.files.numpy import NpySink, dtype_of
 
 
-class AsdfSink:
+class AsdfSink(NpySink):
     """A new ASDF file: groups are mappings of its tree with attributes and members, arrays are blocks."""
 
     def __init__(self, path, name, losses):
+        super().__init__(None, "", losses)
         self._path = path
         self._name = name
-        self._losses = losses
         self._tree = {}
         self._groups = []
         self._arrays = []
         self._taken = set()    # keys of nodes, with those above them
-        self._folder = os.path.dirname(path)
-        self._files = []
 
     def _put(self, name, value):
         """Put a node into the tree."""
@@ -35,18 +33,18 @@ class AsdfSink:
         keys = [key_of(part) if name_of(key_of(part)) == part else part for part in parts]
         if name_of(keys[-1]) != parts[-1]:
             self._losses.note("the name as it is, but escaped", name)
-        place, above = self._tree, ()
+        members, above = self._tree, ()
         for key in keys[:-1]:
-            place = place.setdefault(key, {})
+            members = members.setdefault(key, {})
             above = *above, key
         if (*above, keys[-1]) in self._taken:
             raise UnsupportedError(f"{name}: another member of the group has this name in an ASDF file",
                                    feature="names that differ in escapes alone")
         self._taken.add((*above, keys[-1]))
-        if keys[-1] in place:
+        if keys[-1] in members:
             self._losses.note(f"the attribute {keys[-1]!r:.60}, as a member of the group has its name",
                               name.rpartition("/")[0])
-        place[keys[-1]] = value
+        members[keys[-1]] = value
 
     def group(self, name, source):
         """Make a mapping of a group; see `zcore.tools.copy.destinations`."""
@@ -65,20 +63,19 @@ class AsdfSink:
         self._groups.append(name)
 
     def array(self, name, source, wanted):
-        """Make a file for an array, and return it as what is written to."""
-        dtype = source.dtype if wanted.dtype is None else np.dtype(wanted.dtype)
+        """Return the target of the elements of a new array, a file of its own."""
+        dtype = dtype_of(source, wanted)
         if has_varying_items(dtype) or dtype.kind in "mMV" and dtype.names is None:
             raise UnsupportedError(f"{name or 'the array'}: ASDF has no type for {dtype}", feature=f"{dtype} in ASDF")
-        note_losses(name, source, self._losses)
-        self._files.append(os.path.join(self._folder, f"{TEMPORARY}{len(self._files)}.npy"))
-        return NumpyTarget(self._files[-1], source.shape, dtype, wanted.order or source.order)
+        self._file = os.path.join(os.path.dirname(self._path), f"{TEMPORARY}{len(self._arrays)}.npy")
+        return super().array(name, source, wanted)
 
     def end(self, name):
         """Put the array that was made last into the tree."""
         try:
-            elements = np.load(self._files[-1], mmap_mode="r", allow_pickle=False)
-        except ValueError:      # nothing is there to be mapped
-            elements = np.load(self._files[-1], allow_pickle=False)
+            elements = np.load(self._file, mmap_mode="r", allow_pickle=False)
+        except ValueError:      # no elements, nothing to map
+            elements = np.load(self._file, allow_pickle=False)
         self._put(name, elements)
         self._arrays.append(name)
 
@@ -88,9 +85,9 @@ class AsdfSink:
 
         for name in self._groups:
             if name and not any([array.startswith(f"{name}/") for array in self._arrays]):
-                self._losses.note("groups in which no array is", name)
+                self._losses.note("groups without arrays", name)
         asdf.write(self._path, self._tree)
 
     def discard(self):
-        """Let go of the files of arrays."""
+        """Release the files of arrays."""
         self._tree = {}

@@ -1,8 +1,8 @@
 """HDF5 files as sources and destinations of copies, by h5py (extra "hdf5").
 
 Groups, datasets, attributes and labels of dimensions are those of the file; a dataset's chunks and its compression,
-gzip, take the place of chunks and codecs. Attributes that HDF5 cannot express, such as mappings, and types that it does
-not have, such as dates, are lost or refused by name.
+gzip, take the place of chunks and codecs. Attributes that HDF5 cannot express, such as mappings, are lost, and types
+that it does not have, such as dates, are refused, both by name.
 """
 import contextlib
 import os
@@ -13,6 +13,7 @@ from zcore.errors import InvalidKeyError, NodeNotFoundError, SelectionError, Uns
 from zcore.kernel.io.steady_file import SteadyFile
 from zcore.model.metadata import has_varying_items
 from zcore.stores.keys import check_key
+from zcore.tools.files.numpy import dtype_of
 from zcore.tools.references.hdf5_attributes import PHONY, ScaleNames, attributes_of, dimension_names, reading
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
@@ -28,7 +29,7 @@ def _h5py():
 
 
 class Hdf5Source(Source):
-    """A group or a dataset of an HDF5 file; see `zcore.tools.copy.sources.StoreSource`."""
+    """A group or a dataset of an HDF5 file; see `zcore.tools.source`."""
 
     def __init__(self, path, name, selection, threads=None):
         h5py = _h5py()
@@ -68,7 +69,7 @@ class Hdf5Source(Source):
                 self.lost.append(("named types", name))
                 continue
             if selection is not None:
-                raise SelectionError("a selection is one of an array, the source is a group")
+                raise SelectionError("a selection needs an array, the source is a group")
             if node.id in entered:       # links may lead in circles
                 continue
             entered.add(node.id)
@@ -82,7 +83,7 @@ class Hdf5Source(Source):
             try:
                 check_key(path)
             except InvalidKeyError:
-                self.left_out.append(("members with names that no node has", repr(path)))
+                self.left_out.append(("members with names that no node can have", repr(path)))
             else:
                 if _is_there(h5py, group, member):
                     yield path, group[member]
@@ -133,7 +134,7 @@ class _Dataset(SourceArray):
 
 
 def _is_there(h5py, group, name):
-    """Return whether a name leads to an object: a link by name may lead nowhere, any other means that there is one."""
+    """Return whether a name leads to an object: a link by name may lead nowhere, any other kind has an object."""
     return group.get(name) is not None or isinstance(group.get(name, getlink=True), h5py.HardLink)
 
 
@@ -144,7 +145,7 @@ def _slices_of(box):
 
 
 class Hdf5Sink:
-    """A new HDF5 file. HDF5 is told that every write has succeeded: it does not survive others."""
+    """A new HDF5 file. HDF5 is told that every write has succeeded, as it does not survive a failed one."""
 
     def __init__(self, path, name, losses):
         self._h5py = _h5py()
@@ -162,8 +163,8 @@ class Hdf5Sink:
         self._set_attributes(self._file.require_group(path) if path else self._file, name, source)
 
     def array(self, name, source, wanted):
-        """Make a dataset, and return it as what is written to."""
-        dtype = source.dtype if wanted.dtype is None else np.dtype(wanted.dtype)
+        """Make a dataset, and return the target of its elements."""
+        dtype = dtype_of(source, wanted)
         stored = self._h5py.string_dtype() if dtype.kind == "T" else dtype
         settings = {}
         chunks = source.chunk_shape if wanted.chunks is None else wanted.chunks
@@ -206,13 +207,13 @@ class Hdf5Sink:
         self._steady.close()
 
     def discard(self):
-        """Let go of a file that is not finished."""
+        """Release a file that is not finished."""
         with contextlib.suppress(OSError, RuntimeError):
             self.close()
 
 
 def _as_hdf5(value):
-    """Return the value of an attribute, if HDF5 gives it back as it is."""
+    """Return the value of an attribute in a form that HDF5 returns as it is."""
     if isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, list) and len({type(item) for item in value}) <= 1:
@@ -221,7 +222,7 @@ def _as_hdf5(value):
             return value
         if kind in (bool, int, float):
             return np.array(value, kind)
-    raise TypeError(f"{value!r:.60} is no value of HDF5")
+    raise TypeError(f"{value!r:.60} is not a value of HDF5")
 
 
 class _DatasetTarget:
@@ -237,17 +238,17 @@ class _DatasetTarget:
         self.object_shape = dataset.chunks or (1,) * len(dataset.shape)
 
     def fill(self):
-        """Return what elements read as that are not written, an ndarray of one; None where all are to be written."""
+        """Return the value of elements that are not written, an ndarray of one; None where all are to be written."""
         if has_varying_items(self.dtype) or self._dataset.chunks is None:
             return None
         return np.asarray([self._dataset.fillvalue], self.dtype)
 
     def write(self, starts, values):
-        place = tuple([slice(start, start + n) for start, n in zip(starts, values.shape, strict=True)])
+        region = tuple([slice(start, start + n) for start, n in zip(starts, values.shape, strict=True)])
         if has_varying_items(values.dtype):
             values = values.astype(object)
             if any(["\0" in text for text in values.flat]):
                 raise UnsupportedError(f"{self._name}: a text of it holds a NUL character, where a text of HDF5 ends",
                                        feature="NUL in texts of HDF5")
-        self._dataset[place if place else ()] = values
+        self._dataset[region] = values
         self._file.check()

@@ -1,11 +1,11 @@
 """The files of `numpy.save` and `numpy.savez` as sources and destinations of copies, never whole in memory.
 
-The compiled code reads elements where they lie in the file. A member of ``.npz`` has a checksum, which is known to be
-right after its last byte only. So a copy that goes through it in order reads it once, deflated or not. Before any other
+The compiled code reads elements where they lie in the file. A member of ``.npz`` has a checksum, which proves it only
+after its last byte. A copy that goes through a member in order reads it once, deflated or not. Before any other
 order of reading, the whole member is checked, and a deflated one is unpacked to a temporary file.
 
-Headers are parsed here, as NumPy's parser raises any error and takes any size. Objects are pickles in these files: they
-are neither read nor written.
+Headers are parsed here, because NumPy's parser takes any size and lets any error through. Objects are pickles in these
+files: they are neither read nor written.
 """
 import ast
 import contextlib
@@ -45,7 +45,7 @@ from zcore.tools.source import Source, SourceArray, SourceGroup
 
 _SUFFIX = ".npy"
 _PIECE_NBYTES = 1 << 20
-_MAX_HEADER = 10_000     # characters, as `numpy.load` has it
+_MAX_HEADER = 10_000     # characters, as in `numpy.load`
 # Integers as Python 2 wrote them in a shape.
 _LONG = re.compile(r"(?<=\d)L(?=[,)])")
 
@@ -55,14 +55,14 @@ _Header = namedtuple("_Header", ("shape", "dtype", "order"))
 class NumpySource(Source):
     """A file ``.npy``, or ``.npz`` with its arrays as members of a group; see `zcore.tools.source`."""
 
-    def __init__(self, path, name, selection, threads):
+    def __init__(self, path, name, selection, threads, kind=None):
         self._file = _File(path, threads)
         try:
             status = os.fstat(self._file.fd)
             self.identity = repr((os.path.abspath(path), status.st_ino, status.st_size, status.st_mtime_ns))
-            if openers.kind_of(path) is openers.NPY:
+            if (kind or openers.kind_of(path)) is openers.NPY:
                 if name:
-                    raise NodeNotFoundError(f"{path} holds one array, and no {name!r}", path=name)
+                    raise NodeNotFoundError(f"{path} holds one array, and none called {name!r}", path=name)
                 member = Member(0, 0, status.st_size, status.st_size, None, False, None)
                 self.nodes = [("", _NumpyArray(self._file, "", member, selection))]
             else:
@@ -73,18 +73,18 @@ class NumpySource(Source):
 
     def _members(self, path, name, selection):
         members = dict(read_members(self._file.fd, path))
-        self.left_out = [("files that are no arrays", key) for key in members if not key.endswith(_SUFFIX)]
+        self.left_out = [("files that are not arrays", key) for key in members if not key.endswith(_SUFFIX)]
         arrays = {key.removesuffix(_SUFFIX): (key, member) for key, member in members.items() if key.endswith(_SUFFIX)}
         if name:
             if name not in arrays:
                 raise NodeNotFoundError(f"{path} holds no array {name!r}", path=name)
             return [("", _NumpyArray(self._file, *arrays[name], selection))]
         if selection is not None:
-            raise SelectionError("a selection is one of an array, the source is a group")
+            raise SelectionError("a selection needs an array, the source is a group")
         above = set()
         for member in arrays:
             if not member or member.endswith("/"):
-                raise InvalidKeyError(f"{path}: the member {arrays[member][0]!r} has no name but its ending",
+                raise InvalidKeyError(f"{path}: the member {arrays[member][0]!r} has no name before its ending",
                                       key=arrays[member][0])
             parts = member.split("/")
             above.update("/".join(parts[:n]) for n in range(1, len(parts)))
@@ -99,7 +99,7 @@ class NumpySource(Source):
 
 
 class _File:
-    """A file that is open for reading, and the member of it that was asked for last out of order."""
+    """A file that is open for reading, and the member that was last checked as a whole."""
 
     def __init__(self, path, threads):
         self.path = path
@@ -111,7 +111,7 @@ class _File:
             raise StoreError(f"cannot read {path}: {exc.strerror}", key=path, errno=exc.errno) from exc
 
     def close(self):
-        """Close the file, and remove what was unpacked."""
+        """Close the file, and remove an unpacked member."""
         self._forget()
         os.close(self.fd)
 
@@ -122,7 +122,7 @@ class _File:
                 unpacked.close()
 
     def place_of(self, key, member):
-        """Return where the bytes of a member lie as they are, (descriptor, offset), once they were checked."""
+        """Check a whole member, and return the descriptor and offset of its bytes."""
         if member.crc is not None and self._checked != key:
             self._forget()
             reader = MemberReader(self.fd, self.path, key, member)
@@ -162,7 +162,7 @@ class _NumpyArray(SourceArray):
                         key=self._what, expected=n_expected, found=member.n_bytes)
         super().__init__(header.shape, header.dtype, {}, selection)
         self.order = header.order
-        # Read once in this order, the member is read to its end.
+        # Read in this order, the member is read to its end, and so checked.
         self._in_order = selection is None and member.crc is not None and header.order == "C"
         self._reader = None
 
@@ -187,7 +187,7 @@ class _NumpyArray(SourceArray):
         plan.raise_failure(())
 
     def _read_next(self, box, out):
-        """Read a box that is one run of the member, not before what was read last; return False where it is not."""
+        """Read a box that is one run of bytes behind those that were read last; return False for any other box."""
         shape, itemsize = self._stored_shape, self.dtype.itemsize
         if math.prod(box.counts[:_n_outer(shape, box.counts)]) != 1:
             return False
@@ -195,7 +195,7 @@ class _NumpyArray(SourceArray):
         start = self._offset + sum(map(operator.mul, box.starts, _strides(shape, itemsize, "C")))
         if start < reader.position:
             return False
-        # Passed over by a copy that goes on.
+        # A copy that was interrupted has these elements.
         while reader.position < start:
             reader.read(min(_PIECE_NBYTES, start - reader.position))
         memory = memoryview(out.reshape(-1).view(np.uint8))
@@ -206,7 +206,7 @@ class _NumpyArray(SourceArray):
 
 
 def _n_outer(shape, counts):
-    """Return by how many dimensions those runs are counted in which a box lies in an array in C order."""
+    """Return the number of outer dimensions of a box in an array in C order; inside them it is one run of bytes."""
     n = max(0, len(shape) - 1)
     while n > 0 and counts[n] == shape[n]:
         n -= 1
@@ -226,9 +226,9 @@ def _read_header(reader, what):
     Raises
     ------
     MetadataError
-        It is none.
+        The bytes are not a header.
     UnsupportedError
-        The elements are pickled objects, or the version is a later one.
+        The elements are pickled objects, or the version is newer.
 
     Notes
     -----
@@ -237,7 +237,7 @@ def _read_header(reader, what):
     form = np.lib.format
     start = reader.read(form.MAGIC_LEN)
     if start[:-2] != form.MAGIC_PREFIX:
-        raise MetadataError(f"{what} is no .npy array: expected {form.MAGIC_PREFIX!r} at its beginning, found "
+        raise MetadataError(f"{what} is not a .npy array: expected {form.MAGIC_PREFIX!r} at its beginning, found "
                             f"{start[:-2]!r}")
     version = tuple(start[-2:])
     if version not in ((1, 0), (2, 0), (3, 0)):
@@ -250,13 +250,13 @@ def _read_header(reader, what):
     if len(raw) < n_expected:
         raise MetadataError(f"{what}: expected a header of {n_expected} bytes, found {len(raw)}")
     try:
-        # NumPy and the parser warn of types and of text that nobody here has written.
+        # NumPy and the parser warn of types and of text in the file.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             header = _checked(raw.decode("utf-8" if version == (3, 0) else "latin-1"))
     except (ValueError, SyntaxError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError,
             MemoryError) as exc:
-        raise MetadataError(f"{what}: the header {raw[:100]!r} is none: {exc!s:.200}") from exc
+        raise MetadataError(f"{what}: cannot read the header {raw[:100]!r}: {exc!s:.200}") from exc
     if header.dtype.hasobject:
         raise UnsupportedError(f"{what} holds pickled objects, which are never loaded", feature="pickled objects")
     if not header.dtype.itemsize:
@@ -265,7 +265,7 @@ def _read_header(reader, what):
 
 
 def _checked(text):
-    """Return what the text of a header says; raises anything where it is wrong."""
+    """Return the `_Header` of a text; raises any error where it is wrong."""
     try:
         found = ast.literal_eval(text)
     except SyntaxError:
@@ -290,7 +290,7 @@ class NumpyTarget:
 
     def __init__(self, path, shape, dtype, order):
         if has_varying_items(dtype):
-            raise UnsupportedError(f"items of varying length ({dtype}) are pickles in a .npy file, which are never "
+            raise UnsupportedError(f"items of varying length ({dtype}) are pickles in a .npy file; pickles are never "
                                    "written", feature="pickled objects")
         self._path = path
         self._order = order
@@ -321,12 +321,17 @@ class NumpyTarget:
         fd = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             for index in np.ndindex(values.shape[:n_outer]):
-                # In runs of a megabyte, since those of the other order are copied here.
+                # In runs of a megabyte, since elements in the other order are copied here.
                 # Without the dots one element would be a scalar, which has the byte order of the machine.
                 run = np.ascontiguousarray(values[(*index, ...)]).reshape(-1).view(np.uint8)
                 _write_all(fd, memoryview(run), first + sum(map(operator.mul, index, strides)))
         finally:
             os.close(fd)
+
+
+def dtype_of(source, wanted):
+    """Return the type of the elements of a new array."""
+    return source.dtype if wanted.dtype is None else np.dtype(wanted.dtype)
 
 
 def _write_all(fd, data, offset):
@@ -336,51 +341,50 @@ def _write_all(fd, data, offset):
 
 
 class NpySink:
-    """A file ``.npy``, which holds one array."""
+    """A file ``.npy``, which holds one array; see `zcore.tools.copy.destinations`."""
 
     def __init__(self, path, name, losses):
         if name:
             raise ValueError(f"a .npy file holds one array, which has no path; {name!r} was asked for")
-        self._path = path
+        self._file = path
         self._losses = losses
 
     def group(self, name, source):
         raise UnsupportedError("a .npy file holds one array, and no group", feature="groups in .npy files")
 
     def array(self, name, source, wanted):
-        """Make the new array, and return it as what is written to."""
-        note_losses(name, source, self._losses)
-        dtype = source.dtype if wanted.dtype is None else np.dtype(wanted.dtype)
-        return NumpyTarget(self._path, source.shape, dtype, wanted.order or source.order)
+        """Return the target of the elements of a new array."""
+        if source.attributes:
+            self._losses.note(f"attributes ({', '.join(source.attributes)})", name)
+        if source.dimension_names is not None:
+            self._losses.note(f"names of dimensions ({', '.join(map(str, source.dimension_names))})", name)
+        return NumpyTarget(self._file, source.shape, dtype_of(source, wanted), wanted.order or source.order)
 
     def end(self, name):
         """Finish the array that was made last."""
 
     def close(self):
-        """Finish the file, which is so after each write."""
+        """Finish the file; each write has done so."""
 
     discard = close
 
 
-class NpzSink:
-    """A file ``.npz``: its members are files ``.npy`` beside it, and put into it one after the other."""
+class NpzSink(NpySink):
+    """A file ``.npz``: each member is written to a file ``.npy`` beside it first, and then moved into it."""
 
     def __init__(self, path, name, losses):
+        super().__init__(os.path.join(os.path.dirname(path), f"{TEMPORARY}member.npy"), "", losses)
         self._archive = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED)
-        self._file = os.path.join(os.path.dirname(path), f"{TEMPORARY}member.npy")
         self._name = name
-        self._losses = losses
 
     def group(self, name, source):
-        """Note what a group loses: it is no more than a part of names."""
+        """Note the attributes of a group, which is nothing but a part of names."""
         if source.attributes:
             self._losses.note(f"attributes ({', '.join(source.attributes)})", name)
 
     def array(self, name, source, wanted):
         _check_new_name(self._name_of(name))
-        note_losses(name, source, self._losses)
-        dtype = source.dtype if wanted.dtype is None else np.dtype(wanted.dtype)
-        return NumpyTarget(self._file, source.shape, dtype, wanted.order or source.order)
+        return super().array(name, source, wanted)
 
     def _name_of(self, name):
         return "/".join(part for part in (self._name, name) if part) or "arr_0"
@@ -396,16 +400,8 @@ class NpzSink:
 
 
 def _check_new_name(name):
-    """Raise InvalidKeyError unless a member may have a name, whoever unpacks the archive, and on which system."""
+    """Raise InvalidKeyError unless a member may have a name on every system that may unpack the archive."""
     check_name(check_key(name, WINDOWS))
     if name.endswith(_SUFFIX):
-        raise InvalidKeyError(f"{name!r:.200} is no name in an .npz file: `numpy.load` takes {_SUFFIX!r} for an ending",
-                              key=name)
-
-
-def note_losses(name, source, losses):
-    """Note what of an array is more than its elements."""
-    if source.attributes:
-        losses.note(f"attributes ({', '.join(source.attributes)})", name)
-    if source.dimension_names is not None:
-        losses.note(f"names of dimensions ({', '.join(map(str, source.dimension_names))})", name)
+        raise InvalidKeyError(f"{name!r:.200} is not a name in an .npz file: `numpy.load` takes {_SUFFIX!r} "
+                              "for an ending", key=name)

@@ -1,1 +1,1 @@
-"""Reference sets made of what zcore reads, and of HDF5 files."""
+"""Reference sets made of hierarchies and of HDF5 files."""

@@ -1,8 +1,8 @@
 """Reference sets made of HDF5 files, and so of NetCDF-4: h5py (extra "hdf5") says where chunks lie, nothing is decoded.
 
 Groups become Zarr v2 groups, datasets become arrays whose codecs are the dataset's filters, dimension scales become the
-attribute ``_ARRAY_DIMENSIONS``, as in the sets of kerchunk. What no codec stands for is refused by name; nothing is
-read from other files than the one that was given.
+attribute ``_ARRAY_DIMENSIONS``, as in the sets of kerchunk. Filters without a codec are refused by name; no other
+file is read.
 """
 import json
 import os
@@ -28,10 +28,10 @@ def references_from_hdf5(path, *, inline_threshold=500, max_inlined=MAX_INLINED,
     inline_threshold : int
         Bytes up to which a chunk is copied into the set instead, 0 for none.
     max_inlined : int
-        Bytes that may be copied for each dataset because nothing in the file can be pointed to: texts of varying
-        length, chunks that were stored without the filters of the others. Compact datasets are copied always.
+        Bytes that may be copied for each dataset because no reference is possible: texts of varying length, chunks that
+        were stored without the filters of the others. Compact datasets are always copied.
     unsupported : {"raise", "skip"}
-        What becomes of a dataset that cannot be shown as an array: an error, or a warning and nothing in the set.
+        For a dataset that cannot be an array: an error, or a warning and nothing in the set.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def references_from_hdf5(path, *, inline_threshold=500, max_inlined=MAX_INLINED,
     path = os.path.abspath(path)
     url = os.path.basename(path)
     with reading(path), h5py.File(path, "r") as file:
-        # A name that looks like a URL is told from one by its beginning.
+        # The beginning tells a name that looks like a URL from a URL.
         walk = _Walk(h5py, f"./{url}" if ":" in url else url, inline_threshold, max_inlined, unsupported == "skip",
                      ScaleNames(h5py, file))
         walk.add_group("", file, ())
@@ -74,7 +74,7 @@ def references_from_hdf5(path, *, inline_threshold=500, max_inlined=MAX_INLINED,
 
 
 class _Walk:
-    """The walk through a file, and the references that were found on it."""
+    """The walk through a file, and the references found so far."""
 
     def __init__(self, h5py, url, inline_threshold, max_inlined, skips, scales):
         self.references = {}

@@ -1,6 +1,6 @@
 """Attributes of HDF5 as JSON has them, and the names of dimensions: as NetCDF and kerchunk see them.
 
-h5py raises any error of Python's for a damaged file; `reading` makes one of it for all who read here.
+h5py raises any error of Python for a damaged file; `reading` makes a StoreError of it.
 """
 import contextlib
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from zcore.errors import StoreError, ZcoreError, warn
 
-PHONY = "phony_dim_"     # what the names of dimensions begin with that have none
-# Of the HDF5 libraries for dimension scales and NetCDF-4, for themselves.
+PHONY = "phony_dim_"     # the beginning of the names that dimensions without a name get
+# Attributes that the libraries for dimension scales and NetCDF-4 use for themselves.
 _HIDDEN = frozenset((
     "CLASS", "NAME", "DIMENSION_LABELS", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates",
     "_NCProperties", "_nc3_strict"))
@@ -17,7 +17,7 @@ _HIDDEN = frozenset((
 
 @contextlib.contextmanager
 def reading(path):
-    """Raise whatever h5py raises of a file as a StoreError that names it."""
+    """Turn any error of h5py into a StoreError that names the file."""
     try:
         yield
     except (ZcoreError, Warning):
@@ -28,9 +28,9 @@ def reading(path):
 
 
 def attributes_of(h5py, node):
-    """Return the attributes of a group or dataset, a dict of what JSON has; an array of one element is that element.
+    """Return the attributes of a group or dataset, a dict of JSON values; an array of one element is that element.
 
-    What JSON has not is left out with a warning. NaN and infinities stay, as Python's json writes them.
+    A value that JSON does not have is left out with a warning. NaN and infinities stay, as Python's json writes them.
     """
     found = {}
     for name in node.attrs:
@@ -50,7 +50,7 @@ def _as_json(h5py, value):
         return _text(value)
     value = np.asarray(value)
     if value.dtype.kind not in "biufSUO":
-        raise TypeError(f"{value.dtype} is no type of JSON")
+        raise TypeError(f"{value.dtype} is not a type of JSON")
     listed = value.ravel().tolist() if value.size == 1 else value.tolist()
     return _plain(listed[0] if value.size == 1 else listed)
 
@@ -64,7 +64,7 @@ def _plain(value):
         return _text(value)
     if isinstance(value, (bool, int, float)):
         return value
-    raise TypeError(f"{type(value).__name__} is no type of JSON")
+    raise TypeError(f"{type(value).__name__} is not a type of JSON")
 
 
 def _text(value):
@@ -73,7 +73,7 @@ def _text(value):
 
 
 def fill_of_attribute(dataset, dtype):
-    """Return the value of the attribute ``_FillValue`` as an element of `dtype`; None when there is none of one."""
+    """Return the attribute ``_FillValue`` as an element of `dtype`; None if it is absent or not one element."""
     value = dataset.attrs.get("_FillValue")
     if value is None:
         return None

@@ -14,7 +14,7 @@ from zcore.stores.memory import MemoryStore
 from zcore.tools.references.hdf5_attributes import attributes_of, dimension_names, fill_of_attribute
 from zcore.tools.references.hdf5_types import check_type, filters_of, is_text
 
-PART_NBYTES = 1 << 24      # of a contiguous dataset, which is shown in parts
+PART_NBYTES = 1 << 24      # of a contiguous dataset, which is divided into parts
 MIN_TEXT_NBYTES = 4        # vlen-utf8: of an empty one
 MAX_TEXTS_NBYTES = 1 << 28  # that texts read at once may have, if each of them were all of the file
 _ZARR_V2 = format_of(2)
@@ -39,7 +39,7 @@ def references_of(h5py, dataset, prefix, scales, url, inline_threshold, max_inli
     Raises
     ------
     UnsupportedError
-        It cannot be shown as an array of Zarr v2, or would need more data in the set than it may have.
+        It cannot be an array of Zarr v2, or needs more data in the set than allowed.
     """
     properties = dataset.id.get_create_plist()
     if properties.get_external_count():
@@ -78,7 +78,7 @@ def references_of(h5py, dataset, prefix, scales, url, inline_threshold, max_inli
 
 
 def _bare(dtype):
-    """Return a type without what h5py notes in it."""
+    """Return a type without the metadata of h5py."""
     return np.dtype(dtype.str) if dtype.names is None else dtype
 
 
@@ -94,7 +94,7 @@ def _key(coords):
     return ".".join(map(str, coords)) or "0"
 
 
-# Where the chunks lie
+# Places of the chunks
 
 def _stored_chunks(dataset):
     """Return the chunks that are stored, {coords: (offset, length, whether the mask is another)}, and their mask."""
@@ -112,7 +112,7 @@ def _stored_chunks(dataset):
 
 
 def _shift(dataset, stored):
-    """Return what has to be added to offsets: some versions of HDF5 count from the end of a user block."""
+    """Return the number to add to offsets: some versions of HDF5 count from the end of a user block."""
     n_before = dataset.file.userblock_size
     if not (n_before and stored):
         return 0
@@ -152,7 +152,7 @@ def _parts(shape, itemsize):
 
 def _parts_of(dataset, chunks, itemsize):
     offset = dataset.id.get_offset()
-    # With a user block in front of the file, HDF5 tells an offset of what was never written, too.
+    # With a user block in front of the file, HDF5 returns an offset for elements never written, too.
     if offset is None or dataset.id.get_storage_size() < dataset.nbytes or dataset.size == 0:
         return {}
     n_bytes = math.prod(chunks) * itemsize
@@ -171,7 +171,7 @@ def _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, 
         raw = np.asarray(dataset.fillvalue, dtype).tobytes()
         said = fill_of_attribute(dataset, dtype)
         if is_whole:
-            # No element is HDF5's own, and readers of Zarr v2 take this value for what is missing.
+            # No element has HDF5's fill value, and readers of Zarr v2 take the fill value for missing data.
             raw = None if said is None else said.tobytes()
         if said is not None and said.tobytes() == raw:
             del attributes["_FillValue"]
@@ -184,7 +184,7 @@ def _documents(attributes, dataset, prefix, chunks, dtype, filters, compressor, 
             prefix + _ZARR_V2.attributes_document: json.dumps(attributes).encode()}
 
 
-# What is copied
+# Copied chunks
 
 def _copied(attributes, dataset, prefix, chunks, dtype, max_inlined):
     """Return the references of a dataset whose elements are all copied."""
@@ -246,7 +246,7 @@ def _inline(path, found, inline_threshold):
             for key, (_, offset, length) in small:
                 file.seek(offset)
                 value = file.read(length)
-                # A file that is too short says so when it is read.
+                # If the file is too short, reading the set reports it.
                 if len(value) == length:
                     found[key] = value
 

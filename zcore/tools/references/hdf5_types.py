@@ -1,4 +1,4 @@
-"""Types and filters of HDF5 that Zarr v2 has, too: their bytes are the same, or they are refused by name."""
+"""Types and filters of HDF5 that Zarr v2 has as well, with the same bytes; others are refused by name."""
 from zcore.errors import UnsupportedError
 
 _BLOSC_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
@@ -21,7 +21,7 @@ def check_type(h5py, kind, dtype):
     elif family == h5t.FLOAT:
         is_same = dtype.kind == "f" and h5t.py_create(dtype) == kind
     elif family == h5t.STRING:
-        # Of texts that end with blanks HDF5 gives none; of those that end with NUL, all up to it.
+        # HDF5 drops the blanks of texts that are padded with blanks; those padded with NUL end at the first NUL.
         is_same = not kind.is_variable_str() and kind.get_strpad() != h5t.STR_SPACEPAD
     elif family == h5t.ENUM:
         check_type(h5py, kind.get_super(), dtype)

@@ -1,8 +1,8 @@
-"""Reference sets made of what zcore reads by extents: the documents of a hierarchy, and where its chunks lie.
+"""Reference sets of hierarchies: the documents, and the extents of the chunks.
 
-Kerchunk's references specification, version 1. Nothing is decoded: a chunk is named by the file that holds it, and the
-range it has there, whatever it is compressed by; a shard is one such chunk. What lies nowhere as it is, since a zip
-archive has deflated it or since it is in memory, is copied into the set, within bounds.
+Kerchunk's references specification, version 1. Nothing is decoded: a reference to a chunk is the file that holds it and
+the byte range there, for any compression; a shard is one such chunk. A chunk without an extent, such as one in memory
+or one that a zip archive has deflated, is copied into the set, within bounds.
 """
 import os
 
@@ -25,14 +25,14 @@ def references(source, *, path="", inline_threshold=0, max_inlined=MAX_INLINED):
     Parameters
     ----------
     source : str, os.PathLike, Store, mapping, Array or Group
-        What `zcore.open` takes, or gave. An array of the ``__zmeta__`` format becomes one of Zarr v2, its chunks stay
-        where they are; other nodes keep their format.
+        Anything that `zcore.open` takes or returns. An array of the ``__zmeta__`` format becomes one of Zarr v2, and
+        its chunks stay where they are; other nodes keep their format.
     path : str
         Of the node in the store; the keys of the set begin there.
     inline_threshold : int
         Bytes up to which a chunk is copied into the set instead.
     max_inlined : int
-        Bytes of chunks that may be copied in all, for each array, because they lie nowhere as they are: in memory, or
+        Bytes of chunks that may be copied in all, for each array, because they have no extent: they are in memory, or
         deflated in a zip archive.
 
     Returns
@@ -46,9 +46,9 @@ def references(source, *, path="", inline_threshold=0, max_inlined=MAX_INLINED):
     NodeNotFoundError
         There is nothing at `source`.
     UnsupportedError
-        A chunk is in no file, and larger than what may be copied.
+        A chunk has no extent, and is larger than may be copied.
     StoreError
-        A chunk, or a member of the group, is unreachable: a set without it would say that it is not there.
+        A chunk, or a member of the group, is unreachable: a set without it would mean that it does not exist.
     MetadataError, UnsupportedError
         A member of the group cannot be opened.
 
@@ -69,7 +69,7 @@ def references(source, *, path="", inline_threshold=0, max_inlined=MAX_INLINED):
     if isinstance(node, Group):
         for name, member in node.walk():
             if isinstance(member, ZcoreError):
-                raise member     # a set without it would say that it is not there
+                raise member     # a set without it would mean that it does not exist
             _add(found, name + "/", member, inline_threshold, max_inlined)
     base = _directory_of(store)
     return ReferenceStore.of({key: _relative(value, base) for key, value in found.items()}, base=base,
@@ -77,7 +77,7 @@ def references(source, *, path="", inline_threshold=0, max_inlined=MAX_INLINED):
 
 
 def _add(found, prefix, node, inline_threshold, max_inlined):
-    """Add what there is of one node: documents, then chunks, with `prefix` before their keys."""
+    """Add one node: documents, then chunks, with `prefix` before their keys."""
     binding = node._binding
     store, format = node.store, binding.format
     attributes = None
@@ -89,7 +89,7 @@ def _add(found, prefix, node, inline_threshold, max_inlined):
             found[f"{prefix}{_ZARR_V2.attributes_document}"] = _ZARR_V2.render_attributes(
                 format.parse_attributes(attributes, binding.path))
     else:
-        # What the document leaves open a handle may have been told.
+        # The caller may have told the handle the separator that the document leaves out.
         told = binding.options.dimension_separator is not None and isinstance(node, Array)
         found[prefix + binding.document_name] = format.render_array(binding.metadata) if told else binding.view.raw
         if attributes is not None:
@@ -132,5 +132,5 @@ def _relative(value, base):
     if isinstance(value, bytes) or base is None or not value[0].startswith(base.rstrip("/") + "/"):
         return value
     url = value[0][len(base.rstrip("/")) + 1:]
-    # What looks like a URL is named in full.
+    # A path that looks like a URL stays absolute.
     return value if ":" in url else (url, *value[1:])

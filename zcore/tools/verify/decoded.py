@@ -1,8 +1,8 @@
-"""All objects of an array read and decoded, for what goes wrong with each.
+"""Read and decode all objects of an array, to find the damaged ones.
 
-Objects are read in slabs of the grid, by the engine and in parallel, into one scratch that is thrown away. Where a slab
-cannot be read its objects are read one by one; so are those of slabs that hold few of them, as in a huge grid that is
-nearly empty. The array is taken to be as long as its chunks reach, so that all of a border chunk is decoded.
+Objects are read in slabs of the grid, by the engine and in parallel, into scratch memory. If a slab cannot be read,
+its objects are read one by one; so are those of slabs that hold few of them, as in a huge grid that is nearly empty.
+The array is taken to be as long as its chunks reach, so that border chunks are decoded as a whole.
 """
 import math
 
@@ -15,22 +15,22 @@ from zcore.kernel.select.box import Box
 
 SLAB_NBYTES = 1 << 26   # of elements, in the scratch; one object may have more
 _FEW = 8                # a slab with fewer than one object for so many chunks is not read as a whole
-# Of an object; others are of the whole array.
+# Errors of an object; others concern the whole array.
 _FAILURES = (ChunkError, StoreError, UnsupportedError, OutOfMemoryError, AsdfFormatError)
 
 
 class Changed(Exception):
-    """The array's document is another one than when reading began."""
+    """The array's document has changed since reading began."""
 
 
 class Decoded(ArrayBinding):
-    """An array of which whole objects are read, be their elements inside of it or not."""
+    """An array whose objects are read as a whole, with the elements beyond its shape."""
 
     __slots__ = ()
 
     def __init__(self, binding):
         metadata = binding.metadata
-        # What lies beyond 2**63 elements has no name: the border is read as it is.
+        # Elements beyond 2**63 have no index: then the border is read as it is.
         reach = tuple([sum(ends) for ends in zip(*metadata.place_of([n - 1 for n in metadata.grid_shape]),
                                                  strict=True)]) if metadata.n_chunks else metadata.shape
         view = binding.view
@@ -53,16 +53,16 @@ def read_objects(binding, tasks, failed, advance):
     tasks : ndarray of int64
         The numbers of the chunks whose objects are there, in C order of the grid.
     failed : callable
-        ``failed(chunk_coords, error)`` is told what could not be read.
+        ``failed(chunk_coords, error)`` is called for each object that cannot be read.
     advance : callable
-        ``advance(n_bytes)`` is told of which part of the array's elements has been seen to.
+        ``advance(n_bytes)`` is called for each part of the array that is done.
 
     Raises
     ------
     Changed
-        Somebody changed the array's document.
+        The array's document has changed.
     NodeNotFoundError
-        The array is gone.
+        The array was deleted.
     """
     metadata = binding.metadata
     decoded = Decoded(binding)
@@ -81,7 +81,7 @@ def read_objects(binding, tasks, failed, advance):
 
 
 class _Scratch:
-    """Memory for the elements of a box, used again for the next one."""
+    """Memory for the elements of a box, which is used again for the next one."""
 
     def __init__(self, dtype):
         self._dtype = dtype
@@ -117,10 +117,10 @@ def _slabs(tasks, grid, counts):
     coords = np.stack(np.unravel_index(tasks, grid), axis=-1)
     slab_grid = [-(-n // count) for n, count in zip(grid, counts, strict=True)]
     slabs = np.ravel_multi_index(tuple((coords // counts).T), slab_grid)
-    order = np.argsort(slabs, kind="stable")
-    starts = np.flatnonzero(np.diff(slabs[order], prepend=-1))
-    for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
-        inside = coords[order[start:stop]]
+    by_slab = np.argsort(slabs, kind="stable")
+    starts = np.flatnonzero(np.diff(slabs[by_slab], prepend=-1))
+    for start, stop in zip(starts, [*starts[1:], len(by_slab)], strict=True):
+        inside = coords[by_slab[start:stop]]
         yield tuple((inside[0] // counts * counts).tolist()), [tuple(one) for one in inside.tolist()]
 
 
@@ -128,12 +128,6 @@ def _box(metadata, first, last):
     starts, _ = metadata.place_of(first)
     ends = [a + n for a, n in zip(*metadata.place_of(last), strict=True)]
     return Box(starts, (1,) * len(starts), tuple([b - a for a, b in zip(starts, ends, strict=True)]))
-
-
-def _inside(box, shape):
-    """Return a box without what lies outside an array of `shape`: of one that has no longer shape, see `Decoded`."""
-    return Box(box.starts, box.steps, tuple([min(n, length - start) for n, length, start
-                                             in zip(box.counts, shape, box.starts, strict=True)]))
 
 
 def _is_readable(decoded, box, scratch):
@@ -146,15 +140,17 @@ def _is_readable(decoded, box, scratch):
 
 def _read(decoded, box, scratch):
     """Read a box, a part at a time where it is a shard that is larger than a slab."""
-    box = _inside(box, decoded.metadata.shape)
+    # The array may end before its chunks do, see `Decoded`.
+    box = Box(box.starts, box.steps, tuple([min(n, length - start) for n, length, start
+                                            in zip(box.counts, decoded.metadata.shape, box.starts, strict=True)]))
     inner_shape = decoded.chain.inner_shape
     if inner_shape is None or math.prod(box.counts) * decoded.metadata.itemsize <= SLAB_NBYTES:
         decoded.read(box, scratch.of(box.counts))
         return
     grid = [-(-n // chunk) for n, chunk in zip(box.counts, inner_shape, strict=True)]
     counts = _slab_counts(grid, math.prod(inner_shape) * decoded.metadata.itemsize)
-    for place in np.ndindex(*[-(-n // count) for n, count in zip(grid, counts, strict=True)]):
-        starts = [i * count * chunk for i, count, chunk in zip(place, counts, inner_shape, strict=True)]
+    for index in np.ndindex(*[-(-n // count) for n, count in zip(grid, counts, strict=True)]):
+        starts = [i * count * chunk for i, count, chunk in zip(index, counts, inner_shape, strict=True)]
         part = Box(tuple([a + b for a, b in zip(box.starts, starts, strict=True)]), box.steps,
                    tuple([min(count * chunk, n - start) for count, chunk, n, start
                           in zip(counts, inner_shape, box.counts, starts, strict=True)]))
@@ -172,7 +168,7 @@ def _read_each(decoded, coords, failed):
             try:
                 one = pending.pop()
             except IndexError:
-                return      # another thread was faster
+                return      # another thread took the last one
             try:
                 _read(decoded, _box(metadata, one, one), scratch)
             except ChunkMemoryError:

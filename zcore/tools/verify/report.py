@@ -1,9 +1,9 @@
-"""What `zcore.verify` found in a store: problems by name, and how much was looked at."""
+"""The report of `zcore.verify`: problems, and how much was checked."""
 from collections import Counter, namedtuple
 
 from zcore.model.value import text_of
 
-# What can be wrong, from the worst to what takes up room only.
+# The worst first; the last ones only take up space.
 KINDS = ("wrong document", "damaged", "truncated", "unreachable", "unreadable", "stale copy", "foreign", "left-over")
 MAX_SHOWN = 20
 
@@ -21,12 +21,12 @@ class Problem(namedtuple("Problem", ("kind", "key", "path", "what"))):
         "truncated"
             An object ends before the bytes it promises.
         "unreachable"
-            A document, an object, or what may be a node is there, and its bytes or its listing cannot be had: a link
-            leads nowhere, permission is missing, the disk fails. Never removed by a repair.
+            A document, an object, or a possible node exists, but cannot be read or listed: a link leads nowhere,
+            permission is missing, the disk fails. A repair never removes it.
         "unreadable"
-            A document or an object needs what zcore does not have.
+            A document or an object needs a feature that zcore does not have.
         "stale copy"
-            Consolidated metadata say something else than the documents below.
+            Consolidated metadata differ from the documents below.
         "foreign"
             It belongs to no node, and no object or node can have its name.
         "left-over"
@@ -36,19 +36,19 @@ class Problem(namedtuple("Problem", ("kind", "key", "path", "what"))):
     path : str
         Of the node that it belongs to, or lies in.
     what : str
-        What was expected and found, one sentence.
+        Expected and found, in one sentence.
     """
 
     __slots__ = ()
 
 
 class Report:
-    """What `zcore.verify` found.
+    """The report of `zcore.verify`.
 
     Attributes
     ----------
     place : str
-        What was verified, for people.
+        The name of the store, for people.
     problems : list of Problem
     n_groups, n_arrays : int
         Nodes whose documents were read.
@@ -57,9 +57,9 @@ class Report:
     n_bytes : int
         Of their elements.
     n_removed : int
-        Problems that were repaired: what they name is gone.
+        Problems that were repaired by removing their cause.
     ok : bool
-        There is no problem, but for those that were repaired.
+        There are no problems except repaired ones.
     """
 
     _COUNTS = ("n_groups", "n_arrays", "n_objects", "n_bytes", "n_removed")
@@ -77,7 +77,7 @@ class Report:
 
     @property
     def by_kind(self):
-        """Number of problems of each kind that there is, a dict."""
+        """Number of problems by kind, a dict."""
         found = Counter(problem.kind for problem in self.problems)
         return {kind: found[kind] for kind in KINDS if found[kind]}
 
@@ -87,7 +87,7 @@ class Report:
         return self.problems[-1]
 
     def as_dict(self):
-        """Return the report as what JSON has."""
+        """Return the report as values of JSON."""
         return {"place": self.place, "ok": self.ok, **{name: getattr(self, name) for name in self._COUNTS},
                 "by_kind": self.by_kind, "problems": [problem._asdict() for problem in self.problems]}
 

@@ -1,7 +1,7 @@
-"""A store looked through: every document against the rules of its format, every object decoded.
+"""Check a store: every document against the rules of its format, and every object by decoding it.
 
-First the hierarchy is walked: documents are read, the copies of consolidated metadata compared with them, and what no
-node accounts for is noted. Then the objects of each array are listed and read.
+First the hierarchy is walked: documents are read, copies of consolidated metadata are compared with them, and keys that
+belong to no node are noted. Then the objects of each array are listed and read.
 """
 import contextlib
 import os
@@ -46,9 +46,9 @@ from zcore.tools.verify.report import Report
 
 REPAIRED = ("left-over", "foreign", "stale copy", "damaged", "truncated")
 _BY_DEFAULT = ("left-over",)
-# Of a file that is younger the writer may be alive.
+# Seconds: the writer of a younger file may be alive.
 _YOUNG = 60.0
-# Temporary files of others: zarr-python, tensorstore, and programs that are built on the crate object_store.
+# Temporary files of other programs: zarr-python, tensorstore, and programs that use the crate object_store.
 _TEMPORARY = re.compile(r"(.+)(?:\.(?:[0-9a-f]{32}|[0-9a-z_]{8})\.partial|\.__lock|#[0-9]+)", re.ASCII)
 _MAX_TRIES = 5
 
@@ -64,7 +64,7 @@ def verify(store, *, path="", repair=False, threads=None, progress=None):
     store : str, os.PathLike, Store, Array or Group
         A directory, a zip file, a reference set, a URL, a store, or a node of one.
     path : str, optional
-        Of the node with which to begin; by default the root.
+        Of the node to begin with; by default the root.
     repair : bool, str or sequence of str
         True removes left-overs, as ``"left-over"`` does; other kinds are removed only if they are named:
         ``"foreign"``, ``"damaged"`` and ``"truncated"`` objects (their elements become the fill value), and of a
@@ -97,10 +97,10 @@ def verify(store, *, path="", repair=False, threads=None, progress=None):
     path = lookup.path_of(path)
     if kinds and store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: nothing in it can be removed")
-    with noted():    # documents that are worth a warning are no problem
+    with noted():    # a warning about a document is not a problem
         found = _Verification(store, Options(threads=threads, read_only=not kinds, cache=0), progress)
         if "left-over" in kinds:
-            settle(store, path)     # of a copy to this very node it may be all there is
+            settle(store, path)     # an interrupted copy may have left nothing else of this node
         found.walk(path)
         found.read()
         found.remove(kinds)
@@ -119,9 +119,9 @@ def _kinds_of(repair):
 
 
 def _ends_before_its_content(binding, key):
-    """Whether a damaged object is empty, or a blosc chunk that ends before the bytes of which its header tells.
+    """Whether a damaged object is empty, or a blosc chunk that is shorter than its header says.
 
-    A checksum behind it only says that something is wrong.
+    The checksum behind such a chunk only shows that it is damaged.
     """
     start = binding.store.get(key, (0, 16)) or b""
     names = [codec.name for codec in binding.metadata.codecs]
@@ -133,7 +133,7 @@ def _ends_before_its_content(binding, key):
 
 
 def _kind_of(error):
-    """Return which kind of problem an error makes."""
+    """Return the kind of the problem that an error means."""
     if isinstance(error, TruncatedError):
         return "truncated"
     if isinstance(error, (ChunkError, AsdfFormatError)):
@@ -142,12 +142,12 @@ def _kind_of(error):
 
 
 def _entries(path):
-    """Return the paths of what is in a directory; of a file nothing."""
+    """Return the paths of the entries of a directory; none for a file."""
     return [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else []
 
 
 class _Verification:
-    """One run of `verify`; what is found goes to its `report`."""
+    """One run of `verify`, with its `report`."""
 
     def __init__(self, store, options, progress):
         self.store = store
@@ -155,18 +155,19 @@ class _Verification:
         self.report = Report(store.describe(""))
         self._progress = progress
         self._path = ""
-        # path -> (bindings, names of documents) of what stands there; more than one where formats share a place
+        self._done = self._total = 0
+        # path -> (bindings, names of documents); more than one binding where formats share a path
         self._arrays = {}
-        # Paths and prefixes of which nobody can tell what is there.
+        # Paths and prefixes whose content is unknown.
         self._hidden_paths = set()
         self._hidden_prefixes = []
         self._copies = []       # (binding of a group, its copy, paths that were found)
-        self._removals = []     # (problem, what removes it)
+        self._removals = []     # (problem, function that removes it)
 
     # the hierarchy
 
     def walk(self, path):
-        """Read the documents of all nodes, and note what belongs to none."""
+        """Read the documents of all nodes, and note keys that belong to none."""
         self._path = path
         failures = []
         if not (lookup.standing(self.store, path, failures.append) or failures or self._has_nodes(prefix_of(path))):
@@ -177,18 +178,18 @@ class _Verification:
         for binding, copy, found in self._copies:
             for name in copy:
                 if name not in found and not self._is_hidden(binding.prefix + name):
-                    self._note_stale(binding, f"the copy has {name!r}, which is not there")
+                    self._note_stale(binding, f"the copy has {name!r}, which does not exist")
         self._note_unlisted(path)
         if not path:
             self._note_staged()
 
     def _visit(self, path):
-        """Look at what stands at a path; returns the paths below that are to be visited."""
+        """Read the documents at a path; returns the paths below that are to be visited."""
         prefix = prefix_of(path)
         failures = []
         standing = lookup.standing(self.store, path, failures.append)
         if len(failures) == len(DOCUMENTS):
-            # Not one of them, but the directory that they would lie in.
+            # Not a document, but the directory that they would lie in.
             self._note_unreachable(prefix, path, failures[0])
         else:
             for error in failures:
@@ -201,7 +202,7 @@ class _Verification:
             self._arrays[path] = [binding for binding in bindings if isinstance(binding, ArrayBinding)], known
             return []
         self.report.n_groups += any([binding is not None for binding in bindings])
-        # Else nobody knows what the document would say of the rest.
+        # Without the document it is unknown which other keys belong to the node.
         is_told = not failures and None not in bindings
         try:
             found = self.store.list_dir(prefix)
@@ -244,7 +245,7 @@ class _Verification:
             return True
 
     def _documents(self, standing):
-        """Return the names of the documents that nodes at one place may have."""
+        """Return the names of the documents that nodes at one path may have."""
         known = set()
         for node in standing:
             format = node.format
@@ -254,7 +255,7 @@ class _Verification:
         return known
 
     def _binding(self, node):
-        """Return what a document makes of a place, its other documents read as well; None of one that is of no use."""
+        """Return the binding of a node, whose other documents are read as well; None if its document is of no use."""
         store, path, format = self.store, node.path, node.format
         document = prefix_of(path) + node.document
         try:
@@ -294,7 +295,7 @@ class _Verification:
                 self._note_stale(binding, "the copy has other attributes of the group itself")
 
     def _note_found(self, path, format, metadata):
-        """Compare a node with what the copies above say of it; None when its documents cannot be read."""
+        """Compare a node with its copies in the groups above; `metadata` is None if its documents cannot be read."""
         for binding, copy, found in self._copies:
             if format is not binding.format or not path.startswith(binding.prefix):
                 continue
@@ -315,22 +316,28 @@ class _Verification:
 
     def _note_stale(self, binding, what):
         document = binding.format.consolidated_document or binding.document_name
-        problem = self.report.add("stale copy", binding.prefix + document, binding.path, what)
-        self._removals.append((problem, lambda: consolidated.drop_copy(self.store, binding.path)))
+        self._note("stale copy", binding.prefix + document, binding.path, what,
+                   lambda: consolidated.drop_copy(self.store, binding.path), behind_links=True)
 
-    # what belongs to no node
+    # keys of no node
+
+    def _note(self, kind, key, path, what, remove=None, *, behind_links=False):
+        """Note a problem and how to remove it. Nothing is removed behind a link, unless `behind_links`."""
+        problem = self.report.add(kind, key, path, what)
+        if remove is not None and (behind_links or not self._is_behind_link(key)):
+            self._removals.append((problem, remove))
 
     def _note_document(self, key, path, error):
         self.report.add("wrong document" if isinstance(error, MetadataError) else _kind_of(error), key, path, error)
 
     def _note_unreachable(self, key, path, error):
-        """Note a key, a prefix, or a name of which nobody can tell which of them it is."""
+        """Note a key, a prefix, or a name that may be either."""
         self.report.add("unreachable", key, path, error)
         self._hidden_paths.add(key.removesuffix("/"))
         self._hidden_prefixes.append(prefix_of(key.removesuffix("/")))
 
     def _why_unreachable(self, key):
-        """Return the error of a key that is unreachable, else None."""
+        """Return the error of a key that is unreachable, or None."""
         try:
             self.store.exists(key)
         except StoreError as error:
@@ -341,49 +348,53 @@ class _Verification:
         return path in self._hidden_paths or path.startswith(tuple(self._hidden_prefixes))
 
     def _is_behind_link(self, name):
-        """Whether a key or prefix lies in a directory that is a link: it may belong to somebody else."""
+        """Whether a key or prefix lies in a directory that is a link: it may belong to another hierarchy."""
         return any([self.store.is_link(name[:i + 1]) for i, sign in enumerate(name[:-1]) if sign == "/"])
 
     def _note_key(self, key, path, is_known, error=None):
-        """Note an object of no node; `is_known` tells of names relative to it which ones it may have.
+        """Note an object of no node.
 
-        `error` is what asking for it ends in, of what is no file nor a link to one.
+        Parameters
+        ----------
+        is_known : callable
+            Whether the node at `path` may have an object of a name.
+        error : StoreError, optional
+            Of a key that is neither a file nor a link to one.
         """
         found = _TEMPORARY.fullmatch(key[len(prefix_of(path)):])
+        kind, what = "foreign", "it belongs to no node"
         if found and is_known(found[1]):
-            problem = self.report.add("left-over", key, path, "a temporary file of another program")
-        else:
-            problem = self.report.add("foreign", key, path, "it belongs to no node" if error is None else
-                                      "it belongs to no node, and is no file that could be read")
-        if not self._is_behind_link(key):
-            # By `erase` what is no file stays.
-            erase = self.store.erase if error is None else self.store.delete
-            self._removals.append((problem, partial(self._erase_foreign, key, path, erase)))
+            kind, what = "left-over", "a temporary file of another program"
+        elif error is not None:
+            what = "it belongs to no node, and is not a file that can be read"
+        # `erase` removes files only.
+        erase = self.store.erase if error is None else self.store.delete
+        self._note(kind, key, path, what, partial(self._erase_foreign, key, path, erase))
 
     def _erase_foreign(self, key, path, erase, below=()):
-        """Erase an object of no node below `path`; return False if it belongs to one by now.
+        """Erase an object of no node below `path`; return False if it belongs to a node by now.
 
-        An array that is being created has chunks before it has its document. Its creator holds its place, which is one
-        of the directories above the object: each of them is held here, the deepest first as creators do. Those of
-        `below` are waited for as well.
+        An array that is being created has chunks before it has its document. Its creator holds the creation lock of its
+        path, which is one of the directories above the object: each of them is locked here, the deepest first as
+        creators do. The creators at `below` are waited for as well.
         """
         n = len(prefix_of(path))
-        places = [key[:i] for i in range(len(key) - 1, n, -1) if key[i] == "/"]
+        above = [key[:i] for i in range(len(key) - 1, n, -1) if key[i] == "/"]
         with contextlib.ExitStack() as held:
-            for place in below:
-                with hold_place(self.store, place, "", self.options):
-                    if lookup.standing(self.store, place, lookup.pass_over_damage):
+            for one in below:
+                with hold_place(self.store, one, "", self.options):
+                    if lookup.standing(self.store, one, lookup.pass_over_damage):
                         return False
-            for place in places:
-                held.enter_context(hold_place(self.store, place, "", self.options))
-            if any([lookup.standing(self.store, place, lookup.pass_over_damage) for place in places]):
+            for one in above:
+                held.enter_context(hold_place(self.store, one, "", self.options))
+            if any([lookup.standing(self.store, one, lookup.pass_over_damage) for one in above]):
                 return False
             erase(key)
-        if places:
-            self.store.prune(f"{places[0]}/")     # what holding them has kept
+        if above:
+            self.store.prune(f"{above[0]}/")     # the locks had kept it
 
     def _erase_foreign_directory(self, prefix, path):
-        """Erase what lies below `prefix` as `_erase_foreign` does."""
+        """Erase the keys below `prefix` as `_erase_foreign` does."""
         below = {key[:i] for key in self.store.list_prefix(prefix) if not self._is_behind_link(key)
                  for i in range(len(prefix), len(key)) if key[i] == "/"}
         return self._erase_foreign(prefix, path, self.store.erase_prefix, sorted(below, reverse=True))
@@ -400,21 +411,19 @@ class _Verification:
                     continue
             n_keys += 1
         if n_keys:
-            problem = self.report.add("foreign", prefix, path,
-                                      f"{n_keys} objects of {n_bytes} bytes belong to no node")
-            if not n_unreachable and not self._is_behind_link(prefix):
-                self._removals.append((problem, partial(self._erase_foreign_directory, prefix, path)))
+            remove = None if n_unreachable else partial(self._erase_foreign_directory, prefix, path)
+            self._note("foreign", prefix, path, f"{n_keys} objects of {n_bytes} bytes belong to no node", remove)
 
     def _note_unlisted(self, path):
-        """Note what stands in the directories of a store and is never listed."""
+        """Note files in the directories of a store that are never listed."""
         if not isinstance(self.store, DirectoryStore):
             return
         base = self.store.path
         for file, is_temporary in cleanup.unlisted(os.path.join(base, path) if path else base):
             key = os.path.relpath(file, base).replace(os.sep, "/")
             if not is_temporary:
-                problem = self.report.add("foreign", key, path, "its name is no text")
-                self._removals.append((problem, lambda file=file: cleanup.remove(file)))
+                self._note("foreign", key, path, "its name is not text", partial(cleanup.remove, file),
+                           behind_links=True)
                 continue
             try:
                 age = time() - max(os.lstat(one).st_mtime for one in (file, *_entries(file)))
@@ -424,68 +433,67 @@ class _Verification:
                 continue
             is_copy = os.path.isdir(file)
             what = "a directory of an interrupted copy" if is_copy else "a temporary file"
-            problem = self.report.add("left-over", key, path, f"{what}, written to {max(0, age):.0f} s ago")
-            if is_copy:
-                self._removals.append((problem, lambda file=file, key=key, age=age: self._settle(file, key, age)))
-            elif age >= _YOUNG:
-                self._removals.append((problem, lambda file=file: cleanup.remove(file)))
+            remove = partial(self._settle, file, key, age) if is_copy else partial(cleanup.remove, file)
+            self._note("left-over", key, path, f"{what}, written to {max(0, age):.0f} s ago",
+                       remove if is_copy or age >= _YOUNG else None, behind_links=True)
 
     def _settle(self, container, key, age):
-        """Bring to its end what an interrupted copy has left; return whether it is gone."""
-        place = staging.settle(container, removes=age >= _YOUNG)
-        if place is not None:
-            consolidated.drop(self.store, "/".join((*key.split("/")[:-1], os.path.basename(place))))
+        """Finish or remove the rest of an interrupted copy; return whether it is gone."""
+        finished = staging.settle(container, removes=age >= _YOUNG)
+        if finished is not None:
+            consolidated.drop(self.store, "/".join((*key.split("/")[:-1], os.path.basename(finished))))
         return not os.path.exists(container)
 
     def _note_staged(self):
-        """Note what copies that were interrupted have left in a store in which nothing is renamed."""
+        """Note the rest of interrupted copies in a store without renaming."""
         for prefix, path in document_last.staged(self.store):
-            problem = self.report.add("left-over", prefix, path or "", "an interrupted copy, or one that is being made")
-            self._removals.append((problem, lambda prefix=prefix: document_last.settle_one(self.store, prefix)))
+            self._note("left-over", prefix, path or "", "an interrupted copy, or one that is being made",
+                       partial(document_last.settle_one, self.store, prefix), behind_links=True)
 
     # objects
 
     def read(self):
         """List the objects of all arrays, and read them."""
         blocks = list(self.store.blocks(self._path)) if isinstance(self.store, BlockStore) else []
-        total = sum(binding.metadata.nbytes for bindings, _ in self._arrays.values() for binding in bindings)
-        total += sum(nbytes for _, _, nbytes, _ in blocks)
-        done = 0
+        self._total = sum(binding.metadata.nbytes for bindings, _ in self._arrays.values() for binding in bindings)
+        self._total += sum(nbytes for _, _, nbytes, _ in blocks)
         for name, path, nbytes, check in blocks:
             try:
                 check()
             except ZcoreError as error:
                 self.report.add(_kind_of(error), name, path, error)
-            done += nbytes
-            self._tell(done, total)
+            self._advance(self._total, nbytes)
+        report = self.report
         for path, (bindings, known) in self._arrays.items():
-            report = self.report
+            done = self._done
             for _ in range(_MAX_TRIES):
-                n_problems, n_removals, counts = len(report.problems), len(self._removals), self._counts()
+                n_problems, n_removals = len(report.problems), len(self._removals)
+                counts = report.n_objects, report.n_bytes
                 try:
-                    self._read_array(path, bindings, known, done, total)
+                    self._read_array(path, bindings, known)
                 except NodeNotFoundError:
-                    pass     # deleted meanwhile: what was found of it is gone
+                    pass     # deleted since it was found
                 except Changed:
                     del report.problems[n_problems:], self._removals[n_removals:]
                     report.n_objects, report.n_bytes = counts
+                    self._done = done
                     for binding in bindings:
                         binding.reload()
                     continue
                 break
             else:
                 raise StoreError(f"{self.store.describe(path)} changes faster than it can be verified", key=path)
-            done += sum(binding.metadata.nbytes for binding in bindings)
-        self._tell(total, total)
+            self._done = done + sum(binding.metadata.nbytes for binding in bindings)
+        self._done = self._total
+        self._advance(self._total, 0)
 
-    def _counts(self):
-        return self.report.n_objects, self.report.n_bytes
-
-    def _tell(self, done, total):
+    def _advance(self, end, n_bytes):
+        """Report progress by so many bytes, up to `end`."""
+        self._done = min(self._done + n_bytes, end)
         if self._progress is not None:
-            self._progress(min(done, total), total)
+            self._progress(min(self._done, self._total), self._total)
 
-    def _read_array(self, path, bindings, known, done, total):
+    def _read_array(self, path, bindings, known):
         try:
             is_read = isinstance(self.store, BlockStore) and self.store.is_in_blocks(path)
         except ZcoreError as error:
@@ -493,26 +501,15 @@ class _Verification:
             return
         for binding, tasks in zip(bindings, self._list_objects(path, bindings, known), strict=True):
             metadata = binding.metadata
-            before, seen = done, 0
-
-            def failed(coords, error, binding=binding):
-                self._note_object(binding, coords, error)
-
-            def advance(n_bytes, before=before, nbytes=metadata.nbytes):
-                nonlocal seen
-                seen += n_bytes
-                self._tell(before + min(seen, nbytes), total)
-
-            if is_read:
-                advance(metadata.nbytes)
-            else:
-                read_objects(binding, tasks, failed, advance)
+            end = self._done + metadata.nbytes
+            if not is_read:
+                read_objects(binding, tasks, partial(self._note_object, binding), partial(self._advance, end))
+            self._advance(end, metadata.nbytes)
             self.report.n_objects += len(tasks)
             self.report.n_bytes += len(tasks) * metadata.chunk_nbytes
-            done += metadata.nbytes
 
     def _list_objects(self, path, bindings, known):
-        """Return for each binding the numbers of its objects in the grid, and note what else stands below the path."""
+        """Return for each binding the numbers of its objects in the grid, and note all other keys below the path."""
         prefix = prefix_of(path)
         found = [array("q") for _ in bindings]
         kinds = [(binding, binding.metadata.chunk_keys, binding.metadata.grid_shape, numbers)
@@ -555,31 +552,27 @@ class _Verification:
         if error is not None:
             self._note_unreachable(key, binding.path, error)
             return
-        problem = self.report.add("left-over", key, binding.path,
-                                  f"chunk {coords} lies outside the grid of {binding.metadata.grid_shape}")
 
         def remove():
-            # Held, so that nobody lets the array grow to where it lies.
+            # Locked, so that the array cannot grow up to the chunk.
             with binding.exclusive() as exclusive:
                 if any([i >= n for i, n in zip(coords, exclusive.metadata.grid_shape, strict=True)]):
                     self.store.erase(key)
 
-        if not self._is_behind_link(key):
-            self._removals.append((problem, remove))
+        self._note("left-over", key, binding.path,
+                   f"chunk {coords} lies outside the grid of {binding.metadata.grid_shape}", remove)
 
     def _note_object(self, binding, coords, error):
         key = binding.prefix + binding.metadata.chunk_keys.encode(coords)
         kind = _kind_of(error)
         if isinstance(error, ChunkError) and kind == "damaged" and _ends_before_its_content(binding, key):
             kind = "truncated"
-        problem = self.report.add(kind, key, binding.path, error)
-        if kind in REPAIRED and not self._is_behind_link(key):
-            self._removals.append((problem, lambda: self.store.erase(key)))
+        self._note(kind, key, binding.path, error, partial(self.store.erase, key) if kind in REPAIRED else None)
 
     # repair
 
     def remove(self, kinds):
-        """Remove what has a problem of these kinds."""
+        """Remove the causes of the problems of these kinds."""
         for problem, remove in self._removals:
             if problem.kind in kinds and remove() is not False:
                 self.report.n_removed += 1

@@ -157,7 +157,7 @@ def test_other_files_of_an_archive_are_told(tmp_path):
     np.savez(tmp_path / "a.npz", a=VALUES)
     with zipfile.ZipFile(tmp_path / "a.npz", "a") as archive:
         archive.writestr("README", b"text")
-    with pytest.warns(UserWarning, match="files that are no arrays: README"):
+    with pytest.warns(UserWarning, match="files that are not arrays: README"):
         assert sorted(zcore.copy(tmp_path / "a.npz", tmp_path / "new")) == ["a"]
 
 

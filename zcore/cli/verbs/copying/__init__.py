@@ -1,0 +1,1 @@
+"""Verbs that copy: three names for one engine, `zcore.copy`."""

@@ -1,0 +1,23 @@
+"""Copy an array or a group to another format, compressor, type or order.
+
+The ending of the destination names its kind, such as .zip, .npy, .npz, .h5 or .asdf. If only the format changes, the
+chunks are copied as they are stored. A warning names the properties that the destination cannot keep.
+
+Examples:
+  zcore convert old.zmeta new.zarr --zarr-format 3
+  zcore convert data.zarr small.zarr --compressor zstd:9 --dtype f4
+  zcore convert data.zarr/2016/t2m t2m.npy
+"""
+from zcore.cli.verbs.copying import options
+
+
+def configure(parser):
+    """Add the arguments of the verb."""
+    options.add_paths(parser)
+    options.add_form(parser)
+    options.add_chunks(parser)
+
+
+def run(arguments):
+    """Convert."""
+    return options.copied(arguments)

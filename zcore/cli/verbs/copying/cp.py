@@ -1,0 +1,25 @@
+"""Copy an array, or a group with all its members.
+
+Objects that do not change are copied as they are stored, without decoding. The destination appears only when it is
+complete. If a copy to a directory is interrupted, run the same line again: it continues.
+
+Examples:
+  zcore cp data.zarr backup.zarr
+  zcore cp data.zarr/2016 year.zip
+  zcore cp data.zarr/2016/t2m january.zarr --selection "0:31, ..."
+"""
+from zcore.cli.verbs.copying import options
+
+
+def configure(parser):
+    """Add the arguments of the verb."""
+    options.add_paths(parser)
+    parser.add_argument("--selection", metavar="SELECTION", help="integers and slices of an array (default: all)")
+
+
+def run(arguments):
+    """Copy."""
+    from zcore.cli.selection import parse_selection
+
+    selection = {} if arguments.selection is None else {"selection": parse_selection(arguments.selection)}
+    return options.copied(arguments, **selection)

@@ -1,0 +1,100 @@
+"""The options and the work of `cp`, `convert` and `rechunk`: one engine, `zcore.copy`."""
+import contextlib
+import warnings
+
+import zcore
+from zcore.cli import location
+from zcore.cli.show import machine
+from zcore.errors import IncompleteCopyWarning
+from zcore.formats import NAMES, name_from
+
+SOURCE = ("array or group: a directory, a zip archive or reference set or a node in it, or a .npy, .npz, ASDF or "
+          "HDF5 file")
+DESTINATION = "a new directory, or one in a group, or a new .zip, .npy, .npz, ASDF or HDF5 file"
+
+
+def add_paths(parser):
+    """Add source and destination, and the options of every copy."""
+    parser.add_argument("source", metavar="SOURCE", help=SOURCE)
+    parser.add_argument("destination", metavar="DESTINATION", help=DESTINATION)
+    parser.add_argument("--overwrite", action="store_true", help="replace an old destination")
+    parser.add_argument("--memory", default="1 GB", metavar="SIZE", help="memory for elements (default: "
+                                                                         "%(default)s)")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads that work (default: one for each CPU)")
+    machine.add_option(parser)
+
+
+def add_chunks(parser):
+    """Add the options of chunks and shards."""
+    parser.add_argument("--chunks", metavar="LENGTHS", help="elements of a chunk per dimension, a size such as '4 MB', "
+                                                            "or auto (default: as they are)")
+    parser.add_argument("--shards", metavar="LENGTHS", help="the same of shards, or none, which cuts them up (default: "
+                                                            "as they are)")
+
+
+def add_form(parser):
+    """Add the options of the form of elements and of the format."""
+    parser.add_argument("--zarr-format", choices=tuple(map(str, NAMES)), help="Zarr v3, Zarr v2, or __zmeta__ of 2016 "
+                                                                           "(default: as it is)")
+    parser.add_argument("--compressor", metavar="CODEC", help="none, auto, zstd:LEVEL, blosc:CNAME:LEVEL, … as for "
+                                                              "zcore create (default: as it is)")
+    parser.add_argument("--dtype", metavar="TYPE", help="new type of the elements")
+    parser.add_argument("--order", choices=("C", "F"), help="memory order of the elements in a chunk")
+
+
+def copied(arguments, **keywords):
+    """Copy by the arguments of a verb, show the result, and return the exit code: 1 if members were left out."""
+    from zcore.cli.option_values import compressor_of, grid_of
+    from zcore.cli.show import facts
+    from zcore.cli.show.printed import Progress
+
+    options = vars(arguments)
+    for name in ("chunks", "shards"):
+        if (text := options.get(name)) is not None:
+            keywords[name] = False if (name, text) == ("shards", "none") else grid_of(text, f"--{name}")
+    if options.get("compressor") is not None:
+        # In `zcore.copy` None means the compressors of the source.
+        compressor = compressor_of(arguments.compressor)
+        keywords["compressors"] = () if compressor is None else compressor
+    if (name := options.get("zarr_format")) is not None:
+        keywords["zarr_format"] = name_from(name)
+    for name in ("dtype", "order"):
+        if options.get(name) is not None:
+            keywords[name] = options[name]
+    source, path = _located(arguments.source)
+    destination, destination_path = _located(arguments.destination)
+    with _left_out() as left_out, Progress(f"copying to {arguments.destination}") as progress:
+        made = zcore.copy(source, destination, path=path, destination_path=destination_path,
+                          overwrite=arguments.overwrite, memory=arguments.memory, threads=arguments.threads,
+                          progress=progress.to, **keywords)
+    if arguments.json:
+        machine.show(facts.full(made) if made is not None else {"path": arguments.destination})
+    return 1 if left_out else 0
+
+
+@contextlib.contextmanager
+def _left_out():
+    """Return a context manager of a list, which gets the warnings of members that are left out."""
+    found = []
+    show = warnings.showwarning
+
+    def note(message, category, *where):
+        if issubclass(category, IncompleteCopyWarning):
+            found.append(message)
+        show(message, category, *where)
+
+    warnings.showwarning = note
+    try:
+        yield found
+    finally:
+        warnings.showwarning = show
+
+
+def _located(text):
+    """Return a store as `zcore.copy` takes it, and the path in it; a file of another kind is one itself."""
+    from zcore.tools.copy.destinations import file_kind
+
+    # Also in the directory of a group.
+    if file_kind(text) is not None:
+        return text, ""
+    return location.located(text)

@@ -1,0 +1,1 @@
+"""Verbs that print, compare and draw elements."""

@@ -1,0 +1,83 @@
+"""Print elements of an array, or write them to a file.
+
+A selection is written as between NumPy's brackets. Text has a line for each row, the last dimension, with blanks
+between the elements; an array of one dimension has a line for each element. Some 64 MB of an array of any size are in
+memory at a time, unless the selection has lists of indices. A selection that begins with a minus and has no blanks
+comes behind --, as in the last example.
+
+Examples:
+  zcore cat data.zarr/2016/t2m "0, 10:20, ::2"
+  zcore cat data.zarr/2016/t2m --format npy --out t2m.npy
+  zcore cat data.zarr/2016/t2m --format raw | md5sum
+  zcore cat data.zarr/2016/t2m -- -1,::-1
+"""
+import contextlib
+import os
+import sys
+
+from zcore.cli import location
+from zcore.cli.show import machine
+
+FORMATS = ("text", "npy", "raw")
+
+
+def configure(parser):
+    """Add the arguments of the verb."""
+    parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
+    parser.add_argument("selection", nargs="?", default="...", metavar="SELECTION",
+                        help="as between NumPy's brackets (default: all)")
+    parser.add_argument("--format", choices=FORMATS, help="text; a .npy file; or the bytes of the elements in C order "
+                        "(default: by the name of the file, else text)")
+    parser.add_argument("--out", metavar="FILE", help="where to (default: the standard output)")
+    machine.add_option(parser)
+
+
+def run(arguments):
+    """Write the elements."""
+    from zcore.cli.selection import parse_selection, pieces_of
+    from zcore.stores import openers
+
+    if arguments.json and arguments.format not in (None, "text"):
+        raise ValueError("--json and --format exclude each other")
+    by_name = "npy" if openers.named_kind(arguments.out or "") is openers.NPY else "text"
+    form = "json" if arguments.json else arguments.format or by_name
+    array = location.opened_array(arguments.path)
+    if form in ("npy", "raw") and not arguments.out and sys.stdout.isatty():
+        raise ValueError(f"--format {form} cannot go to a terminal: name a file by --out, or send it to another "
+                         "program")
+    shape, pieces = pieces_of(array, parse_selection(arguments.selection))
+    if arguments.out:
+        with _replaced(arguments.out) as file:
+            _write(file, form, array, shape, pieces)
+    else:
+        sys.stdout.flush()
+        _write(sys.stdout.buffer, form, array, shape, pieces)
+        sys.stdout.buffer.flush()
+    return 0
+
+
+@contextlib.contextmanager
+def _replaced(path):
+    """Return a context manager of a file, which gets its name when it is complete; a pipe is written directly.
+
+    So a file of the name is always complete.
+    """
+    from zcore.asdf.writing import replacing
+
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:
+            yield file
+    else:
+        with replacing(path) as fd, open(fd, "wb", closefd=False) as file:
+            yield file
+
+
+def _write(file, form, array, shape, pieces):
+    from zcore.cli.show import elements
+
+    if form == "text":
+        elements.write_text(file, shape, pieces)
+    elif form == "json":
+        elements.write_json(file, shape, pieces)
+    else:
+        elements.write_bytes(file, shape, pieces, array.dtype, with_header=form == "npy")

@@ -1,0 +1,60 @@
+"""The plane of an array that a plot shows."""
+import numpy as np
+
+from zcore.cli.selection import box_of, index_of
+from zcore.cli.show.levels import numbers_of, obstacle
+
+MAX_ASPECT = 5                 # of a picture that is not distorted
+
+
+def plane_of(array, selection, max_rows, max_columns, shape_of_a_dot=None):
+    """Return two dimensions of an array as numbers, in steps where there is no room for all.
+
+    Parameters
+    ----------
+    array : zcore.Array
+    selection : object
+        Integers and slices that leave one dimension or two; None for the last two, in the middle of the others.
+    max_rows, max_columns : int
+        Where there are more the elements are taken in steps.
+    shape_of_a_dot : int, optional
+        Height of a dot divided by its width: with it, steps do not distort the picture, unless one dimension is much
+        longer than the other.
+
+    Returns
+    -------
+    values : ndarray
+        float64, of two dimensions; values that are not finite are NaN.
+    box : list of int or range
+        The index or the indices of each dimension.
+    quantity : str
+        The name of the numbers.
+
+    Raises
+    ------
+    ValueError
+        The selection leaves another number of dimensions, or the elements are not numbers.
+    """
+    box = _middle_of(array.shape) if selection is None else box_of(selection, array.shape)
+    kept = [d for d, one in enumerate(box or ()) if isinstance(one, range)]
+    if not 1 <= len(kept) <= 2:
+        raise ValueError("a plot has one dimension or two: give integers for the others, as in 0, :, 10:90")
+    reason = obstacle(array.dtype, [len(box[d]) for d in kept])
+    if reason is not None:
+        raise ValueError(f"there is nothing to plot: {reason}")
+    rooms = (max_rows, max_columns) if len(kept) == 2 else (max_columns,)
+    steps = [-(-len(box[d]) // room) for d, room in zip(kept, rooms, strict=True)]
+    if shape_of_a_dot is not None and len(kept) == 2 and max(
+            len(box[kept[0]]), len(box[kept[1]])) < MAX_ASPECT * min(len(box[kept[0]]), len(box[kept[1]])):
+        step = max(-(-steps[0] // shape_of_a_dot), steps[1])
+        steps = [step * shape_of_a_dot, step]
+    for d, step in zip(kept, steps, strict=True):
+        box[d] = box[d][::step]
+    values = np.asarray(array[index_of(box)])
+    values, quantity = numbers_of(values, "value")
+    return (values if values.ndim == 2 else values[None]), box, quantity
+
+
+def _middle_of(shape):
+    n = max(0, len(shape) - 2)
+    return [length // 2 for length in shape[:n]] + [range(length) for length in shape[n:]]

@@ -1,0 +1,1 @@
+"""Verbs that list, describe, create, change and delete arrays and groups."""

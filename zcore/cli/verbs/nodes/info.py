@@ -1,0 +1,81 @@
+"""Describe an array or a group, and how much of it is stored.
+
+The map of --chunks has a sign for each object of the grid, a chunk or a shard: a dot for one that is absent, else a
+bar, whose height is the size of the object relative to the largest one. In a large grid one sign stands for a square of
+objects.
+
+Examples:
+  zcore info data.zarr/2016/t2m
+  zcore info --chunks data.zarr/2016/t2m
+  zcore info --json data.zarr/2016/t2m
+"""
+import json
+
+from zcore.cli import location
+from zcore.cli.show import machine
+from zcore.cli.show.colours import painted
+from zcore.cli.show.printed import lengths, nbytes_text, plural
+from zcore.text.printable import printable
+
+
+def configure(parser):
+    """Add the arguments of the verb."""
+    parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
+    parser.add_argument("--chunks", action="store_true", help="show a map of the stored objects and their sizes")
+    machine.add_option(parser)
+
+
+def run(arguments):
+    """Describe the node."""
+    from zcore.cli.show import facts
+
+    node = location.opened_array(arguments.path) if arguments.chunks else location.opened(arguments.path)
+    sizes = facts.stored_sizes(node) if arguments.chunks else None
+    if arguments.chunks and sizes is None:
+        node.nbytes_stored()       # raises the error of a store without a listing
+    rows = facts.full(node, sizes)
+    if arguments.json:
+        if arguments.chunks:
+            rows["stored"] = [{"coords": coords, "nbytes": nbytes} for coords, nbytes in sorted(sizes.items())]
+        machine.show(rows)
+        return 0
+    for name, value in _for_people(rows, node):
+        print(f"{painted(f'{name:11}', 'dim')} {value}")
+    if arguments.chunks:
+        from zcore.cli.show.chunk_map import chunk_map
+
+        print()
+        print("\n".join(chunk_map(rows["object_grid"], sizes)))
+    return 0
+
+
+def _for_people(rows, node):
+    """Yield names and texts of the rows."""
+    from zcore.cli.show.facts import stored_text
+    from zcore.formats import format_of
+    from zcore.model.value import text_of
+
+    yield "path", printable(f"{rows['store']}/{rows['path']}".rstrip("/"))
+    yield "format", f"{format_of(rows['format']).title} {rows['kind']}"
+    if rows["kind"] == "group":
+        yield "below", f"{plural(rows['arrays'], 'array')}, {plural(rows['groups'], 'group')}"
+        if rows["errors"]:
+            yield "errors", painted(f"{plural(rows['errors'], 'member')} that cannot be opened", "red")
+    else:
+        yield "shape", lengths(rows["shape"])
+        if rows["dimension_names"]:
+            yield "dimensions", printable(", ".join(name or "-" for name in rows["dimension_names"]))
+        yield "type", printable(rows["dtype"])
+        yield "fill value", printable(text_of(rows["fill_value"], str))
+        yield "chunks", lengths(rows["chunks"])
+        if rows["shards"]:
+            yield "shards", lengths(rows["shards"])
+        yield "codecs", printable(", ".join(map(repr, node._chunk_chain.codecs)) or "none")
+        yield "decoded", nbytes_text(rows["nbytes"])
+        yield "stored", stored_text(rows)
+        objects = plural(rows["objects"], "shard" if rows["shards"] else "chunk")
+        present = "" if rows["objects_stored"] is None else f"{rows['objects_stored']} of "
+        yield "present" if present else "objects", f"{present}{objects}, in a grid of {lengths(rows['object_grid'])}"
+    for i, (name, value) in enumerate(rows["attributes"].items()):
+        shown = json.dumps(value, ensure_ascii=False)
+        yield "" if i else "attributes", printable(f"{name} = {shown if len(shown) <= 200 else shown[:199] + '…'}")

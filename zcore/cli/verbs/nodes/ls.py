@@ -1,0 +1,108 @@
+"""List the arrays and groups at a path.
+
+Of a folder that is not a group the arrays and groups in it are listed. For a member that cannot be opened the error is
+shown, and the exit code is 1 then.
+
+Examples:
+  zcore ls data.zarr
+  zcore ls -rl data.zarr/2016
+  zcore ls --json data.zarr
+"""
+import os
+
+import zcore
+from zcore.cli import location
+from zcore.cli.show import machine
+from zcore.cli.show.colours import painted
+from zcore.cli.show.printed import lengths, nbytes_text
+from zcore.text.printable import printable
+
+COLOUR = {"group": "blue", "array": None, "error": "red"}
+
+
+def configure(parser):
+    """Add the arguments of the verb."""
+    parser.add_argument("path", nargs="?", default=os.curdir, metavar=location.METAVAR,
+                        help=f"{location.HELP} (default: the current directory)")
+    parser.add_argument("-r", "--recursive", action="store_true", help="list all levels, not only the first one")
+    parser.add_argument("-l", "--long", action="store_true", help="a table with types, shapes, chunks and sizes")
+    machine.add_option(parser)
+
+
+def run(arguments):
+    """List the nodes; returns 1 if one cannot be opened."""
+    from zcore.cli.show.facts import short
+
+    pairs = listed(arguments.path, None if arguments.recursive else 0)
+    is_whole = True
+    if arguments.json or arguments.long:
+        rows = []
+        for path, node in pairs:
+            rows.append(short(path, node))
+            if rows[-1]["kind"] == "array" and arguments.long:
+                try:
+                    rows[-1]["nbytes_stored"] = node.nbytes_stored()
+                except zcore.StoreError:
+                    # An object is unreachable.
+                    rows[-1]["nbytes_stored"] = None
+        is_whole = all(row["kind"] != "error" for row in rows)
+        if arguments.json:
+            machine.show(rows)
+        elif rows:
+            _print_table(rows)
+    else:
+        for path, node in pairs:
+            row = short(path, node)
+            print(_name_of(row) + (f"  {printable(row['message'])}" if row["kind"] == "error" else ""))
+            is_whole = is_whole and row["kind"] != "error"
+    return 0 if is_whole else 1
+
+
+def listed(text, max_depth):
+    """Iterate over (path, node) for a PATH: the members of a group, an array, or the nodes in a folder."""
+    from zcore.hierarchy import lookup
+
+    try:
+        found = location.opened(text)
+    except zcore.NodeNotFoundError:
+        if not os.path.isdir(text):
+            raise
+        store = zcore.DirectoryStore(os.path.abspath(text), read_only=True)
+        for name in lookup.members(store, ""):
+            try:
+                node = zcore.open(store, path=name)
+            except zcore.ZcoreError as error:
+                if not lookup.is_damage(error):
+                    raise
+                node = error
+            yield name, node
+            if isinstance(node, zcore.Group) and max_depth is None:
+                yield from ((f"{name}/{path}", member) for path, member in node.walk())
+        return
+    if isinstance(found, zcore.Array):
+        yield text, found
+    else:
+        yield from found.walk(max_depth)
+
+
+def _name_of(row):
+    colour = COLOUR[row["kind"]]
+    name = printable(row["path"]) + ("/" if row["kind"] == "group" else "")
+    return painted(name, colour) if colour else name
+
+
+def _print_table(rows):
+    cells = []
+    for row in rows:
+        if row["kind"] == "array":
+            shards = f" in shards of {lengths(row['shards'])}" if row["shards"] else ""
+            cells.append((str(row["format"]), printable(row["dtype"]), lengths(row["shape"]),
+                          f"{lengths(row['chunks'])}{shards}",
+                          "?" if row["nbytes_stored"] is None else nbytes_text(row["nbytes_stored"])))
+        else:
+            cells.append((str(row.get("format", "")), row["kind"] if row["kind"] == "group" else row["error"], "", "",
+                          ""))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row, cell in zip(rows, cells, strict=True):
+        print("  ".join(text.rjust(width) if i in (2, 4) else text.ljust(width)
+                        for i, (text, width) in enumerate(zip(cell, widths, strict=True))), _name_of(row), sep="  ")

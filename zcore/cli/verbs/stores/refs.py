@@ -1,0 +1,102 @@
+"""Make, check and expand reference sets, which point to bytes in other files.
+
+make writes a set of an array or group, or of an HDF5 file (extra "hdf5"): its chunks stay where they are. expand prints
+a set with its templates and generators expanded, or writes it to a file. check tests whether every file that a set
+points to exists and is long enough; each problem is a line with the key, and the exit code is 1 then. check reads no
+elements: verify does that.
+
+Examples:
+  zcore refs make data.zarr --out data.json
+  zcore refs make forecast.nc --out forecast.json
+  zcore refs check forecast.json
+  zcore refs expand forecast.json --out plain.json
+"""
+import os
+
+import zcore
+from zcore.cli import location
+from zcore.cli.show import machine
+from zcore.cli.show.printed import plural
+from zcore.text.printable import printable
+
+ACTIONS = ("make", "check", "expand")
+
+
+def configure(parser):
+    """Add the arguments of the verb."""
+    parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help=f"one of {', '.join(ACTIONS)}")
+    parser.add_argument("set", metavar="SET", help="a reference set; for make, an array, group or HDF5 file")
+    parser.add_argument("--out", metavar="FILE", help="file to write (default of expand: the standard output)")
+    parser.add_argument("--allow", action="append", default=[], metavar="PLACE",
+                        help="a directory or URL that the set may point to beside its own directory; may be given "
+                             "several times")
+    machine.add_option(parser)
+
+
+def run(arguments):
+    """Do what the action says; returns 1 when a check finds something."""
+    if arguments.action == "make":
+        return _make(arguments)
+    allowed = {"allowed": [os.path.dirname(os.path.abspath(arguments.set)), *arguments.allow]} if (
+        arguments.allow) else {}
+    store = zcore.ReferenceStore(arguments.set, **allowed)
+    if arguments.action == "check":
+        return _check(arguments, store)
+    if arguments.out is not None:
+        store.save(arguments.out)
+    else:
+        # A reference set is JSON, also without --json.
+        machine.show({"version": 1, "refs": store.to_v0()})
+    return 0
+
+
+def _make(arguments):
+    from zcore.stores import openers
+
+    if arguments.out is None:
+        raise ValueError("make needs the name of the set by --out: URLs are relative to where it lies")
+    if openers.kind_of(arguments.set) is openers.HDF5:
+        store = zcore.references_from_hdf5(arguments.set)
+    else:
+        place_of_store, path = location.located(arguments.set)
+        store = zcore.references(place_of_store, path=path)
+    store.save(arguments.out)
+    if arguments.json:
+        machine.show({"set": arguments.out, "references": len(store.to_v0())})
+    return 0
+
+
+def _check(arguments, store):
+    references = store.to_v0()
+    problems = list(_problems(store, references))
+    targets = {found[0] for found in references.values() if isinstance(found, list)}
+    if arguments.json:
+        machine.show({"set": arguments.set, "ok": not problems, "references": len(references),
+                      "targets": sorted(targets), "problems": problems})
+    else:
+        for problem in problems:
+            print(f"{printable(problem['key'])}: {printable(problem['what'])}")
+        print(f"{printable(arguments.set)}: {plural(len(references), 'reference')} to "
+              f"{plural(len(targets), 'file')}, {plural(len(problems), 'problem') if problems else 'ok'}")
+    return 1 if problems else 0
+
+
+def _problems(store, references):
+    """Iterate over references that cannot be read, a dict each; of every file the furthest byte is tried first."""
+    keys = {}
+    for key, found in references.items():
+        if isinstance(found, list):
+            keys.setdefault(found[0], []).append(key)
+    for of_target in keys.values():
+        whole = [key for key in of_target if len(references[key]) == 1][:1]
+        parts = [key for key in of_target if len(references[key]) == 3]
+        furthest = [max(parts, key=lambda key: sum(references[key][1:]))] if parts else []
+        try:
+            for key in (*whole, *furthest):
+                store.get(key, (None, 1))
+        except zcore.ZcoreError:
+            for key in of_target:
+                try:
+                    store.get(key, (None, 1))
+                except zcore.ZcoreError as error:
+                    yield {"key": key, "what": str(error)}

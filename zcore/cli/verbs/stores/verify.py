@@ -1,0 +1,54 @@
+"""Read all of a store, and report damage.
+
+Documents are checked against the rules of their formats, consolidated metadata against the documents, and every object
+is read and decoded, in parallel. Each problem is a line with its kind, the key, and what was expected and found.
+Nothing is changed without --repair. The exit code is 1 if a problem remains.
+
+Examples:
+  zcore verify data.zarr
+  zcore verify --repair data.zarr
+  zcore verify --repair-kind left-over --repair-kind "stale copy" data.zarr
+  zcore verify --json archive.zip
+"""
+import zcore
+from zcore.cli import location
+from zcore.cli.show import machine
+from zcore.cli.show.colours import painted
+from zcore.cli.show.printed import Progress, nbytes_text, plural
+from zcore.text.printable import printable
+
+KINDS = ("left-over", "foreign", "stale copy", "damaged", "truncated")
+SERIOUS = ("wrong document", "damaged", "truncated", "unreachable", "unreadable")
+
+
+def configure(parser):
+    """Add the arguments of the verb."""
+    parser.add_argument("path", metavar=location.METAVAR, help=location.HELP)
+    parser.add_argument("--repair", action="store_true", help="remove left-overs: temporary files of writers that were "
+                                                              "killed, and objects outside the grid")
+    parser.add_argument("--repair-kind", action="append", default=[], choices=KINDS, metavar="KIND",
+                        help=f"remove problems of a kind, one of {', '.join(KINDS)}; may be given several times")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads that read (default: one for each CPU)")
+    machine.add_option(parser)
+
+
+def run(arguments):
+    """Verify; returns 0, or 1 when a problem is left."""
+    store, path = location.located(arguments.path)
+    repair = tuple(dict.fromkeys([*(["left-over"] if arguments.repair else []), *arguments.repair_kind]))
+    with Progress(f"verifying {arguments.path}") as progress:
+        report = zcore.verify(store, path=path, repair=repair or False, threads=arguments.threads,
+                              progress=progress.to)
+    if arguments.json:
+        machine.show(report.as_dict())
+        return 0 if report.ok else 1
+    for problem in report.problems:
+        kind = painted(problem.kind, "red" if problem.kind in SERIOUS else "yellow")
+        print(f"{kind}: {printable(problem.key)}: {printable(problem.what)}")
+    found = ", ".join(f"{n} {kind}" for kind, n in report.by_kind.items())
+    removed = f", {report.n_removed} removed" if report.n_removed else ""
+    verdict = painted("ok", "green") if report.ok else painted(plural(len(report.problems), "problem"), "red")
+    print(f"{printable(arguments.path)}: {verdict}{f' ({found}{removed})' if found else ''}; "
+          f"{plural(report.n_groups, 'group')}, {plural(report.n_arrays, 'array')}, "
+          f"{plural(report.n_objects, 'object')}, {nbytes_text(report.n_bytes)} decoded")
+    return 0 if report.ok else 1
