@@ -159,10 +159,16 @@ def check_free(store, path, format, metadata, attributes=None, options=None, dat
             create(made, "", format, metadata, attributes, options or Options(), data=data)
         value = made.get(key[len(prefix):])
         if value is None or store.get(key) != value:
-            raise StoreError(
-                f"{store.describe(path)} holds {key[len(prefix):]!r}, and no document says of which node: a document "
-                "was lost, or a creation or deletion was interrupted; overwrite=True (mode 'w') erases it",
-                key=key, errno=errno.EEXIST)
+            raise _left_over(store, path, key)
+    for key in deletion.in_the_way(store, prefix, metadata):
+        raise _left_over(store, path, key)
+
+
+def _left_over(store, path, key):
+    return StoreError(
+        f"{store.describe(path)} holds {key[len(prefix_of(path)):]!r}, and no document says of which node: a document "
+        "was lost, or a creation or deletion was interrupted; overwrite=True (mode 'w') erases it",
+        key=key, errno=errno.EEXIST)
 
 
 def move(store, source, destination, options):
@@ -325,6 +331,8 @@ def _outside(binding, metadata, shape, objects):
             border.append(task)
         else:
             continue
+        # Else an error when it is erased or reset would come after the document has changed.
+        binding.store.check_no_special("", (key,))
         link = deletion.link_on_the_way(binding.store, binding.prefix, key, links)
         if link is not None:
             raise StoreError(f"{link!r} of {binding.store!r} is a link to a directory: what lies there may belong to "
