@@ -25,6 +25,7 @@ from zcore.errors import (
 )
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.indexing.fields import part_of
+from zcore.kernel.io.holds import Held
 from zcore.kernel.plan.element_read import Elements
 from zcore.kernel.plan.plan import PlanOptions
 from zcore.kernel.plan.read import ReadPlan
@@ -192,13 +193,13 @@ class GroupBinding(NodeBinding):
         return format.render_group(metadata)
 
 
-class Exclusive:
-    """The whole range of a binding's document, held; what `NodeBinding.exclusive` returns.
+class Exclusive(Held):
+    """Context manager that holds the whole range of a binding's document; see `NodeBinding.exclusive`.
 
     Attributes
     ----------
     view : View
-        The document that is held. Unlike the binding's it cannot change through another thread with the same handle.
+        The document that is held. Another thread with the same handle may change the binding's view, but not this one.
     """
 
     def __init__(self, binding):
@@ -208,10 +209,10 @@ class Exclusive:
 
     @property
     def metadata(self):
-        """What the document that is held says."""
+        """The metadata in the document that is held."""
         return self.view.metadata
 
-    def __enter__(self):
+    def take(self):
         binding = self._binding
         try:
             if binding.options.lock:
@@ -219,19 +220,16 @@ class Exclusive:
                 self._hold = binding.locks().whole()
                 self._hold.__enter__()
             self.view = binding.reload()
-        except BaseException as exc:
-            self.__exit__(type(exc), exc, exc.__traceback__)
-            if not isinstance(exc, FileNotFoundError):
-                raise
+        except FileNotFoundError as exc:
             raise binding.not_found("its document is gone") from exc
         return self
 
-    def __exit__(self, kind, exc, traceback):
-        if isinstance(exc, ZcoreError):
-            exc.locate(self._binding.describe())
+    def give_back(self, exception):
+        if isinstance(exception, ZcoreError):
+            exception.locate(self._binding.describe())
         if self._hold is not None:
-            hold, self._hold = self._hold, None
-            hold.__exit__(kind, exc, traceback)
+            self._hold.__exit__(None, None, None)
+            self._hold = None
 
     def replace_metadata(self, metadata):
         """Write a new document and go on holding the array, under the new one."""

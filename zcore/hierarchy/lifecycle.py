@@ -22,7 +22,7 @@ from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, Stor
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES, check_attributes
 from zcore.hierarchy import consolidated, deletion, lookup
-from zcore.hierarchy.creation_lock import hold_place
+from zcore.hierarchy.creation_lock import hold_nodes, hold_place
 from zcore.hierarchy.deletion import clear as clear  # what makes a node and what takes it away is found in one place
 from zcore.hierarchy.deletion import delete as delete
 from zcore.kernel.select.box import Box, whole
@@ -189,16 +189,9 @@ def move(store, source, destination, options):
     if not store.is_empty(prefix_of(destination)):
         raise NodeExistsError(f"{store.describe(destination)} is not free", path=destination)
     create_ancestors(store, destination, found[0].format)
-    with contextlib.ExitStack() as held:
-        held.enter_context(consolidated.dropped(store, source, itself=True))
-        held.enter_context(consolidated.dropped(store, destination))
-        if options.lock:
-            try:
-                for node in found:
-                    held.enter_context(store.locks(source, node.document).whole())
-            except FileNotFoundError as exc:
-                raise NodeNotFoundError(f"the node at {store.describe(source)} is gone", path=source) from exc
-        # Whoever creates a node at the destination meanwhile has made its directory, and the move fails.
+    with (consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination),
+          hold_nodes(store, found, options)):
+        # Another creator at the destination has made its directory, and then the move fails.
         store.move(prefix_of(source), prefix_of(destination), DOCUMENTS)
     store.prune(prefix_of(source))
 
