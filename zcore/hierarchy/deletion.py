@@ -111,7 +111,7 @@ def _erase(store, path, options, *, is_held=False):
     `is_held`: the caller holds the place at `path`.
     """
     found = []
-    for place, nodes in _nodes_at(store, path, is_replaced=is_held):
+    for place, nodes in nodes_at(store, path, is_replaced=is_held):
         # What cannot be listed or erased is found before the first node goes.
         for node, metadata in nodes:
             _check_erasable(store, prefix_of(place), node.format, metadata)
@@ -133,7 +133,7 @@ def _erase(store, path, options, *, is_held=False):
                 are_arrays = [_erase_node(node, options) for node in standing]
             if any(are_arrays):
                 # What lies in the way of chunks is looked for when these are gone.
-                pending += [below for below, _ in _nodes_at(store, place, takes_links=False)]
+                pending += [below for below, _ in nodes_at(store, place, takes_links=False)]
         store.prune(prefix_of(place))
     return bool(found)
 
@@ -146,15 +146,15 @@ def is_any(store, path):
             return store.is_empty(prefix) or _leads_to_nodes(store, prefix)
         except StoreError:
             return True
-    return next(_nodes_at(store, path), None) is not None
+    return next(nodes_at(store, path), None) is not None
 
 
 def has_members(store, path):
     """Return whether there are nodes below `path`, at any depth."""
-    return any(place != path for place, _ in _nodes_at(store, path))
+    return any(place != path for place, _ in nodes_at(store, path))
 
 
-def _nodes_at(store, path, *, is_replaced=False, takes_links=True):
+def nodes_at(store, path, *, is_replaced=False, takes_links=True):
     """Iterate over (path, nodes) of the node at `path` and of all below it, each before what it holds.
 
     `nodes` are pairs of `lookup.Standing` and metadata, one for each document. Of a link the path is given without

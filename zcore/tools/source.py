@@ -2,6 +2,8 @@
 
 Each array says what a new one could take over from it, and reads boxes of its elements.
 """
+import contextlib
+
 from zcore.errors import SelectionError
 from zcore.kernel.select.box import Box, basic, whole
 from zcore.tools.stored import Stored
@@ -85,6 +87,10 @@ class SourceArray:
     def _read(self, box, out):
         """Read a box of what is stored into `out`, which has its counts."""
         raise NotImplementedError
+
+    def watched(self):
+        """Return a context manager in which `check` tells whether the array has been the same since the beginning."""
+        return contextlib.nullcontext()
 
     def check(self):
         """Raise ZcoreError unless what was read counts: the array is still the one that was opened."""
