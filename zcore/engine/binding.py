@@ -365,8 +365,8 @@ class ArrayBinding(NodeBinding):
     def read_once(self, view, box, out, field, stands):
         """Read by a view; return whether what was read counts.
 
-        ``stands(plan)`` tells that in the end, and may raise. A damaged chunk is an error only if what was read counts: a
-        replaced array looks damaged.
+        ``stands(plan)`` tells that in the end, and may raise. A damaged chunk is an error only if what was read counts,
+        since a replaced array looks damaged.
         """
         options = self.options
         metadata = view.metadata
