@@ -13,6 +13,7 @@ import numpy as np
 
 from zcore import config, workers
 from zcore.engine.views import UNSEEN, fill_of, form_of, is_reshaped, renewed, same_chunks, view_of
+from zcore.engine.watch import Known, Watch
 from zcore.errors import (
     ChunkError,
     LockError,
@@ -25,6 +26,7 @@ from zcore.errors import (
 )
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.indexing.fields import part_of
+from zcore.kernel.io.holds import Held
 from zcore.kernel.plan.element_read import Elements
 from zcore.kernel.plan.plan import PlanOptions
 from zcore.kernel.plan.read import ReadPlan
@@ -192,13 +194,13 @@ class GroupBinding(NodeBinding):
         return format.render_group(metadata)
 
 
-class Exclusive:
-    """The whole range of a binding's document, held; what `NodeBinding.exclusive` returns.
+class Exclusive(Held):
+    """Context manager that holds the whole range of a binding's document; see `NodeBinding.exclusive`.
 
     Attributes
     ----------
     view : View
-        The document that is held. Unlike the binding's it cannot change through another thread with the same handle.
+        The document that is held. Another thread with the same handle may change the binding's view, but not this one.
     """
 
     def __init__(self, binding):
@@ -208,10 +210,10 @@ class Exclusive:
 
     @property
     def metadata(self):
-        """What the document that is held says."""
+        """The metadata in the document that is held."""
         return self.view.metadata
 
-    def __enter__(self):
+    def take(self):
         binding = self._binding
         try:
             if binding.options.lock:
@@ -219,19 +221,16 @@ class Exclusive:
                 self._hold = binding.locks().whole()
                 self._hold.__enter__()
             self.view = binding.reload()
-        except BaseException as exc:
-            self.__exit__(type(exc), exc, exc.__traceback__)
-            if not isinstance(exc, FileNotFoundError):
-                raise
+        except FileNotFoundError as exc:
             raise binding.not_found("its document is gone") from exc
         return self
 
-    def __exit__(self, kind, exc, traceback):
-        if isinstance(exc, ZcoreError):
-            exc.locate(self._binding.describe())
+    def give_back(self, exception):
+        if isinstance(exception, ZcoreError):
+            exception.locate(self._binding.describe())
         if self._hold is not None:
-            hold, self._hold = self._hold, None
-            hold.__exit__(kind, exc, traceback)
+            self._hold.__exit__(None, None, None)
+            self._hold = None
 
     def replace_metadata(self, metadata):
         """Write a new document and go on holding the array, under the new one."""
@@ -269,7 +268,7 @@ MAX_STALE = 8
 class ArrayBinding(NodeBinding):
     """One array in one store; see `NodeBinding`."""
 
-    __slots__ = ("directory", "elements", "_elements_of", "_located", "_opened")
+    __slots__ = ("directory", "elements", "_document_path", "_elements_of", "_known", "_located", "_opened")
 
     kind = ArrayMetadata
     what = "array"
@@ -277,6 +276,8 @@ class ArrayBinding(NodeBinding):
     def __init__(self, store, path, format, options, view=None):
         self.directory = self._located = self.elements = self._elements_of = None
         self._opened = None, None
+        self._known = Known(None, None, None)
+        self._document_path = False
         super().__init__(store, path, format, options, view)
 
     @staticmethod
@@ -342,14 +343,32 @@ class ArrayBinding(NodeBinding):
         NodeNotFoundError
             The array is gone.
         """
-        for _ in range(MAX_STALE):
-            if self._read_once(box, out, field):
+        known = self._known
+        view = self.view
+        if known.view is not view:
+            known = self._known = Known(view, view, None)
+        if not self.knows_documents(view):
+            self.read_once(view, box, out, field, partial(self._is_alike, view, box))
+            return
+        with_witnesses = known.witnesses is not None
+        if known.document.trusted or known.witnesses:
+            if self.read_once(view, box, out, field, partial(self._is_known, known, box)):
                 return
-        raise self._replaced()
+            with_witnesses = True
+        for i in range(MAX_STALE):
+            # Only an array whose document was seen to change has a need of them.
+            with Watch(self, self.view, box, with_witnesses or i > 0) as watch:
+                if self.read_once(watch.view, box, out, field, watch.stands):
+                    return
+        self._read_alone(box, out, field)
 
-    def _read_once(self, box, out, field):
-        """Read as `read` does. Returns False if another array has taken the place of this one, which is adopted."""
-        view, options = self.view, self.options
+    def read_once(self, view, box, out, field, stands):
+        """Read by a view; return whether what was read counts.
+
+        ``stands(plan)`` tells that in the end, and may raise. A damaged chunk is an error only if what was read counts,
+        since a replaced array looks damaged.
+        """
+        options = self.options
         metadata = view.metadata
         self._check_same_kind(metadata, out, field)
         located = self._locate()
@@ -368,16 +387,32 @@ class ArrayBinding(NodeBinding):
             self._run(view, plan, n_threads, None if native or layout is not None or extents is not None
                       else self._reader(view, plan, chunks))
         except ChunkError:
-            # A replaced array looks damaged.
-            if self.check_unreplaced(view, box, plan):
+            if stands(plan):
                 raise
             return False
-        if not self.check_unreplaced(view, box, plan):
+        if not stands(plan):
             return False
         _make_true_one(out)
         if chunks is not None and native and out.size == 1:
             self._expect_elements(view, chunks)
         return True
+
+    def _read_alone(self, box, out, field):
+        """Read while the document is held, so that other writers of zcore wait."""
+        error = self.replaced_often(MAX_STALE)
+        if not self.options.lock:
+            raise error
+        try:
+            with self.exclusive() as exclusive:
+                view = exclusive.view
+                self._check_inside(box, view.metadata)
+                # A copy may still put another directory in the place of this one.
+                if self.read_once(view, box, out, field,
+                                  lambda plan: self.store.identity(self.document) == view.identity):
+                    return
+        except LockError as exc:
+            raise error from exc
+        raise error
 
     def _expect_elements(self, view, chunks):
         """Prepare for reads of single elements: after the first one there will be more."""
@@ -448,20 +483,66 @@ class ArrayBinding(NodeBinding):
 
         return Reader(self.store, self.prefix, view, plan, chunks, tasks)
 
-    def check_unreplaced(self, view, box, plan=None):
-        """Raise unless what was read counts: the array that was opened is still the one that stands here.
+    def _is_known(self, known, box, plan):
+        """Return whether the array is still the one that is known."""
+        document = known.document
+        if document.trusted and (plan.finds(self.document_name, document.identity) if plan.has_directory
+                                 else self.store.identity(self.document) == document.identity):
+            if document is not known.view:
+                self._check_inside(box, document.metadata)
+            return True
+        if not known.witnesses:
+            return False
+        document = self.look_alike(known.view, box)
+        for key, identity in known.witnesses.items():
+            try:
+                if self.store.identity(key) == identity:
+                    self.note_known(known.view, document, known.witnesses)
+                    return True
+            except StoreError:
+                pass
+        return False
 
-        Returns False if the directory of another array, of the same chunks, has taken its name: then what was read may
-        be of either, and is read again.
+    @property
+    def document_path(self):
+        """The file of the document, or None in a store without files."""
+        if self._document_path is False:
+            directory = self.locks().directory
+            self._document_path = None if directory is None else os.path.join(directory, self.document_name)
+        return self._document_path
+
+    def knows_documents(self, view):
+        """Return whether the store tells documents of the same bytes apart. A tag (ETag) may be made of the bytes."""
+        return view.identity is not None and not self.store.swaps
+
+    def note_known(self, view, document, witnesses):
+        """Note that the array of a view is still the same: with this document, and with these witnesses of it.
+
+        Parameters
+        ----------
+        view, document : View
+            The document is taken over as the view if the shape is the same. What else has changed, such as attributes,
+            is read afresh anyway.
+        witnesses : dict or None
+            Keys of objects to trusted identities; None where they were not looked for.
+        """
+        if document.metadata.shape == view.metadata.shape:
+            if document.trusted or document.raw != view.raw or document.identity != view.identity:
+                self.adopt(document)
+                view = document
+            else:
+                document = view
+        self._known = Known(view, document, witnesses)
+
+    def look_alike(self, view, box):
+        """Read the document again and return what it says, a `View`.
 
         Parameters
         ----------
         view : View
-            By which it was read.
+            By which the array is read.
         box : Box or Product
-            What was read of it; another shape has to hold that still.
-        plan : ReadPlan, optional
-            Which has the directory open.
+            What is read of it. If the shape has changed, it has to hold that still.
 
         Raises
         ------
@@ -472,20 +553,20 @@ class ArrayBinding(NodeBinding):
         SelectionError
             It was shrunk.
         """
-        if view.trusted and view.identity is not None:
-            if (plan.finds(self.format.array_document, view.identity) if plan is not None and plan.has_directory
-                    else self.store.identity(self.document) == view.identity):
-                return True
         now = self.look()
-        is_in_place = plan is None or not plan.has_directory or plan.has_its_name
         if now.raw != view.raw:
             if not same_chunks(view.metadata, now.metadata):
                 raise self._replaced()
             self._check_inside(box, now.metadata)
-        if now.metadata.shape == view.metadata.shape or not is_in_place:
-            # Only what is read afresh anyway has changed, attributes for one: it need not be found out again.
-            self.adopt(now)
-        return is_in_place
+        return now
+
+    def _is_alike(self, view, box, plan):
+        """Return True if an array of the same chunks stands here; else raise, as `look_alike` does."""
+        if view.identity is None or self.store.identity(self.document) != view.identity:
+            now = self.look_alike(view, box)
+            if now.metadata.shape == view.metadata.shape:
+                self.adopt(now)
+        return True
 
     def _check_same_kind(self, metadata, elements, field):
         """The caller's elements were made for the array as he knew it."""
@@ -500,6 +581,11 @@ class ArrayBinding(NodeBinding):
     def _replaced(self):
         return StoreError(f"{self.document}: the array was replaced by another one since it was opened; open it again",
                           key=self.document)
+
+    def replaced_often(self, n):
+        """Return the error of an array whose document is never the same before and after a read."""
+        return StoreError(f"{self.document}: the document was replaced during each of {n} reads, so that what was read "
+                          "may be of several arrays; read again", key=self.document)
 
     def _check_inside(self, box, metadata):
         if not box.fits(metadata.shape):

@@ -1,4 +1,4 @@
-"""The lock under which a node comes and goes: without a document to lock, it is the directory that is locked."""
+"""Locks of whole places: of a directory in which a node comes or goes, and of several documents at once."""
 import contextlib
 import errno
 import os
@@ -6,72 +6,65 @@ import weakref
 from _thread import get_ident
 from functools import partial
 
-from zcore.errors import LockError, StoreError
+from zcore.errors import LockError, NodeNotFoundError, StoreError
 from zcore.kernel.io.files import TEMP_PREFIX
-from zcore.kernel.io.holds import locks_of
+from zcore.kernel.io.holds import Held, locks_of
 from zcore.stores.keys import prefix_of
 
-# A directory that is missing when it has been made was pruned by another process; one after the other, or the file
-# system takes none there, as /proc does.
+# A new directory that is gone at once was pruned by another process, which cannot happen so often. Or the file system
+# takes no directories there, as /proc does.
 _MAX_TRIES = 100
 
 
-@contextlib.contextmanager
 def hold_place(store, path, document, options):
-    """Keep others from creating or deleting a node at `path`.
+    """Return a context manager that keeps others from creating or deleting a node at `path`.
 
-    There is no document to lock yet, so it is the directory that is locked (`flock`). A file of ours keeps it from
-    being pruned meanwhile. Where there are no files, nobody but the threads of this process has to be kept out.
+    There is no document to lock yet, so the directory is locked by `flock`. A file in it keeps it from being pruned
+    meanwhile. A store without files has to keep out the threads of this process alone.
 
-    Gives a function that tells whether the directory is still the one of this name: a group above may be moved, since
-    whoever does that would have to ask for all places below.
+    The block gets a function that tells whether the directory still has its name. A move of a group above does not ask
+    for the places below the group.
     """
-    if not options.lock:
-        yield _always
-        return
-    directory = store.locks(path, document).directory
-    if directory is None:
-        with locks_of((id(store), path, "place")).whole():
-            yield _always
-        return
-    for _ in range(_MAX_TRIES):
-        place = _Place()
-        try:
-            if place.take(store, path, directory):
-                yield partial(place.is_at, directory)
-                return
-        finally:
-            place.give_back()
-    raise StoreError(f"cannot create {directory}: no directory, or no file in it, is there when it has been made",
-                     key=directory, errno=errno.ENOENT)
+    return _Place(store, path, document) if options.lock else contextlib.nullcontext(_always)
 
 
 def _always():
     return True
 
 
-class _Place:
-    """A directory that is locked, and a file in it that keeps it from being pruned.
+class _Place(Held):
+    """A directory that is locked, and a file in it that keeps it from being pruned; see `hold_place`."""
 
-    A signal handler may raise before `give_back` is reached, or in it: what is held goes with the last reference at the
-    latest, or the process would wait for itself when it creates the next array here.
-    """
-
-    __slots__ = ("fcntl", "fd", "keeper", "thread", "__weakref__")
-
-    def __init__(self):
+    def __init__(self, store, path, document):
         import fcntl
 
         # At the exit of the interpreter it could not be imported any more.
         self.fcntl = fcntl
+        self.store = store
+        self.path = path
+        self.directory = store.locks(path, document).directory
+        self.thread = get_ident()
         self.fd = -1
         self.keeper = None
-        self.thread = get_ident()
+        self.hold = None
         _places[id(self)] = self
 
-    def take(self, store, path, directory):
-        """Lock the directory of a node, which is made if it is missing; False when the name leads elsewhere by then."""
-        store.make_directory(prefix_of(path))
+    def take(self):
+        if self.directory is None:
+            # Noted before it is held, as Ctrl-C may come between the two.
+            self.hold = locks_of((id(self.store), self.path, "place")).whole()
+            self.hold.__enter__()
+            return _always
+        for _ in range(_MAX_TRIES):
+            if self._lock_directory(self.directory):
+                return partial(self.is_at, self.directory)
+            self.give_back(None)
+        raise StoreError(f"cannot create {self.directory}: it, or a file in it, is gone as soon as it is made",
+                         key=self.directory, errno=errno.ENOENT)
+
+    def _lock_directory(self, directory):
+        """Make the directory if it is missing, and lock it. Return False if it has lost its name by then."""
+        self.store.make_directory(prefix_of(self.path))
         try:
             self.fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -94,7 +87,7 @@ class _Place:
                             key=directory, errno=exc.errno) from exc
 
     def _is_locked(self):
-        """Lock the directory, unless another descriptor holds it; return whether this one does now."""
+        """Lock the directory unless another descriptor holds it; return whether this one does now."""
         try:
             self.fcntl.flock(self.fd, self.fcntl.LOCK_EX | self.fcntl.LOCK_NB)
         except BlockingIOError:
@@ -102,7 +95,7 @@ class _Place:
         return True
 
     def _check_others(self, directory):
-        """Raise LockError when a call further up in this thread holds the directory, as one in a signal handler has."""
+        """Raise LockError if this thread holds the directory in a call further up, as in a signal handler."""
         for place in _living():
             if (place is not self and place.thread == self.thread and place.fd >= 0
                     and os.path.sameopenfile(place.fd, self.fd) and place._is_locked()):
@@ -114,7 +107,7 @@ class _Place:
         try:
             if not self._has_name(directory):
                 return False
-            # Noted before it is made, as a signal may come between the two; in the directory wherever it is moved.
+            # Noted before it is made, as a signal may come between the two. `dir_fd` follows a move of the directory.
             self.keeper = TEMP_PREFIX + os.urandom(8).hex()
             os.close(os.open(self.keeper, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=self.fd))
             return True
@@ -124,7 +117,7 @@ class _Place:
             raise StoreError(f"cannot write in {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
 
     def is_at(self, directory):
-        """Whether the directory that is held has this name."""
+        """Return whether the directory that is held has this name."""
         try:
             return self._has_name(directory)
         except OSError as exc:
@@ -136,23 +129,62 @@ class _Place:
         except (FileNotFoundError, NotADirectoryError):
             return False
 
-    def give_back(self):
-        """Give back what is held, if anything."""
+    def give_back(self, exception):
+        # It is called again if a signal handler raises in it. So a descriptor is forgotten right before its `close`:
+        # no Python function is called in between.
         if self.keeper is not None:
-            # One that stays is never listed, and removed with other left-overs.
-            with contextlib.suppress(OSError):
+            try:
                 os.unlink(self.keeper, dir_fd=self.fd)
+            except OSError:
+                # A file that stays is never listed, and is removed with other left-overs.
+                pass
             self.keeper = None
         if self.fd >= 0:
-            # Unlocked before it is closed: a fork may have copied the descriptor, and with it the lock.
-            with contextlib.suppress(OSError):
+            try:
+                # Unlocked before it is closed: a fork may have copied the descriptor, and with it the lock.
                 self.fcntl.flock(self.fd, self.fcntl.LOCK_UN)
-            fd, self.fd = self.fd, -1
-            # Nothing was written to it that could be lost.
-            with contextlib.suppress(OSError):
+            except OSError:
+                pass
+            try:
+                fd, self.fd = self.fd, -1
                 os.close(fd)
+            except OSError:
+                # Nothing was written to it that could be lost.
+                pass
+        if self.hold is not None:
+            self.hold.__exit__(None, None, None)
+            self.hold = None
 
-    __del__ = give_back
+
+def hold_nodes(store, nodes, options):
+    """Return a context manager that keeps all other writers from some nodes, a list of `lookup.Standing`.
+
+    Raises : NodeNotFoundError, when the block begins, if one of them is gone.
+    """
+    return _Nodes(store, nodes) if options.lock else contextlib.nullcontext()
+
+
+class _Nodes(Held):
+
+    def __init__(self, store, nodes):
+        self._store = store
+        self._nodes = nodes
+        self._holds = []
+
+    def take(self):
+        for node in self._nodes:
+            # Noted before it is held, as Ctrl-C may come between the two.
+            hold = self._store.locks(node.path, node.document).whole()
+            self._holds.append(hold)
+            try:
+                hold.__enter__()
+            except FileNotFoundError as exc:
+                raise NodeNotFoundError(f"the node at {self._store.describe(node.path)} is gone",
+                                        path=node.path) from exc
+
+    def give_back(self, exception):
+        for hold in self._holds:
+            hold.__exit__(None, None, None)
 
 
 def _after_fork_in_child():
@@ -166,7 +198,7 @@ def _after_fork_in_child():
 
 
 def _living():
-    # Taken together in one step: other threads, and signal handlers, add to them.
+    # Copied in one step, since other threads and signal handlers add to them.
     return [place for ref in _places.valuerefs() if (place := ref()) is not None]
 
 

@@ -10,6 +10,7 @@ A link is unlinked, never followed: what it leads to may be a node of another hi
 own directory may be a link, as it may for all who open it. Files that belong to no node stay.
 """
 import contextlib
+import errno
 
 from zcore.engine.binding import names_of_chunks
 from zcore.errors import InvalidKeyError, StoreError
@@ -44,13 +45,14 @@ def unlink(store, path):
 
 
 def make_way(store, path, format, metadata, options):
-    """Delete what a new node at `path` is to replace: all nodes there and below, and what has lost its node.
+    """Delete what a new node at `path` replaces: all nodes there and below, and what lost nodes have left.
 
     The caller holds the place, and drops the copies above.
     """
-    _erase(store, path, options, is_held=True)
     prefix = prefix_of(path)
-    names = [*_names_of_chunks(store, prefix, metadata), *_in_the_way(store, prefix, metadata)]
+    _check_erasable(store, prefix, format, metadata)
+    _erase(store, path, options, is_held=True)
+    names = [*_names_of_chunks(store, prefix, metadata), *in_the_way(store, prefix, metadata)]
     if names or any(left_over(store, prefix, format, metadata)):
         clear(store, prefix, format, metadata, names)
     if isinstance(metadata, ArrayMetadata):
@@ -58,17 +60,49 @@ def make_way(store, path, format, metadata, options):
         store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim), below=True)
 
 
-def _in_the_way(store, prefix, metadata):
-    """Iterate over keys of chunks of any number of dimensions that may need a directory where a chunk has to be.
+def in_the_way(store, prefix, metadata):
+    """Iterate over the keys that cannot stand beside the chunks of a new array.
 
-    Or the other way round. A deletion that was cut off may have left them of an array of another shape.
+    Such a key has the name of a directory of chunks, or lies below the name of a chunk. A deletion that was cut off may
+    have left chunks of an array with another number of dimensions.
     """
-    if isinstance(metadata, ArrayMetadata):
-        keys = metadata.chunk_keys.replace(separator="/")
-        for key in store.list_prefix(prefix):
-            name = key[len(prefix):]
-            if any([keys.decode(name, ndim) is not None for ndim in range(name.count("/") + 2)]):
-                yield key
+    if not isinstance(metadata, ArrayMetadata):
+        return
+    keys, ndim, n = metadata.chunk_keys, metadata.ndim, len(prefix)
+    listing = store.list_dir(prefix)
+    pending = listing.keys
+    for below in listing.prefixes:
+        name = below[n:-1]
+        if keys.leads_to_chunks(name, ndim) or keys.decode(name, ndim) is not None:
+            pending += store.list_prefix(below)
+    for key in pending:
+        name = key[n:]
+        above = [name[:i] for i, letter in enumerate(name) if letter == "/"]
+        if keys.leads_to_chunks(name, ndim) or any([keys.decode(part, ndim) is not None for part in above]):
+            yield key
+
+
+def _check_erasable(store, prefix, format, metadata):
+    """Raise StoreError if a node at `prefix` has, or would take for its own, what cannot be erased, such as a FIFO.
+
+    `metadata` are None where they are damaged. Unless they are a group's, every directory below `prefix` is listed. So
+    one that cannot be listed is an error, too.
+    """
+    store.check_no_special(prefix, _documents_beside(format))
+    if isinstance(metadata, GroupMetadata):
+        return
+    for key in store.list_special(prefix):
+        # Behind a link nothing is erased.
+        if (metadata is not None and _may_be_chunk(key[len(prefix):], metadata)
+                and link_on_the_way(store, prefix, key, {}) is None):
+            raise StoreError(f"{key!r} of {store!r} is neither a file nor a directory: it is not erased, and nothing "
+                             "was changed", key=key, errno=errno.ESPIPE)
+
+
+def _may_be_chunk(name, metadata):
+    """Return whether a chunk, or a directory of chunks, may have a name."""
+    keys, ndim = metadata.chunk_keys, metadata.ndim
+    return keys.decode(name, ndim) is not None or keys.leads_to_chunks(name, ndim)
 
 
 def _erase(store, path, options, *, is_held=False):
@@ -76,12 +110,12 @@ def _erase(store, path, options, *, is_held=False):
 
     `is_held`: the caller holds the place at `path`.
     """
-    found = list(_nodes_at(store, path, is_replaced=is_held))
-    for place, is_group in found:
-        if not is_group and not (place != path and store.is_link(prefix_of(place))):
-            # What cannot be listed is found before the first node goes. The keys are not kept: there may be many.
-            for _ in store.list_prefix(prefix_of(place)):
-                pass
+    found = []
+    for place, nodes in nodes_at(store, path, is_replaced=is_held):
+        # What cannot be listed or erased is found before the first node goes.
+        for node, metadata in nodes:
+            _check_erasable(store, prefix_of(place), node.format, metadata)
+        found.append((place, any([isinstance(metadata, GroupMetadata) for _, metadata in nodes])))
     for place, is_group in found:
         if is_group:
             # It stands for a while without some of what the copy says.
@@ -99,7 +133,7 @@ def _erase(store, path, options, *, is_held=False):
                 are_arrays = [_erase_node(node, options) for node in standing]
             if any(are_arrays):
                 # What lies in the way of chunks is looked for when these are gone.
-                pending += [below for below, _ in _nodes_at(store, place, takes_links=False)]
+                pending += [below for below, _ in nodes_at(store, place, takes_links=False)]
         store.prune(prefix_of(place))
     return bool(found)
 
@@ -112,18 +146,19 @@ def is_any(store, path):
             return store.is_empty(prefix) or _leads_to_nodes(store, prefix)
         except StoreError:
             return True
-    return next(_nodes_at(store, path), None) is not None
+    return next(nodes_at(store, path), None) is not None
 
 
 def has_members(store, path):
     """Return whether there are nodes below `path`, at any depth."""
-    return any(place != path for place, _ in _nodes_at(store, path))
+    return any(place != path for place, _ in nodes_at(store, path))
 
 
-def _nodes_at(store, path, *, is_replaced=False, takes_links=True):
-    """Iterate over (path, whether it is a group) of the node at `path` and of all below it, each before what it holds.
+def nodes_at(store, path, *, is_replaced=False, takes_links=True):
+    """Iterate over (path, nodes) of the node at `path` and of all below it, each before what it holds.
 
-    Of a link the path is given and not what lies there. What lies below an array is left out.
+    `nodes` are pairs of `lookup.Standing` and metadata, one for each document. Of a link the path is given without
+    nodes. What lies below an array is left out.
 
     `is_replaced`: a document at `path` may be a link to nowhere; anywhere else that is a StoreError.
     `takes_links`: links to nowhere right below `path` may be members, even if there is no group.
@@ -134,21 +169,21 @@ def _nodes_at(store, path, *, is_replaced=False, takes_links=True):
         prefix = prefix_of(place)
         if place != path and store.is_link(prefix):
             if _leads_to_nodes(store, prefix):
-                yield place, False
+                yield place, []
             continue
         listing = store.list_dir(prefix)
         if not (is_replaced and place == path) and any([name[len(prefix):] in FORMAT_OF
                                                         for name in listing.unreachable]):
             lookup.standing(store, place)     # raises: which chunks are those of the node, nobody can tell
-        found = [node.parse() for node in _standing(store, place, listing.keys)
+        found = [(node, node.parse()) for node in _standing(store, place, listing.keys)
                  if _is_of(place[len(prefix_of(path)):], node)]
         if found:
-            yield place, any([isinstance(metadata, GroupMetadata) for metadata in found])
-        if found and all([isinstance(metadata, ArrayMetadata) for metadata in found]):
+            yield place, found
+        if found and all([isinstance(metadata, ArrayMetadata) for _, metadata in found]):
             continue
         if found or (takes_links and place == path):
             # Members on a disk that is not mounted would be back with it.
-            yield from [(name, False) for name in listing.unreachable if store.is_link(name + "/")]
+            yield from [(name, []) for name in listing.unreachable if store.is_link(name + "/")]
         pending += [below[:-1] for below in reversed(listing.prefixes)]
 
 

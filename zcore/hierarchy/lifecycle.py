@@ -22,7 +22,7 @@ from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, Stor
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES, check_attributes
 from zcore.hierarchy import consolidated, deletion, lookup
-from zcore.hierarchy.creation_lock import hold_place
+from zcore.hierarchy.creation_lock import hold_nodes, hold_place
 from zcore.hierarchy.deletion import clear as clear  # what makes a node and what takes it away is found in one place
 from zcore.hierarchy.deletion import delete as delete
 from zcore.kernel.select.box import Box, whole
@@ -159,10 +159,16 @@ def check_free(store, path, format, metadata, attributes=None, options=None, dat
             create(made, "", format, metadata, attributes, options or Options(), data=data)
         value = made.get(key[len(prefix):])
         if value is None or store.get(key) != value:
-            raise StoreError(
-                f"{store.describe(path)} holds {key[len(prefix):]!r}, and no document says of which node: a document "
-                "was lost, or a creation or deletion was interrupted; overwrite=True (mode 'w') erases it",
-                key=key, errno=errno.EEXIST)
+            raise _left_over(store, path, key)
+    for key in deletion.in_the_way(store, prefix, metadata):
+        raise _left_over(store, path, key)
+
+
+def _left_over(store, path, key):
+    return StoreError(
+        f"{store.describe(path)} holds {key[len(prefix_of(path)):]!r}, and no document says of which node: a document "
+        "was lost, or a creation or deletion was interrupted; overwrite=True (mode 'w') erases it",
+        key=key, errno=errno.EEXIST)
 
 
 def move(store, source, destination, options):
@@ -183,16 +189,9 @@ def move(store, source, destination, options):
     if not store.is_empty(prefix_of(destination)):
         raise NodeExistsError(f"{store.describe(destination)} is not free", path=destination)
     create_ancestors(store, destination, found[0].format)
-    with contextlib.ExitStack() as held:
-        held.enter_context(consolidated.dropped(store, source, itself=True))
-        held.enter_context(consolidated.dropped(store, destination))
-        if options.lock:
-            try:
-                for node in found:
-                    held.enter_context(store.locks(source, node.document).whole())
-            except FileNotFoundError as exc:
-                raise NodeNotFoundError(f"the node at {store.describe(source)} is gone", path=source) from exc
-        # Whoever creates a node at the destination meanwhile has made its directory, and the move fails.
+    with (consolidated.dropped(store, source, itself=True), consolidated.dropped(store, destination),
+          hold_nodes(store, found, options)):
+        # Another creator at the destination has made its directory, and then the move fails.
         store.move(prefix_of(source), prefix_of(destination), DOCUMENTS)
     store.prune(prefix_of(source))
 
@@ -325,6 +324,8 @@ def _outside(binding, metadata, shape, objects):
             border.append(task)
         else:
             continue
+        # Else an error when it is erased or reset would come after the document has changed.
+        binding.store.check_no_special("", (key,))
         link = deletion.link_on_the_way(binding.store, binding.prefix, key, links)
         if link is not None:
             raise StoreError(f"{link!r} of {binding.store!r} is a link to a directory: what lies there may belong to "

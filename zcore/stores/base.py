@@ -463,6 +463,15 @@ class Store(ABC):
         for name in names:
             check_key(prefix + name, self.key_flavour)
 
+    def list_special(self, prefix: str) -> Iterator[str]:
+        """Iterate over the names below `prefix` that `check_no_special` refuses.
+
+        Every directory below `prefix` is listed. So a directory that cannot be listed is an error here, too.
+        """
+        for _ in self.list_prefix(prefix):
+            pass
+        return iter(())
+
     def make_directory(self, prefix: str) -> None:
         """Make the directory of `prefix`, which holds no key yet; a store without directories does nothing.
 

@@ -2,6 +2,8 @@
 
 Each array has the properties that a new one may take over, and reads boxes of its elements.
 """
+import contextlib
+
 from zcore.errors import SelectionError
 from zcore.kernel.select.box import Box, basic, whole
 from zcore.tools.stored import Stored
@@ -85,6 +87,10 @@ class SourceArray:
     def _read(self, box, out):
         """Read a box of the stored array into `out`, which has its counts."""
         raise NotImplementedError
+
+    def watched(self):
+        """Return a context manager in which `check` tells whether the array has been the same since the beginning."""
+        return contextlib.nullcontext()
 
     def check(self):
         """Raise ZcoreError unless the array is still the one that was opened."""

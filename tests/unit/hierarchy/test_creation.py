@@ -248,6 +248,37 @@ def test_what_a_lost_node_has_left_is_not_erased_unasked(store, stray, way):
     assert store.get("a/" + key) is None and node.attrs == {}
 
 
+@pytest.mark.parametrize(("key", "shape", "separator"), [
+    ("c/0", (4, 4), "/"), ("c", (4,), "/"), ("c/0/0", (4,), "/"), ("c/0/0/0", (4,), "/"), ("c/0", (), "/"),
+    ("c.0/0", (4,), "."),
+])
+@pytest.mark.parametrize("data", [False, True])
+def test_chunks_of_another_number_of_dimensions_are_not_erased_unasked(store, key, shape, separator, data):
+    """A file stands where a directory of chunks has to be, or the other way round."""
+    zcore.create_group(store)
+    store.set("a/" + key, b"old")
+    before = content(store)
+    values = np.ones(shape, "i4")
+    what = {"data": values} if data else {"shape": shape, "dtype": "i4"}
+    create = functools.partial(zcore.create_array, store, name="a", chunks=2 if shape else "auto", **what,
+                               chunk_key_encoding={"name": "default", "separator": separator})
+    with pytest.raises(zcore.StoreError, match="overwrite=True") as caught:
+        create()
+    assert caught.value.key == "a/" + key and content(store) == before
+    array = create(overwrite=True)
+    array[...] = values
+    assert (zcore.open(store, path="a")[...] == values).all() and store.get("a/" + key) != b"old"
+
+
+@pytest.mark.parametrize("key", ["c/x", "d/0", "0", "0/0", "c.0.0", "c/00/0", "c/0/0/.zattrs.txt"])
+def test_what_is_in_no_chunks_way_stays(store, key):
+    separator = "/" if key != "c/0/0/.zattrs.txt" else "."
+    store.set("a/" + key, b"mine")
+    zcore.create_array(store, name="a", data=np.ones((4, 4)), chunks=2,
+                       chunk_key_encoding={"name": "default", "separator": separator})
+    assert store.get("a/" + key) == b"mine"
+
+
 @pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
 @pytest.mark.parametrize("python", [False, True])
 def test_a_creation_goes_on_where_it_was_cut_off_and_only_there(store, python, zarr_format, monkeypatch):

@@ -5,6 +5,7 @@ import fcntl
 import functools
 import itertools
 import os
+import sys
 from unittest import mock
 
 import numpy as np
@@ -400,6 +401,75 @@ def test_a_place_is_given_back_when_a_signal_handler_raises_in_it(tmp_path, monk
         os.close(fd)
     assert not [name for name in os.listdir(tmp_path) if name.startswith(TEMP_PREFIX)]
     assert make(str(tmp_path)).shape == (10, 10)
+
+
+def interrupted(call, n):
+    """Raise KeyboardInterrupt at the n-th time that a Python function is entered or left during a call.
+
+    There the interpreter runs signal handlers. Return the exception, or True if it was raised in a finalizer, where it
+    is lost; None if the call has ended before.
+    """
+    left = n
+
+    def trace(frame, event, argument):
+        nonlocal left
+        if not any([name in frame.f_code.co_filename for name in ("zcore", "contextlib")]):
+            return None
+        if event in ("call", "return"):
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt as exc:
+        return exc
+    finally:
+        sys.settrace(before)
+    return True if left <= 0 else None
+
+
+HOLDING = {
+    "create": lambda base: zcore.create_array(base / "a", shape=4, chunks=2, dtype="i4"),
+    "overwrite": lambda base: zcore.create_array(base / "old", data=np.arange(4), chunks=2, overwrite=True),
+    "delete": lambda base: zcore.open_group(base, "r+").__delitem__("old"),
+    "resize": lambda base: zcore.open(base / "old", "r+").resize(3),
+    "attributes": lambda base: zcore.open(base / "old", "r+").attrs.__setitem__("a", 1),
+    "move": lambda base: zcore.open_group(base, "r+").move("old", "new"),
+    "consolidate": lambda base: zcore.consolidate_metadata(base),
+}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("call", [call if call == "create" else pytest.param(call, marks=pytest.mark.slow)
+                                  for call in HOLDING])
+def test_a_traceback_that_is_kept_keeps_no_lock(tmp_path, call):
+    """As in an interactive session, where the last exception is kept: after Ctrl-C the same call works."""
+    for n in range(1, 10_000):
+        base = tmp_path / str(n)
+        zcore.create_group(base)
+        zcore.create_array(base / "old", data=np.arange(4), chunks=2)
+        exception = interrupted(lambda base=base: HOLDING[call](base), n)
+        if exception is None:
+            break
+        try:
+            HOLDING[call](base)
+        except zcore.LockError as error:
+            raise AssertionError(n) from error
+        except zcore.ZcoreError:
+            # What was interrupted may have been done, or half done: then an error says so.
+            pass
+        for path in (base, base / "a", base / "old", base / "new"):
+            if path.exists():
+                fd = os.open(path, os.O_RDONLY)
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                finally:
+                    os.close(fd)
+    assert n > 100
 
 
 @pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])

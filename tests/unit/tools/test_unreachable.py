@@ -105,6 +105,68 @@ def test_a_chunk(group, form, kind, tmp_path):
         assert not os.path.lexists(path) and list(group) == ["z"]
 
 
+def files_below(base):
+    """Return all names below a directory, with the bytes of files."""
+    return {path: path.read_bytes() if path.is_file() else path.lstat().st_mode for path in base.rglob("*")}
+
+
+@pytest.mark.parametrize("what", ["chunk", "directory", "attributes"])
+def test_a_fifo_is_refused_before_anything_is_deleted(group, form, what, tmp_path):
+    store = group.store
+    keys = {"chunk": CHUNK[form], "directory": (*FOLDERS[form], None)[0],
+            "attributes": ".zattrs" if form == 2 else None}
+    if keys[what] is None:
+        pytest.skip("the format has none")
+    if what == "attributes":
+        store.set("a/.zattrs", b"{}")
+    group.create_array("0", data=VALUES)     # deleted before "a"
+    away(store, f"a/{keys[what]}", "fifo")
+    before = files_below(tmp_path / "h")
+    create = functools.partial(zcore.create_array, store, shape=(4, 6), chunks=(2, 3), dtype="i4", overwrite=True,
+                               **FORMATS[form])
+    refuses(keys[what], lambda: group.__delitem__("a"), lambda: create(name="a"), lambda: create(name=""),
+            lambda: zcore.create_group(store, overwrite=True, zarr_format=group.zarr_format),
+            *[lambda: group["a"].resize(1, 6), lambda: group["a"].resize(3, 6)] * (what == "chunk"))
+    assert files_below(tmp_path / "h") == before
+
+
+@pytest.mark.parametrize("key", ["__zdata__", "__zdata__/1.1.blosc", "__zattr__"])
+def test_a_fifo_in_the_oldest_format_is_refused_before_anything_is_deleted(store, key, tmp_path):
+    zcore.create_array(store, name="a", data=VALUES, chunks=(2, 3), zarr_format="zmeta", attributes={"x": 1})
+    away(store, f"a/{key}", "fifo")
+    before = files_below(tmp_path / "h")
+    refuses(key, lambda: zcore.create_array(store, name="a", data=VALUES, zarr_format="zmeta", overwrite=True),
+            lambda: lifecycle.delete(store, "a", Options()))
+    assert files_below(tmp_path / "h") == before
+
+
+@pytest.mark.parametrize("key", ["c/1/1", "c/1"])
+def test_a_fifo_that_a_lost_node_has_left_is_refused_before_nodes_are_deleted(store, key, tmp_path):
+    """An array replaces a group, in whose directory a FIFO has the name of a chunk."""
+    group = zcore.create_group(store)
+    group.create_array("b", data=VALUES)
+    os.makedirs(os.path.dirname(os.path.join(store.path, key)), exist_ok=True)
+    os.mkfifo(os.path.join(store.path, key))
+    before = files_below(tmp_path / "h")
+    refuses(key, lambda: zcore.create_array(store, data=VALUES, chunks=(2, 3), overwrite=True))
+    assert files_below(tmp_path / "h") == before
+    zcore.create_array(store, data=VALUES.ravel(), chunks=3, chunk_key_encoding={"name": "default", "separator": "."},
+                       overwrite=True)
+    assert (zcore.open(store)[...] == VALUES.ravel()).all() and os.path.exists(os.path.join(store.path, key))
+
+
+def test_a_fifo_behind_a_link_is_in_no_ones_way(tmp_path):
+    """A link to a directory of chunks is removed, and what it leads to stays."""
+    group = zcore.create_group(tmp_path / "h")
+    group.create_array("a", data=VALUES, chunks=(2, 3))
+    os.rename(tmp_path / "h/a/c", tmp_path / "elsewhere")
+    os.symlink(tmp_path / "elsewhere", tmp_path / "h/a/c")
+    os.unlink(tmp_path / "elsewhere/1/1")
+    os.mkfifo(tmp_path / "elsewhere/1/1")
+    del group["a"]
+    assert list(group) == [] and (tmp_path / "elsewhere/1/1").is_fifo()
+
+
 @pytest.mark.parametrize("kind", ["nowhere", "fifo"])
 def test_a_directory_of_chunks(group, form, kind, tmp_path):
     """Nobody can tell which chunks there are: to list them is an error."""

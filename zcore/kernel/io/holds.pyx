@@ -181,6 +181,56 @@ cdef class _Hold:
         return self.dirfd
 
 
+# A handler that raises at each of so many calls is a mistake of its own, and no reason to go on for ever.
+cdef enum:
+    MAX_INTERRUPTIONS = 1000
+
+
+cdef class Held:
+    """Context manager that gives its locks back when the block ends, whatever a signal handler raises meanwhile.
+
+    A handler such as that of Ctrl-C may raise at the first instruction of any Python function, `__exit__` for one. Then
+    a traceback that is kept would keep the lock. No instruction of Python lies between the end of a block and the
+    compiled `__exit__` of this class, which calls `give_back` until it returns. An `ExitStack` may be interrupted
+    before it calls `__exit__`: then the locks go with the last reference.
+
+    A subclass has ``take()``, which returns what the block gets, and ``give_back(exception)``. That gets the exception
+    that ended the block, or None. It raises nothing itself, and may be called several times.
+    """
+
+    cdef bint is_taken
+
+    def __enter__(self):
+        self.is_taken = True
+        try:
+            return self.take()
+        except BaseException as exception:
+            self._end(exception)
+            raise
+
+    def __exit__(self, kind, exception, traceback):
+        self._end(exception)
+
+    def __del__(self):
+        try:
+            if self.is_taken:
+                self._end(None)
+        except:  # noqa: E722 (the only clause that cannot raise itself, and above a finalizer is no one to see it)
+            pass
+
+    cdef int _end(self, object exception) except -1:
+        cdef object raised = None
+        for _ in range(MAX_INTERRUPTIONS):
+            try:
+                self.give_back(exception)
+                self.is_taken = False
+                break
+            except BaseException as error:
+                raised = error
+        if raised is not None:
+            raise raised
+
+
 cdef int _open_directory(directory) except -1:
     try:
         return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

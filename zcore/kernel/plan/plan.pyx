@@ -390,14 +390,6 @@ cdef class Plan(Tasks):
                 and (now.device, now.inode, now.size, now.mtime_ns, now.ctime_ns) == identity)
 
     @property
-    def has_its_name(self):
-        """Whether the directory that the plan has open is still the one that stands under the array's path."""
-        cdef Identity opened, named
-        return (self.opened.directory != NULL and identify_fd(self.dirfd, &opened) == 0
-                and identify_name(AT_FDCWD, self.opened.directory, &named) == 0
-                and opened.device == named.device and opened.inode == named.inode)
-
-    @property
     def stale(self):
         """Whether the plan stopped because the metadata document is not the one it was made from."""
         return self.status.code == STALE

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from zcore.buffers import flat_view
@@ -317,6 +317,26 @@ class DirectoryStore(Store):
             if is_special:
                 raise StoreError(f"{key!r} of {self!r} is neither a file nor a directory: it is not replaced", key=key,
                                  errno=errno.ESPIPE)
+
+    def list_special(self, prefix: str) -> Iterator[str]:
+        pending, entered = [prefix], set()
+        while pending:
+            below = pending.pop()
+            if self._may_enter(below, entered):
+                found = self.list_dir(below)
+                pending += reversed(found.prefixes)
+                yield from [key for key in found.unreachable if self._is_special(key)]
+
+    def _is_special(self, key):
+        """Return whether `erase` refuses what has the name of an unreachable key."""
+        path = self._file_of(key)
+        if self.confined and not listing.lies_in(path, self.path):
+            # A link, which is removed and not followed.
+            return False
+        try:
+            return is_special_file(path)
+        except OSError:
+            return not os.path.islink(path)
 
     def make_directory(self, prefix: str) -> None:
         super().make_directory(prefix)

@@ -108,8 +108,9 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
             for name, node in opened.nodes:
                 if isinstance(node, SourceArray):
                     target = sink.array(name, node, wanted)
-                    _fill(node, target, memory, threads, work, name, progress)
-                    _check(node, work)
+                    with node.watched():
+                        _fill(node, target, memory, threads, work, name, progress)
+                        _check(node, work)
                     sink.end(name)
                 else:
                     sink.group(name, node)

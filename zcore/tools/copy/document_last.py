@@ -26,8 +26,8 @@ from zcore.engine.views import metadata_of
 from zcore.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zcore.formats import FORMAT_OF, format_of
 from zcore.formats.json_documents import MAX_NBYTES
-from zcore.hierarchy import consolidated, lifecycle, lookup
-from zcore.hierarchy.creation_lock import hold_place
+from zcore.hierarchy import consolidated, deletion, lifecycle, lookup
+from zcore.hierarchy.creation_lock import hold_nodes, hold_place
 from zcore.model.metadata import ArrayMetadata
 from zcore.stores.base import Listing, Store
 from zcore.stores.keys import prefix_of
@@ -308,7 +308,10 @@ def made_in(store, path, replace):
         made = MemoryStore()
         yield made
         with consolidated.dropped(store, path), hold_place(store, path, "", Options()):
-            store.change_at_once(lambda draft: _put(draft, path, made, replace))
+            # Those below first, as a change of an array takes the locks of groups above it.
+            found = [node for _, nodes in deletion.nodes_at(store, path) for node, _ in nodes][::-1]
+            with hold_nodes(store, found, Options()):
+                store.change_at_once(lambda draft: _put(draft, path, made, replace))
         return
     made = Staged(store, path) if replace else DocumentsLast(store, prefix_of(path))
     try:

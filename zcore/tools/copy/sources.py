@@ -4,7 +4,8 @@ import os
 
 from zcore.engine.binding import GroupBinding
 from zcore.engine.options import Options
-from zcore.errors import SelectionError
+from zcore.engine.watch import Watch
+from zcore.errors import SelectionError, StoreError
 from zcore.hierarchy import consolidated, lookup
 from zcore.hierarchy.lifecycle import read_attributes
 from zcore.nodes.array import Array
@@ -57,8 +58,15 @@ class StoredArray(SourceArray):
     def _read(self, box, out):
         self.binding.read(box, out)
 
+    def watched(self):
+        self._watch = Watch(self.binding, self._view, self.box, True)
+        return self._watch
+
     def check(self):
-        self.binding.check_unreplaced(self._view, self.box)
+        if not self._watch.stands():
+            raise StoreError(f"{self.binding.document}: the array was replaced by another one while it was copied, or "
+                             "nothing of it stayed the same while its document was replaced; copy again",
+                             key=self.binding.document)
 
 
 def _are_names(value, ndim):

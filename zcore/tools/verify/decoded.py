@@ -38,8 +38,11 @@ class Decoded(ArrayBinding):
             view = view._replace(metadata=metadata.replace(shape=reach))
         super().__init__(binding.store, binding.path, binding.format, binding.options, view)
 
-    def check_unreplaced(self, view, box, plan=None):
-        if self.store.get(self.document) != view.raw:
+    def read(self, box, out, field=None):
+        self.read_once(self.view, box, out, field, self._is_unchanged)
+
+    def _is_unchanged(self, plan):
+        if self.store.get(self.document) != self.view.raw:
             raise Changed
         return True
 

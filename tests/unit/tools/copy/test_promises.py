@@ -382,6 +382,36 @@ def test_copy_into_memory_gets_its_place_in_one_step(monkeypatch):
     assert seen == ["nothing", "old"] and age_of(store) == "new"
 
 
+@pytest.mark.parametrize("change", ["elements", "attributes", "resize"])
+def test_copy_into_memory_waits_for_a_change_of_what_it_replaces(change):
+    """Else what was begun in the old array would come to its end in the new one."""
+    store, source = make_old_in_memory(), make_new(zcore.MemoryStore())
+    source = zcore.create_group(zcore.MemoryStore())
+    source.create_array("a", data=VALUES[:4], chunks=zcore.open(store, path="a").chunks)
+    array, threads, put = zcore.open(store, "r+", path="a"), [], store.set
+
+    def copy():
+        zcore.copy(source, store, overwrite=True)
+
+    def delayed(key, value):
+        if not threads:
+            threads.append(threading.Thread(target=copy))
+            threads[0].start()
+            threads[0].join(0.1)
+        put(key, value)
+
+    store.set = delayed
+    if change == "elements":
+        array[0, 0] = 7
+    elif change == "attributes":
+        array.attrs["x"] = 1
+    else:
+        array.resize((2, 2))
+    threads[0].join()
+    new = zcore.open(store, path="a")
+    assert np.array_equal(new[...], VALUES[:4]) and dict(new.attrs) == {}
+
+
 def test_copy_that_is_robbed_of_what_it_has_made_replaces_nothing():
     old, source = make_old_in_memory(), make_new(zcore.MemoryStore())
     store = Failing({key: old.get(key) for key in old.list()})     # one that is no plain MemoryStore
@@ -516,6 +546,53 @@ def test_source_changes_at_every_object(change, wanted, there, tmp_path):
     assert at == 17 or wanted
     if not wanted:     # what came of the others was good for nothing
         assert not any(name.startswith(".") for name in os.listdir(tmp_path))
+
+
+@pytest.mark.parametrize("by", ["create_array", "copy"])
+@pytest.mark.parametrize("wanted", [{}, {"chunks": (4, 4), "memory": 2000}], ids=["objects", "slabs"])
+@pytest.mark.parametrize("there", ["memory", "directory"])
+def test_source_is_replaced_by_its_like_at_every_object(there, wanted, by, tmp_path):
+    """The document has the same bytes, the elements are others: a mixture of both is no success."""
+    def change(_):
+        if by == "create_array":
+            group_of(store).create_array("a", data=-VALUES, chunks=(3, 3), overwrite=True)
+        else:
+            zcore.copy(zcore.create_array(zcore.MemoryStore(), data=-VALUES, chunks=(3, 3)), store,
+                       destination_path="a", overwrite=True)
+
+    def tell(done, total):
+        nonlocal n_told
+        n_told += 1
+        if n_told == at:
+            change(None)
+
+    for at in itertools.count(1):
+        store, n_told = (Hooked() if there == "memory" else zcore.DirectoryStore(tmp_path / str(at))), 0
+        zcore.create_group(store).create_array("a", data=VALUES, chunks=(3, 3))
+        if there == "memory":
+            store.at, store.hook, store.n_objects = at, change, 0
+        place = zcore.MemoryStore()
+        try:
+            new = zcore.copy(store, place, path="a", threads=1, progress=None if there == "memory" else tell, **wanted)
+        except zcore.StoreError as error:
+            assert "was replaced by another one while it was copied" in str(error) and list(place.list()) == []
+            continue
+        assert np.array_equal(new[...], VALUES)
+        break
+    assert at > 2 if wanted else at > 16
+
+
+@pytest.mark.parametrize("wanted", [{}, {"chunks": (4, 4), "memory": 2000}], ids=["objects", "slabs"])
+def test_source_grows_during_each_part_of_a_copy(wanted, tmp_path):
+    group = zcore.create_group(tmp_path / "a")
+    group.create_array("b", data=VALUES, chunks=(3, 3))
+    values, changer = [], zcore.open(tmp_path / "a", mode="r+", path="b")
+
+    def tell(done, total):
+        values.append(changer.append(VALUES[:1]))
+
+    new = zcore.copy(tmp_path / "a", zcore.MemoryStore(), path="b", progress=tell, threads=1, **wanted)
+    assert np.array_equal(new[...], VALUES) and len(values) > (1 if wanted else 15)
 
 
 def test_files_of_a_source_that_is_deleted_midway(tmp_path):

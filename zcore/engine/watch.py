@@ -1,0 +1,213 @@
+"""Tells whether one array stood at a path from one moment to another, so that what was read is of one array.
+
+Another array is created in an order that no reader can miss: the old document goes, the old chunks go, new chunks come,
+the new document comes last. So what is read while one document keeps its name is of one array.
+
+A resize and a change of attributes replace the document, too, and keep the chunks. So an object of the array that is
+still the same object is a witness: nothing has been erased, whatever happened to the document. A document without a
+witness may be that of another array, even if its bytes are the same, and the read is done again.
+
+Whether a name still belongs to the same object is told by its identity. Where that is too young to be trusted, the file
+is held open meanwhile: no other file gets its inode then.
+"""
+import os
+from collections import namedtuple
+
+from zcore.engine.views import is_trusted
+from zcore.errors import StoreError
+
+# Objects that are looked at for witnesses, spread over the grid.
+N_WITNESSES = 8
+# A document that is replaced while it is opened is opened again. A stream of changes cannot hit each time.
+_MAX_TRIES = 100
+# A FIFO that has taken the name must not hang its reader.
+_OPEN = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+# What is known of the array of a view: its document as it was read last, with the same chunks as the view says, and
+# trusted identities of objects by their keys, or None as long as the document was not seen to change.
+Known = namedtuple("Known", ("view", "document", "witnesses"))
+
+
+class Watch:
+    """Context manager: a look at an array's document before it is read, and another one after that.
+
+    Parameters
+    ----------
+    binding : ArrayBinding
+    view : View
+        By which the array is read.
+    box : Box or Product
+        What is read of it.
+    with_witnesses : bool
+        Look for witnesses, too.
+
+    Attributes
+    ----------
+    view : View
+
+    Raises
+    ------
+    NodeNotFoundError, StoreError, SelectionError
+        By the first look or by the second, if the array is gone, was replaced by one of other chunks, or was shrunk.
+    """
+
+    __slots__ = ("view", "_binding", "_box", "_with_witnesses", "_path", "_fd", "_document", "_witnesses")
+
+    def __init__(self, binding, view, box, with_witnesses):
+        self.view = view
+        self._binding = binding
+        self._box = box
+        self._with_witnesses = with_witnesses
+        self._path = binding.document_path
+        self._fd = -1
+        self._document = None
+        self._witnesses = ()
+
+    def __enter__(self):
+        if not self._binding.knows_documents(self.view):
+            return self
+        try:
+            for _ in range(_MAX_TRIES):
+                if self._has_document():
+                    break
+                self.close()
+            else:
+                raise self._binding.replaced_often(_MAX_TRIES)
+            if self._with_witnesses:
+                self._witnesses = _witnesses(self._binding, self.view.metadata, self._path)
+                if not self._is_document():
+                    # They may be of another array, which is being created.
+                    self._drop_witnesses()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc_info):
+        self.close()
+        self._drop_witnesses()
+
+    def close(self):
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    __del__ = close     # if Ctrl-C comes before the end of a `with` block
+
+    def _drop_witnesses(self):
+        for witness in self._witnesses:
+            witness.close()
+        self._witnesses = ()
+
+    def _has_document(self):
+        """Read the document, and hold it open if its identity is not trusted; return whether that was one document."""
+        if self._path is not None:
+            self._fd = _opened(self._path)
+        self._document = document = self._binding.look_alike(self.view, self._box)
+        if document.trusted or self._path is None:
+            self.close()
+            return True
+        return self._fd >= 0 and _inode(os.fstat(self._fd)) == document.identity[:2]
+
+    def _is_document(self):
+        """Return whether the document is the one of the first look."""
+        if self._fd < 0:
+            return self._binding.store.identity(self._binding.document) == self._document.identity
+        return _has_inode(self._path, self._document.identity)
+
+    def stands(self, plan=None):
+        """Return whether the array is still the one of the first look.
+
+        If it is, the binding knows the document for the next time.
+        """
+        binding, document = self._binding, self._document
+        if document is None:
+            # What the document says is all there is to compare.
+            binding.look_alike(self.view, self._box)
+            return True
+        if not self._is_document():
+            document = binding.look_alike(self.view, self._box)
+            if not any([witness.stands() for witness in self._witnesses]):
+                return False
+        witnesses = {witness.key: witness.identity for witness in self._witnesses if witness.is_trusted}
+        binding.note_known(self.view, document, witnesses if self._with_witnesses else None)
+        return True
+
+
+class _Witness:
+    """An object of an array, by its key, held open if its identity is not trusted."""
+
+    __slots__ = ("key", "identity", "is_trusted", "_store", "_path", "_fd")
+
+    def __init__(self, store, key, path):
+        self.key = key
+        self.identity = None
+        self.is_trusted = False
+        self._store = store
+        self._path = path
+        self._fd = -1 if path is None else _opened(path)
+
+    def is_there(self):
+        """Look for the object, and return whether it is known by its identity or held open from now on."""
+        try:
+            self.identity = self._store.identity(self.key)
+        except StoreError:
+            return False     # it is for the read to say so
+        if self.identity is None:
+            return False
+        self.is_trusted = self._path is None or is_trusted(self.identity)
+        return self.is_trusted or self._fd >= 0 and _inode(os.fstat(self._fd)) == self.identity[:2]
+
+    def stands(self):
+        """Return whether it has its key still."""
+        if not self.is_trusted:
+            return _has_inode(self._path, self.identity)
+        try:
+            return self._store.identity(self.key) == self.identity
+        except StoreError:
+            return False
+
+    def close(self):
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    __del__ = close
+
+
+def _witnesses(binding, metadata, document_path):
+    """Return objects of an array that are there, a list of `_Witness`."""
+    found = []
+    n = min(metadata.n_chunks, N_WITNESSES)
+    for i in range(n):
+        coords, number = [], i * metadata.n_chunks // n
+        for length in reversed(metadata.grid_shape):
+            coords.append(number % length)
+            number //= length
+        name = metadata.chunk_keys.encode(coords[::-1])
+        path = None if document_path is None else os.path.join(os.path.dirname(document_path), name)
+        witness = _Witness(binding.store, binding.prefix + name, path)
+        if witness.is_there():
+            found.append(witness)
+        else:
+            witness.close()
+    return found
+
+
+def _opened(path):
+    """Return a descriptor of a file, or -1 where there is none, as the next look tells."""
+    try:
+        return os.open(path, _OPEN)
+    except OSError:
+        return -1
+
+
+def _has_inode(path, identity):
+    try:
+        return _inode(os.stat(path)) == identity[:2]
+    except OSError:
+        return False
+
+
+def _inode(status):
+    return status.st_dev, status.st_ino
