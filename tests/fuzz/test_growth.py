@@ -55,8 +55,8 @@ def seconds(parse, given):
 def ratio(make, parse, least):
     """How many times longer an input takes that is four times as long; None where the input never takes long.
 
-    Both are the least time of several runs in turn. Other processes make a run longer and never shorter, so the ratio is
-    measured again, up to `MAX_ROUNDS` times, before it is believed to be too large.
+    Both are the least time of several runs in turn. Other processes make a run longer and never shorter, so the ratio
+    is measured again, up to `MAX_ROUNDS` times, before it is believed to be too large.
     """
     n = 64
     while min([seconds(parse, make(n)) for _ in range(3)]) < least:
