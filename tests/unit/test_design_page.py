@@ -39,7 +39,7 @@ def _room(folder, depth=0):
     """Return the lines of a folder: its own files, then each folder in it."""
     files = sorted({path.stem for path in folder.iterdir() if path.suffix in SUFFIXES and path.stem != "__init__"})
     head = f"{'    ' * depth}{folder.name}/"
-    lines = fill(" ".join(files), 100, initial_indent=f"{head:16}", subsequent_indent=" " * 16,
+    lines = fill(" ".join(files), 100, initial_indent=f"{head + ' ':16}", subsequent_indent=" " * 16,
                  break_on_hyphens=False).splitlines() or [head]
     for below in sorted(folder.iterdir()):
         if (below / "__init__.py").exists():
