@@ -52,12 +52,17 @@ def make_way(store, path, format, metadata, options):
     prefix = prefix_of(path)
     _check_erasable(store, prefix, format, metadata)
     _erase(store, path, options, is_held=True)
-    names = [*_names_of_chunks(store, prefix, metadata), *in_the_way(store, prefix, metadata)]
-    if names or any(left_over(store, prefix, format, metadata)):
-        clear(store, prefix, format, metadata, names)
+    clear_left_over(store, prefix, format, metadata)
     if isinstance(metadata, ArrayMetadata):
         # An empty directory may stand where a chunk has to be.
         store.prune(prefix + metadata.chunk_keys.folder(metadata.ndim), below=True)
+
+
+def clear_left_over(store, prefix, format, metadata):
+    """Erase what lost nodes have left where a new node of this format and metadata is to stand."""
+    names = [*_names_of_chunks(store, prefix, metadata), *in_the_way(store, prefix, metadata)]
+    if names or any(left_over(store, prefix, format, metadata)):
+        clear(store, prefix, format, metadata, names)
 
 
 def in_the_way(store, prefix, metadata):

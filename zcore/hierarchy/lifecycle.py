@@ -18,13 +18,14 @@ from zcore.engine.binding import ArrayBinding, GroupBinding
 from zcore.engine.options import Options
 from zcore.engine.requests import swap
 from zcore.engine.views import view_of
-from zcore.errors import NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
+from zcore.errors import LockError, NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES, check_attributes
 from zcore.hierarchy import consolidated, deletion, lookup
 from zcore.hierarchy.creation_lock import hold_nodes, hold_place
 from zcore.hierarchy.deletion import clear as clear  # what makes a node and what takes it away is found in one place
 from zcore.hierarchy.deletion import delete as delete
+from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.select.box import Box, whole
 from zcore.model.metadata import ArrayMetadata
 from zcore.stores.base import directory_at
@@ -64,9 +65,9 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
 
     Notes
     -----
-    Elements are written before the document, so an array that was cut off does not stand there half filled. Only where
-    locks hold back nobody but this process (`Store.swaps`) does the document come first: there it alone keeps out
-    another process, whose chunks would get mixed with these.
+    Elements are written before the document, so an array that was cut off does not stand there half filled. Where locks
+    hold back this process alone (`Store.swaps`) a document that cannot be opened comes first. It keeps out other
+    processes, whose chunks would get mixed with these.
     """
     kind, document, attributes_document, view = documents_of(path, format, metadata, attributes, options)
     prefix, name = prefix_of(path), kind.name_of_document(format)
@@ -92,7 +93,9 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
                     store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
                 if attributes_document is not None:
                     store.set(prefix + format.attributes_document, attributes_document)
-                if data is not None and not store.swaps:
+                if data is not None and store.swaps:
+                    return _create_in_service(store, path, format, document, view, data, options)
+                if data is not None:
                     # Nobody else writes here: the place is held, and there is no array that others could have opened.
                     ArrayBinding(store, path, format, options, view).write_once(view, whole(metadata.shape), data,
                                                                            exclusive=True)
@@ -108,17 +111,46 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
                 if is_replaced or directory_at(store) is not None or (overwrite and not store.swaps):
                     store.set(prefix + name, document)
                 elif not store.set_if_not_exists(prefix + name, document):
-                    raise NodeExistsError(f"another process has created a node at {store.describe(path)} meanwhile",
-                                          path=path)
+                    raise _created_meanwhile(store, path)
             if store.swaps or is_here() or store.get(prefix + name) != document:
                 # While it is held: later it might be somebody else's, or with a group above have another path.
-                binding = kind(store, path, format, options)
-                if data is not None and store.swaps:
-                    binding.write(whole(metadata.shape), data)
-                return binding
+                return kind(store, path, format, options)
         # A group above was moved before the document was written. It came to a directory that nobody held, without
         # groups above it, and without what was written before. As if the move had come first, all is made again.
         overwrite = True
+
+
+def _created_meanwhile(store, path):
+    return NodeExistsError(f"another process has created a node at {store.describe(path)} meanwhile", path=path)
+
+
+def _create_in_service(store, path, format, document, view, data, options):
+    """Create an array with its elements where locks hold back this process alone, and return its binding.
+
+    A document that cannot be opened holds the place meanwhile, see `zcore.hierarchy.unfinished`. Where the service does
+    not compare, or the caller wants no locks, the document itself holds it.
+    """
+    key, box = prefix_of(path) + format.array_document, whole(data.shape)
+    place, identity = unfinished(document), None
+    try:
+        if options.lock:
+            identity = store.set_if_same(key, place, None)
+            if identity is None:
+                raise _created_meanwhile(store, path)
+    except LockError:
+        pass
+    if identity is None:
+        if not store.set_if_not_exists(key, document):
+            raise _created_meanwhile(store, path)
+        binding = ArrayBinding(store, path, format, options)
+        binding.write(box, data)
+        return binding
+    view = view._replace(raw=place, identity=identity, trusted=True)
+    plan = ArrayBinding(store, path, format, options, view).write_once(view, box, data)
+    if plan.stale or store.set_if_same(key, document, identity) is None:
+        raise StoreError(f"another process has replaced the array at {store.describe(path)} while its elements were "
+                         "written", key=key)
+    return ArrayBinding(store, path, format, options)
 
 
 def documents_of(path, format, metadata, attributes, options):

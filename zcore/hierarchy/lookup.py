@@ -21,6 +21,7 @@ from zcore.errors import (
 )
 from zcore.formats import DOCUMENTS, FORMAT_OF, NODE_DOCUMENTS, format_of
 from zcore.formats.json_documents import MAX_NBYTES
+from zcore.hierarchy.unfinished import finished
 from zcore.model.auto_chunks import normalize_grid
 from zcore.model.metadata import ArrayMetadata, shape_of
 from zcore.model.value import text_of
@@ -167,10 +168,15 @@ class Standing:
         self.document = document
 
     def parse(self):
-        """Return the metadata that it says; None when it is damaged or says more than zcore knows."""
+        """Return the metadata in the document; None if it is damaged, or needs what zcore does not have.
+
+        Of an array whose creation has not ended they are those that it will have.
+        """
         raw = self.store.get(prefix_of(self.path) + self.document, (0, MAX_NBYTES + 1))
+        if raw is None:
+            return None
         try:
-            return None if raw is None else metadata_of(self.format, self.document, raw, self.path)
+            return metadata_of(self.format, self.document, finished(raw) or raw, self.path)
         except (MetadataError, UnsupportedError):
             return None
 

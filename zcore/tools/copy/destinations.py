@@ -69,7 +69,7 @@ class Unmarked:
 
 
 class StoreSink:
-    """Nodes made in a store that holds nothing else, below a path.
+    """Nodes made in a store, below a path where no node stands.
 
     Parameters
     ----------
@@ -81,14 +81,17 @@ class StoreSink:
         What is done, see `zcore.tools.copy.transfer.Slabs`, and ``is_begun``, whether some of it may be.
     losses : Losses
     threads : int or None
+    overwrite : bool
+        Erase what lost nodes have left there. Else it is a StoreError.
     """
 
-    def __init__(self, store, path, zarr_format, work, losses, threads):
+    def __init__(self, store, path, zarr_format, work, losses, threads, overwrite=True):
         self._store = store
         self._path = path
         self._zarr_format = zarr_format
         self._work = work
         self._losses = losses
+        self._overwrite = overwrite
         self._options = Options(lock=False, threads=threads, cache=0)
         self._consolidated = []
 
@@ -128,8 +131,8 @@ class StoreSink:
                 return found
             # It is replaced, with what was marked as done in it and below.
             self._work.forget()
-        return lifecycle.create(self._store, path, format, metadata, attributes, self._options, overwrite=True,
-                                is_below=True)
+        return lifecycle.create(self._store, path, format, metadata, attributes, self._options,
+                                overwrite=self._overwrite, is_below=True)
 
     def end(self, name):
         """Finish the array that was made last: nothing is left to do."""
@@ -180,11 +183,12 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
     with contextlib.ExitStack() as stack:
         place = directory_of(store, path)
         if place is None:
-            work, inner = Unmarked(), stack.enter_context(document_last.made_in(store, path, is_node))
+            work, inner = Unmarked(), stack.enter_context(document_last.made_in(store, path, is_node, overwrite))
         else:
             work = stack.enter_context(_directory(store, path, place, order, is_node))
             inner = DirectoryStore(work.node, fsync=store.fsync)
-        sink = StoreSink(inner, "", zarr_format, work, losses, threads)
+        # What is built elsewhere finds nothing but its own in its way.
+        sink = StoreSink(inner, "", zarr_format, work, losses, threads, place is not None or overwrite)
         yield sink, work
         sink.close()
         lifecycle.create_ancestors(store, path, format)

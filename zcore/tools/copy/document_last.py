@@ -236,7 +236,7 @@ def _make_way(store, path, documents):
         above, _, name = (prefix_of(path) + key).rpartition("/")
         format = format_of(FORMAT_OF[name])
         with contextlib.suppress(MetadataError, UnsupportedError):     # it was damaged
-            lifecycle.clear(store, prefix_of(above), format, metadata_of(format, name, text.encode(), above))
+            deletion.clear_left_over(store, prefix_of(above), format, metadata_of(format, name, text.encode(), above))
 
 
 def _is_void(store, staging, said):
@@ -282,17 +282,24 @@ def _bring(store, staging):
     _remove(store, staging)
 
 
-def _put(store, path, made, replace):
-    """Put all that another store has at `path`, in the place of the node that is to be replaced."""
+def _put(store, path, made, replace, overwrite):
+    """Put all that another store has at `path`; see `made_in`."""
     if not replace and lookup.standing(store, path):
-        raise NodeExistsError(f"somebody has created a node at {path!r} meanwhile", path=path)
-    _make_way(store, path, [(key, made.get(key).decode()) for key in made.list() if is_document(key)])
+        raise NodeExistsError(f"a node was created at {path!r} meanwhile", path=path)
+    documents = [(key, made.get(key)) for key in made.list() if is_document(key)]
+    if overwrite:
+        _make_way(store, path, [(key, raw.decode()) for key, raw in documents])
+    else:
+        for key, raw in documents:
+            above, _, name = (prefix_of(path) + key).rpartition("/")
+            format = format_of(FORMAT_OF[name])
+            lifecycle.check_free(store, above, format, metadata_of(format, name, raw, above))
     for key in made.list():
         store.set(prefix_of(path) + key, made.get(key))
 
 
 @contextlib.contextmanager
-def made_in(store, path, replace):
+def made_in(store, path, replace, overwrite):
     """Return a context manager that gives the store in which a node is made that is to stand at `path`.
 
     When it ends without an error, the node stands there; with one, all is as it was.
@@ -303,6 +310,8 @@ def made_in(store, path, replace):
     path : str
     replace : bool
         A node stands there.
+    overwrite : bool
+        What lost nodes have left there may be erased. Else it is a StoreError.
     """
     if type(store) is MemoryStore:
         made = MemoryStore()
@@ -311,13 +320,15 @@ def made_in(store, path, replace):
             # Those below first, as a change of an array takes the locks of groups above it.
             found = [node for _, nodes in deletion.nodes_at(store, path) for node, _ in nodes][::-1]
             with hold_nodes(store, found, Options()):
-                store.change_at_once(lambda draft: _put(draft, path, made, replace))
+                store.change_at_once(lambda draft: _put(draft, path, made, replace, overwrite))
         return
     made = Staged(store, path) if replace else DocumentsLast(store, prefix_of(path))
-    try:
-        yield made
-        made.finish()
-    except BaseException:
-        with contextlib.suppress(StoreError):     # the first error is the one to tell
-            made.discard()
-        raise
+    # Without a node to replace, chunks get their keys at once. Another thread must not create anything there meanwhile.
+    with contextlib.nullcontext() if replace else hold_place(store, path, "", Options()):
+        try:
+            yield made
+            made.finish()
+        except BaseException:
+            with contextlib.suppress(StoreError):     # the first error is the one to tell
+                made.discard()
+            raise

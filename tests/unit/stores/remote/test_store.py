@@ -1,4 +1,5 @@
 """Remote stores: the interface of a store over each kind of client, and what services do that memory does not."""
+import functools
 import itertools
 import json
 import pickle
@@ -10,7 +11,7 @@ import pytest
 
 import zcore
 from tests.unit.stores.conformance import CORE_EXAMPLE, UNUSUAL_KEYS, StoreConformance, run_threads
-from zcore.errors import LockError, NodeNotFoundError, StoreError
+from zcore.errors import LockError, MetadataError, NodeNotFoundError, StoreError
 from zcore.stores.remote.client import Client
 from zcore.stores.remote.store import RemoteStore
 
@@ -368,6 +369,102 @@ def test_of_two_who_create_one_succeeds():
     with pytest.raises(zcore.NodeExistsError, match="another process has created a node"):
         zcore.create_array(store, shape=(5,), chunks=(5,), dtype="i2")
     assert zcore.open(service).shape == (3,)
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
+def test_a_creation_that_is_cut_off_leaves_no_array_that_reads_as_fill_values(zarr_format):
+    """All requests that change something fail from the k-th one on."""
+    values = np.arange(1, 7)
+    for k in itertools.count(1):
+        service = obstore.store.MemoryStore()
+        store, left = RemoteStore(service), [k]
+
+        def change(put, *arguments, left=left):
+            left[0] -= 1
+            if left[0] <= 0:
+                raise OSError("the service is gone")
+            return put(*arguments)
+
+        for name in ("put", "delete"):
+            setattr(store._client, name, functools.partial(change, getattr(store._client, name)))
+        try:
+            zcore.create_array(store, data=values, chunks=2, zarr_format=zarr_format, attributes={"x": 1})
+            assert k > 8
+            break
+        except StoreError:
+            pass
+        try:
+            found = zcore.open(service)
+        except (zcore.NodeNotFoundError, MetadataError):
+            pass
+        else:
+            assert found[...].tolist() == values.tolist()
+        create = functools.partial(zcore.create_array, service, data=-values, chunks=2, zarr_format=zarr_format)
+        if any(name in ("zarr.json", ".zarray", "__zmeta__") for name in RemoteStore(service).list()):
+            with pytest.raises(zcore.NodeExistsError):
+                create()
+        assert create(overwrite=True)[...].tolist() == (-values).tolist()
+        assert zcore.verify(service).ok and dict(zcore.open(service).attrs) == {}
+
+
+def of_another_process(service):
+    """A store that shares no locks with others of this process."""
+    store = RemoteStore(service)
+    store.url = f"elsewhere/{next(numbers)}/"
+    return store
+
+
+def during_the_second_chunk(store, action):
+    """Call a function while an array with its elements is being created."""
+    put, left = store.set, [2]
+
+    def late(key, value):
+        if key.startswith("c/"):
+            left[0] -= 1
+            if left[0] == 0:
+                action()
+        put(key, value)
+
+    store.set = late
+
+
+def test_an_array_that_is_being_created_is_seen_by_others():
+    service = obstore.store.MemoryStore()
+    store, seen = RemoteStore(service), []
+
+    def look():
+        other = of_another_process(service)
+        for call in (lambda: zcore.open(other), lambda: zcore.create_array(other, shape=3, dtype="i4"),
+                     lambda: zcore.create_group(other)):
+            with pytest.raises((MetadataError, zcore.NodeExistsError)) as caught:
+                call()
+            seen.append(str(caught.value))
+
+    during_the_second_chunk(store, look)
+    zcore.create_array(store, data=np.arange(1, 7), chunks=2)
+    assert "being created, or cut off: overwrite=True replaces it" in seen[0] and "stands" in seen[1] + seen[2]
+    assert zcore.open(service)[...].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("other", ["the same", "another"])
+def test_an_array_that_is_replaced_while_it_is_created_does_not_come_back(other):
+    service = obstore.store.MemoryStore()
+    store = RemoteStore(service)
+    attributes = {} if other == "the same" else {"x": 1}
+    during_the_second_chunk(store, lambda: zcore.create_array(
+        of_another_process(service), data=-np.arange(1, 7), chunks=2, overwrite=True, attributes=attributes))
+    with pytest.raises(StoreError, match="another process has replaced the array"):
+        zcore.create_array(store, data=np.arange(1, 7), chunks=2)
+    assert dict(zcore.open(service).attrs) == attributes
+
+
+def test_an_array_is_created_with_its_elements_where_the_service_does_not_compare(monkeypatch):
+    service = obstore.store.MemoryStore()
+    for lock in (True, None):
+        store = RemoteStore(service)
+        store._client.swaps = False
+        array = zcore.create_array(store, data=np.arange(6), chunks=2, lock=lock, overwrite=True)
+        assert array[...].tolist() == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

@@ -127,6 +127,56 @@ def test_nodes_below_a_place_without_one_are_not_replaced(spot):
     assert np.array_equal(zcore.open(store, path="a/b")[...], OLD)
 
 
+@pytest.mark.parametrize("path", ["", "x"])
+@pytest.mark.parametrize("stray", ["c/0/7", "c/3", "c", "g/b/c/1/1", "g/b/c/1/1/1"])
+@pytest.mark.parametrize("kind", ["memory", "remote", "other"])
+def test_what_a_lost_node_has_left_is_not_erased_unasked(kind, stray, path, tmp_path):
+    """In a store without directories. In a directory it is in the way of any copy."""
+    store = Failing() if kind == "other" else Place(kind, tmp_path).store()
+    zcore.create_group(store, path="y")
+    prefix = f"{path}/" if path else ""
+    source = zcore.create_group(zcore.MemoryStore(), attributes={"x": 1})
+    source.create_array("g/b", data=VALUES, chunks=(3, 3))
+    if not stray.startswith("g/"):
+        source = zcore.array(VALUES, chunks=(3, 3))
+    if not path:
+        store.erase("zarr.json")
+        store.erase("y/zarr.json")
+    keys = [f"{prefix}{stray}", f"{prefix}README", f"{prefix}g/b/README"]
+    for key in keys:
+        store.set(key, b"mine")
+    before = {key: store.get(key) for key in store.list()}
+    with pytest.raises(zcore.StoreError, match="overwrite=True") as caught:
+        zcore.copy(source, store, destination_path=path)
+    assert caught.value.key.endswith(stray) and {key: store.get(key) for key in store.list()} == before
+    new = zcore.copy(source, store, destination_path=path, overwrite=True)
+    new = new["g/b"] if stray.startswith("g/") else new
+    assert np.array_equal(new[...], VALUES)
+    assert [store.get(key) for key in keys[1:]] == [b"mine"] * 2 and store.get(keys[0]) != b"mine"
+
+
+def test_another_thread_creates_nothing_where_a_copy_is_going_on(tmp_path):
+    """Its chunks would get mixed with those of the copy, which have their keys already."""
+    store, outcomes, threads = Failing(), [], []
+
+    def create():
+        try:
+            outcomes.append(zcore.create_array(store, name="a", data=-VALUES, chunks=(3, 3)))
+        except zcore.NodeExistsError as error:
+            outcomes.append(error)
+
+    def tell(done, total):
+        if not threads:
+            threads.append(threading.Thread(target=create))
+            threads[0].start()
+            threads[0].join(0.1)
+
+    zcore.create_group(store)
+    new = zcore.copy(zcore.array(VALUES, chunks=(3, 3)), store, destination_path="a", progress=tell)
+    threads[0].join()
+    assert isinstance(outcomes[0], zcore.NodeExistsError) and np.array_equal(new[...], VALUES)
+
+
 def test_zip_and_numpy_files_are_copied_onto_themselves(tmp_path):
     for name in ("a.zip", "a.npy", "a.npz"):
         place = tmp_path / name
