@@ -5,6 +5,7 @@ chunks. It talks to a draft, which notes the arrays to create, to lengthen and t
 until everything is checked; then the draft is carried out.
 """
 import os
+from types import SimpleNamespace
 
 import numpy as np
 from xarray import Dataset, conventions
@@ -15,7 +16,6 @@ from xarray.backends.zarr import (
     _choose_default_mode,
     _validate_and_transpose_existing_dims,
     _validate_datatypes_for_zarr_append,
-    encode_zarr_variable,
 )
 from xarray.coding.strings import check_vlen_dtype
 
@@ -122,11 +122,13 @@ class _Draft(ZarrStore):
     def __init__(self, old, zarr_format, mode, append_dim, region, safe_chunks, align_chunks, write_empty_chunks):
         if old is not None:
             zarr_format = old.zarr_format
+        self._tried = zcore.create_group(zcore.MemoryStore(), zarr_format=zarr_format)
+        # What xarray asks a group for (2026.7 and older for the synchronizer, too).
+        asked = SimpleNamespace(read_only=False, path="", synchronizer=None, metadata=self._tried.metadata)
         super().__init__(
-            # xarray asks a group for its format alone.
-            zcore.create_group(zcore.MemoryStore(), zarr_format=zarr_format), mode, append_dim=append_dim,
-            write_region=region, safe_chunks=safe_chunks, write_empty=write_empty_chunks, align_chunks=align_chunks,
-            use_zarr_fill_value_as_mask=zarr_format == 2, cache_members=False)
+            asked, mode, append_dim=append_dim, write_region=region, safe_chunks=safe_chunks,
+            write_empty=write_empty_chunks, align_chunks=align_chunks, cache_members=False,
+            use_zarr_fill_value_as_mask=zarr_format == 2)
         self._format = zarr_format
         self._sources = {} if old is None else sources_of(old)
         self._dimensions = Dimensions(self._sources.items())
@@ -151,7 +153,9 @@ class _Draft(ZarrStore):
 
     def encode_variable(self, variable, name=None):
         # Text of any length stays what it is, in Zarr v2 too.
-        return encode_zarr_variable(variable, name=name, zarr_format=3)
+        if variable.dtype.kind == "T":
+            return conventions.encode_cf_variable(variable, name=name)
+        return super().encode_variable(variable, name=name)
 
     # What it wants to be done.
 
@@ -179,7 +183,7 @@ class _Draft(ZarrStore):
         if name not in self._asked:
             keywords = _in_terms_of(self._format, keywords)
         # Whatever is wrong with them shows here, before the store is touched.
-        self.zarr_group.create_array(name, **keywords)
+        self._tried.create_array(name, **keywords)
         target = _Target(name, shape, keywords)
         self._targets.append(target)
         return target
