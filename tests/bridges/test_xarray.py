@@ -3,6 +3,7 @@ import asyncio
 import json
 import pickle
 import shutil
+import threading
 import warnings
 
 import numpy as np
@@ -400,6 +401,31 @@ class TestFamilies:
         group = zcore.open_group(store)
         xr.testing.assert_identical(by_zcore(group), by_zcore(store))
         assert list(xr.open_dataset(group["temperature"], engine="zcore")) == ["temperature"]
+
+    def test_arrays_of_a_service_are_opened_at_the_same_time(self, tmp_path):
+        write(weather(), tmp_path / "a.zarr", consolidated=True)
+        together = threading.Barrier(3, timeout=20)
+
+        class Service:
+            """Answers a question for a scalar, text or a flag only after those for all three."""
+
+            def __init__(self):
+                self.waited = set()
+
+            def get(self, name):
+                if name in ("level/zarr.json", "station/zarr.json", "is_wet/zarr.json") and name not in self.waited:
+                    self.waited.add(name)
+                    together.wait()
+                path = tmp_path / "a.zarr" / name
+                return path.read_bytes() if path.is_file() else None
+
+            def get_range(self, name, *, start, length):
+                return self.get(name)[start:start + length]
+
+        xr.testing.assert_identical(by_zcore(Service(), consolidated=True), by_zarr(tmp_path / "a.zarr"))
+        (tmp_path / "a.zarr/big/zarr.json").write_bytes(b"{")
+        with pytest.raises(zcore.MetadataError, match="big"):
+            by_zcore(Service(), consolidated=True)
 
     @pytest.mark.parametrize(("place", "expected"), [
         ("a.asdf", True), ("a.ASDF", True), ("s3://b/a.zarr/", True), ("a.json", True), ("a.parq", True),

@@ -1,5 +1,6 @@
 """The xarray engine ``"zcore"``."""
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import xarray
 from xarray.backends import AbstractDataStore, BackendEntrypoint, StoreBackendEntrypoint
@@ -75,7 +76,7 @@ class ZcoreBackend(BackendEntrypoint):
         options = {"missing": missing, "threads": threads, "strict": strict, "cache": cache_nbytes}
         node = _opened(filename_or_obj, group, consolidated, storage_options, zarr_format, options)
         dropped = _names(drop_variables)
-        sources = sources_of(node, filename_or_obj, dropped)
+        sources, _ = members_of(node, filename_or_obj, dropped)
         return _dataset(node, sources, Dimensions(sources.items()), use_zarr_fill_value_as_mask, {
             "mask_and_scale": mask_and_scale, "decode_times": decode_times, "concat_characters": concat_characters,
             "decode_coords": decode_coords, "drop_variables": drop_variables, "use_cftime": use_cftime,
@@ -95,10 +96,9 @@ class ZcoreBackend(BackendEntrypoint):
         waiting = [("", top)]
         while waiting:
             path, node = waiting.pop()
-            found[path] = node, sources_of(node, filename_or_obj, dropped)
-            below = [] if isinstance(node, zcore.Array) else [
-                (f"{path}/{name}", member) for name, member in node.walk(0) if isinstance(member, zcore.Group)]
-            waiting += reversed(below)
+            sources, groups = members_of(node, filename_or_obj, dropped)
+            found[path] = node, sources
+            waiting += [(f"{path}/{name}", member) for name, member in reversed(groups.items())]
         dimensions = Dimensions([item for _, sources in found.values() for item in sources.items()])
         decoders["drop_variables"] = drop_variables
         return {_path(path, group): _dataset(node, sources, dimensions, use_zarr_fill_value_as_mask, decoders)
@@ -149,23 +149,48 @@ def place_of(place, storage_options, read_only=True):
     return place
 
 
-def sources_of(node, place=None, dropped=()):
-    """Return the arrays of a group by their names, or one array alone by a name that is found for it.
+def members_of(node, place=None, dropped=()):
+    """Return the arrays of a group, each a `Source`, and the groups in it: two dicts by their names.
+
+    A node that is an array is the only one, by a name that is found for it.
 
     Raises : ZcoreError, if a member cannot be opened and is not among the `dropped` names.
     """
     if isinstance(node, zcore.Array):
-        return {_name_of(node, place): Source(node, attributes_of(node))}
-    sources = {}
-    for name, member in node.walk(0):
-        if name in dropped:
-            continue
+        return {_name_of(node, place): _with_attributes(node)}, {}
+    sources, groups = {}, {}
+    for name, member in _opened_members(node):
         if isinstance(member, zcore.ZcoreError):
+            if name in dropped:
+                continue
             member.add_note(f"drop_variables={name!r} opens the dataset without it")
             raise member
-        if isinstance(member, zcore.Array):
-            sources[name] = Source(member, attributes_of(member))
-    return sources
+        if isinstance(member, zcore.Group):
+            groups[name] = member
+        elif member is not None and name not in dropped:
+            sources[name] = member
+    return sources, groups
+
+
+def _opened_members(group):
+    """Iterate over (name, member): a `Source` for an array, a group, or the error of one that is damaged."""
+    if not isinstance(group.store, zcore.RemoteStore):
+        return ((name, _with_attributes(member)) for name, member in group.walk(0))
+    names = list(group)
+    # A request takes longer than all else.
+    with ThreadPoolExecutor(group.store.n_requests, thread_name_prefix="zcore-xarray") as pool:
+        return zip(names, list(pool.map(lambda name: _opened_member(group, name), names)), strict=True)
+
+
+def _opened_member(group, name):
+    try:
+        return _with_attributes(group.get(name))
+    except zcore.ZcoreError as error:
+        return error
+
+
+def _with_attributes(member):
+    return Source(member, attributes_of(member)) if isinstance(member, zcore.Array) else member
 
 
 def _name_of(array, place):

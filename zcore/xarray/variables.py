@@ -7,6 +7,7 @@ import asyncio
 import struct
 from collections import Counter, namedtuple
 from copy import deepcopy
+from functools import lru_cache
 from itertools import count
 
 import numpy as np
@@ -91,9 +92,10 @@ class Dimensions:
         free = (name for i in count() if (name := f"dim_{i}") not in taken)
         self._made = {}
         for _, source in sources:
-            for key in self._unnamed(source.array):
-                if key is not None and key not in self._made:
-                    self._made[key] = next(free)
+            if None in self._declared[source.array.path]:
+                for key in self._unnamed(source.array):
+                    if key is not None and key not in self._made:
+                        self._made[key] = next(free)
 
     def of(self, array):
         """Return the names of the dimensions of one of the arrays, a tuple."""
@@ -203,9 +205,7 @@ def _encoding(array, dimensions):
                                           "separator": metadata.chunk_keys.separator}
     if array.zarr_format == 2:
         stored = np.dtype(object) if array.dtype.kind == "T" else array.dtype
-        _, filters, compressor = from_chain(metadata.codecs, stored, array.ndim)
-        encoding["compressors"] = () if compressor is None else (_of_numcodecs(compressor),)
-        encoding["filters"] = tuple([_of_numcodecs(config) for config in filters or ()])
+        encoding["filters"], encoding["compressors"] = _codecs_of_v2(metadata.codecs, stored, array.ndim)
     else:
         encoding["compressors"] = tuple(map(_document, array.compressors))
         encoding["filters"] = tuple(map(_document, array.filters))
@@ -226,6 +226,14 @@ def _document(codec):
     """Return a codec as documents of Zarr v3 have it."""
     spec = codec.spec()
     return {"name": spec.name, "configuration": spec.configuration} if spec.configuration else {"name": spec.name}
+
+
+@lru_cache(maxsize=64)
+def _codecs_of_v2(chain, dtype, ndim):
+    """Return filters and compressors as zarr-python has them, two tuples."""
+    _, filters, compressor = from_chain(chain, dtype, ndim)
+    return (tuple([_of_numcodecs(config) for config in filters or ()]),
+            () if compressor is None else (_of_numcodecs(compressor),))
 
 
 def _of_numcodecs(config):

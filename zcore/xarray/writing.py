@@ -21,7 +21,7 @@ from xarray.coding.strings import check_vlen_dtype
 
 import zcore
 from zcore.formats.zarr_v2.chain import to_chain
-from zcore.xarray.backend import place_of, sources_of
+from zcore.xarray.backend import members_of, place_of
 from zcore.xarray.variables import Dimensions, variable_of
 
 
@@ -130,7 +130,7 @@ class _Draft(ZarrStore):
             write_empty=write_empty_chunks, align_chunks=align_chunks, cache_members=False,
             use_zarr_fill_value_as_mask=zarr_format == 2)
         self._format = zarr_format
-        self._sources = {} if old is None else sources_of(old)
+        self._sources = {} if old is None else members_of(old)[0]
         self._dimensions = Dimensions(self._sources.items())
         self._attributes = {}
         self._grids = {}
