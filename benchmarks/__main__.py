@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks``: run, list, report, codecs, asdf, pipelines, kernels and lines."""
+"""The command ``python -m benchmarks``: run, list, report, codecs, asdf, pipelines, datasets, kernels and lines."""
 import argparse
 import json
 import subprocess
@@ -6,7 +6,20 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import adapters, asdf_files, codecs, data, kernels, lines, machine, pipelines, report, runner, workloads
+from benchmarks import (
+    adapters,
+    asdf_files,
+    codecs,
+    data,
+    datasets,
+    kernels,
+    lines,
+    machine,
+    pipelines,
+    report,
+    runner,
+    workloads,
+)
 
 _RESULTS = Path(__file__).with_name("results")
 
@@ -71,6 +84,9 @@ def _parser():
     lanes = commands.add_parser("pipelines", help="read and write by zarr-python with each codec pipeline")
     lanes.add_argument("--repeats", type=int, default=7)
     lanes.add_argument("--quick", action="store_true")
+    sets = commands.add_parser("datasets", help="open and read datasets of xarray with each engine")
+    sets.add_argument("--repeats", type=int, default=9)
+    sets.add_argument("--quick", action="store_true")
     alone = commands.add_parser("kernels", help="time the kernel's leaf functions against memcpy")
     alone.add_argument("--quick", action="store_true")
     counted = commands.add_parser("lines", help="count the lines of code of zcore by room, without docs and comments")
@@ -162,6 +178,9 @@ def main(argv=None):
         return int(any(timing.failed for timing in measured[0]))
     if arguments.command == "pipelines":
         print(pipelines.render(pipelines.measure(arguments.repeats, arguments.quick), pipelines.lost()))
+        return 0
+    if arguments.command == "datasets":
+        print(datasets.render(datasets.measure(arguments.repeats, arguments.quick), datasets.lost()))
         return 0
     if arguments.command == "lines":
         rooms = lines.measure()

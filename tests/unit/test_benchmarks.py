@@ -19,6 +19,7 @@ from benchmarks import (
     asdf_files,
     codecs,
     data,
+    datasets,
     encodings,
     fixtures,
     kernels,
@@ -549,6 +550,15 @@ def test_pipelines_of_zarr_are_compared():
     pytest.importorskip("zarrs")
     text = pipelines.render(pipelines.measure(repeats=1, quick=True), pipelines.lost(n_threads=4, n=20_000))
     assert "| read all, shards |" in text and "elements lost" in text
+    assert text.splitlines()[-1].split("|")[2].strip() == "0"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_engines_of_xarray_are_compared():
+    for name in ("xarray", "dask", "zarr", "kerchunk"):
+        pytest.importorskip(name)
+    text = datasets.render(datasets.measure(repeats=1, quick=True), datasets.lost(n=20_000, n_threads=4))
+    assert "| open 20 variables, v3, consolidated |" in text
     assert text.splitlines()[-1].split("|")[2].strip() == "0"
 
 

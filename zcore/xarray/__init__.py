@@ -1,0 +1,8 @@
+"""The bridge to xarray: ``xarray.open_dataset(place, engine="zcore")`` opens what `zcore.open` does; `to_zarr` writes.
+
+xarray finds `ZcoreBackend` by its entry point; nothing needs to be imported.
+"""
+from zcore.xarray.backend import ZcoreBackend
+from zcore.xarray.writing import to_zarr
+
+__all__ = ["ZcoreBackend", "to_zarr"]

@@ -1,0 +1,211 @@
+"""The xarray engine ``"zcore"``."""
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import xarray
+from xarray.backends import AbstractDataStore, BackendEntrypoint, StoreBackendEntrypoint
+
+import zcore
+from zcore.xarray.variables import Dimensions, Source, attributes_of, shown, variable_of
+
+_ENDINGS = (".asdf", ".json", ".parq", ".parquet", ".zarr", ".zip")
+_DOCUMENTS = ("__zmeta__", "zarr.json", ".zgroup", ".zarray", ".zmetadata")
+
+
+class ZcoreBackend(BackendEntrypoint):
+    """Opens what `zcore.open` opens as datasets: Zarr v2 and v3, ``__zmeta__``, zip, reference sets, ASDF, services."""
+
+    description = "Open Zarr, reference sets, ASDF and __zmeta__ by zcore"
+    supports_groups = True
+
+    def guess_can_open(self, filename_or_obj):
+        """Return whether something looks like what zcore opens: its name, or the documents in a directory."""
+        if isinstance(filename_or_obj, (zcore.Group, zcore.Array)):
+            return True
+        if not isinstance(filename_or_obj, (str, os.PathLike)):
+            return False
+        try:
+            place = os.fspath(filename_or_obj)
+            if not isinstance(place, str):
+                return False
+            name = place.partition("?")[0] if "://" in place else place
+            if name.rstrip("/").lower().endswith(_ENDINGS):
+                return True
+            return any([os.path.isfile(os.path.join(place, document)) for document in _DOCUMENTS])
+        except (OSError, TypeError, ValueError):
+            return False
+
+    def open_dataset(self, filename_or_obj, *, mask_and_scale=True, decode_times=True, concat_characters=True,
+                     decode_coords=True, drop_variables=None, use_cftime=None, decode_timedelta=None, group=None,
+                     consolidated=None, storage_options=None, zarr_format=None, use_zarr_fill_value_as_mask=None,
+                     missing="fill", threads=None, strict=True, cache_nbytes=None):
+        """Return the arrays of a group as a dataset; a single array is its only variable.
+
+        Parameters
+        ----------
+        filename_or_obj : object
+            What `zcore.open` takes, or an open `zcore.Group` or `zcore.Array`.
+        mask_and_scale, decode_times, concat_characters, decode_coords, use_cftime, decode_timedelta
+            See `xarray.open_dataset`.
+        drop_variables : str or iterable of str, optional
+            Arrays that are left out, damaged ones too.
+        group : str, optional
+            Path of the group, the root by default.
+        consolidated : bool, optional
+            The `use_consolidated` of `zcore.open_group`.
+        storage_options : dict, optional
+            Options of `zcore.RemoteStore`.
+        zarr_format : {2, 3, "zmeta"}, optional
+            The group must have this format.
+        use_zarr_fill_value_as_mask : bool, optional
+            See `xarray.open_zarr`; by default in Zarr v2 alone.
+        missing, threads, strict
+            See `zcore.open`.
+        cache_nbytes : int or str, optional
+            The `cache` of `zcore.open`; xarray has a keyword of that name.
+
+        Raises
+        ------
+        zcore.NodeNotFoundError
+            There is no such group; it is a FileNotFoundError.
+        zcore.MetadataError, zcore.UnsupportedError
+            An array cannot be opened. `drop_variables` leaves it out.
+        ValueError
+            A dimension has two lengths.
+        """
+        options = {"missing": missing, "threads": threads, "strict": strict, "cache": cache_nbytes}
+        node = _opened(filename_or_obj, group, consolidated, storage_options, zarr_format, options)
+        dropped = _names(drop_variables)
+        sources, _ = members_of(node, filename_or_obj, dropped)
+        return _dataset(node, sources, Dimensions(sources.items()), use_zarr_fill_value_as_mask, {
+            "mask_and_scale": mask_and_scale, "decode_times": decode_times, "concat_characters": concat_characters,
+            "decode_coords": decode_coords, "drop_variables": drop_variables, "use_cftime": use_cftime,
+            "decode_timedelta": decode_timedelta})
+
+    def open_groups_as_dict(self, filename_or_obj, *, drop_variables=None, group=None, consolidated=None,
+                            storage_options=None, zarr_format=None, use_zarr_fill_value_as_mask=None, missing="fill",
+                            threads=None, strict=True, cache_nbytes=None, **decoders):
+        """Return a group and all groups below it as datasets, by their paths; parameters as for `open_dataset`.
+
+        Dimensions without names are named alike in all of them.
+        """
+        options = {"missing": missing, "threads": threads, "strict": strict, "cache": cache_nbytes}
+        top = _opened(filename_or_obj, group, consolidated, storage_options, zarr_format, options)
+        dropped = _names(drop_variables)
+        found = {}
+        waiting = [("", top)]
+        while waiting:
+            path, node = waiting.pop()
+            sources, groups = members_of(node, filename_or_obj, dropped)
+            found[path] = node, sources
+            waiting += [(f"{path}/{name}", member) for name, member in reversed(groups.items())]
+        dimensions = Dimensions([item for _, sources in found.values() for item in sources.items()])
+        decoders["drop_variables"] = drop_variables
+        return {_path(path, group): _dataset(node, sources, dimensions, use_zarr_fill_value_as_mask, decoders)
+                for path, (node, sources) in found.items()}
+
+    def open_datatree(self, filename_or_obj, **keywords):
+        """Return a group and all groups below it as an `xarray.DataTree`; keywords as for `open_groups_as_dict`."""
+        return xarray.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **keywords))
+
+
+class _Loaded(AbstractDataStore):
+    """Variables and attributes, as xarray's decoders take them."""
+
+    def __init__(self, variables, attributes):
+        self._found = variables, attributes
+
+    def load(self):
+        return self._found
+
+
+def _dataset(node, sources, dimensions, mask_fill, decoders):
+    """Return the dataset of a group's arrays, or of one array alone."""
+    variables = {name: variable_of(source, dimensions.of(source.array), mask_fill) for name, source in sources.items()}
+    attributes = {} if isinstance(node, zcore.Array) else shown(attributes_of(node))
+    return StoreBackendEntrypoint().open_dataset(_Loaded(variables, attributes), **decoders)
+
+
+def _opened(place, path, consolidated, storage_options, zarr_format, options):
+    """Return the group, or the array, at a path of what a caller names."""
+    path = (path or "").strip("/")
+    if isinstance(place, (zcore.Group, zcore.Array)):
+        return place[path] if path else place
+    node = zcore.open(place_of(place, storage_options), path=path, zarr_format=zarr_format, **options)
+    if isinstance(node, zcore.Array):
+        return node
+    return zcore.open_group(node.store, path=path, zarr_format=zarr_format, use_consolidated=consolidated, **options)
+
+
+def place_of(place, storage_options, read_only=True):
+    """Return what `zcore.open` takes for what a caller of xarray names."""
+    if isinstance(place, os.PathLike):
+        place = os.fspath(place)
+    if storage_options is not None:
+        return zcore.RemoteStore(place, read_only=read_only, **storage_options)
+    if isinstance(place, str) and "://" not in place and not place.startswith("file:"):
+        # Absolute: a pickle of the dataset may be opened by a process that runs elsewhere.
+        return os.path.abspath(os.path.expanduser(place))
+    return place
+
+
+def members_of(node, place=None, dropped=()):
+    """Return the arrays of a group, each a `Source`, and the groups in it: two dicts by their names.
+
+    A node that is an array is the only one, by a name that is found for it.
+
+    Raises : ZcoreError, if a member cannot be opened and is not among the `dropped` names.
+    """
+    if isinstance(node, zcore.Array):
+        return {_name_of(node, place): _with_attributes(node)}, {}
+    sources, groups = {}, {}
+    for name, member in _opened_members(node):
+        if isinstance(member, zcore.ZcoreError):
+            if name in dropped:
+                continue
+            member.add_note(f"drop_variables={name!r} opens the dataset without it")
+            raise member
+        if isinstance(member, zcore.Group):
+            groups[name] = member
+        elif member is not None and name not in dropped:
+            sources[name] = member
+    return sources, groups
+
+
+def _opened_members(group):
+    """Iterate over (name, member): a `Source` for an array, a group, or the error of one that is damaged."""
+    if not isinstance(group.store, zcore.RemoteStore):
+        return ((name, _with_attributes(member)) for name, member in group.walk(0))
+    names = list(group)
+    # A request takes longer than all else.
+    with ThreadPoolExecutor(group.store.n_requests, thread_name_prefix="zcore-xarray") as pool:
+        return zip(names, list(pool.map(lambda name: _opened_member(group, name), names)), strict=True)
+
+
+def _opened_member(group, name):
+    try:
+        return _with_attributes(group.get(name))
+    except zcore.ZcoreError as error:
+        return error
+
+
+def _with_attributes(member):
+    return Source(member, attributes_of(member)) if isinstance(member, zcore.Array) else member
+
+
+def _name_of(array, place):
+    """Return the name of a variable for an array that is no member of a group: that of its path, or of the file."""
+    name = array.basename
+    if not name and isinstance(place, (str, os.PathLike)):
+        name = os.path.splitext(os.path.basename(os.fspath(place).rstrip("/")))[0]
+    return name or "array"
+
+
+def _names(names):
+    """Return the set of the names that `drop_variables` has."""
+    return set() if names is None else {names} if isinstance(names, str) else set(names)
+
+
+def _path(path, group):
+    """Return how xarray's Zarr backend names a group of a tree: of all groups absolutely, of a part relatively."""
+    return path.lstrip("/") or "." if group else path or "/"

@@ -1,0 +1,246 @@
+"""An array of zcore as a variable of xarray: its values are read lazily, its dimensions named, its encoding told.
+
+Names of dimensions and the meaning of fill values are those of xarray's own Zarr backend ("Zarr Encoding
+Specification" in xarray's documentation). NCZarr's names are those of netcdf-c. CF conventions are left to xarray.
+"""
+import asyncio
+import struct
+from collections import Counter, namedtuple
+from copy import deepcopy
+from functools import lru_cache
+from itertools import count
+
+import numpy as np
+import xarray
+from xarray.backends import BackendArray
+from xarray.backends.zarr import DIMENSION_KEY, FillValueCoder
+from xarray.core import indexing
+
+import zcore
+from zcore.formats.zarr_v2.chain import from_chain
+
+# Members and attributes where netcdf-c keeps what NCZarr adds to an array, and in there the dimensions; by versions.
+_NCZARR = ("_NCZARR_ARRAY", "_nczarr_array")
+_NCZARR_DIMENSIONS = ("dimrefs", "dimension_references", "dimensions")
+
+
+class LazyArray(BackendArray):
+    """The values of an array, read when they are asked for, in the calling thread or awaited."""
+
+    __slots__ = ("_array", "shape", "dtype")
+
+    def __init__(self, array):
+        self._array = array
+        self.shape = array.shape
+        self.dtype = array.dtype
+
+    def __getitem__(self, key):
+        array = self._array
+        if isinstance(key, indexing.BasicIndexer):
+            read = array.read
+        elif isinstance(key, indexing.OuterIndexer):
+            read = array.get_orthogonal_selection
+        else:
+            read = array.vindex.__getitem__
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.VECTORIZED, read)
+
+    async def async_getitem(self, key):
+        return await asyncio.to_thread(self.__getitem__, key)
+
+
+# An array and all of its attributes, read once.
+Source = namedtuple("Source", ("array", "attributes"))
+
+
+def attributes_of(node):
+    """Return the attributes of a node as a dict that the caller may change."""
+    known = node.metadata.attributes
+    if known is None:
+        return node.attrs.asdict()
+    # The metadata of a handle may be shared by all handles on the array.
+    return {name: deepcopy(value) if isinstance(value, (dict, list)) else value for name, value in known.items()}
+
+
+def shown(attributes):
+    """Return the attributes without those that netcdf-c hides, and those that name dimensions."""
+    return {name: value for name, value in attributes.items()
+            if not (name == DIMENSION_KEY or name.lower().startswith("_nc"))}
+
+
+class Dimensions:
+    """The names of the dimensions of all arrays of a dataset, or of a tree of datasets.
+
+    A dimension without a name gets ``dim_0``, ``dim_1`` and so on. Unnamed dimensions of one length share a name, so
+    that arrays of one shape have the same dimensions. Within an array every unnamed dimension has a name of its own.
+    No new name is one that the files use already, for a dimension or a variable.
+
+    Parameters
+    ----------
+    sources : iterable of (str, Source)
+        The name of each variable, and its array.
+
+    Raises
+    ------
+    MetadataError
+        An array names another number of dimensions than it has, or a name is not text.
+    """
+
+    def __init__(self, sources):
+        sources = list(sources)
+        self._declared = {source.array.path: _declared(source) for _, source in sources}
+        taken = {name for name, _ in sources}.union(*self._declared.values())
+        free = (name for i in count() if (name := f"dim_{i}") not in taken)
+        self._made = {}
+        for _, source in sources:
+            if None in self._declared[source.array.path]:
+                for key in self._unnamed(source.array):
+                    if key is not None and key not in self._made:
+                        self._made[key] = next(free)
+
+    def of(self, array):
+        """Return the names of the dimensions of one of the arrays, a tuple."""
+        declared = self._declared[array.path]
+        if None not in declared:
+            return declared
+        return tuple([name if key is None else self._made[key]
+                      for name, key in zip(declared, self._unnamed(array), strict=True)])
+
+    def _unnamed(self, array):
+        """Return for each dimension what its new name goes by: its length, and how many of that came before."""
+        n_before = Counter()
+        keys = []
+        for length, name in zip(array.shape, self._declared[array.path], strict=True):
+            keys.append((length, n_before[length]) if name is None else None)
+            n_before[length] += name is None
+        return keys
+
+
+def _declared(source):
+    """Return a name or None for each dimension of an array, as its documents say."""
+    array, attributes = source
+    names, member = array.dimension_names, "dimension_names"
+    if names is None:
+        names, member = attributes.get(DIMENSION_KEY), DIMENSION_KEY
+    if names is None:
+        names, member = _nczarr_names({**attributes, **array.metadata.extra})
+    if names is None:
+        return (None,) * array.ndim
+    if not isinstance(names, (list, tuple)) or len(names) != array.ndim or any([
+            not isinstance(name, (str, type(None))) for name in names]):
+        raise zcore.MetadataError(f"{member} is {names!r:.200}, expected a name for each of {array.ndim} dimensions",
+                                  place=array.store.describe(array.path), path=array.path, member=member)
+    return tuple(names)
+
+
+def _nczarr_names(members):
+    """Return the names that netcdf-c gives to dimensions, and where they stand; None for none, and for a scalar."""
+    for member in _NCZARR:
+        found = members.get(member)
+        for key in _NCZARR_DIMENSIONS if isinstance(found, dict) else ():
+            names = found.get(key)
+            # A scalar has one element in one dimension that is none.
+            if isinstance(names, list) and names:
+                # They are paths of groups, and names in these.
+                return [name.rpartition("/")[2] if isinstance(name, str) else name for name in names], member
+    return None, None
+
+
+def variable_of(source, dimensions, mask_fill=None):
+    """Return the `xarray.Variable` of an array; nothing is read.
+
+    Parameters
+    ----------
+    source : Source
+    dimensions : tuple of str
+    mask_fill : bool, optional
+        Elements that are the array's fill value are missing, as those that are ``_FillValue`` in netCDF. By default so
+        in Zarr v2 alone, as in xarray's own backend.
+    """
+    array = source.array
+    attributes = shown(source.attributes)
+    encoding = _encoding(array, dimensions)
+    if array.zarr_format == 2 if mask_fill is None else mask_fill:
+        if array.fill_value is not None:
+            attributes["_FillValue"] = array.fill_value
+    else:
+        if array.zarr_format == 3:
+            encoding["fill_value"] = array.fill_value
+        if "_FillValue" in attributes:
+            attributes["_FillValue"] = _decoded_fill(attributes["_FillValue"], array.dtype)
+    return xarray.Variable(dimensions, indexing.LazilyIndexedArray(LazyArray(array)), attributes, encoding,
+                           fastpath=True)
+
+
+def _decoded_fill(value, dtype):
+    """Return a ``_FillValue`` of an attribute; xarray writes most of them in base64, others write JSON's numbers."""
+    try:
+        return FillValueCoder.decode(value, {"S": "bytes", "T": "string"}.get(dtype.kind, dtype))
+    except (TypeError, ValueError, struct.error):
+        return value
+
+
+def _encoding(array, dimensions):
+    """Return how an array is stored, so that a copy can be stored alike.
+
+    The keys are those of xarray's Zarr backend. Codecs are told as documents of Zarr v3 have them; those of Zarr v2 are
+    objects of numcodecs, as zarr-python takes no others there.
+    """
+    metadata = array.metadata
+    if metadata.n_chunks <= 1 and isinstance(array.store, zcore.AsdfStore):
+        return {}     # one block of a file; it says nothing of how to store the array in chunks
+    write = metadata.chunk_shape if metadata.edges is None else _told(array.write_chunk_sizes)
+    is_sharded = any([codec.name == "sharding_indexed" for codec in metadata.codecs])
+    if not is_sharded:
+        read = write
+    else:
+        read = array.chunks if metadata.edges is None else _told(array.read_chunk_sizes)
+    encoding = {
+        "chunks": read,
+        "preferred_chunks": dict(zip(dimensions, write, strict=True)),
+        "shards": write if is_sharded else None,
+    }
+    if metadata.chunk_keys.separator != ("." if array.zarr_format == 2 else "/") and array.zarr_format in (2, 3):
+        is_v2 = not metadata.chunk_keys.prefix
+        encoding["chunk_key_encoding"] = {"name": "v2" if is_v2 else "default",
+                                          "separator": metadata.chunk_keys.separator}
+    if array.zarr_format == 2:
+        stored = np.dtype(object) if array.dtype.kind == "T" else array.dtype
+        encoding["filters"], encoding["compressors"] = _codecs_of_v2(metadata.codecs, stored, array.ndim)
+    else:
+        encoding["compressors"] = tuple(map(_document, array.compressors))
+        encoding["filters"] = tuple(map(_document, array.filters))
+        encoding["serializer"] = _document(array.serializer)
+    if array.dtype.kind == "T" or not array.dtype.isnative:
+        # Told here, as xarray would note the native order that it makes of it.
+        encoding["dtype"] = array.dtype
+    return encoding
+
+
+def _told(sizes):
+    """Return the lengths of chunks with one integer for a dimension where the chunks are regular."""
+    return tuple([lengths[0] if lengths and len(set(lengths[:-1])) <= 1 and lengths[-1] <= lengths[0]
+                  else lengths or (0,) for lengths in sizes])
+
+
+def _document(codec):
+    """Return a codec as documents of Zarr v3 have it."""
+    spec = codec.spec()
+    return {"name": spec.name, "configuration": spec.configuration} if spec.configuration else {"name": spec.name}
+
+
+@lru_cache(maxsize=64)
+def _codecs_of_v2(chain, dtype, ndim):
+    """Return filters and compressors as zarr-python has them, two tuples."""
+    _, filters, compressor = from_chain(chain, dtype, ndim)
+    return (tuple([_of_numcodecs(config) for config in filters or ()]),
+            () if compressor is None else (_of_numcodecs(compressor),))
+
+
+def _of_numcodecs(config):
+    """Return the codec of numcodecs that a document of Zarr v2 has, or the document if numcodecs has none."""
+    try:
+        from numcodecs import get_codec
+
+        return get_codec(config)
+    except (ImportError, ValueError):
+        return config

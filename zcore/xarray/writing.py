@@ -1,0 +1,386 @@
+"""Writing datasets: what xarray's `Dataset.to_zarr` does, by zcore and under its locks.
+
+The decisions are xarray's: its Zarr backend says how variables are encoded, and checks names, sizes, regions and
+chunks. It talks to a draft, which notes the arrays to create, to lengthen and to write. Nothing in the store changes
+until everything is checked; then the draft is carried out.
+"""
+import os
+from types import SimpleNamespace
+
+import numpy as np
+from xarray import Dataset, conventions
+from xarray.backends import ZarrStore
+from xarray.backends.common import ArrayWriter
+from xarray.backends.writers import _validate_dataset_names, dump_to_store
+from xarray.backends.zarr import (
+    _choose_default_mode,
+    _validate_and_transpose_existing_dims,
+    _validate_datatypes_for_zarr_append,
+)
+from xarray.coding.strings import check_vlen_dtype
+
+import zcore
+from zcore.formats.zarr_v2.chain import to_chain
+from zcore.xarray.backend import members_of, place_of
+from zcore.xarray.variables import Dimensions, variable_of
+
+
+def to_zarr(ds, store, mode=None, *, group=None, encoding=None, compute=True, consolidated=None, append_dim=None,
+            region=None, safe_chunks=False, align_chunks=False, zarr_format=None, write_empty_chunks=None,
+            storage_options=None, chunkmanager_store_kwargs=None):
+    """Write a dataset to a group of Zarr, as `xarray.Dataset.to_zarr` does, by zcore.
+
+    Every stored object is replaced under its lock. So chunks of dask may lie anywhere in the chunks or shards of the
+    store: parts of one object that several threads, processes or workers write are all kept.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+    store : object
+        What `zcore.open` takes for writing: a directory, a URL, a store.
+    mode : {"w", "w-", "a", "a-", "r+"}, optional
+        As in xarray. ``"w"`` replaces a group with all nodes below it, ``"w-"`` creates one, ``"a"`` adds and
+        overwrites variables, ``"a-"`` overwrites only those with `append_dim`, ``"r+"`` changes values alone.
+    group : str, optional
+        Path of the group, the root by default.
+    encoding : dict, optional
+        By variable: ``chunks``, ``shards``, ``compressors``, ``filters``, ``serializer`` and more, as in xarray.
+    compute : bool
+        Write chunks of dask now; otherwise return something to compute. All else is written now.
+    consolidated : bool, optional
+        Consolidate the metadata of the store in the end. None does it too, unless the mode is ``"r+"`` or the store
+        holds what cannot be consolidated.
+    append_dim : str, optional
+        The dimension along which variables are appended. One writer at a time.
+    region : dict or "auto", optional
+        The part that is written: a slice for each dimension. See xarray.
+    safe_chunks : bool
+        Refuse chunks of dask that share a chunk or shard of the store. They are safe, but the shared one is written
+        several times.
+    align_chunks : bool
+        Rechunk those of dask so that they share none.
+    zarr_format : {3, 2}, optional
+        Of a new group, 3 by default.
+    write_empty_chunks : bool, optional
+        See `zcore.open`.
+    storage_options : dict, optional
+        Options of `zcore.RemoteStore`.
+    chunkmanager_store_kwargs : dict, optional
+        Keywords of `dask.array.store`.
+
+    Returns
+    -------
+    zcore.Group or dask.delayed.Delayed
+
+    Raises
+    ------
+    zcore.NodeExistsError
+        The mode is ``"w-"``, and there is a node.
+    ValueError, TypeError, KeyError
+        What xarray raises for names, sizes, regions and encodings that do not fit. Nothing was changed.
+    zcore.StoreError
+        Another writer has changed the shape of an array meanwhile.
+    """
+    if not isinstance(ds, Dataset):
+        raise TypeError(f"expected an xarray.Dataset, found {type(ds).__name__}; see DataArray.to_dataset")
+    _validate_dataset_names(ds)
+    mode = _choose_default_mode(mode=mode, append_dim=append_dim, region=region)
+    place = place_of(store, storage_options, read_only=False)
+    path = (group or "").strip("/")
+    if mode == "w":
+        _check_is_not_read(ds, place)
+        old = None
+    else:
+        old = _existing(place, path, mode, zarr_format)
+    draft = _Draft(old, zarr_format or 3, mode, append_dim, region, safe_chunks, align_chunks, write_empty_chunks)
+    ds = draft._validate_and_autodetect_region(ds)
+    encoding = encoding or {}
+    draft._validate_encoding(encoding)
+    dump_to_store(ds, draft, draft.writer, encoding=encoding)
+    made = draft.carry_out(place, path)
+    if mode != "r+" and consolidated is not False:
+        _consolidate(made, consolidated)
+    written = draft.writer.written(compute, chunkmanager_store_kwargs)
+    if compute:
+        return made
+    import dask
+
+    return dask.delayed(_second)(written, made)
+
+
+class _Draft(ZarrStore):
+    """xarray's writer of Zarr over a group that is not there yet: it decides, and notes what is to be done.
+
+    Parameters
+    ----------
+    old : zcore.Group or None
+        The group that is added to.
+    zarr_format : {3, 2}
+        Of a new group.
+    """
+
+    def __init__(self, old, zarr_format, mode, append_dim, region, safe_chunks, align_chunks, write_empty_chunks):
+        if old is not None:
+            zarr_format = old.zarr_format
+        self._tried = zcore.create_group(zcore.MemoryStore(), zarr_format=zarr_format)
+        # What xarray asks a group for (2026.7 and older for the synchronizer, too).
+        asked = SimpleNamespace(read_only=False, path="", synchronizer=None, metadata=self._tried.metadata)
+        super().__init__(
+            asked, mode, append_dim=append_dim, write_region=region, safe_chunks=safe_chunks,
+            write_empty=write_empty_chunks, align_chunks=align_chunks, cache_members=False,
+            use_zarr_fill_value_as_mask=zarr_format == 2)
+        self._format = zarr_format
+        self._sources = {} if old is None else members_of(old)[0]
+        self._dimensions = Dimensions(self._sources.items())
+        self._attributes = {}
+        self._grids = {}
+        self._targets = []
+        self._asked = frozenset()
+        self.writer = _NotingWriter()
+
+    # What xarray asks of the group that is there.
+
+    def array_keys(self):
+        return tuple(self._sources)
+
+    def open_store_variable(self, name):
+        source = self._sources[name]
+        return variable_of(source, self._dimensions.of(source.array))
+
+    def get_dimensions(self):
+        return {name: length for source in self._sources.values()
+                for name, length in zip(self._dimensions.of(source.array), source.array.shape, strict=True)}
+
+    def encode_variable(self, variable, name=None):
+        # Text of any length stays what it is, in Zarr v2 too.
+        if variable.dtype.kind == "T":
+            return conventions.encode_cf_variable(variable, name=name)
+        return super().encode_variable(variable, name=name)
+
+    # What it wants to be done.
+
+    def set_attributes(self, attributes):
+        self._attributes = attributes
+
+    def _open_existing_array(self, *, name):
+        target = _Target(name, self._sources[name].array.shape)
+        self._targets.append(target)
+        return target
+
+    def _create_new_array(self, *, name, shape, dtype, fill_value, encoding, attrs):
+        if check_vlen_dtype(dtype) is str:
+            dtype = np.dtypes.StringDType()
+        keywords = {**encoding, **self._grids.get(name, {}), "shape": shape, "dtype": dtype, "attributes": attrs}
+        for key in ("overwrite", "cache_metadata"):
+            keywords.pop(key, None)
+        if not shape:
+            keywords.pop("dimension_names", None)
+        if self._format == 2 or fill_value is not None:
+            keywords["fill_value"] = fill_value
+        if "compressors" in keywords:
+            # All of them are named, a checksum as well.
+            keywords["checksum"] = False
+        if name not in self._asked:
+            keywords = _in_terms_of(self._format, keywords)
+        # Whatever is wrong with them shows here, before the store is touched.
+        self._tried.create_array(name, **keywords)
+        target = _Target(name, shape, keywords)
+        self._targets.append(target)
+        return target
+
+    def store(self, variables, attributes, check_encoding_set=frozenset(), writer=None, unlimited_dims=None):
+        """Decide how variables are stored; `xarray.backends.ZarrStore.store` without zarr-python."""
+        self._asked = check_encoding_set
+        existing = [name for name in variables if name in self._sources]
+        new = [name for name in variables if name not in self._sources]
+        if new and self._mode == "r+":
+            raise ValueError(f"the variables {new!r} are not in the store; mode 'r+' adds none, mode 'a' does")
+        if self._append_dim is not None and self._append_dim not in self.get_dimensions():
+            raise ValueError(f"append_dim={self._append_dim!r} is no dimension of the store, which has "
+                             f"{self.get_dimensions()}")
+        encoded, attributes = self.encode({name: variables[name] for name in new}, attributes)
+        encoded.update(self._encoded_as_stored({name: variables[name] for name in existing}))
+        if self._mode != "r+":
+            self.set_attributes(attributes)
+            self.set_dimensions(encoded, unlimited_dims=unlimited_dims)
+        if self._mode == "a-" and self._append_dim is not None:
+            encoded = {name: variable for name, variable in encoded.items()
+                       if name in new or self._append_dim in variable.dims}
+        for name, variable in encoded.items():
+            self._set_aside_unequal_chunks(name, variable.encoding)
+        self.set_variables(encoded, check_encoding_set, writer, unlimited_dims=unlimited_dims)
+
+    def _encoded_as_stored(self, variables):
+        """Return variables encoded exactly as the arrays that are there: type, scale, units of time."""
+        if not variables:
+            return {}
+        stored, _, _ = conventions.decode_cf_variables({name: self.open_store_variable(name) for name in variables}, {})
+        alike = {}
+        for name, variable in variables.items():
+            _validate_datatypes_for_zarr_append(name, stored[name], variable)
+            alike[name] = variable.copy(deep=False)
+            alike[name].encoding = stored[name].encoding
+        encoded, _ = self.encode(alike, {})
+        return {name: _validate_and_transpose_existing_dims(name, variable, stored[name], self._write_region,
+                                                            self._append_dim)
+                for name, variable in encoded.items()}
+
+    def _set_aside_unequal_chunks(self, name, encoding):
+        """Keep lengths of chunks that differ, which xarray refuses to write, and show it the longest ones."""
+        for key in ("chunks", "shards"):
+            value = encoding.get(key)
+            if isinstance(value, (tuple, list)) and any([isinstance(part, (tuple, list)) for part in value]):
+                self._grids.setdefault(name, {})[key] = [
+                    list(part) if isinstance(part, (tuple, list)) else part for part in value]
+                encoding[key] = tuple([max(part) if isinstance(part, (tuple, list)) else part for part in value])
+
+    # Which is done now.
+
+    def carry_out(self, place, path):
+        """Create and lengthen the arrays, write what is in memory, and return the group.
+
+        Raises : StoreError, if an array has another shape by now than the draft was made for.
+        """
+        mode = "a" if self._mode == "a-" else self._mode
+        group = zcore.open_group(place, mode, path=path, zarr_format=None if mode == "r+" else self._format,
+                                 attributes=None if mode == "r+" else self._attributes,
+                                 write_empty_chunks=bool(self._write_empty))
+        for target in self._targets:
+            target.find(group)
+        if mode == "a" and group.attrs.asdict() != self._attributes:
+            group.attrs.put(self._attributes)
+        for target in self._targets:
+            target.carry_out(group)
+        self.writer.carry_out()
+        return group
+
+
+class _Target:
+    """An array that variables are to be written to: `array`, as soon as it is there.
+
+    Parameters
+    ----------
+    name : str
+    shape : tuple of int
+        Of the array that is there, or of the new one.
+    keywords : dict, optional
+        Of `zcore.Group.create_array`, for a new one.
+    """
+
+    def __init__(self, name, shape, keywords=None):
+        self.name = name
+        self.shape = shape
+        self.array = None
+        self._keywords = keywords
+        self._found = shape
+
+    def resize(self, shape):
+        self.shape = shape
+
+    def find(self, group):
+        """Open the array that is there, and check that its shape is still the one that was drafted for."""
+        if self._keywords is not None:
+            return
+        self.array = group[self.name]
+        if self.array.shape != self._found:
+            raise zcore.StoreError(f"{self.name}: the array has the shape {self.array.shape} by now, before it had "
+                                   f"{self._found}: another writer is at work; nothing was written", key=self.name)
+
+    def carry_out(self, group):
+        """Create the array, or give the one that is there its new shape."""
+        if self._keywords is not None:
+            self.array = group.create_array(self.name, **self._keywords)
+        elif self.shape != self._found:
+            self.array.resize(self.shape)
+
+
+class _NotingWriter(ArrayWriter):
+    """Keeps what is to be written until its arrays are there."""
+
+    __slots__ = ("_noted",)
+
+    def __init__(self):
+        super().__init__()
+        self._noted = []
+
+    def add(self, source, target, region=None):
+        self._noted.append((source, target, region))
+
+    def carry_out(self):
+        """Write arrays in memory; those of dask wait for `written`."""
+        for source, target, region in self._noted:
+            super().add(source, target.array, region)
+        self._noted = []
+
+    def written(self, compute, keywords):
+        return self.sync(compute=compute, chunkmanager_store_kwargs=keywords)
+
+
+def _existing(place, path, mode, zarr_format):
+    """Return the group that a mode adds to, None where it makes one."""
+    try:
+        node = zcore.open(place, path=path)
+    except zcore.NodeNotFoundError:
+        if mode == "r+":
+            raise
+        return None
+    if mode == "w-":
+        raise zcore.NodeExistsError(f"{node.store.describe(path)}: there is a node; mode 'w' replaces it", path=path)
+    if not isinstance(node, zcore.Group):
+        raise zcore.NodeExistsError(f"{node.store.describe(path)} holds an array, not a group", path=path)
+    if zarr_format is not None and node.zarr_format != zarr_format:
+        raise ValueError(f"{node.store.describe(path)} has the format {node.zarr_format}, not {zarr_format}")
+    return node
+
+
+def _check_is_not_read(ds, place):
+    """Raise ValueError if values that are not computed yet come from the place that is about to be replaced."""
+    source = ds.encoding.get("source")
+    is_lazy = any([variable.chunks is not None for variable in ds.variables.values()])
+    if is_lazy and isinstance(source, str) and isinstance(place, str) and (
+            os.path.realpath(source) == os.path.realpath(place)):
+        raise ValueError(f"mode 'w' would delete {place!r}, which the dataset is still read from; load it first, or "
+                         "write to another place")
+
+
+def _in_terms_of(zarr_format, keywords):
+    """Return keywords of an array with an encoding that came from a file of whichever format."""
+    keywords = dict(keywords)
+    if zarr_format == 2:
+        keywords.pop("shards", None)
+        keywords.pop("serializer", None)
+        encoding = keywords.get("chunk_key_encoding")
+        if isinstance(encoding, dict) and encoding.get("name") != "v2":
+            del keywords["chunk_key_encoding"]
+        return keywords
+    configs = [_config(codec) for key in ("filters", "compressors") for codec in _several(keywords.get(key))]
+    if any([config is not None for config in configs]) and None not in configs:
+        dtype = np.dtype(object) if keywords["dtype"].kind == "T" else keywords["dtype"]
+        keywords["codecs"] = to_chain("C", configs, None, dtype, len(keywords["shape"]))
+        for key in ("filters", "compressors", "serializer", "checksum"):
+            keywords.pop(key, None)
+    return keywords
+
+
+def _several(codecs):
+    return codecs if isinstance(codecs, (tuple, list)) else ()
+
+
+def _config(codec):
+    """Return what a document of Zarr v2 has of a codec that is named as there, None of others."""
+    if isinstance(codec, dict):
+        return codec if "id" in codec else None
+    is_of_v3 = hasattr(codec, "to_dict") or hasattr(codec, "spec")
+    return codec.get_config() if hasattr(codec, "get_config") and not is_of_v3 else None
+
+
+def _consolidate(group, consolidated):
+    try:
+        zcore.consolidate_metadata(group.store, zarr_format=group.zarr_format)
+    except zcore.UnsupportedError:
+        if consolidated:
+            raise
+
+
+def _second(_, value):
+    return value
