@@ -178,7 +178,8 @@ def test_nobody_else_asks_which_format_it_is():
     found = set()
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE).as_posix()
-        if not place.startswith("formats/"):
+        # xarray has rules of its own for each format, for fill values and encodings; the bridge to it follows them.
+        if not place.startswith(("formats/", "xarray/")):
             found |= {f"{place}: {name}" for name in named_formats(path.read_text(encoding="utf-8"))}
     assert found == set(ALLOWED)
 
