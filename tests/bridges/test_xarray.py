@@ -3,6 +3,8 @@ import asyncio
 import json
 import pickle
 import shutil
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -93,6 +95,26 @@ def same_encoding(a, b):
 
 def test_engine_is_found_by_its_name():
     assert type(xr.backends.list_engines()["zcore"]) is ZcoreBackend
+
+
+def test_zarr_python_is_not_needed(tmp_path):
+    code = """if True:
+        import sys
+        sys.modules.update(zarr=None, numcodecs=None)
+        import numpy, xarray
+        from zcore.xarray import to_zarr
+
+        ds = xarray.Dataset({"a": ("x", numpy.arange(4.0)), "b": ("x", ["p", "q", "r", "s"])})
+        for zarr_format in (2, 3):
+            to_zarr(ds, str(zarr_format), zarr_format=zarr_format)
+            to_zarr(ds, str(zarr_format), append_dim="x")
+            found = xarray.open_dataset(str(zarr_format), engine="zcore")
+            to_zarr(found, f"copy {zarr_format}", zarr_format=zarr_format)
+            xarray.testing.assert_identical(found, xarray.open_dataset(f"copy {zarr_format}", engine="zcore"))
+            print(found.a.values.sum())
+    """
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["12.0", "12.0"], done.stderr
 
 
 class TestOpen:
