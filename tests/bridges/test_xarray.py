@@ -513,6 +513,18 @@ class TestWrite:
         assert [name for name in expected.variables
                 if name not in ("big", "time", "lag") and not same_encoding(found[name], expected[name])] == []
 
+    @pytest.mark.parametrize(("zarr_format", "name", "separator"), [
+        (2, "v2", "/"), (2, "v2", "."), (3, "v2", "/"), (3, "v2", "."), (3, "default", "."), (3, "default", "/")])
+    def test_names_of_chunks_are_kept(self, tmp_path, zarr_format, name, separator):
+        group = zcore.open_group(tmp_path / "a", "w", zarr_format=zarr_format)
+        made = group.create_array("a", data=np.ones((4, 6)), chunks=(2, 3),
+                                  chunk_key_encoding={"name": name, "separator": separator})
+        ds = xr.open_dataset(tmp_path / "a", engine="zcore")
+        assert to_zarr(ds, tmp_path / "b", zarr_format=zarr_format)["a"].metadata.chunk_keys == made.metadata.chunk_keys
+        write(ds, tmp_path / "c", zarr_format)
+        assert zcore.open(tmp_path / "c", path="a").metadata.chunk_keys == made.metadata.chunk_keys
+        assert to_zarr(ds, tmp_path / "d", zarr_format=5 - zarr_format)["a"][...].all()
+
     def test_encoding_is_heeded(self, tmp_path):
         from zarr.codecs import GzipCodec
 

@@ -23,6 +23,9 @@ from zcore.formats.zarr_v2.chain import from_chain
 _NCZARR = ("_NCZARR_ARRAY", "_nczarr_array")
 _NCZARR_DIMENSIONS = ("dimrefs", "dimension_references", "dimensions")
 
+# Prefix and separator of chunk keys that need not be told.
+_KEYS = {2: ("", "."), 3: ("c", "/")}
+
 
 class LazyArray(BackendArray):
     """The values of an array, read when they are asked for, in the calling thread or awaited."""
@@ -199,10 +202,9 @@ def _encoding(array, dimensions):
         "preferred_chunks": dict(zip(dimensions, write, strict=True)),
         "shards": write if is_sharded else None,
     }
-    if metadata.chunk_keys.separator != ("." if array.zarr_format == 2 else "/") and array.zarr_format in (2, 3):
-        is_v2 = not metadata.chunk_keys.prefix
-        encoding["chunk_key_encoding"] = {"name": "v2" if is_v2 else "default",
-                                          "separator": metadata.chunk_keys.separator}
+    keys = metadata.chunk_keys.prefix, metadata.chunk_keys.separator
+    if keys != _KEYS.get(array.zarr_format, keys):
+        encoding["chunk_key_encoding"] = {"name": "default" if keys[0] else "v2", "separator": keys[1]}
     if array.zarr_format == 2:
         stored = np.dtype(object) if array.dtype.kind == "T" else array.dtype
         encoding["filters"], encoding["compressors"] = _codecs_of_v2(metadata.codecs, stored, array.ndim)
