@@ -17,8 +17,9 @@ faulthandler.dump_traceback_later({MAX_SECONDS}, exit=True)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 import zcore
-from tests import brought
 path, given = sys.argv[1], json.loads(sys.argv[2])
+# Whose files the kernel opens, or whose bytes it is brought (tests/both_ways.py).
+store = zcore.DirectoryStore(path, confined="CONFINED" in os.environ)
 def ready(word="ready"):
     print(word, flush=True)
     if not sys.stdin.readline():
@@ -33,7 +34,7 @@ class Crew:
         self.processes = []
 
     def start(self, path, body, given=None, *, environment=None, python_options=()):
-        """Start a process that runs `body`, with the names `path` and `given` (JSON) and the function `ready`."""
+        """Start a process that runs `body`, with the names `path`, `store`, `given` (JSON) and `ready`."""
         variables = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), **(environment or {}))
         process = subprocess.Popen(
             [sys.executable, *python_options, "-c", PRELUDE + body, path, json.dumps(given)], text=True,

@@ -76,7 +76,7 @@ def written(shape, number, fill):
     return number * 10_000 + np.arange(shape[0] * shape[1]).reshape(shape)
 
 
-def perform(path, array, op, fill):
+def perform(store, array, op, fill):
     """Carry an operation out and return the handle to go on with."""
     kind = op[0]
     if kind == "write":
@@ -86,40 +86,39 @@ def perform(path, array, op, fill):
     elif kind == "append":
         array.append(written((op[1], array.shape[1]), op[2], fill).astype(array.dtype))
     elif kind == "overwrite":
-        return create(path, op[1:3], op[4] + "4", op[3], {"made by": -op[3]})
+        return create(store, op[1:3], op[4] + "4", op[3], {"made by": -op[3]})
     else:
         array.attrs[op[1]] = op[2]
     return array
 
 
-def create(path, shape, dtype, fill, attributes):
-    return zcore.open(path, mode="w", shape=shape, chunks=CHUNKS, dtype=dtype, fill_value=fill, attributes=attributes,
+def create(store, shape, dtype, fill, attributes):
+    return zcore.open(store, mode="w", shape=shape, chunks=CHUNKS, dtype=dtype, fill_value=fill, attributes=attributes,
                       cname="lz4", threads=2)
 
 
-def child(path, kinds, state, seed, counts):
+def child(store, kinds, state, seed, counts):
     """Change the array until somebody kills the process."""
     try:
         rng = random.Random(seed)
-        array = zcore.open(path, mode="r+", threads=2)
+        array = zcore.open(store, mode="r+", threads=2)
         for n in range(1_000_000):
             op = operation(rng, kinds, state, n + 1)
             counts[BEGUN] = n + 1
-            array = perform(path, array, op, state.fill)
+            array = perform(store, array, op, state.fill)
             counts[ENDED] = n + 1
             state = after(state, op)
     finally:
         os._exit(1)
 
 
-def check(path, before, op):
+def check(store, before, op):
     """Judge what a kill has left, and return it as a `State`; None when there is no array."""
-    store = zcore.DirectoryStore(path)
     strange = [key for key in store.list() if not KEYS.fullmatch(key)]
     assert not strange, strange
     possible = [before] if op is None else [before, after(before, op)]
     try:
-        array = zcore.open(path, mode="r+")
+        array = zcore.open(store, mode="r+")
     except zcore.errors.NodeNotFoundError:
         assert op is not None and op[0] == "overwrite", op
         return None
@@ -147,7 +146,7 @@ def check(path, before, op):
     return State(values, array.fill_value, attributes)
 
 
-def rounds(path, kinds, n_rounds, seed):
+def rounds(store, kinds, n_rounds, seed):
     """Return how often a kill fell into an operation of each kind, and how often it left no array."""
     rng = random.Random(seed)
     # Each number is stored at once: a kill must not fall between its bytes.
@@ -156,12 +155,12 @@ def rounds(path, kinds, n_rounds, seed):
     state = None
     for n in range(n_rounds):
         if state is None:
-            array = create(path, (30, 40), "i4", 0, {"made by": 0})
+            array = create(store, (30, 40), "i4", 0, {"made by": 0})
             state = State(array[...], 0, array.attrs.asdict())
         counts[BEGUN] = counts[ENDED] = 0
         pid = os.fork()
         if pid == 0:
-            child(path, kinds, state, n, counts)
+            child(store, kinds, state, n, counts)
         try:
             while counts[BEGUN] == 0 and os.waitpid(pid, os.WNOHANG)[0] == 0:
                 time.sleep(0.0005)
@@ -177,6 +176,6 @@ def rounds(path, kinds, n_rounds, seed):
             if i < counts[ENDED]:
                 state, op = after(state, op), None
         hits["between" if op is None else op[0]] += 1
-        state = check(path, state, op)
+        state = check(store, state, op)
         hits["none"] += state is None
     return hits

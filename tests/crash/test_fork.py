@@ -35,8 +35,8 @@ def create(store):
     return array
 
 
-@pytest.mark.parametrize("environment", [{}, {"BROUGHT": "1"}, {"IN_MEMORY": "1"}],
-                         ids=["native", "python", "memory"])
+@pytest.mark.parametrize("environment", [{}, {"CONFINED": "1"}, {"IN_MEMORY": "1"}],
+                         ids=["native", "confined", "memory"])
 def test_fork_while_another_thread_writes(place, crew, environment):
     """The handle is inherited; pool, locks and descriptors are the child's own."""
     create(place)
@@ -44,7 +44,7 @@ def test_fork_while_another_thread_writes(place, crew, environment):
 import warnings
 warnings.simplefilter("ignore", DeprecationWarning)     # Python 3.12 warns of every fork with threads
 zcore.config.threads = 4
-array = zcore.open(path, mode="r+")
+array = zcore.open(store, mode="r+")
 if "IN_MEMORY" in os.environ:
     array = zcore.open(zcore.MemoryStore(), mode="w", shape=array.shape, chunks=array.chunks, dtype="i4", cname="lz4")
     array[...] = 1

@@ -11,7 +11,7 @@ from .kill_rounds import KINDS
 SCRIPT = Path(kill_rounds.__file__).read_text() + """
 given = json.loads(sys.argv[2])
 ready()
-print(json.dumps(rounds(path, **given)))
+print(json.dumps(rounds(store, **given)))
 """
 
 
@@ -47,7 +47,7 @@ def test_kill_of_another_change(crew, place, kind, n_rounds):
 
 
 @pytest.mark.parametrize("n_rounds", [30, pytest.param(200, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("python", ["0", "1"], ids=["native", "python"])
-def test_kill_of_anything(crew, place, python, n_rounds):
-    hits = kill_often(crew, place, KINDS, n_rounds, 3, BROUGHT=python)
+@pytest.mark.parametrize("environment", [{}, {"CONFINED": "1"}], ids=["native", "confined"])
+def test_kill_of_anything(crew, place, environment, n_rounds):
+    hits = kill_often(crew, place, KINDS, n_rounds, 3, **environment)
     assert sum(hits[kind] for kind in KINDS) > n_rounds // 2

@@ -4,7 +4,7 @@ import os
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore.errors import LockError, ReadOnlyError, StoreError
 
 HOLDER = """
@@ -13,7 +13,6 @@ with array._binding.exclusive():
     ready("held")
 print("[]")
 """
-FORCED = pytest.mark.parametrize("is_brought", [False, True], ids=["native", "python"])
 CHANGES = {
     "part": "array[1] = 5",
     "cover": "array[...] = 5",
@@ -29,7 +28,8 @@ NOBODY = """
 import errno, encodings.ascii, tempfile
 def become_nobody():
     with tempfile.TemporaryDirectory() as folder:
-        tried = zcore.open(folder, mode="w", shape=4, chunks=2, dtype="i4", cname="lz4")
+        tried = zcore.DirectoryStore(folder, confined=store.confined)
+        tried = zcore.open(tried, mode="w", shape=4, chunks=2, dtype="i4", cname="lz4")
         tried[1:] = 1
         tried.append([2])
         tried.attrs["a"] = 1
@@ -47,14 +47,13 @@ def create(store, **options):
     return array
 
 
-@FORCED
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("change", CHANGES)
-def test_without_locks_nobody_is_waited_for(place, crew, monkeypatch, is_brought, change):
-    monkeypatch.setattr(brought, "everywhere", is_brought)
+def test_without_locks_nobody_is_waited_for(place, crew, way, change):
     create(place)
     holder = crew.start(place, HOLDER)
     assert crew.line(holder) == "held"
-    array = zcore.open(place, mode="r+", lock=None)
+    array = zcore.open(directory(place, way), mode="r+", lock=None)
     assert array.lock is False
     exec(CHANGES[change], {"array": array})
     assert array.refresh().shape == {"resize": (10,), "append": (65,)}.get(change, (64,))
@@ -83,9 +82,9 @@ def test_readers_wait_for_nobody(place, crew):
     crew.results([holder])
 
 
-@FORCED
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_document_that_may_not_be_written_cannot_be_locked(place, crew, is_brought, change):
+def test_a_document_that_may_not_be_written_cannot_be_locked(place, crew, way, change):
     create(place)
     for folder, _, names in os.walk(place):
         os.chmod(folder, 0o777)
@@ -94,27 +93,27 @@ def test_a_document_that_may_not_be_written_cannot_be_locked(place, crew, is_bro
     os.chmod(os.path.join(place, "__zmeta__"), 0o444)
     process = crew.start(place, NOBODY + f"""
 become_nobody()
-array = zcore.open(path, mode="r+")
+array = zcore.open(store, mode="r+")
 try:
     {CHANGES[change]}
 except zcore.errors.LockError as exc:
     found = [str(exc), exc.errno]
-array = zcore.open(path, mode="r+", lock=None)
+array = zcore.open(store, mode="r+", lock=None)
 {CHANGES[change]}
 print(json.dumps(found))
-""", environment={"BROUGHT": str(int(is_brought))})
+""", environment={"CONFINED": "1"} if way == "confined" else {})
     [[message, number]] = crew.results([process])
     assert "lock=None" in message and number == 13
     assert zcore.open(place)[1] == {"part": 5, "cover": 5, "erase": 0}.get(change, 1)
 
 
-@FORCED
-def test_no_descriptor_left_is_not_a_lock_that_is_refused(place, crew, is_brought):
+@pytest.mark.parametrize("way", WAYS)
+def test_no_descriptor_left_is_not_a_lock_that_is_refused(place, crew, way):
     """EMFILE ends in an error that says so, not in a search for a document that is there."""
     create(place)
     process = crew.start(place, """
 import resource
-array = zcore.open(path, mode="r+", threads=1)
+array = zcore.open(store, mode="r+", threads=1)
 array[0] = 2
 n_open = len(os.listdir("/dev/fd")) - 1
 limit = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -129,7 +128,7 @@ for n_free in range(5):
         found.append(exc.errno)
 resource.setrlimit(resource.RLIMIT_NOFILE, limit)
 print(json.dumps([found, array[:3].tolist()]))
-""", environment={"BROUGHT": str(int(is_brought))})
+""", environment={"CONFINED": "1"} if way == "confined" else {})
     [[found, values]] = crew.results([process])
     assert found[0] == 24 and found[-1] is None and set(found) == {24, None}
     assert values == [7, 1, 1]
@@ -168,7 +167,7 @@ def test_a_directory_that_may_not_be_written(place, crew):
     os.chmod(os.path.join(place, "__zmeta__"), 0o666)
     process = crew.start(place, NOBODY + """
 become_nobody()
-array = zcore.open(path, mode="r+")
+array = zcore.open(store, mode="r+")
 found = []
 for change in (lambda: array.__setitem__(1, 5), lambda: array.__setitem__(slice(None), 0), lambda: array.resize(3),
                lambda: array.append([1]), lambda: array.attrs.update(a=1)):
@@ -192,7 +191,7 @@ def test_a_place_that_cannot_be_opened(place, crew):
     os.chmod(place, 0o711)
     process = crew.start(place, NOBODY + """
 become_nobody()
-array = zcore.open(path, mode="r+")
+array = zcore.open(store, mode="r+")
 found = []
 for change in (lambda: array.__setitem__(1, 5), lambda: array.attrs.update(a=1), lambda: array[1]):
     try:

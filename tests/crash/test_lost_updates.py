@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 
 N_WORKERS = 8
 N_ROUNDS = 200
@@ -52,14 +52,9 @@ def run_threads(arrays):
         raise failures[0]
 
 
-@pytest.fixture(params=[False, True], ids=["native", "python"])
-def is_brought(request, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", request.param)
-    return request.param
-
-
-def test_threads_with_one_handle(place, is_brought):
-    array = create(place)
+@pytest.mark.parametrize("way", WAYS)
+def test_threads_with_one_handle(place, way):
+    array = create(directory(place, way))
     run_threads([array] * N_WORKERS)
     check(place)
 
@@ -102,11 +97,11 @@ def test_processes_of_multiprocessing(place, method):
     check(place)
 
 
-def test_native_and_python_processes_share_their_locks(place, crew):
+def test_native_and_confined_processes_share_their_locks(place, crew):
     """The byte of an object's lock depends on its key alone, not on the code that takes it."""
     create(place)
-    body = "array, me = zcore.open(path, mode='r+'), given\nready()\n" + WORK
-    processes = [crew.start(place, body, me, environment={"BROUGHT": str(me % 2)})
+    body = "array, me = zcore.open(store, mode='r+'), given\nready()\n" + WORK
+    processes = [crew.start(place, body, me, environment={"CONFINED": "1"} if me % 2 else {})
                  for me in range(N_WORKERS)]
     crew.go(processes)
     crew.results(processes)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 
 from .writers_log import NOTED, WritersLog
 
@@ -102,11 +102,11 @@ def run_threads(codes, array_of, n_rounds, seed):
     return results
 
 
-def run_processes(codes, crew, path, n_rounds, seed, python=()):
+def run_processes(codes, crew, path, n_rounds, seed, confined=()):
     body = f"""
 import random as random_module
 me, code, seed = given
-names = {{"array": zcore.open(path, mode="r+"), "me": me, "random": random_module.Random(1000 * seed + me),
+names = {{"array": zcore.open(store, mode="r+"), "me": me, "random": random_module.Random(1000 * seed + me),
          "n_rounds": {n_rounds}, "owned_rows": {OWNED_ROWS}, "columns": {COLUMNS}, "fill": {FILL}, "np": np,
          "zcore": zcore, "told": None}}
 ready()
@@ -114,7 +114,7 @@ exec(code, names)
 print(json.dumps([names["log"], names["told"]]))
 """
     processes = [crew.start(path, body, [me, NOTED + code, seed],
-                            environment={"BROUGHT": str(int(me in python))})
+                            environment={"CONFINED": "1"} if me in confined else {})
                  for me, code in enumerate(codes)]
     crew.go(processes)
     return crew.results(processes)
@@ -162,13 +162,10 @@ def n_rounds(request):
     return request.param
 
 
-@pytest.fixture(params=["native", "python", "memory"])
-def store(request, place, monkeypatch):
-    """A store for threads; the last two go by the Python path."""
-    if request.param == "memory":
-        return zcore.MemoryStore()
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
-    return place
+@pytest.fixture(params=[*WAYS, "memory"])
+def store(request, place):
+    """A store for threads; the last two bring the kernel the bytes of their objects."""
+    return zcore.MemoryStore() if request.param == "memory" else directory(place, request.param)
 
 
 @pytest.mark.parametrize("shares_handle", [True, False], ids=["one-handle", "handles"])
@@ -188,16 +185,16 @@ def test_threads_with_appenders(store, shares_handle, n_rounds):
     check_appended(store, results, n_rounds, OWNED_ROWS)
 
 
-@pytest.mark.parametrize("python", [(), (0, 3, 7)], ids=["native", "mixed"])
-def test_processes_with_a_resizer(place, crew, python, n_rounds):
+@pytest.mark.parametrize("confined", [(), (0, 3, 7)], ids=["native", "mixed"])
+def test_processes_with_a_resizer(place, crew, confined, n_rounds):
     create(place, 60)
-    check(place, run_processes(codes_with(RESIZER), crew, place, n_rounds, 3, python), n_rounds)
+    check(place, run_processes(codes_with(RESIZER), crew, place, n_rounds, 3, confined), n_rounds)
 
 
-@pytest.mark.parametrize("python", [(), (1, 4, 8)], ids=["native", "mixed"])
-def test_processes_with_appenders(place, crew, python, n_rounds):
+@pytest.mark.parametrize("confined", [(), (1, 4, 8)], ids=["native", "mixed"])
+def test_processes_with_appenders(place, crew, confined, n_rounds):
     create(place, OWNED_ROWS)
-    results = run_processes(codes_with(*[APPENDER] * N_CHANGERS), crew, place, n_rounds, 4, python)
+    results = run_processes(codes_with(*[APPENDER] * N_CHANGERS), crew, place, n_rounds, 4, confined)
     check(place, results, n_rounds)
     check_appended(place, results, n_rounds, OWNED_ROWS)
 

@@ -4,8 +4,11 @@ import pytest
 # `outcomes()` tries what code inside a call may want of the array that the call is about, and of another one.
 TRIED = """
 from zcore.errors import LockError
-def create(path, **options):
-    return zcore.open(path, mode="w", shape=64, chunks=2, dtype="i4", fill_value=-1, zarr_format=3, **options)
+def place(name):
+    return zcore.DirectoryStore(path + "/" + name, confined=store.confined)
+
+def create(name, **options):
+    return zcore.open(place(name), mode="w", shape=64, chunks=2, dtype="i4", fill_value=-1, zarr_format=3, **options)
 
 def outcome(function):
     try:
@@ -18,7 +21,7 @@ def outcome(function):
     return "done"
 
 def again():
-    return zcore.open(path + "/x", mode="r+")
+    return zcore.open(place("x"), mode="r+")
 
 TRIED = {
     "read": lambda: again()[...],
@@ -29,8 +32,8 @@ TRIED = {
     "append": lambda: again().append([1]),
     "attributes": lambda: again().attrs.__setitem__("a", 1),
     "delete": lambda: zcore.open_group(path, mode="r+").__delitem__("x"),
-    "overwrite": lambda: create(path + "/x"),
-    "another": lambda: create(path + "/y").__setitem__(slice(None), 3),
+    "overwrite": lambda: create("x"),
+    "another": lambda: create("y").__setitem__(slice(None), 3),
 }
 
 def outcomes(*args):
@@ -39,7 +42,7 @@ def outcomes(*args):
 
 found = []
 zcore.create_group(path, zarr_format=3)
-array = create(path + "/x")
+array = create("x")
 array[...] = 5
 signal.signal(signal.SIGUSR1, outcomes)
 
@@ -69,7 +72,7 @@ INSIDE = {
 
 @pytest.mark.parametrize("call", INSIDE)
 def test_a_handler_inside_a_call_that_holds_the_array(place, crew, call):
-    environment = {"BROUGHT": "1"} if call == "object" else {}
+    environment = {"CONFINED": "1"} if call == "object" else {}
     process = crew.start(place, TRIED + INSIDE[call] + "\nprint(json.dumps(found))", 3, environment=environment)
     assert crew.results([process]) == [[OF_OBJECT if call == "object" else OF_WHOLE]]
 
@@ -80,29 +83,29 @@ def test_a_handler_inside_a_call_that_holds_the_directory(place, crew, call):
 import zcore.hierarchy.lifecycle
 from functools import partial
 calls = {
-    "create": lambda: create(path + "/y"),
-    "overwrite": lambda: create(path + "/y"),
+    "create": lambda: create("y"),
+    "overwrite": lambda: create("y"),
     "delete": lambda: zcore.open_group(path, mode="r+").__delitem__("y"),
 }
 if given != "create":
-    create(path + "/y")
-store = type(array._binding.store)
+    create("y")
+owner = type(array._binding.store)
 def of_that_place(*args):
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     for call in ("create", "overwrite"):
         found.append(outcome(calls[call]))
-    create(path + "/z")[...] = 3
+    create("z")[...] = 3
     again()[0] = 8
     found.append([zcore.open(path + "/z")[0].item(), again()[0].item()])
 signal.signal(signal.SIGUSR1, of_that_place)
 name = {"create": "is_empty", "overwrite": "is_empty", "delete": "erase"}[given]
-before = getattr(store, name)
+before = getattr(owner, name)
 def after(self, key):
     result = before(self, key)
     if key.startswith("y/") or self.path.endswith("/y"):
         signal.raise_signal(signal.SIGUSR1)
     return result
-setattr(store, name, after)
+setattr(owner, name, after)
 calls[given]()
 print(json.dumps(found))
 """

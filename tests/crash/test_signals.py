@@ -13,7 +13,7 @@ import zcore
 # An array of as many chunks as elements: with an `out` of no strides, or one value to write, a call that costs no
 # memory and would take hours.
 ENDLESS = 10**10
-FORCED = pytest.mark.parametrize("environment", [{}, {"BROUGHT": "1"}], ids=["native", "python"])
+BOTH_WAYS = pytest.mark.parametrize("environment", [{}, {"CONFINED": "1"}], ids=["native", "confined"])
 INTERRUPTED = """
 def interrupted(work):
     # Whether Ctrl-C ends `work`.
@@ -63,7 +63,7 @@ def is_active(process):
     return lambda: n_switches() > start_switches + 50 or n_ticks() > start_ticks + 10
 
 
-@FORCED
+@BOTH_WAYS
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_during_a_read(place, crew, environment, n_threads):
     create_endless(place)[5:9] = 3
@@ -71,7 +71,7 @@ def test_during_a_read(place, crew, environment, n_threads):
         place,
         INTERRUPTED
         + """
-array = zcore.open(path, threads=given)
+array = zcore.open(store, threads=given)
 out = np.lib.stride_tricks.as_strided(np.zeros(1, "i4"), array.shape, (0,))
 found = interrupted(lambda: array.read(out=out))
 print(json.dumps([found, array[4:10].tolist(), len([t for t in threading.enumerate() if t.name == "zcore"])]))
@@ -83,7 +83,7 @@ print(json.dumps([found, array[4:10].tolist(), len([t for t in threading.enumera
     assert crew.results([process]) == [[True, [-1, 3, 3, 3, 3, -1], n_threads - 1]]
 
 
-@FORCED
+@BOTH_WAYS
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_during_a_write(place, crew, environment, n_threads):
     array = create_endless(place)
@@ -91,7 +91,7 @@ def test_during_a_write(place, crew, environment, n_threads):
         place,
         INTERRUPTED
         + """
-array = zcore.open(path, mode="r+", threads=given)
+array = zcore.open(store, mode="r+", threads=given)
 found = interrupted(lambda: array.__setitem__(slice(None), 3))
 array[:4] = 4
 print(json.dumps([found, array[:4].tolist()]))
@@ -109,7 +109,7 @@ print(json.dumps([found, array[:4].tolist()]))
 
 
 HOLDER = """
-array = zcore.open(path, mode="r+")
+array = zcore.open(store, mode="r+")
 locks = array._binding.locks()
 with locks.whole() if given == "whole" else locks.object(given):
     ready("held")
@@ -121,11 +121,11 @@ WAITS = {
     "attributes": "array.attrs['a'] = 5",
     "resize": "array.resize(3)",
     "append": "array.append([5])",
-    "overwrite": "zcore.open(path, mode='w', shape=3, dtype='i4', cname='lz4')",
+    "overwrite": "zcore.open(store, mode='w', shape=3, dtype='i4', cname='lz4')",
 }
 
 
-@FORCED
+@BOTH_WAYS
 @pytest.mark.parametrize("wait", WAITS)
 def test_while_another_process_holds_the_array(place, crew, environment, wait):
     """And once it is free, the same call works: nothing of the interrupted one is left behind."""
@@ -136,7 +136,7 @@ def test_while_another_process_holds_the_array(place, crew, environment, wait):
         place,
         INTERRUPTED
         + f"""
-array = zcore.open(path, mode="r+", threads=4)
+array = zcore.open(store, mode="r+", threads=4)
 def work():
     {WAITS[wait]}
 print(interrupted(work), flush=True)
@@ -157,7 +157,7 @@ print(len(os.listdir(path)))
     assert crew.results([waiter]) == [2 if wait == "overwrite" else 3]
 
 
-@FORCED
+@BOTH_WAYS
 def test_while_a_helper_waits_for_an_object(place, crew, environment):
     """The thread that is waited for may be one of the pool, which gets no signals: it sees that the plan stopped."""
     zcore.open(place, mode="w", shape=(64, 1024), chunks=(1, 1024), dtype="i4", cname="lz4")[...] = 1
@@ -167,7 +167,7 @@ def test_while_a_helper_waits_for_an_object(place, crew, environment):
         place,
         INTERRUPTED
         + """
-array = zcore.open(path, mode="r+", threads=4)
+array = zcore.open(store, mode="r+", threads=4)
 def work():
     array[:, 1:] = 5
 for _ in range(5):
@@ -193,7 +193,7 @@ print("[]")
     assert (array[:, 1:] == 5).all()
 
 
-@FORCED
+@BOTH_WAYS
 def test_a_handler_that_does_not_raise_does_not_stop_anything(place, crew, environment):
     """Handlers run while a call works, may use zcore themselves, and the result is whole."""
     create_endless(place)
@@ -201,7 +201,7 @@ def test_a_handler_that_does_not_raise_does_not_stop_anything(place, crew, envir
         place,
         """
 import signal
-array = zcore.open(path, mode="r+", threads=3)
+array = zcore.open(store, mode="r+", threads=3)
 array[:3] = 7
 calls = []
 def handle(*_):

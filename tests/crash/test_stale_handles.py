@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore.engine import binding, views
 from zcore.errors import NodeNotFoundError, SelectionError, StoreError
 from zcore.hierarchy import lifecycle
@@ -18,20 +18,19 @@ FILL = -1
 
 # The store and the code that goes through it, whether documents are so old that their identity is trusted, the locks.
 VARIANTS = ("native young locked", "native old locked", "native old unlocked", "native young unlocked",
-            "python young locked", "python old unlocked", "memory old locked")
+            "confined young locked", "confined old unlocked", "memory old locked")
 
 
 @pytest.fixture(params=VARIANTS)
 def variant(request, monkeypatch):
     kind, age, lock = request.param.split()
     monkeypatch.setattr(views, "TRUSTED_AGE_NS", -(1 << 62) if age == "old" else 1 << 62)
-    monkeypatch.setattr(brought, "everywhere", kind == "python")
     return kind, lock
 
 
 @pytest.fixture
 def store(variant, place):
-    return zcore.MemoryStore() if variant[0] == "memory" else place
+    return zcore.MemoryStore() if variant[0] == "memory" else directory(place, variant[0])
 
 
 @pytest.fixture
@@ -283,11 +282,10 @@ def test_a_write_whose_document_changes_at_every_look(place, monkeypatch):
     assert (array[:10] == 5).all() and array.shape == (11 + len(looks), 6)
 
 
-@pytest.mark.parametrize("is_brought", [False, True])
-def test_a_document_that_looks_the_same(place, monkeypatch, is_brought):
+@pytest.mark.parametrize("way", WAYS)
+def test_a_document_that_looks_the_same(place, way):
     """Inode, size and times of a new document can be those of the old one; its content tells."""
-    monkeypatch.setattr(brought, "everywhere", is_brought)
-    array = filled(place)
+    array = filled(directory(place, way))
     other(place).resize(11, 6)
     other(place)[10] = 77
     status = os.stat(f"{place}/__zmeta__")

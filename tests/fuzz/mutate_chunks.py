@@ -16,7 +16,7 @@ import chunks as by_hand
 import numpy as np
 
 import zcore
-from tests import brought
+from tests.both_ways import handles
 from zcore import blosc, config
 
 LIMIT_NBYTES = 1 << 30
@@ -71,7 +71,8 @@ def main(directory, seed, n):
         )
         Path(path, "__zdata__/0.0.blosc").touch()
         valid = list(valid_chunks(rng, typesize, data))
-        arrays.append((array, path / "__zdata__/0.0.blosc", data, valid, typesize if typesize < 256 else 1))
+        file = path / "__zdata__/0.0.blosc"
+        arrays.append((array, handles(path, lock=None), file, data, valid, typesize if typesize < 256 else 1))
     counts = collections.Counter()
     # What the process that started this one had in memory does not count.
     Path("/proc/self/clear_refs").write_text("5")
@@ -80,16 +81,14 @@ def main(directory, seed, n):
         # The sanitizers keep their notes all over the address space.
         resource.setrlimit(resource.RLIMIT_AS, (used + LIMIT_NBYTES,) * 2)
     for i in range(n):
-        array, file, data, valid, itemsize = rng.choice(arrays)
+        array, both, file, data, valid, itemsize = rng.choice(arrays)
         raw = by_hand.mutated(rng, rng.choice(valid), valid)
         by_hand.replace_content(file, raw)
         try:
             found = []
             wide = np.full((array.shape[0], 6), b"\xee" * array.itemsize, array.dtype)
-            for is_brought in (False, True):
-                brought.everywhere = is_brought
-                found.append(outcome(lambda: array[...].tobytes()))
-            brought.everywhere = False
+            for handle in both:
+                found.append(outcome(lambda: handle[...].tobytes()))
             found.append(outcome(lambda: array.read(out=wide[:, 1:5]).tobytes()))
             assert wide[:, ::5].tobytes() == b"\xee" * (2 * len(wide) * array.itemsize), "wrote beside out"
             part = outcome(lambda: array[1::2, 1].tobytes())
@@ -108,8 +107,8 @@ def main(directory, seed, n):
                 counts["contradicted"] += reason is not None
             if i % 8 == 0:
                 # A merge reads the damaged chunk too, and leaves it when it cannot.
-                brought.everywhere = i % 16 == 0
-                merged = outcome(lambda: array.__setitem__((0, 0), bytes(array.itemsize)))
+                writer = both[i % 16 == 0]
+                merged = outcome(lambda: writer.__setitem__((0, 0), bytes(array.itemsize)))
                 assert (merged is None) == isinstance(found[0], bytes), (merged, found[0])
                 assert merged is None or file.read_bytes() == raw
         except BaseException:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory, handles
 from zcore import blosc
 
 from .chunks import BITSHUFFLE, MEMCPY, NOT_SPLIT, SHUFFLE, contradiction, replace_content, snappy_chunk
@@ -52,18 +52,16 @@ def kinds():
 KINDS = list(kinds())
 
 
-@pytest.fixture(params=("native", "python"))
-def force(request, monkeypatch):
-    """Run by the kernel, or by Python."""
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
-    return request.param == "python"
+@pytest.fixture(params=WAYS)
+def way(request):
+    return request.param
 
 
-def array_of(path, typesize, chunk):
+def array_of(path, typesize, chunk, way="native"):
     """An array of one chunk, which is stored as given; its fill value is nowhere in the content."""
     n_items = blosc.header(chunk).nbytes // typesize
     array = zcore.open(
-        str(path),
+        directory(path, way),
         mode="w",
         shape=n_items,
         chunks=n_items,
@@ -88,9 +86,9 @@ def read(array):
 
 
 @pytest.mark.parametrize(("typesize", "chunk"), [kind[1:] for kind in KINDS], ids=[kind[0] for kind in KINDS])
-def test_every_length(tmp_path, force, typesize, chunk):
+def test_every_length(tmp_path, way, typesize, chunk):
     """ZM-CHK-05, ZM-CHK-11: a file of 0 ... cbytes + 8 bytes is an error unless it is the chunk."""
-    array, file = array_of(tmp_path, typesize, chunk)
+    array, file = array_of(tmp_path, typesize, chunk, way)
     longer = [chunk + bytes(8), chunk + chunk[16:24]]
     for n, tail in itertools.product(range(len(chunk) + 9), longer):
         if n <= len(chunk) and tail is longer[1]:
@@ -118,9 +116,10 @@ def undetectable():
 
 
 @pytest.mark.parametrize(("name", "typesize", "chunk"), KINDS, ids=[kind[0] for kind in KINDS])
-def test_every_flipped_bit(tmp_path, monkeypatch, undetectable, name, typesize, chunk):
-    """Each bit of the first 64 bytes: what header, block table or metadata contradict is an error, by both paths."""
+def test_every_flipped_bit(tmp_path, undetectable, name, typesize, chunk):
+    """Each bit of the first 64 bytes: what header, block table or metadata contradict is an error, both ways."""
     array, file = array_of(tmp_path, typesize, chunk)
+    both = handles(tmp_path, lock=None)
     right, fill = content(array.nbytes), b"~" * array.nbytes
     n_wrong = n_possible = 0
     n_bits = 8 * min(64, len(chunk))
@@ -128,10 +127,7 @@ def test_every_flipped_bit(tmp_path, monkeypatch, undetectable, name, typesize, 
         flipped = bytearray(chunk)
         flipped[bit // 8] ^= 1 << bit % 8
         replace_content(file, flipped)
-        found = []
-        for is_brought in (False, True):
-            monkeypatch.setattr(brought, "everywhere", is_brought)
-            found.append(read(array))
+        found = [read(handle) for handle in both]
         reason = contradiction(flipped, array.nbytes, typesize)
         n_possible += reason is None
         if isinstance(found[0], bytes):
@@ -151,10 +147,10 @@ def test_every_flipped_bit(tmp_path, monkeypatch, undetectable, name, typesize, 
     undetectable[name] = n_wrong, n_bits
 
 
-def test_flips_in_the_header_that_must_be_found(tmp_path, force):
+def test_flips_in_the_header_that_must_be_found(tmp_path, way):
     """Version, sizes, reserved bits, and an item size that is neither the array's nor 1, are never believed."""
     for _, typesize, chunk in KINDS:
-        array, file = array_of(tmp_path, typesize, chunk)
+        array, file = array_of(tmp_path, typesize, chunk, way)
         for byte in (0, 1, 3, 4, 5, 6, 7, 12, 13, 14, 15):
             for bit in range(8):
                 flipped = bytearray(chunk)

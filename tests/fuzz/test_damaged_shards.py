@@ -1,7 +1,7 @@
-"""Damaged shards end in an error, or in what the undamaged chunks hold, by the kernel and in Python the same.
+"""Damaged shards end in an error, or in what the undamaged chunks hold, however their bytes reach the kernel.
 
 The same class, message and fields. All entries of the selected chunks are checked first, in C order, then chunks are
-decoded as they follow each other in the shard; so one thread, or Python, meets the same mistake first.
+decoded as they follow each other in the shard; so one thread meets the same mistake first both ways.
 """
 import collections
 import itertools
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory, handles
 from zcore.codecs.chain import codec_of
 from zcore.errors import ChecksumError, ChunkMemoryError, CodecError, ShardIndexError
 from zcore.kernel.codec.crc32c import crc32c
@@ -51,6 +51,7 @@ class Damaged:
         self.array = sharded.create(path, (8, 8), "<u2", (8, 8), (2, 4) if before else (4, 2), codecs=codecs,
                                     index_codecs=index_codecs, index_location=location, fill_value=9, threads=1,
                                     before=before, after=after if levels == 1 else ())
+        self.both = handles(path, threads=1)
         values = np.arange(64).reshape(8, 8) % 11
         values[0:4, 2:4] = 9
         self.array[...] = values
@@ -88,7 +89,7 @@ class Damaged:
             elif kind == "longer":
                 raw += rng.randbytes(rng.choice((1, 4, 16, 200)))
             elif kind == "gap":
-                # Longer than all room that Python reads at once.
+                # Longer than what is asked for at once.
                 raw[place:place] = rng.randbytes(70_000 if rng.random() < 0.1 else 3)
             elif kind == "entry" and start is not None:
                 place = start + 8 * rng.randrange(16)
@@ -113,17 +114,13 @@ def outcome(function):
         return type(error), error.message, tuple([(name, repr(getattr(error, name))) for name in error.fields])
 
 
-def by_both(monkeypatch, function):
-    results = []
-    for is_brought in (False, True):
-        monkeypatch.setattr(brought, "everywhere", is_brought)
-        results.append(outcome(function))
-    return results
+def by_both(arrays, function):
+    return [outcome(lambda: function(array)) for array in arrays]
 
 
 @pytest.mark.parametrize("n", [2_000, pytest.param(60_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("levels", [1, 2, 3])
-def test_random_damage(sharded, tmp_path, monkeypatch, n, levels):
+def test_random_damage(sharded, tmp_path, n, levels):
     """V3-SHARD-07, V3-SHARD-08, V3-SHARD-11, V3-SHARD-15"""
     rng = random.Random(n + levels)
     arrays = [Damaged(sharded, tmp_path / str(i), *case, levels, AROUND[i % 3 and i % len(AROUND)]) for i, case
@@ -135,30 +132,29 @@ def test_random_damage(sharded, tmp_path, monkeypatch, n, levels):
         raw = it.damaged(rng)
         it.file.write_bytes(raw)
         selection = rng.choice(SELECTIONS)
-        native, python = by_both(monkeypatch, lambda: it.array[selection].tobytes())
-        assert native == python, (i, raw.hex())
+        native, confined = by_both(it.both, lambda array: array[selection].tobytes())
+        assert native == confined, (i, raw.hex())
         counts[native[0] if isinstance(native, tuple) else "read"] += 1
         if i % 3 == 0:
             column = rng.randrange(8)
 
-            def merge():
+            def merge(array):
                 it.file.write_bytes(raw)
-                it.array[1:3, column:] = 5
+                array[1:3, column:] = 5
                 return it.file.read_bytes()
 
-            native, python = by_both(monkeypatch, merge)
-            assert native == python, (i, raw.hex())
+            native, confined = by_both(it.both, merge)
+            assert native == confined, (i, raw.hex())
             assert not isinstance(native, tuple) or it.file.read_bytes() == raw
     print(counts)
     assert counts.keys() >= {"read", ShardIndexError, ChecksumError, CodecError}
 
 
 @pytest.mark.parametrize("index_location", ["start", "end"])
-@pytest.mark.parametrize("is_brought", [False, True])
-def test_bytes_that_no_entry_names(sharded, tmp_path, monkeypatch, index_location, is_brought):
+@pytest.mark.parametrize("way", WAYS)
+def test_bytes_that_no_entry_names(sharded, tmp_path, index_location, way):
     """V3-SHARD-10: a gap of any size is read past, costs no memory, and goes with the next write."""
-    monkeypatch.setattr(brought, "everywhere", is_brought)
-    array = sharded.create(tmp_path, (4, 4), "<u2", (4, 4), (2, 2), index_location=index_location)
+    array = sharded.create(directory(tmp_path, way), (4, 4), "<u2", (4, 4), (2, 2), index_location=index_location)
     array[...] = model = np.arange(16).reshape(4, 4)
     file = tmp_path / "c/0/0"
     raw = file.read_bytes()
@@ -198,7 +194,7 @@ def test_a_long_shard_that_is_replaced_while_it_is_read(sharded, monkeypatch):
 
 
 @pytest.mark.parametrize("after", [[CRC], [ZSTD], [GZIP]])
-def test_what_a_shard_may_hold_follows_from_its_own_shape(tmp_path, monkeypatch, after):
+def test_what_a_shard_may_hold_follows_from_its_own_shape(tmp_path, after):
     """Where shards differ, the stream behind a small one is stopped where that shard ends, not the largest."""
     chain = [{"name": "sharding_indexed", "configuration": {
         "chunk_shape": [2], "codecs": [LITTLE], "index_codecs": [LITTLE, CRC], "index_location": "end"}}, *after]
@@ -209,27 +205,26 @@ def test_what_a_shard_may_hold_follows_from_its_own_shape(tmp_path, monkeypatch,
     words = struct.pack("<4Q", 0, 4, 4, 4)
     shard = bytes(80_000) + words + crc32c(words).to_bytes(4, "little")
     file.write_bytes(bytes(codec_of(after[0]["name"], after[0].get("configuration", {})).encode(shard)))
-    for use in (lambda: array[:2].tolist(), lambda: array.__setitem__(0, 1)):
-        native, python = by_both(monkeypatch, use)
-        assert native == python and native[0] is CodecError
+    for use in (lambda array: array[:2].tolist(), lambda array: array.__setitem__(0, 1)):
+        native, confined = by_both(handles(tmp_path), use)
+        assert native == confined and native[0] is CodecError
 
 
-def test_a_shard_that_a_codec_behind_it_does_not_take(sharded, tmp_path, monkeypatch):
+def test_a_shard_that_a_codec_behind_it_does_not_take(sharded, tmp_path):
     """It could not be encoded, and says so."""
     shuffle = {"name": "numcodecs.shuffle", "configuration": {"elementsize": 8}}
-    array = sharded.create(tmp_path, (4,), "<u2", (4,), (2,), after=[shuffle])
-    native, python = by_both(monkeypatch, lambda: array.__setitem__(slice(None), 1))
-    assert native == python and ("direction", "'encode'") in native[2]
+    sharded.create(tmp_path, (4,), "<u2", (4,), (2,), after=[shuffle])
+    native, confined = by_both(handles(tmp_path), lambda array: array.__setitem__(slice(None), 1))
+    assert native == confined and ("direction", "'encode'") in native[2]
 
 
-@pytest.mark.parametrize("is_brought", [False, True])
-def test_shards_that_no_memory_holds(sharded, tmp_path, monkeypatch, is_brought):
+@pytest.mark.parametrize("way", WAYS)
+def test_shards_that_no_memory_holds(sharded, tmp_path, way):
     """Their chunks may encode to more bytes than a 64-bit number counts: no mistake, until one is to be decoded."""
-    monkeypatch.setattr(brought, "everywhere", is_brought)
     inner = {"name": "sharding_indexed", "configuration": {
         "chunk_shape": [2**30], "codecs": [LITTLE, ZSTD, ZSTD, ZSTD, ZSTD], "index_codecs": [LITTLE],
         "index_location": "end"}}
-    array = sharded.create(tmp_path, (2**60,), "u1", (2**60,), (2**40,), codecs=[inner], after=[ZSTD])
+    array = sharded.create(directory(tmp_path, way), (2**60,), "u1", (2**60,), (2**40,), codecs=[inner], after=[ZSTD])
     assert array[3] == 0
     file = tmp_path / "c/0"
     file.parent.mkdir(exist_ok=True)

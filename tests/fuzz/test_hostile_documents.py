@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 
 VALID = {
     "shape": [10, 10],
@@ -100,19 +100,15 @@ def look_at(store):
 def test_any_document_with_the_right_names(tmp_path_factory, document):
     raw = json.dumps(document).encode()
     outcomes = []
-    for is_brought in (False, True):
-        directory = tmp_path_factory.mktemp("array")
-        (directory / "__zmeta__").write_bytes(raw)
-        before, brought.everywhere = brought.everywhere, is_brought
+    path = tmp_path_factory.mktemp("array")
+    (path / "__zmeta__").write_bytes(raw)
+    for store in (*[directory(path, way) for way in WAYS], zcore.MemoryStore({"__zmeta__": raw})):
         try:
-            for store in (str(directory), zcore.MemoryStore({"__zmeta__": raw})):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of byte orders that are not said
-                    outcomes.append(look_at(store).metadata)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of byte orders that are not said
+                outcomes.append(look_at(store).metadata)
         except zcore.ZcoreError as error:
             outcomes.append((type(error), error.message))
-        finally:
-            brought.everywhere = before
     assert len(set(map(str, outcomes))) == 1
 
 
@@ -149,23 +145,23 @@ def test_attributes_that_are_none(tmp_path, raw):
     assert a[0] == 0
 
 
-@pytest.mark.parametrize("is_brought", [False, True])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("place", "read"),
     [
-        ("__zmeta__", lambda path: zcore.open(path)),
-        ("__zattr__", lambda path: zcore.open(path).attrs.asdict()),
-        ("__zdata__", lambda path: zcore.open(path)[...]),
-        ("__zdata__/0.blosc", lambda path: zcore.open(path)[...]),
+        ("__zmeta__", lambda store: zcore.open(store)),
+        ("__zattr__", lambda store: zcore.open(store).attrs.asdict()),
+        ("__zdata__", lambda store: zcore.open(store)[...]),
+        ("__zdata__/0.blosc", lambda store: zcore.open(store)[...]),
     ],
 )
-def test_what_cannot_be_read_is_not_absent(tmp_path, monkeypatch, is_brought, place, read):
+def test_what_cannot_be_read_is_not_absent(tmp_path, way, place, read):
     """A link that leads to itself: an error of the store, not a fill value."""
-    monkeypatch.setattr(brought, "everywhere", is_brought)
-    a = zcore.open(str(tmp_path), mode="w", shape=4, chunks=2, dtype="i4", cname="lz4", fill_value=7)
+    store = directory(tmp_path, way)
+    a = zcore.open(store, mode="w", shape=4, chunks=2, dtype="i4", cname="lz4", fill_value=7)
     a[...] = 1
     a.attrs["x"] = 1
     (tmp_path / place).rename(tmp_path / "moved")
     (tmp_path / place).symlink_to(place.rpartition("/")[2])
     with pytest.raises(zcore.StoreError):
-        read(str(tmp_path))
+        read(store)

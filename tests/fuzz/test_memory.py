@@ -10,17 +10,15 @@ import numpy as np
 import pytest
 
 import zcore
-
-PATHS = ("native", "python")
+from tests.both_ways import WAYS
 
 PREAMBLE = """
 import resource, sys
 import numpy as np
 import zcore
-from tests import brought
+from tests.both_ways import directory
 from zcore import blosc, config
 
-brought.everywhere = sys.argv[2] == "python"
 config.threads = 1
 
 
@@ -46,7 +44,7 @@ class Grown:
         return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - self.before) // 1024
 
 
-a = zcore.open(sys.argv[1], mode="r+")
+a = zcore.open(directory(*sys.argv[1:]), mode="r+")
 grown = Grown()
 """
 
@@ -57,10 +55,10 @@ pytestmark = [
 ]
 
 
-def run(path, place, code):
+def run(path, way, code):
     """Run code with the array at `path` as `a`; it may only end by itself."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code), str(path), place],
+        [sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code), str(path), way],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -73,13 +71,13 @@ def make(path, shape, chunks, dtype="<i4", fill_value=7):
     return zcore.open(str(path), mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4", fill_value=fill_value)
 
 
-@pytest.mark.parametrize("place", PATHS)
-def test_an_absent_chunk_of_two_gigabytes_costs_nothing(tmp_path, place):
+@pytest.mark.parametrize("way", WAYS)
+def test_an_absent_chunk_of_two_gigabytes_costs_nothing(tmp_path, way):
     """ZM-CHK-12: the largest chunk there is, in a grid of 2**33 of them."""
     make(tmp_path, (2**62,), (2**29 - 8,))
     assert run(
         tmp_path,
-        place,
+        way,
         """
         limit(200)
         print(a[2**61], a[-1], *a[::2**60], a.nchunks, a.nchunks_initialized, repr(a) > "",
@@ -89,12 +87,12 @@ def test_an_absent_chunk_of_two_gigabytes_costs_nothing(tmp_path, place):
     ) == ["7"] * 6 + [str(-(-(2**62) // (2**29 - 8))), "0", "True", "True", "True"]
 
 
-@pytest.mark.parametrize("place", PATHS)
-def test_a_result_that_does_not_fit_is_an_error_of_zcore(tmp_path, place):
+@pytest.mark.parametrize("way", WAYS)
+def test_a_result_that_does_not_fit_is_an_error_of_zcore(tmp_path, way):
     make(tmp_path, (2**20, 2**20, 2**20), (64, 64, 64))
     assert run(
         tmp_path,
-        place,
+        way,
         """
         limit(500)
         for call in (lambda: a[...], lambda: a[0], lambda: np.asarray(a), lambda: a.read((0, slice(None))),
@@ -105,8 +103,8 @@ def test_a_result_that_does_not_fit_is_an_error_of_zcore(tmp_path, place):
     ) == ["OutOfMemoryError"] * 5 + ["7", "True"]
 
 
-@pytest.mark.parametrize("place", PATHS)
-def test_a_header_that_claims_two_gigabytes(tmp_path, place):
+@pytest.mark.parametrize("way", WAYS)
+def test_a_header_that_claims_two_gigabytes(tmp_path, way):
     """BL-HDR-05: compared with the metadata before anything is allocated."""
     make(tmp_path, (100,), (100,))
     body = bytes(100)
@@ -119,7 +117,7 @@ def test_a_header_that_claims_two_gigabytes(tmp_path, place):
                 break
     assert run(
         tmp_path,
-        place,
+        way,
         """
         limit(200)
         print(error(lambda: a[...]), error(a.__setitem__, 0, 1), grown() < 50)
@@ -149,9 +147,9 @@ def test_decompress_asks_for_what_a_header_claims_and_no_more(tmp_path):
     ) == ["True"]
 
 
-@pytest.mark.parametrize("place", PATHS)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("n_mb", [100, 900, 1500, 1900])
-def test_one_block_of_600_megabytes_under_a_limit(tmp_path, place, n_mb):
+def test_one_block_of_600_megabytes_under_a_limit(tmp_path, way, n_mb):
     """c-blosc takes two blocks of scratch and writes to them whether it got them or not."""
     n = 600_000_000
     make(tmp_path, (n // 4,), (n // 4,))
@@ -163,7 +161,7 @@ def test_one_block_of_600_megabytes_under_a_limit(tmp_path, place, n_mb):
         )
         assert run(
             tmp_path,
-            place,
+            way,
             f"""
             limit({n_mb})
             found = error(lambda: a[5]), error(a.__setitem__, 5, 1)
@@ -172,8 +170,8 @@ def test_one_block_of_600_megabytes_under_a_limit(tmp_path, place, n_mb):
         ) == ["True", "True"]
 
 
-@pytest.mark.parametrize("place", PATHS)
-def test_files_of_any_size(tmp_path, place):
+@pytest.mark.parametrize("way", WAYS)
+def test_files_of_any_size(tmp_path, way):
     """A sparse file of 100 GB in the place of a chunk, of the metadata, of the attributes."""
     make(tmp_path, (100,), (100,))
     files = [tmp_path / name for name in ("__zdata__/0.blosc", "__zattr__", "__zmeta__")]
@@ -188,21 +186,21 @@ def test_files_of_any_size(tmp_path, place):
         print(error(lambda: a[...]), error(a.__setitem__, 0, 1), error(a.attrs.asdict),
               error(a.attrs.__setitem__, "x", 1))
         os.truncate(document, 10**11)
-        print(error(zcore.open, sys.argv[1]), error(a.refresh), error(a.resize, 5), error(lambda: a[...]),
+        print(error(zcore.open, a.store), error(a.refresh), error(a.resize, 5), error(lambda: a[...]),
               grown() < 150)
     """
     os.truncate(files[2], len(valid))
-    assert run(tmp_path, place, code) == ["CodecError"] * 2 + ["MetadataError"] * 6 + ["True"]
+    assert run(tmp_path, way, code) == ["CodecError"] * 2 + ["MetadataError"] * 6 + ["True"]
 
 
-@pytest.mark.parametrize("place", PATHS)
-def test_a_full_read_needs_the_result_and_a_few_chunks(tmp_path, place):
+@pytest.mark.parametrize("way", WAYS)
+def test_a_full_read_needs_the_result_and_a_few_chunks(tmp_path, way):
     """Of chunks that are not contiguous in the result."""
     a = make(tmp_path, (2048, 2048), (256, 256), "<f8")
     a[...] = np.random.default_rng(1).random((2048, 2048))
     assert run(
         tmp_path,
-        place,
+        way,
         """
         out = a[...]
         print(grown() < 32 + 16, error(lambda: a[...][5:7].sum() == out[5:7].sum()))
@@ -210,12 +208,12 @@ def test_a_full_read_needs_the_result_and_a_few_chunks(tmp_path, place):
     ) == ["True", "True"]
 
 
-@pytest.mark.parametrize("place", PATHS)
-def test_writing_chunks_that_do_not_fit(tmp_path, place):
+@pytest.mark.parametrize("way", WAYS)
+def test_writing_chunks_that_do_not_fit(tmp_path, way):
     make(tmp_path, (2**40,), (2**28,))
     assert run(
         tmp_path,
-        place,
+        way,
         """
         limit(300)
         print(error(a.__setitem__, 2**39, 1), error(a.__setitem__, slice(5, 2**30), 1), a[2**39], grown() < 150)

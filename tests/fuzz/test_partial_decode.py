@@ -1,7 +1,7 @@
 """Blosc chunks of which few blocks are decoded: the same elements as of whole chunks, the same errors, or none.
 
-The whole chunk as Python decodes it is the reference. Damage in a block that nobody needs may go unseen where there is
-no checksum; what is handed out then is right all the same.
+The whole chunk, brought to the kernel, is the reference. Damage in a block that no selection needs may go unseen where
+there is no checksum; what is handed out then is right all the same.
 """
 import random
 import struct
@@ -10,17 +10,12 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import handles
 from zcore import blosc
 from zcore.codecs import BloscCodec
 
 DTYPES = ("u1", "<i2", ">f4", "<f8", ">c16", "V3", "V24", "S5")
 CODECS = [(cname, shuffle) for cname in ("lz4", "zstd", "zlib", "blosclz") for shuffle in (0, 1, 2)]
-
-
-@pytest.fixture(autouse=True)
-def native(monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", False)
 
 
 def content(rng, shape, dtype):
@@ -89,13 +84,14 @@ def bounds_of_blocks(raw):
 
 @pytest.mark.parametrize("cname", ["lz4", "zstd", "zlib", "blosclz"])
 @pytest.mark.parametrize("shuffle", [0, 1, 2])
-def test_damage_is_found_in_blocks_that_are_needed(tmp_path, monkeypatch, cname, shuffle):
+def test_damage_is_found_in_blocks_that_are_needed(tmp_path, cname, shuffle):
     """BL-PAR-01."""
     rng = random.Random(f"{cname}{shuffle}")
     array, data = make(tmp_path, rng, cname, shuffle)
     path = tmp_path / "c/0/0"
     raw = path.read_bytes()
     blocks, blocksize = bounds_of_blocks(raw)
+    _, confined = handles(tmp_path)
     flat = np.arange(data.size).reshape(data.shape) * data.itemsize // blocksize
     n_unseen = 0
     for _ in range(100):
@@ -106,9 +102,7 @@ def test_damage_is_found_in_blocks_that_are_needed(tmp_path, monkeypatch, cname,
         selection = rng.choice(((rng.randrange(600),), (rng.randrange(600), rng.randrange(700)),
                                 (slice(3, 600, 400), slice(2, 600, 7)), (slice(None), 5)))
         part = outcome(lambda selection=selection: array[selection])
-        monkeypatch.setattr(brought, "everywhere", True)
-        whole = outcome(lambda: array[...])
-        monkeypatch.setattr(brought, "everywhere", False)
+        whole = outcome(lambda: confined[...])
         if isinstance(whole, bytes):
             assert part == np.frombuffer(whole, data.dtype).reshape(data.shape)[selection].tobytes()
         elif isinstance(part, bytes):

@@ -1,11 +1,12 @@
 """Chunks between zcore and python-blosc, both ways: whole arrays that the other side takes apart or puts together."""
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 
 blosc = pytest.importorskip("blosc")
 
@@ -14,10 +15,9 @@ TYPES = ("|b1", "|i1", "<u2", ">i4", "<f4", ">f8", "<c8", ">c16", "|S3", "<U7", 
          "|S256", "<M8[s]")
 
 
-@pytest.fixture(params=["native", "python"])
-def path(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
-    return tmp_path
+@pytest.fixture(params=WAYS)
+def store(request, tmp_path):
+    return directory(tmp_path, request.param)
 
 
 def model_of(dtype, shape, rng):
@@ -36,16 +36,16 @@ def blocks(shape, chunks):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_what_zcore_writes_python_blosc_decodes(path, dtype):
+def test_what_zcore_writes_python_blosc_decodes(store, dtype):
     model = model_of(dtype, (37, 29), np.random.default_rng(5))
     for cname, shuffle, clevel in itertools.product(COMPRESSORS, (0, 1, 2), (0, 5)):
-        a = zcore.open(str(path), mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname=cname,
+        a = zcore.open(store, mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname=cname,
                        clevel=clevel, shuffle=shuffle,
                        fill_value=None, lock=None)
         a[...] = model
         a[3:5, 20:] = model[3:5, 20:]
         for name, part in blocks(model.shape, (20, 16)):
-            chunk = np.frombuffer(blosc.decompress((path / "__zdata__" / f"{name}.blosc").read_bytes()),
+            chunk = np.frombuffer(blosc.decompress(store.get(f"__zdata__/{name}.blosc")),
                                   dtype).reshape(20, 16)
             inside = model[part]
             assert chunk[:inside.shape[0], :inside.shape[1]].tobytes() == inside.tobytes()
@@ -55,17 +55,17 @@ def test_what_zcore_writes_python_blosc_decodes(path, dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_what_python_blosc_writes_zcore_reads(path, dtype):
+def test_what_python_blosc_writes_zcore_reads(store, dtype):
     """BL-BLK-08, BL-BLK-09: In arrays whose document names another compressor: ZM-CHK-08."""
     model = model_of(dtype, (37, 29), np.random.default_rng(6))
     itemsize = np.dtype(dtype).itemsize
-    a = zcore.open(str(path), mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname="lz4", fill_value=None)
+    a = zcore.open(store, mode="w", shape=model.shape, chunks=(20, 16), dtype=dtype, cname="lz4", fill_value=None)
     for cname, shuffle, clevel in itertools.product(COMPRESSORS, (0, 1, 2), (0, 5)):
         for name, part in blocks(model.shape, (20, 16)):
             chunk = np.zeros((20, 16), dtype)
             inside = model[part]
             chunk[:inside.shape[0], :inside.shape[1]] = inside
-            file = path / "__zdata__" / f"{name}.blosc"
+            file = Path(store.path, "__zdata__", f"{name}.blosc")
             # A file that is cut to nothing is written to the disk at once by ext4; a new one is not.
             file.unlink(missing_ok=True)
             file.write_bytes(blosc.compress(chunk.tobytes(), itemsize if itemsize < 256 else 1, clevel, shuffle, cname))
@@ -76,16 +76,16 @@ def test_what_python_blosc_writes_zcore_reads(path, dtype):
 
 
 @pytest.mark.parametrize("n_threads", [1, 4])
-def test_chunks_of_several_threads(path, n_threads):
+def test_chunks_of_several_threads(store, n_threads):
     """BL-BLK-04: blocks in any order."""
     model = np.cumsum(np.random.default_rng(7).integers(0, 3, 3_000_000)).astype("<i4")
-    a = zcore.open(str(path), mode="w", shape=model.shape, chunks=model.shape, dtype="<i4", cname="lz4")
+    a = zcore.open(store, mode="w", shape=model.shape, chunks=model.shape, dtype="<i4", cname="lz4")
     before = blosc.set_nthreads(n_threads)
     try:
         chunk = blosc.compress(model.tobytes(), 4, 5, 1, "lz4")
     finally:
         blosc.set_nthreads(before)
-    (path / "__zdata__" / "0.blosc").write_bytes(chunk)
+    store.set("__zdata__/0.blosc", chunk)
     for threads in (1, 3):
         b = zcore.open(a.store, threads=threads)
         assert (b[...] == model).all() and (b[5:-5:1000] == model[5:-5:1000]).all()
@@ -93,4 +93,4 @@ def test_chunks_of_several_threads(path, n_threads):
         assert (b.read(out=wide[:, 1]) == model).all() and not wide[:, 0].any()
     wide[:, 1] = 0
     a[...] = model[::-1]
-    assert blosc.decompress((path / "__zdata__" / "0.blosc").read_bytes()) == model[::-1].tobytes()
+    assert blosc.decompress(store.get("__zdata__/0.blosc")) == model[::-1].tobytes()

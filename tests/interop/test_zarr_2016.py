@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "zmeta"
 ARRAYS = sorted(path.stem for path in FIXTURES.glob("*.zarr"))
 
 
-@pytest.fixture(params=["native", "python"])
-def force(request, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
+@pytest.fixture(params=WAYS)
+def way(request):
+    return request.param
 
 
 def clean(array):
@@ -30,10 +30,10 @@ def needs(name):
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_they_read_bit_exact(force, name):
+def test_they_read_bit_exact(way, name):
     needs(name)
     expected = np.load(FIXTURES / f"{name}.npy", allow_pickle=False)
-    a = zcore.open(FIXTURES / f"{name}.zarr")
+    a = zcore.open(directory(FIXTURES / f"{name}.zarr", way))
     assert (a.shape, a.dtype) == (expected.shape, expected.dtype)
     assert clean(a[...]).tobytes() == clean(expected).tobytes()
     for selection in (slice(None, None, -1), slice(1, None, 2), (..., slice(0, 1)), slice(-1, None)):
@@ -55,12 +55,12 @@ def test_from_memory_they_are_the_same(name):
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_partial_writes_shrinks_and_growths(force, tmp_path, name):
+def test_partial_writes_shrinks_and_growths(way, tmp_path, name):
     """On a copy: every element not written stays, what others left outside the grid never shows."""
     needs(name)
     shutil.copytree(FIXTURES / f"{name}.zarr", tmp_path / "a")
     model = np.load(FIXTURES / f"{name}.npy", allow_pickle=False).copy()
-    a = zcore.open(str(tmp_path / "a"), mode="r+")
+    a = zcore.open(directory(tmp_path / "a", way), mode="r+")
     if name.startswith("snappy") and not zcore.blosc.can_compress("snappy"):
         with pytest.raises(zcore.UnsupportedError, match="snappy"):
             a[1:2] = model[:1]
@@ -68,7 +68,7 @@ def test_partial_writes_shrinks_and_growths(force, tmp_path, name):
         return
     a[1:2] = model[:1]
     model[1:2] = model[:1]
-    assert clean(zcore.open(str(tmp_path / "a"))[...]).tobytes() == clean(model).tobytes()
+    assert clean(zcore.open(directory(tmp_path / "a", way))[...]).tobytes() == clean(model).tobytes()
     grown = tuple(2 * n + 5 for n in a.shape)
     a.resize(grown)
     expected = np.zeros(grown, model.dtype)
@@ -93,21 +93,21 @@ def test_attributes_and_left_over_files(tmp_path):
     assert a.nchunks_initialized == 9
 
 
-def test_a_directory_without_chunks_reads_as_fill_value(tmp_path, force):
+def test_a_directory_without_chunks_reads_as_fill_value(tmp_path, way):
     """ZM-CHK-04: `__zdata__` may be missing."""
     (tmp_path / "__zmeta__").write_bytes((FIXTURES / "integers.zarr" / "__zmeta__").read_bytes())
-    a = zcore.open(str(tmp_path), mode="r+")
+    a = zcore.open(directory(tmp_path, way), mode="r+")
     assert (a[...] == 42).all() and a.nchunks_initialized == 0
     a[0, 0] = 1
     assert a[0, 0] == 1 and a.nchunks_initialized == 1
 
 
-def test_modes_of_files(tmp_path, force):
+def test_modes_of_files(tmp_path, way):
     """Chunks of 2016 have mode 0600 and keep it; new ones have what the umask leaves."""
     shutil.copytree(FIXTURES / "integers.zarr", tmp_path / "a")
     old = tmp_path / "a" / "__zdata__" / "0.0.blosc"
     old.chmod(0o600)
-    a = zcore.open(str(tmp_path / "a"), mode="r+")
+    a = zcore.open(directory(tmp_path / "a", way), mode="r+")
     a[0, 0] = 5
     a[3, 2] = 5
     (tmp_path / "new").touch()

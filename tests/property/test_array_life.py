@@ -27,10 +27,11 @@ from hypothesis.stateful import (
 )
 
 import zcore
-from tests import brought, judge, oracle
+from tests import judge, oracle
+from tests.both_ways import WAYS, directory
 from zcore.stores.keys import TEMPORARY
 
-PLACES = ("native", "python", "memory")
+PLACES = (*WAYS, "memory")
 # Some below others, some where a group must be; the root is taken rarely, as little else is left then.
 PATHS = st.sampled_from(["a", "a", "b", "b", "g/a", "g/a", "g/h/c", "g", "g/h", "x/y", ""])
 STRUCTURE = np.dtype([("p", "|i1"), ("q", ">f4"), ("r", "|S2")])
@@ -82,8 +83,8 @@ class Life(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.stack = contextlib.ExitStack()
-        self.folders = {place: self.stack.enter_context(tempfile.TemporaryDirectory()) for place in PLACES[:2]}
-        self.stores = {place: zcore.DirectoryStore(folder) for place, folder in self.folders.items()}
+        self.folders = {place: self.stack.enter_context(tempfile.TemporaryDirectory()) for place in WAYS}
+        self.stores = {place: directory(folder, place) for place, folder in self.folders.items()}
         self.stores["memory"] = zcore.MemoryStore()
         self.nodes = {}
 
@@ -144,17 +145,13 @@ class Life(RuleBasedStateMachine):
 
     def everywhere(self, operation, expected=None):
         """Do it at each place; `expected` is the exception that it must end in. Returns the results by place."""
-        results, before = {}, brought.everywhere
+        results = {}
         for place in PLACES:
-            brought.everywhere = place == "python"
-            try:
-                if expected is None:
-                    results[place] = operation(place)
-                else:
-                    with pytest.raises(expected):
-                        operation(place)
-            finally:
-                brought.everywhere = before
+            if expected is None:
+                results[place] = operation(place)
+            else:
+                with pytest.raises(expected):
+                    operation(place)
         return results
 
     # nodes come, move and go
@@ -466,7 +463,7 @@ class Life(RuleBasedStateMachine):
         """Objects lie in the grid and hold something, whatever else there is are documents; all places are alike."""
         array_document, group_document, attributes_document = DOCUMENTS[self.zarr_format]
         contents = {place: {key: store.get(key) for key in store.list()} for place, store in self.stores.items()}
-        assert contents["native"] == contents["python"] == contents["memory"]
+        assert contents["native"] == contents["confined"] == contents["memory"]
         needed, may_be = set(), set()
         for path, node in self.nodes.items():
             prefix = path + "/" if path else ""

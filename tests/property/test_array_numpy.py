@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from tests.judge import ask_the_oracle
 from zcore.engine import binding as engine
 from zcore.kernel.select.box import basic
 
-PLACES = ("native", "python", "memory")
+PLACES = (*WAYS, "memory")
 PADDED = np.dtype([("a", "|i1"), ("b", ">f8"), ("c", [("x", "<u2"), ("y", "|S3")])], align=True)
 TYPES = [
     np.dtype(text)
@@ -59,23 +59,12 @@ COMPRESSORS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
 @contextlib.contextmanager
 def stores():
     """One empty store of each kind, by the name of its place."""
-    with tempfile.TemporaryDirectory() as native, tempfile.TemporaryDirectory() as python:
+    with tempfile.TemporaryDirectory() as native, tempfile.TemporaryDirectory() as confined:
         yield {
-            "native": zcore.DirectoryStore(native),
-            "python": zcore.DirectoryStore(python),
+            "native": directory(native, "native"),
+            "confined": directory(confined, "confined"),
             "memory": zcore.MemoryStore(),
         }
-
-
-@contextlib.contextmanager
-def path_of(place):
-    """Make what is inside run by the kernel or by Python, as the place asks for."""
-    before = brought.everywhere
-    brought.everywhere = place == "python"
-    try:
-        yield
-    finally:
-        brought.everywhere = before
 
 
 def elements(rng, dtype, shape):
@@ -324,38 +313,37 @@ def test_reads_and_writes(data, grid, dtype, fill_value, keep, settings_, rng):
         for place in PLACES:
             expected = model.copy()
             written = np.zeros(shape, bool)
-            with path_of(place):
-                array = zcore.open(
-                    by_place[place],
-                    mode="w",
-                    shape=shape,
-                    chunks=chunks,
-                    dtype=dtype,
-                    cname=cname,
-                    clevel=clevel,
-                    shuffle=shuffle,
-                    fill_value=fill_value,
-                    write_empty_chunks=keep,
-                )
+            array = zcore.open(
+                by_place[place],
+                mode="w",
+                shape=shape,
+                chunks=chunks,
+                dtype=dtype,
+                cname=cname,
+                clevel=clevel,
+                shuffle=shuffle,
+                fill_value=fill_value,
+                write_empty_chunks=keep,
+            )
+            assert_same(array[...], expected)
+            for selection, value in steps:
+                before = expected.copy()
+                theirs = outcome(expected.__setitem__, selection, as_numpy(value))
+                if isinstance(theirs, Exception):
+                    # NumPy may have come some way; what is stored changes wholly or not at all.
+                    expected = before
+                else:
+                    written[selection] = True
+                several = (TypeError, ValueError, OverflowError) if isinstance(value, list) else ()
+                assert_same(outcome(array.__setitem__, selection, value), theirs, several)
                 assert_same(array[...], expected)
-                for selection, value in steps:
-                    before = expected.copy()
-                    theirs = outcome(expected.__setitem__, selection, as_numpy(value))
-                    if isinstance(theirs, Exception):
-                        # NumPy may have come some way; what is stored changes wholly or not at all.
-                        expected = before
-                    else:
-                        written[selection] = True
-                    several = (TypeError, ValueError, OverflowError) if isinstance(value, list) else ()
-                    assert_same(outcome(array.__setitem__, selection, value), theirs, several)
-                    assert_same(array[...], expected)
-                    assert_same(outcome(array.__getitem__, selection), outcome(expected.__getitem__, selection))
-                judge(
-                    array, expected, touched=(
-                        lambda part, written=written: bool(written[part].any())) if keep or fill_value is None else None
-                )
-                assert_same(zcore.open(by_place[place])[...], expected)
-                ask_the_oracle(by_place[place], expected, canonical)
+                assert_same(outcome(array.__getitem__, selection), outcome(expected.__getitem__, selection))
+            judge(
+                array, expected, touched=(
+                    lambda part, written=written: bool(written[part].any())) if keep or fill_value is None else None
+            )
+            assert_same(zcore.open(by_place[place])[...], expected)
+            ask_the_oracle(by_place[place], expected, canonical)
 
 
 @given(data=st.data(), grid=grids(), dtype=types, rng=rngs)
@@ -380,15 +368,14 @@ def test_out_takes_any_layout(data, grid, dtype, rng):
 
     with stores() as by_place:
         for place in PLACES:
-            with path_of(place):
-                array = zcore.open(by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4")
-                array[...] = model
-                wide = around.copy()
-                out = window(wide)
-                assert array.read(selection, out=out) is out
-                assert_same(np.array(out), np.array(expected))
-                out[...] = window(around)
-                assert canonical(wide) == canonical(around)
+            array = zcore.open(by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4")
+            array[...] = model
+            wide = around.copy()
+            out = window(wide)
+            assert array.read(selection, out=out) is out
+            assert_same(np.array(out), np.array(expected, dtype))
+            out[...] = window(around)
+            assert canonical(wide) == canonical(around)
 
 
 @given(grid=grids(), dtype=types, rng=rngs, data=st.data())
@@ -409,15 +396,14 @@ def test_both_paths_store_the_same(grid, dtype, rng, data):
     contents = []
     with stores() as by_place:
         for place in PLACES:
-            with path_of(place):
-                array = zcore.open(by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="zstd")
-                array[selection] = whole[selection]
-                array[selection] = whole[selection]
-                objects = {key: array.store.get(key) for key in array.store.list_prefix("__zdata__/")}
-                contents.append({key: (blosc.decompress(raw), raw[:16]) for key, raw in objects.items()})
-                expected = np.zeros(shape, dtype)
-                expected[selection] = whole[selection]
-                ask_the_oracle(by_place[place], expected, canonical)
+            array = zcore.open(by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="zstd")
+            array[selection] = whole[selection]
+            array[selection] = whole[selection]
+            objects = {key: array.store.get(key) for key in array.store.list_prefix("__zdata__/")}
+            contents.append({key: (blosc.decompress(raw), raw[:16]) for key, raw in objects.items()})
+            expected = np.zeros(shape, dtype)
+            expected[selection] = whole[selection]
+            ask_the_oracle(by_place[place], expected, canonical)
     assert contents[0] == contents[1] == contents[2]
 
 
@@ -426,7 +412,7 @@ def test_every_slice_of_every_small_array(place):
     """All slices -6 ... 6 on lengths 0 ... 5 and chunks 1 ... 4."""
     bounds = [None, *range(-6, 7)]
     steps = [None, *range(-6, 0), *range(1, 7)]
-    with stores() as by_place, path_of(place):
+    with stores() as by_place:
         for length, chunk in itertools.product(range(6), range(1, 5)):
             model = np.arange(1, length + 1, dtype="<i2")
             array = zcore.open(
@@ -448,7 +434,7 @@ def test_every_slice_of_every_small_array(place):
 @pytest.mark.parametrize("place", PLACES)
 def test_every_slice_written(place):
     """All slices of step -3 ... 3 on lengths 0 ... 5, chunks 1 ... 4, each written once and judged."""
-    with stores() as by_place, path_of(place):
+    with stores() as by_place:
         for length, chunk in itertools.product(range(6), range(1, 5)):
             seen = set()
             array = zcore.open(
@@ -478,24 +464,23 @@ def test_several_threads(data, grid, dtype, rng, n_threads):
     with stores() as by_place, pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "MIN_SHARED_NBYTES", 0)
         for place in PLACES:
-            with path_of(place):
-                array = zcore.open(
-                    by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4", threads=n_threads
-                )
-                array[...] = model
-                assert_same(array[...], model)
-                array[selection] = model[selection]
-                assert_same(array[selection], model[selection])
-                judge(array, model)
-                ask_the_oracle(by_place[place], model, canonical)
+            array = zcore.open(
+                by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4", threads=n_threads
+            )
+            array[...] = model
+            assert_same(array[...], model)
+            array[selection] = model[selection]
+            assert_same(array[selection], model[selection])
+            judge(array, model)
+            ask_the_oracle(by_place[place], model, canonical)
 
 
-@pytest.mark.parametrize("place", ("native", "python"))
+@pytest.mark.parametrize("place", WAYS)
 @pytest.mark.parametrize("cname", COMPRESSORS)
 def test_chunks_of_several_blocks(place, cname):
     """Chunks beyond the cache: split and whole blocks, all shuffles, results contiguous, strided, transposed."""
     rng = np.random.default_rng(7)
-    with stores() as by_place, path_of(place):
+    with stores() as by_place:
         for dtype, shuffle, clevel in itertools.product(
             ("|u1", ">i2", "|S3", "<f4", "|V7", ">c16", "|S17", "|S256"), (0, 1, 2), (1, 6)
         ):
@@ -537,32 +522,31 @@ def test_resize_and_append_never_resurrect(grid, dtype, rng, data):
     )
     with stores() as by_place:
         for place in PLACES:
-            with path_of(place):
-                array = zcore.open(
-                    by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4", fill_value=None
-                )
-                array[...] = expected = model
-                for kind, number in steps:
-                    step_rng = np.random.default_rng(number)
-                    if kind == "resize":
-                        new = tuple(step_rng.integers(0, 8, len(shape)).tolist())
-                        array.resize(new)
-                        grown = np.zeros(new, dtype)
-                        common = tuple(slice(min(a, b)) for a, b in zip(new, expected.shape, strict=True))
-                        grown[common] = expected[common]
-                        expected = grown
-                    else:
-                        axis = number % len(shape)
-                        rows = list(expected.shape)
-                        rows[axis] = number % 5
-                        rows = elements(step_rng, dtype, tuple(rows))
-                        assert array.append(rows, axis) == array.shape
-                        expected = np.concatenate([expected, rows], axis, dtype=dtype)
-                    assert array.shape == expected.shape
-                    assert_same(array[...], expected)
-                    judge(array, expected)
-                    assert_same(zcore.open(by_place[place])[...], expected)
-                ask_the_oracle(by_place[place], expected, canonical)
+            array = zcore.open(
+                by_place[place], mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4", fill_value=None
+            )
+            array[...] = expected = model
+            for kind, number in steps:
+                step_rng = np.random.default_rng(number)
+                if kind == "resize":
+                    new = tuple(step_rng.integers(0, 8, len(shape)).tolist())
+                    array.resize(new)
+                    grown = np.zeros(new, dtype)
+                    common = tuple(slice(min(a, b)) for a, b in zip(new, expected.shape, strict=True))
+                    grown[common] = expected[common]
+                    expected = grown
+                else:
+                    axis = number % len(shape)
+                    rows = list(expected.shape)
+                    rows[axis] = number % 5
+                    rows = elements(step_rng, dtype, tuple(rows))
+                    assert array.append(rows, axis) == array.shape
+                    expected = np.concatenate([expected, rows], axis, dtype=dtype)
+                assert array.shape == expected.shape
+                assert_same(array[...], expected)
+                judge(array, expected)
+                assert_same(zcore.open(by_place[place])[...], expected)
+            ask_the_oracle(by_place[place], expected, canonical)
 
 
 @pytest.mark.slow

@@ -11,22 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from tests.judge import ask_the_oracle
 from zcore.indexing.numpy import indexed
 from zcore.kernel.select.box import basic
 
 KINDS = ("zmeta", "v2", "columns", "v3", "shards", "nested", "edges")
-PLACES = ("native", "python", "memory")
+PLACES = (*WAYS, "memory")
 
 
 @pytest.fixture(params=PLACES)
-def place(request, monkeypatch, tmp_path):
+def place(request, tmp_path):
     """Make stores for what the kernel, or Python, is to do; a function of the number of the store."""
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
     if request.param == "memory":
         return lambda name: zcore.MemoryStore()
-    return lambda name: zcore.DirectoryStore(str(tmp_path / name))
+    return lambda name: directory(tmp_path / name, request.param)
 
 
 def make(store, kind, model, chunks, **options):
@@ -237,9 +236,9 @@ def selections(draw, shape):
     return tuple(parts)
 
 
-@given(data=st.data(), kind=st.sampled_from(KINDS), is_brought=st.booleans(), swapped=st.booleans())
+@given(data=st.data(), kind=st.sampled_from(KINDS), way=st.sampled_from(WAYS), swapped=st.booleans())
 @settings(max_examples=120)
-def test_like_numpy(tmp_path_factory, data, kind, is_brought, swapped):
+def test_like_numpy(tmp_path_factory, data, kind, way, swapped):
     ndim = data.draw(st.integers(1, 4))
     shape = tuple(data.draw(st.lists(st.integers(1, (300, 40, 14, 8)[ndim - 1]), min_size=ndim, max_size=ndim)))
     chunks = tuple(data.draw(st.integers(1, length + 3)) for length in shape)
@@ -251,28 +250,24 @@ def test_like_numpy(tmp_path_factory, data, kind, is_brought, swapped):
     codecs = data.draw(st.sampled_from([{}, {"compressors": None}]))
     if kind in ("zmeta", "nested"):
         codecs = {}
-    before, brought.everywhere = brought.everywhere, is_brought
-    try:
-        array = make(zcore.DirectoryStore(str(tmp_path_factory.mktemp("a"))), kind, model, chunks, **codecs)
-        for _ in range(3):
-            selection = data.draw(selections(shape))
-            expected = outcome(model.__getitem__, selection)
-            if not assert_same(outcome(array.__getitem__, selection), expected, selection):
-                continue
-            layout = data.draw(st.integers(0, 2))
-            if isinstance(expected, np.ndarray) and layout:
-                out = np.zeros((*expected.shape, 2), model.dtype)[..., 1] if layout == 1 else (
-                    np.zeros(expected.shape[::-1], model.dtype).T)
-                assert array.read(selection, out=out) is out and out.tobytes() == expected.tobytes()
-            values = model.reshape(-1)[data.draw(rngs).integers(0, model.size, expected.shape)]
-            if data.draw(st.booleans()) and expected.ndim:
-                values = np.asarray(values)[:1]
-            model[selection] = values
-            array[selection] = values
-            assert array[...].tobytes() == model.tobytes()
-        ask_the_oracle(array.store, model)
-    finally:
-        brought.everywhere = before
+    array = make(directory(tmp_path_factory.mktemp("a"), way), kind, model, chunks, **codecs)
+    for _ in range(3):
+        selection = data.draw(selections(shape))
+        expected = outcome(model.__getitem__, selection)
+        if not assert_same(outcome(array.__getitem__, selection), expected, selection):
+            continue
+        layout = data.draw(st.integers(0, 2))
+        if isinstance(expected, np.ndarray) and layout:
+            out = np.zeros((*expected.shape, 2), model.dtype)[..., 1] if layout == 1 else (
+                np.zeros(expected.shape[::-1], model.dtype).T)
+            assert array.read(selection, out=out) is out and out.tobytes() == expected.tobytes()
+        values = model.reshape(-1)[data.draw(rngs).integers(0, model.size, expected.shape)]
+        if data.draw(st.booleans()) and expected.ndim:
+            values = np.asarray(values)[:1]
+        model[selection] = values
+        array[selection] = values
+        assert array[...].tobytes() == model.tobytes()
+    ask_the_oracle(array.store, model)
 
 
 def test_last_of_several_values_stays(place):

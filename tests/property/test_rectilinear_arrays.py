@@ -1,4 +1,4 @@
-"""Arrays whose chunks, or shards, differ in length behave as NumPy's, and C and Python store the same."""
+"""Arrays whose chunks, or shards, differ in length behave as NumPy's, and every kind of store gets the same bytes."""
 import contextlib
 import tempfile
 
@@ -7,28 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from tests.judge import ask_the_oracle
 
-PLACES = ("native", "python", "memory")
+PLACES = (*WAYS, "memory")
 
 
 @contextlib.contextmanager
 def stores():
     """One empty store for each way of the same work."""
-    with tempfile.TemporaryDirectory() as native, tempfile.TemporaryDirectory() as python:
-        yield {"native": zcore.DirectoryStore(native), "python": zcore.DirectoryStore(python),
+    with tempfile.TemporaryDirectory() as native, tempfile.TemporaryDirectory() as confined:
+        yield {"native": directory(native, "native"), "confined": directory(confined, "confined"),
                "memory": zcore.MemoryStore()}
-
-
-@contextlib.contextmanager
-def path_of(place):
-    before = brought.everywhere
-    brought.everywhere = place == "python"
-    try:
-        yield
-    finally:
-        brought.everywhere = before
 
 
 @st.composite
@@ -84,31 +74,30 @@ def test_arrays_of_unequal_chunks(data, grid, dtype, order, compressors, threads
         for place in PLACES:
             rng = np.random.default_rng(seed)
             store = by_place[place]
-            with path_of(place):
-                array = zcore.create_array(store, shape=shape, dtype=dtype, order=order, compressors=compressors,
-                                           threads=threads, **keywords)
-                model = np.zeros(shape, dtype)
-                for verb, argument in done:
-                    if verb == "write":
-                        values = rng.integers(0, 9, model[argument].shape).astype(dtype)
-                        array[argument] = model[argument] = values
-                    elif verb == "resize":
-                        array.resize(argument)
-                        kept = tuple([slice(min(a, b)) for a, b in zip(model.shape, argument, strict=True)])
-                        old, model = model, np.zeros(argument, dtype)
-                        model[kept] = old[kept]
-                    elif verb == "append":
-                        axis, n = argument
-                        more = rng.integers(0, 9, [n if d == axis else m for d, m in enumerate(model.shape)])
-                        array.append(more.astype(dtype), axis=axis)
-                        model = np.concatenate([model, more], axis=axis, dtype=dtype, casting="unsafe")
-                    else:
-                        array = zcore.open(store, mode="r+", threads=threads)
-                    assert array.shape == model.shape and array[...].tobytes() == model.tobytes()
-                assert array[box].tobytes() == model[box].tobytes()
-                for sizes in (array.read_chunk_sizes, array.write_chunk_sizes):
-                    assert tuple(map(sum, sizes)) == array.shape
-                assert array.cdata_shape == tuple(map(len, array.read_chunk_sizes))
-                contents.append({key: bytes(store.get(key)) for key in store.list()})
-                ask_the_oracle(contents[-1], model, threads=threads)
+            array = zcore.create_array(store, shape=shape, dtype=dtype, order=order, compressors=compressors,
+                                       threads=threads, **keywords)
+            model = np.zeros(shape, dtype)
+            for verb, argument in done:
+                if verb == "write":
+                    values = rng.integers(0, 9, model[argument].shape).astype(dtype)
+                    array[argument] = model[argument] = values
+                elif verb == "resize":
+                    array.resize(argument)
+                    kept = tuple([slice(min(a, b)) for a, b in zip(model.shape, argument, strict=True)])
+                    old, model = model, np.zeros(argument, dtype)
+                    model[kept] = old[kept]
+                elif verb == "append":
+                    axis, n = argument
+                    more = rng.integers(0, 9, [n if d == axis else m for d, m in enumerate(model.shape)])
+                    array.append(more.astype(dtype), axis=axis)
+                    model = np.concatenate([model, more], axis=axis, dtype=dtype, casting="unsafe")
+                else:
+                    array = zcore.open(store, mode="r+", threads=threads)
+                assert array.shape == model.shape and array[...].tobytes() == model.tobytes()
+            assert array[box].tobytes() == model[box].tobytes()
+            for sizes in (array.read_chunk_sizes, array.write_chunk_sizes):
+                assert tuple(map(sum, sizes)) == array.shape
+            assert array.cdata_shape == tuple(map(len, array.read_chunk_sizes))
+            contents.append({key: bytes(store.get(key)) for key in store.list()})
+            ask_the_oracle(contents[-1], model, threads=threads)
     assert contents[0] == contents[1] == contents[2]

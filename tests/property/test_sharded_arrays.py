@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import brought
+from tests.both_ways import WAYS, directory, handles
 from tests.judge import ask_the_oracle
 from zcore.errors import ZcoreError
 
@@ -65,34 +65,33 @@ def test_like_numpy(sharded, data):
             codecs = [*before, {"name": "sharding_indexed", "configuration": {
                 "chunk_shape": stored[level], "codecs": codecs, "index_codecs": data.draw(index_codecs),
                 "index_location": data.draw(location)}}, *after]
+        threads, keeps_filled = data.draw(st.sampled_from([1, 2, 4])), data.draw(st.booleans())
         array = sharded.create(
-            folder, shape, "<u2", shards, stored[0], fill_value=fill, threads=data.draw(st.sampled_from([1, 2, 4])),
+            folder, shape, "<u2", shards, stored[0], fill_value=fill, threads=threads,
             codecs=codecs, index_codecs=data.draw(index_codecs), index_location=data.draw(location),
-            before=around[0][0], after=around[0][1], write_empty_chunks=data.draw(st.booleans()))
+            before=around[0][0], after=around[0][1], write_empty_chunks=keeps_filled)
         assert array.shards == shards and array.chunks == chunks
         assert array._binding.chain.program.n_levels == len(levels)
-        try:
-            for _ in range(data.draw(st.integers(1, 5))):
-                brought.everywhere = data.draw(st.booleans())
-                step = data.draw(st.sampled_from(["write", "write", "fill", "resize"] if ndim else ["write", "fill"]))
-                if step == "resize":
-                    new = tuple(data.draw(st.lists(st.integers(0, 13), min_size=ndim, max_size=ndim)))
-                    array.resize(new)
-                    kept = tuple(slice(min(a, b)) for a, b in zip(model.shape, new, strict=True))
-                    model, old = np.full(new, fill, "<u2"), model
-                    model[kept] = old[kept]
-                else:
-                    part = data.draw(selections(model.shape))
-                    values = fill if step == "fill" else np.arange(model[part].size).reshape(model[part].shape) % 19
-                    array[part] = values
-                    model[part] = values
-                brought.everywhere = data.draw(st.booleans())
-                np.testing.assert_array_equal(array[...], model)
+        both = handles(folder, threads=threads, write_empty_chunks=keeps_filled)
+        for _ in range(data.draw(st.integers(1, 5))):
+            array = data.draw(st.sampled_from(both)).refresh()
+            step = data.draw(st.sampled_from(["write", "write", "fill", "resize"] if ndim else ["write", "fill"]))
+            if step == "resize":
+                new = tuple(data.draw(st.lists(st.integers(0, 13), min_size=ndim, max_size=ndim)))
+                array.resize(new)
+                kept = tuple(slice(min(a, b)) for a, b in zip(model.shape, new, strict=True))
+                model, old = np.full(new, fill, "<u2"), model
+                model[kept] = old[kept]
+            else:
                 part = data.draw(selections(model.shape))
-                np.testing.assert_array_equal(array[part], model[part])
-            ask_the_oracle(folder, model)
-        finally:
-            brought.everywhere = False
+                values = fill if step == "fill" else np.arange(model[part].size).reshape(model[part].shape) % 19
+                array[part] = values
+                model[part] = values
+            array = data.draw(st.sampled_from(both)).refresh()
+            np.testing.assert_array_equal(array[...], model)
+            part = data.draw(selections(model.shape))
+            np.testing.assert_array_equal(array[part], model[part])
+        ask_the_oracle(folder, model)
 
 
 @settings(max_examples=150)
@@ -117,19 +116,16 @@ def test_both_paths_store_the_same_for_lists(sharded, data):
         shown = np.empty(shape, "V1")[part]
         writes.append((part, data.draw(st.sampled_from([0, 1])) * np.arange(1, shown.size + 1).reshape(shown.shape)))
     stored = []
-    for brought.everywhere in (False, True):
+    for way in WAYS:
         with tempfile.TemporaryDirectory() as folder:
-            try:
-                array = sharded.create(folder, shape, "<u2", tuple(2 * chunk for chunk in chunks), chunks,
-                                       codecs=codecs, threads=2)
-                model = np.zeros(shape, "<u2")
-                for part, values in writes:
-                    array[part] = model[part] = values
-                ask_the_oracle(folder, model)
-                stored.append({path.relative_to(folder): path.read_bytes() for path in Path(folder).rglob("c/**/*")
-                               if path.is_file()})
-            finally:
-                brought.everywhere = False
+            array = sharded.create(directory(folder, way), shape, "<u2", tuple(2 * chunk for chunk in chunks), chunks,
+                                   codecs=codecs, threads=2)
+            model = np.zeros(shape, "<u2")
+            for part, values in writes:
+                array[part] = model[part] = values
+            ask_the_oracle(folder, model)
+            stored.append({path.relative_to(folder): path.read_bytes() for path in Path(folder).rglob("c/**/*")
+                           if path.is_file()})
     assert stored[0] == stored[1]
 
 
@@ -153,9 +149,8 @@ def test_shards_that_were_tampered_with(sharded, data):
         raw = raw[:data.draw(st.just(len(raw)) | st.integers(0, len(raw)))]
         part = tuple(data.draw(slices(length)) for length in (8, 6))
         found = []
-        for is_brought in (False, True):
+        for array in handles(folder, threads=2):
             shard.write_bytes(raw)
-            brought.everywhere = is_brought
             try:
                 outcome = array[part].tolist()
             except ZcoreError:
@@ -166,7 +161,5 @@ def test_shards_that_were_tampered_with(sharded, data):
                 outcome = outcome, shard.read_bytes()
             except ZcoreError:
                 outcome = outcome, "refused"
-            finally:
-                brought.everywhere = False
             found.append(outcome)
         assert found[0] == found[1]

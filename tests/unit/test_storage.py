@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore import blosc
 from zcore.hierarchy import lifecycle
 
@@ -15,10 +15,9 @@ RAW = {3: {"compressors": None, "checksum": False}, 2: {"compressors": None}}
 DOCUMENTS = {3: ("zarr.json", "zarr.json"), 2: (".zarray", ".zgroup")}
 
 
-@pytest.fixture(params=["native", "python", "memory"])
-def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
-    return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(tmp_path)
+@pytest.fixture(params=[*WAYS, "memory"])
+def store(request, tmp_path):
+    return zcore.MemoryStore() if request.param == "memory" else directory(tmp_path, request.param)
 
 
 @pytest.fixture(params=[3, 2])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore import workers
 
 
@@ -171,13 +171,13 @@ def test_many_callers_at_once():
         assert all(pool.map(call, range(400)))
 
 
-@pytest.mark.parametrize("is_brought", [False, True], ids=["native", "python"])
-def test_reads_from_the_threads_of_a_scheduler(tmp_path, monkeypatch, is_brought):
+@pytest.mark.parametrize("way", WAYS)
+def test_reads_from_the_threads_of_a_scheduler(tmp_path, monkeypatch, way):
     """More readers than the pool has threads, each of which asks for help."""
-    monkeypatch.setattr(brought, "everywhere", is_brought)
     monkeypatch.setattr(zcore.config, "threads", 4)
     values = np.arange(64 * 4096, dtype="i4").reshape(64, 4096)
-    array = zcore.open(tmp_path, mode="w", shape=values.shape, chunks=(8, 1024), dtype="i4", cname="lz4")
+    array = zcore.open(directory(tmp_path, way), mode="w", shape=values.shape, chunks=(8, 1024), dtype="i4",
+                       cname="lz4")
     array[...] = values
 
     def read(i):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.layout import ReshapeCodec
 from zcore.errors import MetadataError, UnsupportedError
@@ -48,13 +48,12 @@ def test_shapes_that_are_none(shape):
     [spec("reshape", shape=[-1]), spec("numcodecs.delta", dtype="<i4")],
     [spec("reshape", shape=[3, -1]), spec("transpose", order=[1, 0])],
 ])
-def test_arrays(filters, tmp_path, monkeypatch):
+def test_arrays(filters, tmp_path):
     """V3-XC-05: with codecs that run in C it runs there, unless the dimensions are turned afterwards."""
     data = np.arange(63, dtype="<i4").reshape(7, 9)
     contents = []
-    for is_brought in (False, True):
-        monkeypatch.setattr(brought, "everywhere", is_brought)
-        store = zcore.DirectoryStore(str(tmp_path / str(is_brought)))
+    for way in WAYS:
+        store = directory(tmp_path / way, way)
         a = zcore.create_array(store, shape=(7, 9), chunks=(4, 6), dtype="<i4", filters=filters)
         a[...] = data
         a[2:6, 3:8] = data[2:6, 3:8] = -data[2:6, 3:8]

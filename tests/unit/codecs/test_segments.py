@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 
 SHAPE, CHUNKS = (19, 37), (8, 16)
 LITTLE, BIG = ({"name": "bytes", "configuration": {"endian": endian}} for endian in ("little", "big"))
@@ -71,11 +71,9 @@ def live(array, rng):
 
 
 @pytest.mark.parametrize("keywords", ARRAYS.values(), ids=ARRAYS)
-def test_every_way_gives_the_same_bytes(tmp_path, monkeypatch, keywords):
+def test_every_way_gives_the_same_bytes(tmp_path, keywords):
     found = []
-    for name, is_forced in (("files", False), ("brought", True), ("memory", False)):
-        monkeypatch.setattr(brought, "everywhere", is_forced)
-        store = zcore.MemoryStore() if name == "memory" else zcore.DirectoryStore(tmp_path / name)
+    for store in (*[directory(tmp_path / way, way) for way in WAYS], zcore.MemoryStore()):
         array = zcore.create_array(store, **{"shape": SHAPE, "dtype": "i4", "chunks": CHUNKS, **keywords})
         live(array, np.random.default_rng(0))
         found.append({key: store.get(key) for key in store.list() if key != "zarr.json"})

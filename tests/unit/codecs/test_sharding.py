@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore import MemoryStore
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.sharding import ShardingCodec
@@ -234,12 +234,12 @@ def test_a_shard_too_short_for_its_index_in_memory(sharded):
 
 @pytest.mark.parametrize("location", ["start", "end"])
 @pytest.mark.parametrize("codecs", [[LITTLE], [LITTLE, BLOSC], [LITTLE, BLOSC, CRC]])
-def test_both_paths_leave_the_same_bytes(sharded, tmp_path, monkeypatch, location, codecs):
+def test_both_paths_leave_the_same_bytes(sharded, tmp_path, location, codecs):
     objects = []
-    for is_brought in (False, True):
-        monkeypatch.setattr(brought, "everywhere", is_brought)
-        place = tmp_path / str(is_brought)
-        array = sharded.create(place, (19, 20), "<u2", (8, 12), (2, 3), codecs=codecs, index_location=location)
+    for way in WAYS:
+        place = tmp_path / way
+        array = sharded.create(directory(place, way), (19, 20), "<u2", (8, 12), (2, 3), codecs=codecs,
+                               index_location=location)
         states = []
         for i, part in enumerate((np.s_[...], np.s_[3:5, 1:14], np.s_[::5, ::7], np.s_[2:4, 3:9], np.s_[17:])):
             array[part] = i % 4 * np.arange(array[part].size).reshape(array[part].shape)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore import blosc
 from zcore.codecs import BloscCodec
 
@@ -25,10 +25,9 @@ def content(n, dtype="u1"):
     return (np.arange(n * np.dtype(dtype).itemsize) // 50 % 251).astype("u1").view(dtype)
 
 
-@pytest.fixture(params=["native", "python", "memory"])
-def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
-    return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(str(tmp_path))
+@pytest.fixture(params=[*WAYS, "memory"])
+def store(request, tmp_path):
+    return zcore.MemoryStore() if request.param == "memory" else directory(tmp_path, request.param)
 
 
 @pytest.mark.parametrize("typesize", [1, 2, 3, 4, 7, 8, 16, 17, 40, 255])

@@ -9,21 +9,18 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore import blosc
 from zcore.engine import binding as engine
-
-PATHS = ("native", "python")
 
 
 def make(store, shape=(10, 10), chunks=(4, 4), dtype="<i4", **keywords):
     return zcore.open(store, mode="w", shape=shape, chunks=chunks, dtype=dtype, cname="lz4", **keywords)
 
 
-@pytest.fixture(params=[*PATHS, "memory"])
-def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
-    return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(str(tmp_path))
+@pytest.fixture(params=[*WAYS, "memory"])
+def store(request, tmp_path):
+    return zcore.MemoryStore() if request.param == "memory" else directory(tmp_path, request.param)
 
 
 def error_of(function, *arguments):
@@ -77,13 +74,12 @@ DAMAGES = [  # (name, what, offset, expected, found), of a chunk of 512 bytes
 @pytest.mark.parametrize(
     ("damage", "offset", "expected", "found"), [case[1:] for case in DAMAGES], ids=[case[0] for case in DAMAGES]
 )
-def test_every_damage_with_its_facts(tmp_path, monkeypatch, damage, offset, expected, found):
+def test_every_damage_with_its_facts(tmp_path, damage, offset, expected, found):
     """ZM-CHK-05, ZM-CHK-06, ZM-CHK-07, ZM-CHK-11"""
     model = np.arange(16 * 10).reshape(16, 10)
     by_path = []
-    for path in PATHS:
-        monkeypatch.setattr(brought, "everywhere", path == "python")
-        a = make(str(tmp_path / path), (16, 10), (16, 8))
+    for path in WAYS:
+        a = make(directory(tmp_path / path, path), (16, 10), (16, 8))
         a[...] = model
         file = tmp_path / path / "__zdata__" / "0.1.blosc"
         file.write_bytes(damage(CHUNK))
@@ -116,23 +112,21 @@ def test_every_damage_with_its_facts(tmp_path, monkeypatch, damage, offset, expe
     assert by_path[0] == by_path[1]
 
 
-def test_blosc_2_is_unsupported(tmp_path, monkeypatch):
+def test_blosc_2_is_unsupported(tmp_path):
     """ZM-CHK-09"""
     by_path = []
-    for path in PATHS:
-        monkeypatch.setattr(brought, "everywhere", path == "python")
-        a = make(str(tmp_path / path), 128, 128)
+    for path in WAYS:
+        a = make(directory(tmp_path / path, path), 128, 128)
         (tmp_path / path / "__zdata__" / "0.blosc").write_bytes(byte(0, 5)(CHUNK))
         by_path.append([facts(error_of(call)) for call in (lambda: a[...], lambda: a.__setitem__(0, 1))])
     assert by_path[0] == by_path[1] and by_path[0][0]["feature"] == "blosc2"
     assert by_path[0][0]["message"].startswith("__zdata__/0.blosc: ")
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", WAYS)
 def test_the_damaged_chunk_is_named_whichever_thread_finds_it(tmp_path, monkeypatch, path):
-    monkeypatch.setattr(brought, "everywhere", path == "python")
     monkeypatch.setattr(engine, "MIN_SHARED_NBYTES", 0)
-    a = make(str(tmp_path), (40, 40), (4, 4), threads=4)
+    a = make(directory(tmp_path, path), (40, 40), (4, 4), threads=4)
     a[...] = 1
     (tmp_path / "__zdata__" / "7.3.blosc").write_bytes(b"")
     for _ in range(20):
@@ -158,11 +152,10 @@ def test_missing_raise_on_reading(store):
     assert a[0, 0] == 0
 
 
-def test_missing_raise_says_the_same_on_both_paths(tmp_path, monkeypatch):
+def test_missing_raise_says_the_same_on_both_paths(tmp_path):
     by_path = []
-    for path in PATHS:
-        monkeypatch.setattr(brought, "everywhere", path == "python")
-        a = make(str(tmp_path / path), missing="raise")
+    for path in WAYS:
+        a = make(directory(tmp_path / path, path), missing="raise")
         by_path.append([facts(error_of(call)) for call in (lambda: a[9, 9], lambda: a.__setitem__((0, 9), 5))])
     assert by_path[0] == by_path[1]
 
@@ -439,54 +432,46 @@ def test_a_change_of_attributes_alone_is_looked_at_once():
 
 
 def test_a_deleted_array_is_gone(tmp_path):
-    for path in PATHS:
-        before, brought.everywhere = brought.everywhere, path == "python"
-        try:
-            a = make(str(tmp_path / path), 10, 4)
-            a[...] = 1
-            (tmp_path / path / "__zmeta__").unlink()
-            (tmp_path / path / "__zdata__" / "0.blosc").unlink()
-            for call in (
-                lambda: a[...],
-                a.refresh,
-                lambda: a.resize(3),
-                lambda: a.append([1]),
-                lambda: a.__setitem__(0, 1),
-                lambda: a.attrs.update(x=1),
-            ):
-                assert isinstance(error_of(call), zcore.NodeNotFoundError)
-            assert sorted(os.listdir(tmp_path / path / "__zdata__")) == ["1.blosc", "2.blosc"]
-        finally:
-            brought.everywhere = before
+    for path in WAYS:
+        a = make(directory(tmp_path / path, path), 10, 4)
+        a[...] = 1
+        (tmp_path / path / "__zmeta__").unlink()
+        (tmp_path / path / "__zdata__" / "0.blosc").unlink()
+        for call in (
+            lambda: a[...],
+            a.refresh,
+            lambda: a.resize(3),
+            lambda: a.append([1]),
+            lambda: a.__setitem__(0, 1),
+            lambda: a.attrs.update(x=1),
+        ):
+            assert isinstance(error_of(call), zcore.NodeNotFoundError)
+        assert sorted(os.listdir(tmp_path / path / "__zdata__")) == ["1.blosc", "2.blosc"]
 
 
 def test_what_is_no_file_is_no_absent_object(tmp_path):
     """V3-COD-05: A FIFO, a link to nowhere, a chunk directory that is not mounted: errors, for both paths, without
     hanging.
     """
-    for kind, path in itertools.product(("directory", "fifo", "broken link", "not mounted"), PATHS):
-        before, brought.everywhere = brought.everywhere, path == "python"
-        try:
-            a = make(str(tmp_path / f"{kind}-{path}"), 4, 4, fill_value=7)
-            place = tmp_path / f"{kind}-{path}" / "__zdata__" / "0.blosc"
-            if kind == "directory":
-                place.mkdir()
-                assert a[...].tolist() == [7] * 4
-                assert error_of(lambda: zcore.open(a.store, missing="raise")[...]).key == "__zdata__/0.blosc"
-                continue
-            if kind == "fifo":
-                os.mkfifo(place)
-            elif kind == "broken link":
-                place.symlink_to("nowhere")
-            else:
-                place.parent.rmdir()
-                place.parent.symlink_to("nowhere")
-            for use in (lambda: a[...], lambda: a.__setitem__(1, 5)):
-                with pytest.raises(zcore.StoreError) as caught:
-                    use()
-                assert caught.value.key == "__zdata__/0.blosc"
-        finally:
-            brought.everywhere = before
+    for kind, path in itertools.product(("directory", "fifo", "broken link", "not mounted"), WAYS):
+        a = make(directory(tmp_path / f"{kind}-{path}", path), 4, 4, fill_value=7)
+        place = tmp_path / f"{kind}-{path}" / "__zdata__" / "0.blosc"
+        if kind == "directory":
+            place.mkdir()
+            assert a[...].tolist() == [7] * 4
+            assert error_of(lambda: zcore.open(a.store, missing="raise")[...]).key == "__zdata__/0.blosc"
+            continue
+        if kind == "fifo":
+            os.mkfifo(place)
+        elif kind == "broken link":
+            place.symlink_to("nowhere")
+        else:
+            place.parent.rmdir()
+            place.parent.symlink_to("nowhere")
+        for use in (lambda: a[...], lambda: a.__setitem__(1, 5)):
+            with pytest.raises(zcore.StoreError) as caught:
+                use()
+            assert caught.value.key == "__zdata__/0.blosc"
 
 
 def test_a_read_during_a_replacement_of_the_directory_is_of_one_array(tmp_path, monkeypatch):

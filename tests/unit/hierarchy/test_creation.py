@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests import both_ways
 from zcore.engine.binding import ArrayBinding
 from zcore.formats import NODE_DOCUMENTS
 from zcore.hierarchy import creation
@@ -280,10 +280,10 @@ def test_what_is_in_no_chunks_way_stays(store, key):
 
 
 @pytest.mark.parametrize("zarr_format", [3, 2, "zmeta"])
-@pytest.mark.parametrize("python", [False, True])
-def test_a_creation_goes_on_where_it_was_cut_off_and_only_there(store, python, zarr_format, monkeypatch):
+@pytest.mark.parametrize("place", [*both_ways.WAYS, "memory"])
+def test_a_creation_goes_on_where_it_was_cut_off_and_only_there(tmp_path, place, zarr_format):
     """What lies there is what the same call has written. Anything else may be all that is left of another array."""
-    monkeypatch.setattr(brought, "everywhere", python)
+    store = zcore.MemoryStore() if place == "memory" else both_ways.directory(tmp_path, place)
     values = np.arange(8000.0).reshape(80, 100)
     make = functools.partial(zcore.create_array, store, name="a", chunks=(9, 100), zarr_format=zarr_format,
                              attributes={"x": 1}, threads=2)

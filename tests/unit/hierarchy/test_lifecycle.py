@@ -12,17 +12,16 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore import blosc
 from zcore.engine.options import Options
 from zcore.hierarchy import lifecycle
 from zcore.kernel.io.files import TEMP_PREFIX
 
 
-@pytest.fixture(params=["native", "python", "memory"])
-def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
-    return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(str(tmp_path))
+@pytest.fixture(params=[*WAYS, "memory"])
+def store(request, tmp_path):
+    return zcore.MemoryStore() if request.param == "memory" else directory(tmp_path, request.param)
 
 
 def make(store, shape=(10, 10), chunks=(4, 4), dtype="<i4", **keywords):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore.errors import SelectionError
 
-PLACES = ("native", "python", "memory")
+PLACES = (*WAYS, "memory")
 KINDS = ("zmeta", 2, 3, "shards")
 NESTED = [("t", "|S3"), ("u", "?")]
 # Zarr v3 has no fields that are arrays, and one byte order.
@@ -21,11 +21,10 @@ STRUCTURE = np.dtype([("x", "<i2"), ("y", ">f8"), ("m", "<f4", (2, 3)), ("s", NE
 
 
 @pytest.fixture(params=PLACES)
-def place(request, monkeypatch, tmp_path):
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
+def place(request, tmp_path):
     if request.param == "memory":
         return lambda name: zcore.MemoryStore()
-    return lambda name: zcore.DirectoryStore(str(tmp_path / str(name)))
+    return lambda name: directory(tmp_path / str(name), request.param)
 
 
 def make(store, model, chunks, kind=3):
@@ -433,6 +432,7 @@ COUNTED = """
 import os, sys
 import numpy as np
 import zcore
+from tests.both_ways import WAYS, directory
 from zcore.engine import views
 views.TRUSTED_AGE_NS = -1    # else the bytes of a young document are compared
 file = os.open("/proc/self/io", os.O_RDONLY)

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 
 
-@pytest.fixture(params=["native", "python", "memory"])
-def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
-    return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(str(tmp_path))
+@pytest.fixture(params=[*WAYS, "memory"])
+def store(request, tmp_path):
+    return zcore.MemoryStore() if request.param == "memory" else directory(tmp_path, request.param)
 
 
 def make(store, shape, chunks, dtype="<i4", model=None, **keywords):

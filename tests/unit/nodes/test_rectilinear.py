@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore.errors import ArrayMismatchError, ChunkError, MetadataError, OutOfMemoryError, UnsupportedError
 from zcore.kernel.select.rectilinear import Edges
 
-PLACES = ("native", "python", "memory")
+PLACES = (*WAYS, "memory")
 
 
 @pytest.fixture(params=PLACES)
-def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
-    return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(str(tmp_path / "a"))
+def store(request, tmp_path):
+    return zcore.MemoryStore() if request.param == "memory" else directory(tmp_path / "a", request.param)
 
 
 def create(store, shape=(10, 4), chunks=([2, 3, 5], 4), **options):

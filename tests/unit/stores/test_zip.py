@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import brought
 from zcore.engine import views
 from zcore.errors import InvalidKeyError, ReadOnlyError, StoreError, UnsupportedError
 from zcore.stores.zip.store import ZipStore
@@ -198,7 +198,7 @@ def check(group, values):
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_arrays(path, zarr_format, method, monkeypatch):
+def test_arrays(path, zarr_format, method):
     with ZipStore(path, mode="w", compression=method) as store:
         values = arrays(store, zarr_format=zarr_format)
         check(zcore.open(store), values)
@@ -213,7 +213,7 @@ def test_arrays(path, zarr_format, method, monkeypatch):
         check(cached, values)
     with pytest.raises(ReadOnlyError):
         zcore.open(ZipStore(path), mode="r+")["a"][0] = 1
-    monkeypatch.setattr(brought, "everywhere", True)
+    cached = zcore.open(brought(ZipStore)(path), cache="1 MB")
     for _ in range(2):
         check(cached, values)
 

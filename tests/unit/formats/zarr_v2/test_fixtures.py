@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore.errors import UnsupportedError
 from zcore.formats import NODE_DOCUMENTS, format_of
 from zcore.model.metadata import has_varying_items
@@ -87,17 +87,16 @@ def test_array_has_its_elements_along_the_chain(name):
     assert_expected(name, array, read(directory, array))
 
 
-@pytest.mark.parametrize("path", ["native", "python"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_array_is_read(name, path, monkeypatch):
+def test_array_is_read(name, way):
     """V2-CHK-01 to V2-CHK-07, V2-DT-01 to V2-DT-06, V2-ST-02, V2-ST-04, V2-FV-01 to V2-FV-10, V2-OBJ-04 to V2-OBJ-06,
     V2-COD-01 to V2-COD-13: whole, and every other element from the end.
     """
     pytest.importorskip("numcodecs")
     if name.endswith("msgpack2"):
         pytest.importorskip("msgpack")
-    monkeypatch.setattr(brought, "everywhere", path == "python")
-    array = zcore.open(FIXTURES / name)
+    array = zcore.open(directory(FIXTURES / name, way))
     whole = array[...]
     assert_expected(name, array, whole)
     if array.ndim:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore.kernel.cache.chunks import CHUNKS, ChunkCache
 
 COUNTS = ("hits", "misses", "chunks")
@@ -25,10 +25,10 @@ def trusting(monkeypatch):
     zcore.config.cache = 0
 
 
-@pytest.fixture(params=["kernel", "python"])
-def way(request, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
-    return request.param
+@pytest.fixture(params=WAYS)
+def store_of(request):
+    """Return what makes a store of a directory: one whose files the kernel opens, or one that brings it their bytes."""
+    return lambda path: directory(path, request.param)
 
 
 def opened(store, capacity=1 << 20, age_ns=0, **keywords):
@@ -51,10 +51,10 @@ def rewrite(path):
 
 
 @pytest.mark.parametrize(("zarr_format", "chunk"), [(3, "c/1/0"), (2, "1.0"), ("zmeta", "__zdata__/1.0.blosc")])
-def test_a_chunk_is_decoded_once_while_its_object_stays(tmp_path, way, zarr_format, chunk):
+def test_a_chunk_is_decoded_once_while_its_object_stays(tmp_path, store_of, zarr_format, chunk):
     data = np.arange(48, dtype="<i4").reshape(8, 6)
     zcore.create_array(tmp_path, data=data, chunks=(4, 3), zarr_format=zarr_format)
-    array, cache = opened(tmp_path)
+    array, cache = opened(store_of(tmp_path))
     assert (array[5, 1], counts(cache)) == (data[5, 1], (0, 1, 1))
     assert (array[4, 2], counts(cache)) == (data[4, 2], (1, 1, 1))
     np.testing.assert_array_equal(array[4:8:2, ::-1], data[4:8:2, ::-1])
@@ -66,9 +66,9 @@ def test_a_chunk_is_decoded_once_while_its_object_stays(tmp_path, way, zarr_form
     assert counts(cache)[1:] == (3, 3)
 
 
-def test_a_write_of_another_handle_is_seen(tmp_path, way):
+def test_a_write_of_another_handle_is_seen(tmp_path, store_of):
     zcore.create_array(tmp_path, data=np.zeros((4, 4)), chunks=(2, 2))
-    array, cache = opened(tmp_path)
+    array, cache = opened(store_of(tmp_path))
     other = zcore.open(tmp_path, "r+")
     for i in range(1, 20):
         other[1, 1] = i
@@ -88,31 +88,31 @@ def test_a_store_in_memory_has_identities_too(tmp_path):
     assert store.identity("zarr.json")[:2] != other.__class__({"zarr.json": b"{}"}).identity("zarr.json")[:2]
 
 
-def test_what_is_young_is_not_kept(tmp_path, way):
+def test_what_is_young_is_not_kept(tmp_path, store_of):
     zcore.create_array(tmp_path, data=np.arange(10), chunks=5)
-    array, cache = opened(tmp_path, age_ns=3600 * 10**9)
+    array, cache = opened(store_of(tmp_path), age_ns=3600 * 10**9)
     assert array[1] == array[1] == 1
     assert counts(cache) == (0, 2, 0)
 
 
-def test_no_more_is_kept_than_there_is_room(tmp_path, way):
+def test_no_more_is_kept_than_there_is_room(tmp_path, store_of):
     """The chunk that was used longest ago goes first; a chunk that is larger than all stays out."""
     data = np.arange(4000, dtype="i4").reshape(4, 1000)
     zcore.create_array(tmp_path, data=data, chunks=(1, 1000))
-    array, cache = opened(tmp_path, 13_000)
+    array, cache = opened(store_of(tmp_path), 13_000)
     for i in (0, 1, 2, 0, 3, 0, 2, 1):
         assert array[i, 5] == data[i, 5]
         assert cache.info()["nbytes"] <= 13_000
     assert counts(cache) == (3, 5, 3)
-    array, cache = opened(tmp_path, 4000)
+    array, cache = opened(store_of(tmp_path), 4000)
     assert array[1, 5] == array[1, 5] == 1005
     assert counts(cache)[0] == counts(cache)[2] == cache.info()["nbytes"] == 0
 
 
-def test_what_does_not_fit_as_a_whole_drives_nothing_out(tmp_path, way):
+def test_what_does_not_fit_as_a_whole_drives_nothing_out(tmp_path, store_of):
     data = np.arange(4000, dtype="i4").reshape(4, 1000)
     zcore.create_array(tmp_path, data=data, chunks=(1, 1000))
-    array, cache = opened(tmp_path, 13_000)
+    array, cache = opened(store_of(tmp_path), 13_000)
     assert array[2, 5] == 2005
     np.testing.assert_array_equal(array[...], data)
     np.testing.assert_array_equal(array[:, 3], data[:, 3])
@@ -121,13 +121,13 @@ def test_what_does_not_fit_as_a_whole_drives_nothing_out(tmp_path, way):
     assert counts(cache) == (3, 8, 2)
 
 
-def test_a_damaged_chunk_is_not_kept(tmp_path, way):
+def test_a_damaged_chunk_is_not_kept(tmp_path, store_of):
     zcore.create_array(tmp_path, data=np.arange(10), chunks=5)
     path = tmp_path / "c/1"
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 1
     path.write_bytes(raw)
-    array, cache = opened(tmp_path)
+    array, cache = opened(store_of(tmp_path))
     for _ in range(2):
         with pytest.raises(zcore.ChecksumError):
             array[7]
@@ -139,14 +139,14 @@ def test_a_damaged_chunk_is_not_kept(tmp_path, way):
 @pytest.mark.parametrize("dtype", ["?", "i1", ">u2", "<f8", ">c16", "<M8[s]", "S5", "<U3", "V7", "f2",
                                    [("a", "<i4"), ("b", "?")]], ids=str)
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_elements_are_those_of_a_read_without_a_cache(tmp_path, way, dtype, order):
+def test_elements_are_those_of_a_read_without_a_cache(tmp_path, store_of, dtype, order):
     dtype = np.dtype(dtype)
     raw = np.random.default_rng(1).integers(0, 2 if dtype.kind in "?V" else 100, 7 * 5 * dtype.itemsize, dtype="u1")
     if dtype.kind == "U":
         raw = np.array(list("abcäöüxyz" * 12)[:35 * 3], "<U1").view("u1")
     data = raw.view(dtype).reshape(7, 5)
     zcore.create_array(tmp_path, data=data, chunks=(3, 2), order=order, zarr_format=2)
-    array, cache = opened(tmp_path)
+    array, cache = opened(store_of(tmp_path))
     plain = zcore.open(tmp_path)
     for _ in range(2):
         for i in range(-7, 7):
@@ -168,20 +168,20 @@ def test_bytes_that_are_neither_true_nor_false(tmp_path):
         assert [array[i].tobytes() for i in range(4)] == [b"\0", b"\1", b"\1", b"\1"]
 
 
-def test_arrays_without_dimensions_and_strings(tmp_path, way):
+def test_arrays_without_dimensions_and_strings(tmp_path, store_of):
     zcore.create_array(tmp_path / "a", data=np.float32(3.5))
-    array, cache = opened(tmp_path / "a")
+    array, cache = opened(store_of(tmp_path / "a"))
     assert array[()] == array[()] == 3.5 and isinstance(array[...], np.ndarray) and cache.info()["hits"] == 2
     zcore.create_array(tmp_path / "s", shape=3, chunks=3, dtype="string")[...] = ["a", "bc", ""]
-    array, cache = opened(tmp_path / "s")
+    array, cache = opened(store_of(tmp_path / "s"))
     assert [str(array[i]) for i in (1, 0, 1)] == ["bc", "a", "bc"]
     assert cache.info()["chunks"] == 0
 
 
-def test_chunks_that_differ_in_length(tmp_path, way):
+def test_chunks_that_differ_in_length(tmp_path, store_of):
     data = np.arange(10)
     zcore.create_array(tmp_path, data=data, chunks=[[2, 3, 5]])
-    array, cache = opened(tmp_path)
+    array, cache = opened(store_of(tmp_path))
     assert [int(array[i]) for i in (*range(10), *range(10))] == [*range(10), *range(10)]
     assert counts(cache) == (17, 3, 3)
 
@@ -194,9 +194,8 @@ def test_a_chunk_of_another_form_is_another_chunk(tmp_path, monkeypatch):
     os.link(tmp_path / "a/c/0", tmp_path / "b/c/0")
     monkeypatch.setattr("zcore.engine.options.CHUNKS", ChunkCache(1 << 20, 0))
     monkeypatch.setattr(zcore.config, "_cache", 1 << 20)
-    a, b = zcore.open(tmp_path / "a"), zcore.open(tmp_path / "b")
-    for force in (False, True, False):
-        monkeypatch.setattr(brought, "everywhere", force)
+    for way in ("native", "confined", "native"):
+        a, b = (zcore.open(directory(tmp_path / name, way)) for name in "ab")
         for _ in range(2):
             assert a[1] == 1 and b[1] == 1 << 24
             assert a[0:2].tolist() == [0, 1] and b[0:2].tolist() == [0, 1 << 24]
@@ -325,6 +324,7 @@ def test_caches_may_come_and_go_while_a_process_forks():
 WRITER = """
 import sys, time, mmap
 import zcore
+from tests.both_ways import WAYS, directory
 path, shared, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
 array = zcore.open(path, "r+")
 with open(shared, "r+b") as file:
@@ -375,6 +375,7 @@ MEASURED = """
 import resource, sys
 import numpy as np
 import zcore
+from tests.both_ways import WAYS, directory
 from zcore.kernel.cache.chunks import ChunkCache
 
 def peak():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore.errors import ChunkError, NodeNotFoundError, SelectionError, StoreError
 from zcore.kernel.plan.plan import PlanOptions
 from zcore.kernel.plan.read import ReadPlan
@@ -204,12 +204,11 @@ def test_the_first_failure_stops_the_plan(tmp_path):
     assert caught.value.key == "__zdata__/20.blosc" and caught.value.chunk_coords == (20,)
 
 
-@pytest.mark.parametrize("is_brought", [False, True], ids=["native", "python"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("threads", [1, 4])
-def test_a_failed_plan_goes_with_its_exception(tmp_path, monkeypatch, is_brought, threads):
+def test_a_failed_plan_goes_with_its_exception(tmp_path, way, threads):
     """Array, buffers and descriptors of it are not left to the collector of cycles."""
-    monkeypatch.setattr(brought, "everywhere", is_brought)
-    array = zcore.open(tmp_path, mode="w", shape=(64, 4096), chunks=(8, 1024), dtype="i4", cname="lz4",
+    array = zcore.open(directory(tmp_path, way), mode="w", shape=(64, 4096), chunks=(8, 1024), dtype="i4", cname="lz4",
                        threads=threads)
     array[...] = 1
     (tmp_path / "__zdata__" / "3.0.blosc").write_bytes(b"damaged")

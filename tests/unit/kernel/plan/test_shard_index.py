@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore.errors import ChecksumError, ChunkError, CodecError, ShardIndexError, StoreError
 from zcore.kernel.codec.crc32c import crc32c
 from zcore.kernel.codec.program import Program
@@ -24,11 +24,10 @@ BLOSC = {"name": "blosc",
          "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 0}}
 
 
-@pytest.fixture(params=["native", "python"])
-def path(request, monkeypatch):
-    """Run the test on both paths."""
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
-    return request.param
+@pytest.fixture(params=WAYS)
+def store(request, tmp_path):
+    """Return a store whose files the kernel opens, and one that brings it their bytes."""
+    return directory(tmp_path, request.param)
 
 
 def index_of(*entries, order="<", checksum=True):
@@ -51,27 +50,27 @@ def shards_of(rows, columns, *codecs, location="end"):
         "index_location": location}}
 
 
-def four_chunks(sharded, tmp_path, **options):
+def four_chunks(sharded, store, **options):
     """An array of one shard of four chunks of two elements of two bytes."""
-    return sharded.create(tmp_path, (4, 2), "<u2", (4, 2), (1, 2), fill_value=9, **options)
+    return sharded.create(store, (4, 2), "<u2", (4, 2), (1, 2), fill_value=9, **options)
 
 
 # The format.
 
-def test_bytes_of_a_shard(sharded, tmp_path, path):
+def test_bytes_of_a_shard(sharded, tmp_path, store):
     """V3-SHARD-05, V3-SHARD-07, V3-SHARD-12: four chunks have an index of 68 bytes, behind the data; an empty one has
     the mark."""
-    array = four_chunks(sharded, tmp_path)
+    array = four_chunks(sharded, store)
     array[...] = [[1, 2], [9, 9], [5, 6], [7, 8]]
     raw = (tmp_path / "c/0/0").read_bytes()
     assert raw == struct.pack("<6H", 1, 2, 5, 6, 7, 8) + index_of((0, 4), (EMPTY, EMPTY), (4, 4), (8, 4))
     assert len(raw) == 12 + 68
-    np.testing.assert_array_equal(sharded.open(tmp_path)[...], [[1, 2], [9, 9], [5, 6], [7, 8]])
+    np.testing.assert_array_equal(sharded.open(store)[...], [[1, 2], [9, 9], [5, 6], [7, 8]])
 
 
-def test_an_index_at_the_start_counts_itself(sharded, tmp_path, path):
+def test_an_index_at_the_start_counts_itself(sharded, tmp_path, store):
     """V3-SHARD-06: the first offset is the size of the index."""
-    array = four_chunks(sharded, tmp_path, index_location="start")
+    array = four_chunks(sharded, store, index_location="start")
     array[...] = [[1, 2], [9, 9], [5, 6], [7, 8]]
     raw = (tmp_path / "c/0/0").read_bytes()
     assert raw == index_of((68, 4), (EMPTY, EMPTY), (72, 4), (76, 4)) + struct.pack("<6H", 1, 2, 5, 6, 7, 8)
@@ -80,27 +79,27 @@ def test_an_index_at_the_start_counts_itself(sharded, tmp_path, path):
 
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("checksum", [True, False])
-def test_index_codecs(sharded, tmp_path, path, order, checksum):
+def test_index_codecs(sharded, tmp_path, store, order, checksum):
     """V3-SHARD-04: either byte order, with a checksum or without."""
-    array = four_chunks(sharded, tmp_path, index_codecs=[LITTLE if order == "<" else BIG] + [CRC] * checksum)
+    array = four_chunks(sharded, store, index_codecs=[LITTLE if order == "<" else BIG] + [CRC] * checksum)
     array[1:3] = [[1, 2], [3, 4]]
     entries = (EMPTY, EMPTY), (0, 4), (4, 4), (EMPTY, EMPTY)
     assert (tmp_path / "c/0/0").read_bytes()[8:] == index_of(*entries, order=order, checksum=checksum)
     assert array[...].tolist() == [[9, 9], [1, 2], [3, 4], [9, 9]]
 
 
-def test_a_shard_without_dimensions(sharded, tmp_path, path):
+def test_a_shard_without_dimensions(sharded, tmp_path, store):
     """V3-SHARD-02: one chunk, an index of one entry."""
-    array = sharded.create(tmp_path, (), "<i4", (), ())
+    array = sharded.create(store, (), "<i4", (), ())
     assert array[()] == 0
     array[...] = 7
     assert (tmp_path / "c").read_bytes() == struct.pack("<i", 7) + index_of((0, 4))
     assert array[()] == 7
 
 
-def test_chunks_in_any_order_with_gaps(sharded, tmp_path, path):
+def test_chunks_in_any_order_with_gaps(sharded, tmp_path, store):
     """V3-SHARD-10: a writer may leave gaps, turn the order around, and (V3-SHARD-08) store equal chunks once."""
-    array = four_chunks(sharded, tmp_path)
+    array = four_chunks(sharded, store)
     os.makedirs(tmp_path / "c/0")
     (tmp_path / "c/0/0").write_bytes(b"gap" + struct.pack("<4H", 1, 2, 3, 4) + b"gap"
                                      + index_of((7, 4), (3, 4), (7, 4), (5, 4)))
@@ -114,9 +113,9 @@ def test_chunks_in_any_order_with_gaps(sharded, tmp_path, path):
 
 # What a write does.
 
-def test_a_shard_of_nothing_but_the_fill_value_is_erased(sharded, tmp_path, path):
+def test_a_shard_of_nothing_but_the_fill_value_is_erased(sharded, tmp_path, store):
     """V3-SHARD-12."""
-    array = four_chunks(sharded, tmp_path)
+    array = four_chunks(sharded, store)
     array[1] = 5
     assert (tmp_path / "c/0/0").exists()
     array[1, 0] = 9
@@ -127,16 +126,16 @@ def test_a_shard_of_nothing_but_the_fill_value_is_erased(sharded, tmp_path, path
     assert not (tmp_path / "c/0/0").exists()
 
 
-def test_filled_chunks_are_stored_on_request(sharded, tmp_path, path):
+def test_filled_chunks_are_stored_on_request(sharded, tmp_path, store):
     """V3-OP-07, V3-PY-07, V3-SHARD-09: Chunks beyond the array stay empty even then (V3-SHARD-09)."""
-    array = sharded.create(tmp_path, (3, 2), "<u2", (4, 2), (1, 2), fill_value=9, write_empty_chunks=True)
+    array = sharded.create(store, (3, 2), "<u2", (4, 2), (1, 2), fill_value=9, write_empty_chunks=True)
     array[...] = 9
     assert entries_of((tmp_path / "c/0/0").read_bytes(), 4) == [(0, 4), (4, 4), (8, 4), (EMPTY, EMPTY)]
 
 
-def test_a_partial_write_carries_the_others_over(sharded, tmp_path, path):
+def test_a_partial_write_carries_the_others_over(sharded, tmp_path, store):
     """V3-SHARD-14: bytes of a chunk that is not touched are copied, even such that do not decode."""
-    array = four_chunks(sharded, tmp_path, codecs=[LITTLE, CRC])
+    array = four_chunks(sharded, store, codecs=[LITTLE, CRC])
     array[...] = [[1, 2], [3, 4], [5, 6], [7, 8]]
     raw = bytearray((tmp_path / "c/0/0").read_bytes())
     raw[0] ^= 1
@@ -154,16 +153,16 @@ def test_a_partial_write_carries_the_others_over(sharded, tmp_path, path):
     assert array[0].tolist() == [1, 2]
 
 
-def test_a_whole_shard_is_written_without_a_look_at_the_old_one(sharded, tmp_path, path):
-    array = sharded.create(tmp_path, (3, 3), "<u2", (4, 4), (2, 2))
+def test_a_whole_shard_is_written_without_a_look_at_the_old_one(sharded, tmp_path, store):
+    array = sharded.create(store, (3, 3), "<u2", (4, 4), (2, 2))
     os.makedirs(tmp_path / "c/0")
     (tmp_path / "c/0/0").write_bytes(b"no shard")
     array[...] = np.arange(9).reshape(3, 3)
     assert array[...].tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
 
 
-def test_a_damaged_shard_is_not_written_over_in_part(sharded, tmp_path, path):
-    array = four_chunks(sharded, tmp_path)
+def test_a_damaged_shard_is_not_written_over_in_part(sharded, tmp_path, store):
+    array = four_chunks(sharded, store)
     os.makedirs(tmp_path / "c/0")
     (tmp_path / "c/0/0").write_bytes(b"no shard")
     with pytest.raises(ShardIndexError, match="shard has 8 bytes, its index alone needs 68"):
@@ -172,9 +171,9 @@ def test_a_damaged_shard_is_not_written_over_in_part(sharded, tmp_path, path):
     assert os.listdir(tmp_path / "c/0") == ["0"]
 
 
-def test_a_damaged_chunk_that_is_covered_as_far_as_the_array_goes_is_written_over(sharded, tmp_path, path):
+def test_a_damaged_chunk_that_is_covered_as_far_as_the_array_goes_is_written_over(sharded, tmp_path, store):
     """A chunk at the border, and one of a single row: what lies beyond the array, or between steps, is nobody's."""
-    array = sharded.create(tmp_path, (5, 2), "<u2", (8, 2), (4, 2))
+    array = sharded.create(store, (5, 2), "<u2", (8, 2), (4, 2))
     array[...] = model = np.arange(10).reshape(5, 2)
     file = tmp_path / "c/0/0"
     raw = bytearray(file.read_bytes())
@@ -188,9 +187,9 @@ def test_a_damaged_chunk_that_is_covered_as_far_as_the_array_goes_is_written_ove
         array[4, 0] = 1
 
 
-def test_a_damaged_chunk_of_no_bytes_keeps_its_shard(sharded, tmp_path, path):
+def test_a_damaged_chunk_of_no_bytes_keeps_its_shard(sharded, tmp_path, store):
     """It is no empty chunk, so it is carried over, and a shard of nothing else is not erased."""
-    array = four_chunks(sharded, tmp_path)
+    array = four_chunks(sharded, store)
     array[...] = 1
     file = tmp_path / "c/0/0"
     file.write_bytes(b"\1\0\2\0" + index_of((0, 4), (4, 0), (EMPTY, EMPTY), (EMPTY, EMPTY)))
@@ -200,9 +199,9 @@ def test_a_damaged_chunk_of_no_bytes_keeps_its_shard(sharded, tmp_path, path):
         array[1]
 
 
-def test_growing_shows_nothing_that_others_left(sharded, tmp_path, path):
+def test_growing_shows_nothing_that_others_left(sharded, tmp_path, store):
     """Beyond the shape lie a whole chunk and a part of one; neither shows when the array grows."""
-    array = sharded.create(tmp_path, (3, 2), "<u2", (8, 2), (2, 2))
+    array = sharded.create(store, (3, 2), "<u2", (8, 2), (2, 2))
     os.makedirs(tmp_path / "c/0")
     (tmp_path / "c/0/0").write_bytes(
         np.arange(1, 17, dtype="<u2").tobytes() + index_of((0, 8), (8, 8), (16, 8), (24, 8)))
@@ -212,8 +211,8 @@ def test_growing_shows_nothing_that_others_left(sharded, tmp_path, path):
     assert entries_of((tmp_path / "c/0/0").read_bytes(), 4) == [(0, 8), (8, 8), (EMPTY, EMPTY), (EMPTY, EMPTY)]
 
 
-def test_shrinking_erases_and_resets(sharded, tmp_path, path):
-    array = sharded.create(tmp_path, (9, 4), "<u2", (4, 4), (2, 2))
+def test_shrinking_erases_and_resets(sharded, tmp_path, store):
+    array = sharded.create(store, (9, 4), "<u2", (4, 4), (2, 2))
     array[...] = 5
     array.resize((3, 3))
     assert not (tmp_path / "c/1/0").exists()
@@ -223,19 +222,19 @@ def test_shrinking_erases_and_resets(sharded, tmp_path, path):
     np.testing.assert_array_equal(array[...], expected)
 
 
-def test_a_border_that_has_nothing_beyond_is_left_alone(sharded, tmp_path, path):
-    array = sharded.create(tmp_path, (4, 4), "<u2", (8, 8), (2, 2))
+def test_a_border_that_has_nothing_beyond_is_left_alone(sharded, tmp_path, store):
+    array = sharded.create(store, (4, 4), "<u2", (8, 8), (2, 2))
     array[...] = 5
     before = os.stat(tmp_path / "c/0/0")
     array.resize((6, 6))
     after = os.stat(tmp_path / "c/0/0")
-    if path == "native":
+    if not store.confined:
         assert before.st_ino == after.st_ino and before.st_mtime_ns == after.st_mtime_ns
     assert array[3].tolist() == [5, 5, 5, 5, 0, 0]
 
 
-def test_append(sharded, tmp_path, path):
-    array = sharded.create(tmp_path, (3, 5), "<u2", (8, 8), (2, 2))
+def test_append(sharded, store):
+    array = sharded.create(store, (3, 5), "<u2", (8, 8), (2, 2))
     expected = np.arange(15, dtype="<u2").reshape(3, 5)
     array[...] = expected
     for n in (1, 4, 9):
@@ -245,10 +244,10 @@ def test_append(sharded, tmp_path, path):
         np.testing.assert_array_equal(array[...], expected)
 
 
-def test_missing_raise(sharded, tmp_path, path):
+def test_missing_raise(sharded, tmp_path, store):
     """An absent shard is an error then; an empty chunk is not, as its shard says that it is empty."""
-    four_chunks(sharded, tmp_path)[1] = 5
-    array = sharded.open(tmp_path, missing="raise")
+    four_chunks(sharded, store)[1] = 5
+    array = sharded.open(store, missing="raise")
     assert array[...].tolist() == [[9, 9], [5, 5], [9, 9], [9, 9]]
     array[0, 0] = 3
     os.remove(tmp_path / "c/0/0")
@@ -277,10 +276,10 @@ LIES = [
 
 
 @pytest.mark.parametrize(("entry", "error", "message"), LIES)
-def test_entries_that_lie(sharded, tmp_path, path, entry, error, message):
+def test_entries_that_lie(sharded, tmp_path, store, entry, error, message):
     """V3-SHARD-07, V3-SHARD-08, V3-SHARD-10, V3-SHARD-11: the error names the key and the chunk; other chunks of the
     shard can be read."""
-    array = four_chunks(sharded, tmp_path)
+    array = four_chunks(sharded, store)
     os.makedirs(tmp_path / "c/0")
     raw = bytes(64) + index_of((0, 4), (4, 4), entry, (EMPTY, EMPTY))
     (tmp_path / "c/0/0").write_bytes(raw)
@@ -293,8 +292,8 @@ def test_entries_that_lie(sharded, tmp_path, path, entry, error, message):
     assert (tmp_path / "c/0/0").read_bytes() == raw
 
 
-def test_an_entry_in_an_index_at_the_start(sharded, tmp_path, path):
-    array = four_chunks(sharded, tmp_path, index_location="start")
+def test_an_entry_in_an_index_at_the_start(sharded, tmp_path, store):
+    array = four_chunks(sharded, store, index_location="start")
     os.makedirs(tmp_path / "c/0")
     (tmp_path / "c/0/0").write_bytes(index_of((68, 4), (64, 4), (70, 4), (0, 0)) + bytes(4))
     assert array[0].tolist() == [0, 0]
@@ -304,9 +303,9 @@ def test_an_entry_in_an_index_at_the_start(sharded, tmp_path, path):
             array[i]
 
 
-def test_a_damaged_index(sharded, tmp_path, path):
+def test_a_damaged_index(sharded, tmp_path, store):
     """V3-SHARD-15: its checksum is verified whenever it is read."""
-    array = four_chunks(sharded, tmp_path)
+    array = four_chunks(sharded, store)
     array[...] = 5
     raw = bytearray((tmp_path / "c/0/0").read_bytes())
     raw[20] ^= 64
@@ -318,9 +317,9 @@ def test_a_damaged_index(sharded, tmp_path, path):
 
 
 @pytest.mark.parametrize("size", [0, 1, 67])
-def test_an_object_shorter_than_the_index(sharded, tmp_path, path, size):
+def test_an_object_shorter_than_the_index(sharded, tmp_path, store, size):
     """V3-SHARD-10."""
-    array = four_chunks(sharded, tmp_path)
+    array = four_chunks(sharded, store)
     os.makedirs(tmp_path / "c/0")
     (tmp_path / "c/0/0").write_bytes(bytes(size))
     with pytest.raises(ShardIndexError, match=f"shard has {size} bytes, its index alone needs 68") as caught:

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("yaml")
 
 import zcore  # noqa: E402
-from tests import brought
+from tests.both_ways import brought
 from zcore.asdf.blocks import Block  # noqa: E402
 from zcore.asdf.tree.dump import Inline  # noqa: E402
 from zcore.asdf.tree.tagged import IntegerNode, TaggedMapping  # noqa: E402
@@ -124,12 +124,12 @@ def test_values_and_keys(path):
 
 
 @pytest.mark.parametrize("compression", [None, "zlib", "lz4", "bzp2"])
-@pytest.mark.parametrize("forced", [False, True])
-def test_selections(path, compression, forced, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", forced)
+@pytest.mark.parametrize("cls", [AsdfStore, brought(AsdfStore)], ids=["located", "brought"])
+def test_selections(path, compression, cls):
     record = np.array([(1, 2.5), (3, 4.5)], [("a", ">i2"), ("b", "<f8")])
-    group = opened(path, {"a": BASE, "v": BASE[::-1, ::3], "f": BASE.T, "r": record, "i": Inline([[1, 2], [3, 4]]),
-                          "t": np.array(["ab", "ü"])}, compression=compression)
+    zcore.asdf.write(path, {"a": BASE, "v": BASE[::-1, ::3], "f": BASE.T, "r": record, "i": Inline([[1, 2], [3, 4]]),
+                            "t": np.array(["ab", "ü"])}, compression=compression)
+    group = zcore.open(cls(path))
     for selection in (np.s_[...], np.s_[2], np.s_[1:4], np.s_[::-2, 1], np.s_[..., ::2], np.s_[3, 1]):
         for name, array in (("a", BASE), ("v", BASE[::-1, ::3]), ("f", BASE.T)):
             assert np.array_equal(group[name][selection], array[selection])
@@ -276,17 +276,17 @@ def test_decoded_blocks_are_kept_where_there_is_a_cache(path, monkeypatch):
 def test_no_array_is_taken_for_another_one(path, tmp_path, monkeypatch):
     """All values of a file have its identity, and what is kept is found by identities."""
     monkeypatch.setattr("zcore.engine.views.TRUSTED_AGE_NS", -1)
-    monkeypatch.setattr(brought, "everywhere", True)
     zcore.asdf.write(tmp_path / "other.asdf", {"a": BASE})
     tree = {f"a{i}": (BASE + i).astype(">f8") for i in range(3)}
     zcore.asdf.write(path, {**tree, "v": BASE[::-1]}, compression="zlib")
-    group = zcore.open(path, cache="1 MB")
+    store_class = brought(AsdfStore)
+    group = zcore.open(store_class(path), cache="1 MB")
     group._binding.options._chunks = ChunkCache(1 << 20, 0)
     for _ in range(2):
         assert [group[f"a{i}"][0, 0] for i in range(3)] == [0, 1, 2] and group["v"][0, 0] == BASE[-1, 0]
     values = np.arange(8, dtype="<i2")
-    group = zcore.open(chunked(path, [1, 2, 3, 4], *[values[i:i + 2].tobytes() for i in (0, 2, 4, 6)], shape=(8,),
-                               chunks=(2,)), cache="1 MB")
+    chunked(path, [1, 2, 3, 4], *[values[i:i + 2].tobytes() for i in (0, 2, 4, 6)], shape=(8,), chunks=(2,))
+    group = zcore.open(store_class(path), cache="1 MB")
     group._binding.options._chunks = ChunkCache(1 << 20, 0)
     for _ in range(2):
         assert group["z"][...].tolist() == list(range(8))
@@ -362,14 +362,14 @@ def chunked(path, numbers, *blocks, shape=(3, 4), chunks=(2, 2), tag="zarr-1.0.0
                     f"  chunk_block_map: 0\n  unit: m", np.array(numbers, "<i4").tobytes(), *blocks)
 
 
-@pytest.mark.parametrize("forced", [False, True])
-def test_an_array_in_chunks(path, forced, monkeypatch):
+@pytest.mark.parametrize("cls", [AsdfStore, brought(AsdfStore)], ids=["located", "brought"])
+def test_an_array_in_chunks(path, cls):
     """AS-ND-23"""
-    monkeypatch.setattr(brought, "everywhere", forced)
     values = np.arange(16, dtype="<i2").reshape(4, 4)
     tiles = [values[i:i + 2, j:j + 2].tobytes() for i in (0, 2) for j in (0, 2)]
     for separator in (".", "/"):
-        group = zcore.open(chunked(path, [2, -1, 1, 3], tiles[2], tiles[0], tiles[3], dimension_separator=separator))
+        group = zcore.open(cls(chunked(path, [2, -1, 1, 3], tiles[2], tiles[0], tiles[3],
+                                       dimension_separator=separator)))
         array = group["z"]
         expected = values[:3].copy()
         expected[:2, 2:] = 7
@@ -403,20 +403,20 @@ def test_chunks_of_codecs(path):
     assert group["z"][1:].tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("forced", [False, True])
-def test_chunks_of_which_some_are_compressed_by_asdf(path, forced, monkeypatch):
+@pytest.mark.parametrize("cls", [AsdfStore, brought(AsdfStore)], ids=["located", "brought"])
+def test_chunks_of_which_some_are_compressed_by_asdf(path, cls):
     """AS-ND-23: they are decoded in Python, and none is taken for absent."""
-    monkeypatch.setattr(brought, "everywhere", forced)
     values = np.arange(8, dtype="<i2")
     chunked(path, [1, 2, -1, 3], *[values[i:i + 2].tobytes() for i in (0, 2)], shape=(8,), chunks=(2,))
     packed = zlib.compress(values[6:].tobytes())
     with open(path, "ab") as file:
         file.write(zcore.asdf.layout.render_block_header(48, 0, b"zlib", len(packed), len(packed), 4, bytes(16)))
         file.write(packed)
-    array = zcore.open(path)["z"]
+    array = zcore.open(cls(path))["z"]
     assert array[...].tolist() == [0, 1, 2, 3, 7, 7, 6, 7] and array[6] == 6
-    located = array.store.locate("z/")
-    assert type(located) is Extents and array.store.locate("") == OBJECTS
+    store = AsdfStore(path)
+    located = store.locate("z/")
+    assert type(located) is Extents and store.locate("") == OBJECTS
     with pytest.raises(StoreError, match="in Python"):
         located.open("other")
     assert zcore.verify(path).ok

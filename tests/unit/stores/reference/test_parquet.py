@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import brought
 from zcore.errors import ReferenceFormatError, ReferenceTargetError, UnsupportedError
 from zcore.stores.reference.parquet import ParquetTable
 from zcore.stores.reference.store import ReferenceStore
@@ -92,7 +92,7 @@ def test_rows(folder):
 @pytest.mark.parametrize("separator", [".", "/", None])
 @pytest.mark.parametrize("path", ["", "x/", "deep/er/x/"])
 @pytest.mark.parametrize("record_size", [1, 5, 7, 1000])
-def test_keys_and_order(folder, monkeypatch, separator, path, record_size):
+def test_keys_and_order(folder, separator, path, record_size):
     """RF-PQ-03, RF-PQ-06, RF-PQ-07, RF-STO-01: numbers are those of the grid in C order, however keys are joined."""
     values = np.arange(3 * 4 * 2, dtype="|u1").reshape(3, 4, 2)
     document = {**ARRAY, "shape": [3, 4, 2], "chunks": [1, 1, 1]}
@@ -108,9 +108,8 @@ def test_keys_and_order(folder, monkeypatch, separator, path, record_size):
     store = ReferenceStore(refs)
     expected = values.copy()
     expected[np.unravel_index(12, values.shape)] = 7
-    array = zcore.open(refs, path=path.strip("/"))
-    for is_brought in (False, True):
-        monkeypatch.setattr(brought, "everywhere", is_brought)
+    for opened in (refs, brought(ReferenceStore)(refs)):
+        array = zcore.open(opened, path=path.strip("/"))
         np.testing.assert_array_equal(array[...], expected)
         np.testing.assert_array_equal(array[::-2, 1:, 1], expected[::-2, 1:, 1])
         np.testing.assert_array_equal(array.oindex[[2, 0], [3, 1, 1], :], expected[np.ix_([2, 0], [3, 1, 1], [0, 1])])

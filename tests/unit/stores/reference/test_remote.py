@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import brought
 from tests.unit.stores.servers import raw_server
 from zcore.errors import ReferenceFormatError, ReferenceTargetError, StoreError, UnsupportedError
 from zcore.stores.reference.store import ReferenceStore
@@ -93,12 +93,11 @@ def test_inline_local_and_remote_values_in_one_array(made, tmp_path):
     assert len(made.data()) == 1
 
 
-@pytest.mark.parametrize("is_brought", [False, True])
-def test_each_reference_has_to_have_all_its_bytes(made, is_brought, monkeypatch):
+@pytest.mark.parametrize("cls", [ReferenceStore, brought(ReferenceStore)], ids=["located", "brought"])
+def test_each_reference_has_to_have_all_its_bytes(made, cls):
     """RF-URL-05, RF-URL-07: also where its neighbours have theirs."""
-    monkeypatch.setattr(brought, "everywhere", is_brought)
     url = made.url + "dir/data.bin"
-    array = zcore.open(ReferenceStore(refs_to(made, url), services={made.url: {"retries": 0}}))["x"]
+    array = zcore.open(cls(refs_to(made, url), services={made.url: {"retries": 0}}))["x"]
     offset = made.refs["x/40"][1]
     made.files["dir/data.bin"] = made.files["dir/data.bin"][:offset + 10]
     np.testing.assert_array_equal(array[:400], made.values[:400])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import brought
 from zcore.errors import ChecksumError, ReferenceTargetError, ShardIndexError
 from zcore.kernel.plan.shard_index import INDICES
 from zcore.stores.reference.store import ReferenceStore
@@ -16,9 +16,8 @@ SHARD, CHUNK = 512, 32       # elements along each dimension of two
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc")
 
 
-@pytest.fixture(params=["kernel", "python"])
-def way(request, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
+@pytest.fixture(params=[ReferenceStore, brought(ReferenceStore)], ids=["located", "brought"])
+def store_class(request):
     return request.param
 
 
@@ -60,10 +59,10 @@ def n_bytes_read():
 
 @linux
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_chunk_costs_its_bytes_and_the_index(old, values, way, threads):
+def test_a_chunk_costs_its_bytes_and_the_index(old, values, store_class, threads):
     """RF-STO-03: of shards of half a megabyte."""
     folder, refs = old
-    array = zcore.open(ReferenceStore(refs, base=folder), threads=threads)
+    array = zcore.open(store_class(refs, base=folder), threads=threads)
     index = (SHARD // CHUNK) ** 2 * 16 + 4
     chunk = CHUNK * CHUNK * 2
     for row, column in ((0, 0), (700, 40), (3, 1000), (701, 41)):
@@ -76,10 +75,10 @@ def test_a_chunk_costs_its_bytes_and_the_index(old, values, way, threads):
         assert chunk <= n <= chunk + 4 + index + 2000, n     # a little is what asking costs
 
 
-def test_shards_in_one_file_are_told_apart(old, values, way):
+def test_shards_in_one_file_are_told_apart(old, values, store_class):
     """RF-STO-03: an index that is kept belongs to its place in the file, too."""
     folder, refs = old
-    array = zcore.open(ReferenceStore(refs, base=folder))
+    array = zcore.open(store_class(refs, base=folder))
     rng = np.random.default_rng(2)
     for _ in range(30):
         rows, columns = (np.sort(rng.integers(0, 2 * SHARD, 5)) for _ in range(2))
@@ -89,9 +88,8 @@ def test_shards_in_one_file_are_told_apart(old, values, way):
     assert (array[...] == values).all()
 
 
-def test_indices_are_kept_between_reads(old, values, monkeypatch):
+def test_indices_are_kept_between_reads(old, values):
     """RF-STO-03"""
-    monkeypatch.setattr(brought, "everywhere", False)
     folder, refs = old
     array = zcore.open(ReferenceStore(refs, base=folder))
     array[600, 600]
@@ -99,31 +97,31 @@ def test_indices_are_kept_between_reads(old, values, monkeypatch):
     assert array[601, 700] == values[601, 700] and INDICES.info()["hits"] == before + 1
 
 
-def test_wherever_a_shard_lies(archive, values, way):
+def test_wherever_a_shard_lies(archive, values, store_class):
     """RF-V0-02, RF-V0-03, RF-URL-07: as a whole file, in the set itself, nowhere, or behind the end of its target."""
     from base64 import b64encode
 
     folder, refs = archive
     shard = (folder / "single.bin").read_bytes()
     for reference in (["single.bin"], "base64:" + b64encode(shard).decode(), ["single.bin", 0, len(shard)]):
-        array = zcore.open(ReferenceStore({**refs, "c/1/1": reference}, base=folder))
+        array = zcore.open(store_class({**refs, "c/1/1": reference}, base=folder))
         assert (array[SHARD - 3:, SHARD + 5:] == values[SHARD - 3:, SHARD + 5:]).all()
     without = {key: value for key, value in refs.items() if key != "c/1/1"}
-    array = zcore.open(ReferenceStore(without, base=folder))
+    array = zcore.open(store_class(without, base=folder))
     assert (array[SHARD:, SHARD:] == 7).all() and (array[:, :SHARD] == values[:, :SHARD]).all()
     for reference in (["single.bin", 1, len(shard)], ["single.bin", 2**62, 10], ["gone.bin", 0, 5], ["/etc/passwd"]):
-        array = zcore.open(ReferenceStore({**refs, "c/1/1": reference}, base=folder))
+        array = zcore.open(store_class({**refs, "c/1/1": reference}, base=folder))
         assert array[0, 0] == values[0, 0]
         with pytest.raises(ReferenceTargetError) as caught:
             array[SHARD:, 0:]
         assert caught.value.key == "c/1/1"
     for reference in ("", ["gone.bin", 3, 0], ["single.bin", 0, 20], "base64:AAAA"):
-        array = zcore.open(ReferenceStore({**refs, "c/1/1": reference}, base=folder))
+        array = zcore.open(store_class({**refs, "c/1/1": reference}, base=folder))
         with pytest.raises(ShardIndexError):
             array[-1, -1]
 
 
-def test_damage_is_told_as_in_a_directory(archive, monkeypatch):
+def test_damage_is_told_as_in_a_directory(archive):
     """The place of an error counts from the first byte of the shard, wherever that lies."""
     folder, refs = archive
     shard = bytearray((folder / "single.bin").read_bytes())
@@ -133,22 +131,21 @@ def test_damage_is_told_as_in_a_directory(archive, monkeypatch):
     (folder / "index.bin").write_bytes(b"x" * 1000 + shard)
     for name in ("chunk.bin", "index.bin"):
         told = []
-        for is_brought in (False, True):
-            monkeypatch.setattr(brought, "everywhere", is_brought)
-            array = zcore.open(ReferenceStore({**refs, "c/1/1": [name, 1000, len(shard)]}, base=folder))
+        for cls in (ReferenceStore, brought(ReferenceStore)):
+            array = zcore.open(cls({**refs, "c/1/1": [name, 1000, len(shard)]}, base=folder))
             with pytest.raises(ChecksumError) as caught:
                 array[SHARD:, SHARD:]
             told.append((str(caught.value), caught.value.key, caught.value.offset, caught.value.inner_coords))
         assert told[0] == told[1] and told[0][1] == "c/1/1" and told[0][2] < len(shard)
 
 
-def test_a_target_that_is_replaced(tmp_path, old, values, way):
+def test_a_target_that_is_replaced(tmp_path, old, values, store_class):
     """RF-STO-04: its index is not the one that was kept."""
     folder, refs = old
     zcore.create_array(str(tmp_path / "other"), shape=values.shape, dtype="<u2", shards=(SHARD, SHARD),
                                chunks=(CHUNK, CHUNK), compressors=None, fill_value=7)[:, ::40] = values[:, ::40]
     (tmp_path / "x.bin").symlink_to(folder / "single.bin")
-    store = ReferenceStore({**refs, "c/1/1": ["x.bin"]}, base=tmp_path, allowed=[folder])
+    store = store_class({**refs, "c/1/1": ["x.bin"]}, base=tmp_path, allowed=[folder])
     array = zcore.open(store)
     assert (array[600:, 600:] == values[600:, 600:]).all()
     (tmp_path / "x.bin").unlink()

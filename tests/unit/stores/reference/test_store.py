@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import brought
 from zcore.errors import ReferenceFormatError, ReferenceTargetError, UnsupportedError
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.stores.reference.store import ReferenceStore
@@ -303,9 +303,8 @@ def test_kernel_and_python_read_the_same(folder, threads, monkeypatch):
                           ({"3.3": ["made", 0, 1]}, ReferenceTargetError),
                           ({"3.3": ["all.bin", 0, 2**40]}, zcore.ChunkError), ({"3.3": ""}, zcore.ChunkError)):
         found = []
-        for is_brought in (False, True):
-            monkeypatch.setattr(brought, "everywhere", is_brought)
-            array = zcore.open(zcore.ReferenceStore(document | change, base=folder), threads=threads)
+        for cls in (zcore.ReferenceStore, brought(zcore.ReferenceStore)):
+            array = zcore.open(cls(document | change, base=folder), threads=threads)
             try:
                 assert (array[...] == values).all() and (array[::3, ::-4] == values[::3, ::-4]).all()
                 assert (array[[5, 39, 5]] == values[[5, 39, 5]]).all()
