@@ -25,17 +25,22 @@ import numpy as np
 
 from zcore.errors import UnsupportedError
 from zcore.formats.base import Format
+from zcore.formats.codec_specs import (
+    BLOSC_COMPRESSORS,
+    BLOSC_DEFAULTS,
+    BLOSC_SHUFFLES,
+    MAX_BLOSC_NBYTES,
+    blosc_spec,
+    blosc_typesize,
+    bytes_spec,
+)
 from zcore.formats.json_documents import Document, render_json
+from zcore.formats.zarr_v2.fill import scalar_from_json, scalar_to_json
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
-from zcore.model.dtypes import byte_order, from_descr, to_descr
-from zcore.model.fill_value import fill_bytes, fill_scalar, real_from_json, real_to_json
-from zcore.model.metadata import ArrayMetadata, CodecSpec, check_chunk_shape, check_shape, shape_of
-
-MAX_CHUNK_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
-COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
-SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")  # the position is the number in the document
-DEFAULTS = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle"}
+from zcore.model.dtypes import from_descr, to_descr
+from zcore.model.fill_value import fill_bytes, fill_scalar, real_to_json
+from zcore.model.metadata import ArrayMetadata, check_chunk_shape, check_shape, shape_of
 
 _MEMBERS = frozenset(("shape", "chunks", "dtype", "fill_value", "cname", "clevel", "shuffle"))
 _CHUNK_KEYS = ChunkKeyEncoding.zmeta()
@@ -67,10 +72,10 @@ class Zmeta(Format):
         members = document.members
         return ArrayMetadata(
             shape, dtype, chunk_shape, _CHUNK_KEYS,
-            codecs=_chain(
-                dtype, document.choice("cname", COMPRESSORS), document.integer("clevel", 0, 9),
-                SHUFFLES[document.integer("shuffle", 0, 2)],
-            ),
+            codecs=(bytes_spec(dtype), blosc_spec({
+                "cname": document.choice("cname", BLOSC_COMPRESSORS), "clevel": document.integer("clevel", 0, 9),
+                "shuffle": document.integer("shuffle", 0, 2),
+            }, dtype.itemsize)),
             fill_value=None if members["fill_value"] is None else fill_scalar(dtype, raw_fill),
             fill_bytes=raw_fill,
             zarr_format=self.name,
@@ -139,7 +144,7 @@ class Zmeta(Format):
         compressors : sequence of CodecSpec, optional
             ``blosc``.
         cname, clevel, shuffle : str, int, and int or str, optional
-            Instead of `compressors`: level 0 to 9; 0, 1, 2 or a name. What is not given comes from `DEFAULTS`.
+            Instead of `compressors`: level 0 to 9; 0, 1, 2 or a name. By default ``"lz4"``, 5 and ``"shuffle"``.
         **others
             What other formats record, and this one refuses.
 
@@ -164,7 +169,7 @@ class Zmeta(Format):
         settings = {setting: value for setting, value in settings.items() if value is not None}
         codecs = compressors if codecs is None else codecs
         if codecs is None:
-            chain = _chain(dtype, **{**DEFAULTS, **settings})
+            chain = bytes_spec(dtype), blosc_spec(settings, dtype.itemsize, shuffle="shuffle")
         elif settings:
             raise ValueError(f"{', '.join(settings)} and codecs exclude each other")
         else:
@@ -174,7 +179,7 @@ class Zmeta(Format):
         stored_fill = None if fill_value is None else render_fill(dtype, fill_bytes(dtype, fill_value))
         raw_fill = parse_fill(dtype, stored_fill)  # as a reader of the document will find it: NaN without a payload
         metadata = ArrayMetadata(
-            shape, dtype, normalize_chunks(chunks, shape, dtype.itemsize or 1, MAX_CHUNK_NBYTES), _CHUNK_KEYS, chain,
+            shape, dtype, normalize_chunks(chunks, shape, dtype.itemsize or 1, MAX_BLOSC_NBYTES), _CHUNK_KEYS, chain,
             fill_value=None if stored_fill is None else fill_scalar(dtype, raw_fill), fill_bytes=raw_fill,
             zarr_format=self.name,
         )
@@ -193,43 +198,21 @@ def _check_chunk_nbytes(chunk_shape, dtype):
     nbytes = dtype.itemsize
     for length in chunk_shape:
         nbytes *= length
-    if nbytes > MAX_CHUNK_NBYTES:
-        raise ValueError(f"expected chunks of at most {MAX_CHUNK_NBYTES} bytes, the limit of blosc, found {nbytes}")
+    if nbytes > MAX_BLOSC_NBYTES:
+        raise ValueError(f"expected chunks of at most {MAX_BLOSC_NBYTES} bytes, the limit of blosc, found {nbytes}")
 
 
 # The codec chain: cname, clevel and shuffle stand for v3's `bytes` and `blosc`.
 
 
-def _chain(dtype, cname, clevel, shuffle):
-    """Return the chain of an array; `shuffle` is a name or its number."""
-    if type(shuffle) is int and 0 <= shuffle < len(SHUFFLES):
-        shuffle = SHUFFLES[shuffle]
-    return _bytes_codec(dtype), CodecSpec("blosc", {
-        "cname": cname, "clevel": clevel, "shuffle": shuffle, "typesize": _typesize(dtype), "blocksize": 0,
-    })
-
-
-def _bytes_codec(dtype):
-    endian = byte_order(dtype)
-    return CodecSpec("bytes", {} if endian is None else {"endian": endian})
-
-
-def _typesize(dtype):
-    return dtype.itemsize if dtype.itemsize <= 255 else 1  # what c-blosc makes of larger ones
-
-
 def _completed(codecs, dtype):
-    """Return a chain of `blosc`, or of `bytes` and `blosc`, with everything spelled out that it leaves open."""
+    """Return a chain of `blosc`, or of `bytes` and `blosc`, with all parameters."""
     if len(codecs) == 1 and codecs[0].name == "blosc":
-        codecs = (_bytes_codec(dtype), *codecs)
+        codecs = (bytes_spec(dtype), *codecs)
     if [codec.name for codec in codecs] != ["bytes", "blosc"]:
         return codecs  # refused when it is rendered
     given = {member: value for member, value in codecs[1].configuration.items() if value is not None}
-    configuration = {**DEFAULTS, "shuffle": "bitshuffle" if dtype.itemsize == 1 else "shuffle",
-                     "typesize": _typesize(dtype), "blocksize": 0, **given}
-    if type(configuration["shuffle"]) is int and 0 <= configuration["shuffle"] < len(SHUFFLES):
-        configuration["shuffle"] = SHUFFLES[configuration["shuffle"]]
-    return codecs[0], CodecSpec("blosc", configuration)
+    return codecs[0], blosc_spec(given, dtype.itemsize)
 
 
 def _chain_members(codecs, dtype):
@@ -239,24 +222,25 @@ def _chain_members(codecs, dtype):
         raise ValueError("the __zmeta__ format always compresses by blosc; clevel=0 stores the bytes as they are")
     if names != ["bytes", "blosc"]:
         raise ValueError(f"a __zmeta__ array is encoded by 'bytes' and 'blosc', not by {names}")
-    if codecs[0] != _bytes_codec(dtype):
+    if codecs[0] != bytes_spec(dtype):
         raise ValueError(f"the bytes of {dtype.str} are in its own order; {codecs[0].configuration} says another")
     blosc = codecs[1].configuration
-    expected = {"cname", "clevel", "shuffle", "typesize", "blocksize"}
+    expected = {*BLOSC_DEFAULTS, "shuffle", "typesize", "blocksize"}
     if blosc.keys() != expected:
         raise ValueError(f"blosc is configured by {sorted(expected)}, found {sorted(blosc)}")
-    if blosc["cname"] not in COMPRESSORS:
-        raise ValueError(f"cname: expected one of {', '.join(COMPRESSORS)}, found {blosc['cname']!r}")
+    if blosc["cname"] not in BLOSC_COMPRESSORS:
+        raise ValueError(f"cname: expected one of {', '.join(BLOSC_COMPRESSORS)}, found {blosc['cname']!r}")
     if type(blosc["clevel"]) is not int or not 0 <= blosc["clevel"] <= 9:
         raise ValueError(f"clevel: expected an integer from 0 to 9, found {blosc['clevel']!r}")
-    if blosc["shuffle"] not in SHUFFLES:
-        raise ValueError(f"shuffle: expected 0, 1, 2 or one of {', '.join(SHUFFLES)}, found {blosc['shuffle']!r}")
-    if blosc["typesize"] != _typesize(dtype) or blosc["blocksize"] != 0:
+    if blosc["shuffle"] not in BLOSC_SHUFFLES:
+        raise ValueError(f"shuffle: expected 0, 1, 2 or one of {', '.join(BLOSC_SHUFFLES)}, found {blosc['shuffle']!r}")
+    typesize = blosc_typesize(dtype.itemsize)
+    if blosc["typesize"] != typesize or blosc["blocksize"] != 0:
         raise ValueError(
             f"a __zmeta__ array cannot record typesize {blosc['typesize']} and blocksize {blosc['blocksize']}; "
-            f"expected {_typesize(dtype)} and 0"
+            f"expected {typesize} and 0"
         )
-    return blosc["cname"], blosc["clevel"], SHUFFLES.index(blosc["shuffle"])
+    return blosc["cname"], blosc["clevel"], BLOSC_SHUFFLES.index(blosc["shuffle"])
 
 
 def parse_fill(dtype, value):
@@ -264,11 +248,7 @@ def parse_fill(dtype, value):
 
     Raises : ValueError, if it is no scalar, or one that the type cannot hold.
     """
-    if type(value) is list and dtype.kind == "c" and len(value) == 2:
-        value = complex(real_from_json(value[0]), real_from_json(value[1]))
-    elif isinstance(value, (list, dict)):
-        raise ValueError(f"expected a scalar, found {'a list' if type(value) is list else 'an object'}")
-    return fill_bytes(dtype, value, cut_text=True)
+    return fill_bytes(dtype, scalar_from_json(dtype, value), cut_text=True)
 
 
 def render_fill(dtype, raw):
@@ -284,20 +264,12 @@ def render_fill(dtype, raw):
             "a __zmeta__ array cannot record a fill value whose fields differ; expected None, or one scalar that every "
             "field of the data type can hold"
         )
-    scalar = fill_scalar(dtype, raw)
-    kind = dtype.kind
-    if kind == "f":
-        return real_to_json(scalar)
-    if kind == "c":
-        return [real_to_json(scalar.real), real_to_json(scalar.imag)]
-    if kind in "mM":
-        return int(scalar.view("i8"))
-    if kind in "SV":
+    if dtype.kind in "SV":
         text = raw.rstrip(b"\0")
         if not text.isascii():
             raise ValueError(f"a __zmeta__ array cannot record the fill value {text[:40]!r}: it is not ASCII")
         return text.decode("ascii")
-    return scalar.item()
+    return scalar_to_json(dtype, raw, real_to_json)
 
 
 def _fills(dtype, candidate, raw):

@@ -16,6 +16,7 @@ compressor. As a chain::
 import numpy as np
 
 from zcore.errors import UnsupportedError
+from zcore.formats.codec_specs import bytes_spec
 from zcore.formats.zarr_v2.codecs import (
     BYTES,
     COMPRESSORS,
@@ -26,7 +27,6 @@ from zcore.formats.zarr_v2.codecs import (
     read_config,
     to_spec,
 )
-from zcore.model.dtypes import byte_order
 from zcore.model.metadata import CodecSpec, has_varying_items
 
 
@@ -47,8 +47,7 @@ class _Elements:
         if has_varying_items(self.dtype):
             raise ValueError("objects need a codec that makes bytes of them: "
                              f"{', '.join(sorted(OBJECT_CODECS))}, json2 or msgpack2")
-        endian = byte_order(self.dtype)
-        return CodecSpec("bytes", {} if endian is None else {"endian": endian})
+        return bytes_spec(self.dtype)
 
     def become_bytes(self):
         """Be single bytes from here on."""

@@ -11,13 +11,12 @@ A codec that v3 or its registry has too is named as there (``blosc``, ``zstd``, 
 Codecs that nothing is known of are kept as they are, for whoever has installed them.
 """
 from zcore.errors import UnsupportedError
+from zcore.formats.codec_specs import BLOSC_COMPRESSORS, BLOSC_SHUFFLES, blosc_spec, blosc_typesize
 from zcore.model.dtypes import from_typestr
 from zcore.model.metadata import CodecSpec
 
 ARRAY, SERIALIZER, BYTES = "array to array", "array to bytes", "bytes to bytes"
 
-BLOSC_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
-BLOSC_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")  # v3's name of 0, 1, 2
 BLOSC_AUTO_SHUFFLE = -1  # numcodecs: bits for items of one byte, bytes for others
 
 _REQUIRED = object()
@@ -168,7 +167,10 @@ def to_spec(id, parameters, itemsize):
     """Return the `CodecSpec` of a codec that `read_config` has read, for items of `itemsize` bytes."""
     name = _CODECS[id][1] if id in _CODECS else None
     if name == "blosc":
-        return CodecSpec("blosc", _blosc_v3(parameters, itemsize))
+        given = {key: value for key, value in parameters.items() if value is not None}
+        if given["shuffle"] == BLOSC_AUTO_SHUFFLE:
+            del given["shuffle"]
+        return blosc_spec(given, itemsize)
     if name == "gzip" and parameters["level"] < 0:
         return CodecSpec("gzip", {"level": 6})  # zlib's meaning of -1
     if name == "crc32c" and parameters["location"] == "start":
@@ -207,20 +209,6 @@ def from_spec(spec, itemsize):
     }}
 
 
-def _blosc_typesize(itemsize):
-    return itemsize if itemsize <= 255 else 1  # what c-blosc makes of larger ones
-
-
-def _blosc_v3(parameters, itemsize):
-    shuffle = parameters["shuffle"]
-    if shuffle == BLOSC_AUTO_SHUFFLE:
-        shuffle = 2 if itemsize == 1 else 1
-    return {
-        "typesize": parameters["typesize"] or _blosc_typesize(itemsize), "cname": parameters["cname"],
-        "clevel": parameters["clevel"], "shuffle": BLOSC_SHUFFLES[shuffle], "blocksize": parameters["blocksize"],
-    }
-
-
 def _blosc_v2(configuration, itemsize):
     configuration = dict(configuration)
     shuffle = configuration.get("shuffle")
@@ -228,6 +216,6 @@ def _blosc_v2(configuration, itemsize):
         configuration["shuffle"] = BLOSC_SHUFFLES.index(shuffle)
     elif shuffle is None:
         configuration["shuffle"] = BLOSC_AUTO_SHUFFLE
-    if itemsize is not None and configuration.get("typesize") == _blosc_typesize(itemsize):
+    if itemsize is not None and configuration.get("typesize") == blosc_typesize(itemsize):
         del configuration["typesize"]  # numcodecs takes that of the data, and old ones know no such parameter
     return configuration

@@ -41,25 +41,35 @@ def parse_fill(dtype, value):
         return raw.ljust(dtype.itemsize, b"\0")
     if kind == "U":
         return fill_bytes(dtype, _text(value))
-    if kind == "c" and type(value) is list and len(value) == 2:
-        value = complex(real_from_json(value[0]), real_from_json(value[1]))
-    elif isinstance(value, (list, dict)):
+    return fill_bytes(dtype, scalar_from_json(dtype, value))
+
+
+def scalar_from_json(dtype, value):
+    """Return the scalar that a JSON value stands for: a complex number is a list of its two parts.
+
+    Raises : ValueError, if it is another list, or an object.
+    """
+    if dtype.kind == "c" and type(value) is list and len(value) == 2:
+        return complex(real_from_json(value[0]), real_from_json(value[1]))
+    if isinstance(value, (list, dict)):
         raise ValueError(f"expected a scalar, found {'a list' if type(value) is list else 'an object'}")
-    return fill_bytes(dtype, value)
+    return value
 
 
 def render_fill(dtype, raw):
     """Return the JSON value that stands for the fill value of bytes `raw`, as zarr-python 2 writes it."""
-    kind = dtype.kind
-    if kind == "S":
+    if dtype.kind == "S":
         return _to_base64(raw.rstrip(b"\0"))
-    if kind == "V":
-        return _to_base64(raw)
-    scalar = fill_scalar(dtype, raw)
+    return _to_base64(raw) if dtype.kind == "V" else scalar_to_json(dtype, raw, _real)
+
+
+def scalar_to_json(dtype, raw, real):
+    """Return the JSON value for a number, date or text of bytes `raw`; ``real(scalar)`` writes a float."""
+    kind, scalar = dtype.kind, fill_scalar(dtype, raw)
     if kind == "f":
-        return _real(scalar)
+        return real(scalar)
     if kind == "c":
-        return [_real(scalar.real), _real(scalar.imag)]
+        return [real(scalar.real), real(scalar.imag)]
     return int(scalar.view("i8")) if kind in "mM" else scalar.item()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from zcore.formats.codec_specs import MAX_BLOSC_NBYTES
 from zcore.formats.zarr_v2.chain import from_chain, to_chain
 from zcore.formats.zarr_v2.codecs import SERIALIZER, from_spec, kind_of
 from zcore.formats.zarr_v2.fill import parse_fill, parse_object_fill, render_fill, render_object_fill
@@ -19,7 +20,6 @@ from zcore.model.metadata import ArrayMetadata, CodecSpec, GroupMetadata, has_va
 from zcore.model.named_codecs import named_codec
 
 DEFAULT_COMPRESSOR = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}  # zarr-python 2's
-MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
 _OBJECT = np.dtype(object)
 _EMPTY_OBJECTS = {"vlen-utf8": "", "vlen-bytes": b""}
 

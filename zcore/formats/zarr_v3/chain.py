@@ -4,6 +4,7 @@ Zarr v3 core, "Chunk encoding". A chain is a list of extension objects, nested w
 its own. What each configuration means is left to the codecs; the format only needs the codec that makes bytes of
 elements, since the byte order is a part of the model's type.
 """
+from zcore.formats.codec_specs import BLOSC_SHUFFLES
 from zcore.formats.json_documents import shown
 from zcore.formats.zarr_v3.extensions import parse_extension, render_extension
 from zcore.model.metadata import CodecSpec
@@ -15,7 +16,6 @@ _FIXED = ("bytes", "packbits")  # array-to-bytes codecs that need items of one s
 # What the texts of codecs ask of every document, though it says nothing about chunks that are there already.
 _NEEDED = {"blosc": ("cname", "clevel", "shuffle", "blocksize"), "gzip": ("level",), "transpose": ("order",),
            "zstd": ("level",)}
-_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 # Array-to-array codecs behind which items still have the array's type; behind others (`delta`, `cast_value`, …) only
 # the codecs themselves can tell.
 _KEEP_TYPE = frozenset(("transpose", "reshape", "bitround", "scale_offset", "numcodecs.bitround"))
@@ -47,8 +47,9 @@ def check_configuration(codec):
             raise ValueError(f"{name!r} needs the member {member!r} in its configuration")
     if name == "blosc":
         shuffle = configuration["shuffle"]
-        if shuffle not in _SHUFFLES:
-            raise ValueError(f"'blosc': expected one of {', '.join(_SHUFFLES)} as 'shuffle', found {shown(shuffle)}")
+        if shuffle not in BLOSC_SHUFFLES:
+            raise ValueError(f"'blosc': expected one of {', '.join(BLOSC_SHUFFLES)} as 'shuffle', found "
+                             f"{shown(shuffle)}")
         if shuffle != "noshuffle" and "typesize" not in configuration:
             raise ValueError(f"'blosc' needs the member 'typesize' in its configuration for the shuffle {shuffle!r}")
 

@@ -6,11 +6,12 @@ be read whole.
 import math
 from collections.abc import Mapping
 
+from zcore.formats.codec_specs import MAX_BLOSC_NBYTES
 from zcore.formats.zarr_v3.chain import check_chain, render_chain, stored_endian
 from zcore.formats.zarr_v3.dtypes import named_dtype, packed, render_data_type, stored_order
 from zcore.formats.zarr_v3.fill import parse_fill
 from zcore.formats.zarr_v3.grids import parse_key_encoding, render_key_encoding
-from zcore.formats.zarr_v3.new_chain import CHECKSUM, MAX_BLOSC_NBYTES, new_chain, spec_of, specs_of
+from zcore.formats.zarr_v3.new_chain import CHECKSUM, new_chain, spec_of, specs_of
 from zcore.model.auto_chunks import is_listed, normalize_chunks, normalize_grid, whole_dimensions
 from zcore.model.chunk_grid import dimensions_of, shown_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding

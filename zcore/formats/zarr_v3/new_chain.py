@@ -8,14 +8,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from zcore.formats.codec_specs import MAX_BLOSC_NBYTES, blosc_spec
 from zcore.formats.zarr_v3.chain import check_configuration, parse_codec, render_chain
 from zcore.formats.zarr_v3.dtypes import parse_data_type, stored_order
 from zcore.model.metadata import CodecSpec, has_varying_items
 from zcore.model.named_codecs import named_codec
 
-DEFAULT_BLOSC = {"cname": "lz4", "clevel": 5}  # see docs/design/decisions.md; its shuffle goes by the item size
-MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # c-blosc, BLOSC_MAX_BUFFERSIZE
-SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 CHECKSUM = CodecSpec("crc32c")
 # Codecs of numcodecs whose documents name the type of the items that they get, and of those that they make.
 _FILTERS = frozenset(("numcodecs.delta", "numcodecs.fixedscaleoffset", "numcodecs.quantize"))
@@ -49,7 +47,7 @@ def new_chain(dtype, chunk_shape, order, filters, serializer, compressors, check
         if math.prod(chunk_shape) * dtype.itemsize > MAX_BLOSC_NBYTES:
             raise ValueError(f"chunks of shape {chunk_shape} exceed the {MAX_BLOSC_NBYTES} bytes that blosc takes; "
                              "pass smaller ones, or compressors=")
-        chain += (_completed(CodecSpec("blosc", DEFAULT_BLOSC), dtype),)
+        chain += (_completed(CodecSpec("blosc"), dtype),)
     elif compressors is not None:
         chain += specs_of(compressors, dtype, ndim)
     if checksum and not is_sharded and chain[-1].name != "crc32c":
@@ -131,13 +129,4 @@ def _completed(codec, dtype):
         return CodecSpec(name, {"elementsize": itemsize, **given})
     if name != "blosc":
         return codec
-    shuffle = given.get("shuffle")
-    if type(shuffle) is int and 0 <= shuffle < len(SHUFFLES):
-        given["shuffle"] = SHUFFLES[shuffle]
-    return CodecSpec("blosc", {
-        "typesize": itemsize if itemsize <= 255 else 1,  # what c-blosc makes of larger ones
-        **DEFAULT_BLOSC,
-        "shuffle": "noshuffle" if varying else "bitshuffle" if itemsize == 1 else "shuffle",
-        "blocksize": 0,
-        **given,
-    })
+    return blosc_spec(given, itemsize, shuffle="noshuffle" if varying else None)

@@ -1,20 +1,19 @@
 """Texts of a reference set for many elements of a product at once, as columns of texts or of integers.
 
-What an expression says is made once for each combination of the variables that it names. Where it is integer arithmetic
-that cannot leave 64 bits for any of their values, whatever is computed on the way, NumPy does it; else, and where it
-cannot be known, each value is rendered alone, and that has the last word on what is an error.
+An expression is rendered once for each combination of the variables that it names. NumPy evaluates integer arithmetic
+whose operands prove that no step leaves 64 bits. All other values are rendered alone, and that decides about errors.
 """
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
 
 from zcore.errors import ReferenceFormatError
-from zcore.stores.reference.expressions import shown
-from zcore.stores.reference.sandbox import MAX_INTEGER, MIN_INTEGER
+from zcore.stores.reference.expressions import MAX_INTEGER, MIN_INTEGER, OPERATORS, shown
 
-MAX_GENERATED_TEXT = 4096  # characters of a key or URL: a count that is bounded bounds memory only if these are, too
+MAX_GENERATED_TEXT = 4096  # characters of a key or URL: a limit of references limits memory only together with this
 MAX_EXPRESSIONS = 64       # in such a text; each of them is a column for a while
 
 _DECIMAL = re.compile(r"0*([0-9]{1,19})")
@@ -34,8 +33,7 @@ class Column:
         self._text, self._product = text, product
         self._literal = "".join(part for part in text.parts if type(part) is str)
         self._expressions = [part for part in text.parts if type(part) is not str]
-        self._bounds = [_bounds(part.tree, product.ranges) if product.size else None for part in self._expressions]
-        # With `%` between them, literals are what rows are formatted by.
+        # With `%` between them, literals are the pattern of each row.
         self._pattern = "".join(part.replace("%", "%%") if type(part) is str else "%s" for part in text.parts)
         self._check_length(len(self._literal))
         if len(self._expressions) > MAX_EXPRESSIONS:
@@ -47,10 +45,11 @@ class Column:
         Raises : ReferenceFormatError, if one cannot be rendered, or has, or might have, too many characters.
         """
         columns, longest = [], len(self._literal)
-        for expression, bounds in zip(self._expressions, self._bounds, strict=True):
-            if bounds is not None:
-                columns.append(self._computed(expression, elements).tolist())
-                longest += max(len(str(end)) for end in bounds)
+        for expression in self._expressions:
+            numbers = self._computed(expression, elements)
+            if numbers is not None:
+                columns.append(numbers.tolist())
+                longest += max(len(str(end)) for end in _ends(numbers))
             else:
                 columns.append(self._rendered(expression, elements))
                 longest += max(map(len, columns[-1]))
@@ -61,12 +60,13 @@ class Column:
 
     def integers(self, elements):
         """Return the integer of 63 bits that each element's text says, as int64."""
-        if len(self._expressions) == 1 and self._bounds[0] is not None and not self._literal.strip():
+        if len(self._expressions) == 1 and not self._literal.strip():
             numbers = self._computed(self._expressions[0], elements)
-            if numbers.min() < 0:
-                i = int(numbers.argmin())
-                raise self._no_integer(str(numbers[i]), elements[i])
-            return numbers
+            if numbers is not None:
+                if numbers.min() < 0:
+                    i = int(numbers.argmin())
+                    raise self._no_integer(str(numbers[i]), elements[i])
+                return numbers
         texts = self.texts(elements)
         numbers = np.empty(len(texts), np.int64)
         for i, text in enumerate(texts):
@@ -77,11 +77,11 @@ class Column:
         return numbers
 
     def _computed(self, expression, elements):
-        """Return what an expression of integers is in each element, as int64."""
+        """Return the value of an expression in each element, as int64; None if it may be anything else."""
         return _evaluated(expression.tree, {name: self._product.values(name, elements) for name in expression.names})
 
     def _rendered(self, expression, elements):
-        """Return what any expression is in each element, a list of texts."""
+        """Return the value of any expression in each element, a list of texts."""
         names = sorted(expression.names)
         chosen, inverse = self._product.distinct(elements, expression.names)
         columns = [self._product.values(name, chosen).tolist() for name in names]
@@ -107,66 +107,32 @@ class Column:
         return ReferenceFormatError(f"{self._text.member}: {message}", member=self._text.member)
 
 
-# Integer arithmetic, by the trees of `Expression`
-
-def _bounds(tree, ranges):
-    """Return the least and the greatest value that a tree can have, or more; None if 64 bits might not do.
-
-    Each value on the way is bounded, as it is where an expression is evaluated alone.
-    """
-    if tree is None or type(tree) is int:
-        return tree if tree is None else (tree, tree)
-    if type(tree) is str:
-        return ranges[tree]
-    sign, *operands = tree
-    operands = [_bounds(operand, ranges) for operand in operands]
-    if None in operands:
-        return None
-    corners = _corners(sign, *operands)
-    if corners is None or min(corners) < MIN_INTEGER or max(corners) > MAX_INTEGER:
-        return None
-    return min(corners), max(corners)
-
-
-def _corners(sign, left, right=None):
-    """Return numbers between which the results lie of an operation on two ranges, or on one; None if unknown."""
-    if right is None:
-        return [-end for end in left] if sign == "-" else left
-    pairs = [(a, b) for a in left for b in right]
-    if sign == "+":
-        return [a + b for a, b in pairs]
-    if sign == "-":
-        return [a - b for a, b in pairs]
-    if sign == "*":
-        return [a * b for a, b in pairs]
-    if sign == "**":
-        if right[0] != right[1] or not 0 <= right[0] <= 64:
-            return None
-        return [a ** b for a, b in pairs] + [0] * (left[0] < 0 < left[1] and right[0] > 0)
-    if right[0] <= 0 <= right[1]:
-        return None
-    if sign == "//":
-        return [a // b for a, b in pairs]
-    return (0, right[1] - 1) if right[0] > 0 else (right[0] + 1, 0)
-
-
 def _evaluated(tree, columns):
-    """Return the value of a tree for columns of int64; its `_bounds` are known."""
-    if type(tree) is int:
-        return tree
-    if type(tree) is str:
-        return columns[tree]
-    sign, *operands = tree
-    left, *right = (_evaluated(operand, columns) for operand in operands)
-    if not right:
-        return -left if sign == "-" else left
-    right = right[0]
-    if sign == "+":
-        return left + right
-    if sign == "-":
-        return left - right
-    if sign == "*":
-        return left * right
-    if sign == "**":
-        return left ** right
-    return left // right if sign == "//" else left % right
+    """Return the value of a tree for columns of int64; None unless each step is an integer of 64 bits."""
+    operation, *operands = tree
+    if operation == "value":
+        return np.array([operands[0]]) if type(operands[0]) is int else None
+    if operation == "name":
+        return columns[operands[0]]
+    if operation not in OPERATORS or operation == "/":
+        return None
+    operands = [_evaluated(operand, columns) for operand in operands]
+    if any([operand is None for operand in operands]) or not _fits(operation, list(map(_ends, operands))):
+        return None
+    return OPERATORS[operation](*operands)
+
+
+def _fits(operation, ranges):
+    """Return whether all results of an operation on integers in some ranges are integers of 64 bits."""
+    low, high = ranges[-1]
+    if operation in ("//", "%") and low <= 0 <= high:
+        return False
+    if operation == "**" and not 0 <= low == high <= 64:
+        return False
+    # Each operation is monotonic in each operand on one side of zero, so the extreme results are those of the ends.
+    results = [OPERATORS[operation](*ends) for ends in itertools.product(*ranges)]
+    return MIN_INTEGER <= min(results) and max(results) <= MAX_INTEGER
+
+
+def _ends(numbers):
+    return int(numbers.min()), int(numbers.max())

@@ -1,27 +1,39 @@
-"""The expressions of reference sets, ``{{ (i + 1) * 1000 }}``: parsed by jinja2, checked, and run once they are safe.
+"""The expressions of reference sets, ``{{ (i + 1) * 1000 }}``: parsed by jinja2, then checked and evaluated here.
 
-jinja2's parser recurses and its language is large. Tokens and brackets are counted before it parses, and of its tree
-nothing is compiled but names, numbers, texts, ``+ - * / // % **``, ``~``, signs, calls of templates with keyword
-arguments, the filter ``format``, and a tuple behind ``%`` that is formatted.
+jinja2's parser recurses and its language is large. Tokens and brackets are counted before it parses. Of its tree only
+these become an `Expression`: names, numbers, texts, ``+ - * / // % **``, ``~``, signs, calls of templates with keyword
+arguments, the filter ``format``, and a tuple behind ``%`` that is formatted. No code of jinja2 runs after that.
+
+Each operation bounds its operands and its result before it computes: integers to 64 bits, texts to 64 KiB. So an
+expression such as ``'a' * 10**9`` costs neither memory nor time.
 """
 from __future__ import annotations
 
+import operator
+import re
+from functools import lru_cache
+
 from zcore.errors import ReferenceFormatError, UnsupportedError, ZcoreError, not_installed
-from zcore.stores.reference.sandbox import MAX_INTEGER, MAX_TEXT, MIN_INTEGER, as_text, sandbox, template_of
 
 MAX_TOKENS = 256    # of all expressions of a text; the parser takes a stack frame for each sign
-MAX_BRACKETS = 16   # one within the other; the parser takes 13 frames for each
-MAX_DEPTH = 64      # of an expression as a tree; the compiler takes 3 frames for each level, Python's has 200 brackets
+MAX_BRACKETS = 16   # nested; the parser takes 13 stack frames for each
+MAX_DEPTH = 64      # levels of an expression as a tree
+MAX_TEXT = 1 << 16  # characters: of a text with expressions in it, of any value, and of the rendered text
+MIN_INTEGER, MAX_INTEGER = -(1 << 63), (1 << 63) - 1
 
 # Names that jinja2 takes for something else.
 _RESERVED = frozenset("true false none True False None and or not in is if elif else self".split())
 _CONSTANTS = (int, float, str)
+_SIGNS = {"Neg": "neg", "Pos": "pos"}
 _BINARY = frozenset(("Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Pow"))
 _REFUSED = {
     "Getattr": "attribute access", "Getitem": "subscripts", "Slice": "subscripts", "Test": "tests (is)",
     "CondExpr": "conditions (if)", "Compare": "comparisons", "And": "and", "Or": "or", "Not": "not",
     "List": "lists", "Dict": "dictionaries", "Tuple": "tuples that are not formatted",
 }
+OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+             "%": operator.mod, "**": operator.pow, "neg": operator.neg, "pos": operator.pos}
+_CONVERSION = re.compile(r"%(%|[-+ #0]*+(\d{0,3})(?:\.(\d{0,3}))?[hlL]?[diouxXeEfFgGcs])?")
 
 
 def is_name(name):
@@ -31,48 +43,120 @@ def is_name(name):
     if name.isascii():
         return True
     from unicodedata import normalize
-    # jinja2 makes Python of it, where two spellings of one name are the same variable.
+    # Python takes two spellings of one name for the same variable.
     return normalize("NFKC", name) == name
 
 
 class Expression:
-    """What stands between ``{{`` and ``}}``, checked.
+    """An expression between ``{{`` and ``}}``, checked.
 
     Attributes
     ----------
     names : frozenset of str
         The variables that it depends on.
-    tree : tuple, str, int or None
-        The expression when it is integer arithmetic: ``(operator, left, right)``, ``(sign, operand)``, the name of a
-        variable, an integer. For a function template the variables need not be integers.
+    tree : tuple
+        ``(operation, *operands)``. The operation is a key of `OPERATORS`, ``~``, ``format`` or ``tuple``, with trees as
+        operands; ``value`` with a constant; ``name`` with the name of a variable; or ``call`` with a `Text` and a dict
+        of trees, its arguments.
     """
 
-    __slots__ = ("names", "tree", "source", "member", "_node", "_values", "_template")
+    __slots__ = ("names", "tree", "source", "member")
 
-    def __init__(self, names, tree, source, member, node=None, values=None):
+    def __init__(self, names, tree, source, member):
         self.names = names
         self.tree = tree
         self.source = source
         self.member = member
-        self._node = node
-        self._values = values
-        self._template = None
 
     def render(self, variables):
         """Return the value as text, for a dict of variables."""
         if not self.names <= variables.keys():
             raise undefined(min(self.names - variables.keys()), self.source, self.member)
         try:
-            if self._node is None:
-                return as_text(variables[self.tree])
-            if self._template is None:
-                self._template = template_of(self._node)
-            return self._template.render({**self._values, **{name: variables[name] for name in self.names}})
+            return _as_text(_value(self.tree, variables))
         except ZcoreError:
             raise
-        except Exception as exc:  # whatever jinja2, Python or an operator says of the text
+        except Exception as exc:  # Python and the bounds raise several kinds
             given = ", ".join(f"{name} = {shown(variables[name])}" for name in sorted(self.names))
             raise not_rendered(exc, self.source, self.member, f" for {given:.80}" if given else "") from exc
+
+
+# Evaluation: an operand or a result that is refused is a ValueError or TypeError
+
+def _value(tree, variables):
+    operation, *operands = tree
+    if operation == "value":
+        return operands[0]
+    if operation == "name":
+        return variables[operands[0]]
+    if operation == "call":
+        function, arguments = operands
+        return function.render({name: _value(argument, variables) for name, argument in arguments.items()})
+    values = tuple([_value(operand, variables) for operand in operands])
+    if operation == "tuple":
+        return values
+    if operation == "~":
+        texts = [_as_text(value) for value in values]
+        _check_size(sum(map(len, texts)))
+        return "".join(texts)
+    if operation == "format":
+        return _formatted(_as_text(values[0]), values[1:])
+    return _computed(operation, *values)
+
+
+def _computed(operation, left, right=None):
+    """Return the result of one of `OPERATORS`; a sign has no right operand."""
+    if right is None:
+        return _bounded(OPERATORS[operation](left))
+    if operation == "%" and type(left) is str:
+        return _formatted(_bounded(left), right if type(right) is tuple else (right,))
+    kinds = type(_bounded(left)), type(_bounded(right))
+    if operation == "*" and str in kinds and int in kinds:
+        text, times = (left, right) if kinds[0] is str else (right, left)
+        _check_size(len(text) * times)
+    elif operation == "+" and kinds == (str, str):
+        _check_size(len(left) + len(right))
+    elif operation == "**" and kinds == (int, int) and abs(left) > 1 and right > 64:
+        raise ValueError("an integer has more than 64 bits")
+    return _bounded(OPERATORS[operation](left, right))
+
+
+def _bounded(value):
+    """Return `value` if an expression may have it.
+
+    Raises : ValueError, if it is too large; TypeError, if it is no number or text.
+    """
+    if type(value) is int:
+        if not MIN_INTEGER <= value <= MAX_INTEGER:
+            raise ValueError("an integer has more than 64 bits")
+    elif type(value) is str:
+        _check_size(len(value))
+    elif type(value) is not float:
+        raise TypeError(f"a value is a {type(value).__name__}, no number or text")
+    return value
+
+
+def _as_text(value):
+    return str(_bounded(value))
+
+
+def _formatted(pattern, values):
+    """Return ``pattern % values``; each width and each precision has at most three digits."""
+    size = len(pattern)
+    for found in _CONVERSION.finditer(pattern):
+        if found[1] is None:
+            raise ValueError(f"expected conversions as %03d, %.3f and %s, with three digits at most, found "
+                             f"{pattern[found.start():found.start() + 12]!r}")
+        size += int(found[2] or 0) + int(found[3] or 0)
+    # The longest number is 1e308 as %f: 310 characters and its precision.
+    size += sum(len(value) if type(_bounded(value)) is str else 320 for value in values)
+    _check_size(size)
+    return _bounded(pattern % values)
+
+
+def _check_size(size):
+    if size > MAX_TEXT:
+        raise ValueError(f"a text has more than {MAX_TEXT} characters")
 
 
 # Messages
@@ -94,12 +178,12 @@ def not_rendered(reason, source, member, case=""):
 
 
 def too_long(source, member):
-    """Return the error that says that a text is too long, before or after it is rendered."""
-    return not_rendered(f"it, or what comes out, has more than {MAX_TEXT} characters", source, member)
+    """Return the error for a text that is too long, before or after it is rendered."""
+    return not_rendered(f"it, or its rendered form, has more than {MAX_TEXT} characters", source, member)
 
 
 def undefined(name, source, member):
-    """Return the error that says that a name in a text stands for nothing."""
+    """Return the error for a name that is neither a template nor a variable."""
     return not_rendered(f"there is no template or variable {shown(name)}", source, member)
 
 
@@ -126,11 +210,15 @@ def check_name(name, templates, names, source, member):
 
 
 def parsed(text, templates, names, member):
-    """Yield the parts of a text that takes jinja2, str and `Expression`.
+    """Yield the parts of a text that needs jinja2, str and `Expression`.
 
     Raises : ReferenceFormatError, UnsupportedError, as `Templates.render`.
     """
-    environment = _environment(text, member)
+    try:
+        environment = _environment()
+    except ImportError as exc:
+        raise not_installed(f"{member}: to evaluate {shown(text)} needs", "jinja2", "references",
+                            "templates by jinja2") from exc
     try:
         _check_tokens(environment.lex(text), text, member)
         outputs = environment.parse(text).body
@@ -142,12 +230,18 @@ def parsed(text, templates, names, member):
         if type(node).__name__ == "TemplateData":
             yield node.data
             continue
-        check = _Check(templates, names, text, member)
-        node = check.value(node, 0)
-        expression = Expression(frozenset(check.used), _integer_tree(node, check.used), text, member, node,
-                                check.values)
-        # What depends on no variable is rendered here, once; so a function's arguments are looked at, too.
+        builder = _Builder(templates, names, text, member)
+        tree = builder.tree(node, 0)
+        expression = Expression(frozenset(builder.used), tree, text, member)
+        # An expression without variables is rendered once, here. That checks the arguments of a function, too.
         yield expression if expression.names else expression.render({})
+
+
+@lru_cache(maxsize=1)
+def _environment():
+    from jinja2 import Environment
+
+    return Environment(cache_size=0, keep_trailing_newline=True)
 
 
 def _check_tokens(tokens, source, member):
@@ -161,19 +255,18 @@ def _check_tokens(tokens, source, member):
         if n_tokens > MAX_TOKENS:
             raise not_rendered(f"its expressions have more than {MAX_TOKENS} tokens", source, member)
         if n_open > MAX_BRACKETS:
-            raise not_rendered(f"more than {MAX_BRACKETS} brackets stand in each other", source, member)
+            raise not_rendered(f"more than {MAX_BRACKETS} brackets are nested", source, member)
 
 
-class _Check:
-    """The check of one expression; it collects the variables that are used, and the values of templates."""
+class _Builder:
+    """Makes the tree of one expression from jinja2's, and collects the variables that it uses."""
 
     def __init__(self, templates, names, source, member):
         self._templates, self._names, self._source, self._member = templates, names, source, member
         self.used = set()
-        self.values = {}
 
-    def value(self, node, depth):
-        """Return the node to evaluate in place of `node`, whose parts were replaced in the same way."""
+    def tree(self, node, depth):
+        """Return the `tree` of an `Expression`; see there. Raises what `parsed` does."""
         kind = type(node).__name__
         depth += 1
         if depth > MAX_DEPTH:
@@ -181,42 +274,39 @@ class _Check:
         if kind == "Const" and type(node.value) in _CONSTANTS:
             if type(node.value) is int and not MIN_INTEGER <= node.value <= MAX_INTEGER:
                 raise self._wrong("an integer has more than 64 bits")
-        elif kind == "Name":
-            self._name(node.name)
-        elif kind in ("Neg", "Pos"):
-            node.node = self.value(node.node, depth)
-        elif kind in _BINARY:
-            node.left = self.value(node.left, depth)
+            return "value", node.value
+        if kind == "Name":
+            return self._name(node.name)
+        if kind in _SIGNS:
+            return _SIGNS[kind], self.tree(node.node, depth)
+        if kind in _BINARY:
+            left = self.tree(node.left, depth)
             if kind == "Mod" and type(node.right).__name__ == "Tuple":
-                node.right.items = [self.value(item, depth + 1) for item in node.right.items]
-            else:
-                node.right = self.value(node.right, depth)
-        elif kind == "Concat":
-            return self._filter("~", [self.value(part, depth) for part in node.nodes])
-        elif kind == "Filter" and node.name == "format" and node.node is not None:
+                return "%", left, ("tuple", *[self.tree(item, depth + 1) for item in node.right.items])
+            return node.operator, left, self.tree(node.right, depth)
+        if kind == "Concat":
+            return "~", *[self.tree(part, depth) for part in node.nodes]
+        if kind == "Filter" and node.name == "format" and node.node is not None:
             if node.kwargs or node.dyn_args is not None or node.dyn_kwargs is not None:
                 raise self._unsupported("the filter format with named arguments")
-            return self._filter("format", [self.value(part, depth) for part in (node.node, *node.args)])
-        elif kind == "Call":
-            self._call(node, depth)
-        elif kind == "Filter":
+            return "format", *[self.tree(part, depth) for part in (node.node, *node.args)]
+        if kind == "Call":
+            return self._call(node, depth)
+        if kind == "Filter":
             raise self._unsupported(f"the filter {node.name:.40}")
-        else:
-            what = f"the constant {node.value}" if kind == "Const" else _REFUSED.get(kind, kind)
-            raise self._unsupported(what)
-        return node
+        raise self._unsupported(f"the constant {node.value}" if kind == "Const" else _REFUSED.get(kind, kind))
 
     def _name(self, name):
         check_name(name, self._templates, self._names, self._source, self._member)
         if self._names is None or name in self._names:
             self.used.add(name)
-        else:
-            self.values[name] = self._templates.value(name)
+            return "name", name
+        return "value", self._templates.value(name)
 
     def _call(self, node, depth):
         name = node.node.name if type(node.node).__name__ == "Name" else None
         if name is None:
-            raise self._unsupported("calls of what is no template")
+            raise self._unsupported("calls of anything but a template")
         if name not in self._templates.names:
             raise self._wrong(f"there is no template {shown(name)} to be called")
         if not self._templates.is_function(name):
@@ -224,45 +314,16 @@ class _Check:
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             raise self._unsupported("arguments by * and **")
         function = self._templates.function(name)
-        missing = sorted(function.names - {keyword.key for keyword in node.kwargs})
-        if node.args or missing:
+        arguments = {keyword.key: keyword.value for keyword in node.kwargs}
+        if len(arguments) < len(node.kwargs):
+            raise self._wrong(f"an argument of the template {name} is repeated")
+        if node.args or not function.names <= arguments.keys():
             raise self._wrong(f"the template {name} is called with keyword arguments, "
                               f"{', '.join(sorted(function.names)):.80}")
-        for keyword in node.kwargs:
-            keyword.value = self.value(keyword.value, depth)
-        self.values[name] = function
-
-    @staticmethod
-    def _filter(name, parts):
-        from jinja2.nodes import Filter
-        return Filter(parts[0], name, parts[1:], [], None, None, lineno=1)
+        return "call", function, {key: self.tree(value, depth) for key, value in arguments.items()}
 
     def _wrong(self, reason):
         return not_rendered(reason, self._source, self._member)
 
     def _unsupported(self, what):
         return _unsupported(what, self._source, self._member)
-
-
-def _integer_tree(node, used):
-    """Return the `tree` of an `Expression`, or None if there is more to it than integers."""
-    kind = type(node).__name__
-    if kind == "Const":
-        return node.value if type(node.value) is int else None
-    if kind == "Name":
-        return node.name if node.name in used else None
-    if kind in ("Neg", "Pos"):
-        operands = (_integer_tree(node.node, used),)
-    elif kind in _BINARY and kind != "Div":
-        operands = _integer_tree(node.left, used), _integer_tree(node.right, used)
-    else:
-        return None
-    return None if None in operands else (node.operator, *operands)
-
-
-def _environment(source, member):
-    try:
-        return sandbox()
-    except ImportError as exc:
-        raise not_installed(f"{member}: to evaluate {shown(source)} needs", "jinja2", "references",
-                            "templates by jinja2") from exc

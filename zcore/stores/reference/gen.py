@@ -1,9 +1,9 @@
-"""The member `gen` of a reference set: references by the million, out of four texts and the ranges of some variables.
+"""The member `gen` of a reference set: millions of references from four texts and the ranges of some variables.
 
-The variables of an item make a cartesian product, the first one slowest, and its texts are rendered for each element
-("References specification", version 1, "gen"). How many that are is computed from the ranges and compared with a limit
-before anything is made. Then columns are made, batch by batch (`reference_columns`), so that a million references are
-never a million objects at once.
+The variables of an item make a cartesian product, the first one slowest. The texts are rendered for each element
+("References specification", version 1, "gen"). Their number is computed from the ranges and compared with a limit
+before anything is made. Then columns are made in batches (`zcore.stores.reference.columns`), so that a million
+references are never a million objects at once.
 """
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import numpy as np
 
 from zcore.errors import ReferenceFormatError
 from zcore.stores.reference.columns import Column
-from zcore.stores.reference.expressions import is_name, shown
-from zcore.stores.reference.sandbox import MAX_INTEGER, MIN_INTEGER
+from zcore.stores.reference.expressions import MAX_INTEGER, MIN_INTEGER, is_name, shown
 
 MAX_REFERENCES = 1 << 24
 MAX_CHARACTERS = 1 << 30   # of keys and URLs in all; or `CHARACTERS_EACH` for each reference that the caller allows
@@ -41,7 +40,7 @@ offsets, lengths : ndarray of int64
 
 
 class Generation:
-    """The references that the member `gen` of a document stands for.
+    """The references that the member `gen` of a document generates.
 
     Parameters
     ----------
@@ -50,20 +49,20 @@ class Generation:
     templates : Templates
         Those of the document.
     limit : int
-        How many references it may stand for.
+        Maximum number of references.
 
     Attributes
     ----------
     count : int
-        How many it stands for, known before any is made. Keys may repeat: later ones win over earlier ones, and all of
-        them over `refs`.
+        Number of references, known before any is made. Keys may repeat: later ones replace earlier ones, and all of
+        them replace `refs`.
 
     Raises
     ------
     ReferenceFormatError
         It breaks the rules of the format, or goes beyond the limit.
     UnsupportedError
-        A text takes more than what `Templates` evaluates.
+        A text needs more than `Templates` evaluates.
 
     Examples
     --------
@@ -116,24 +115,19 @@ class Product:
         How many elements it has.
     names : list of str
         The variables, slowest first.
-    ranges : dict
-        Name to the least and the greatest value; empty when the product is.
     """
 
     def __init__(self, dimensions, member, limit):
         if not isinstance(dimensions, dict) or not dimensions:
             raise _wrong(member, f"expected an object with a variable at least, found {shown(dimensions)}")
         self.names = list(dimensions)
-        self._values = {name: _values_of(name, given, f"{member}.{name!s:.60}")
-                        for name, given in dimensions.items()}
-        self.size = 0 if any(values.size == 0 for values in self._values.values()) else 1
-        self.ranges = {}
+        self._variables = {name: _variable(name, given, f"{member}.{name!s:.60}")
+                           for name, given in dimensions.items()}
+        self.size = 0 if any(variable.size == 0 for variable in self._variables.values()) else 1
         self._strides = {}
         for name in reversed(self.names if self.size else ()):
-            values = self._values[name]
-            self.ranges[name] = values.range()
             self._strides[name] = self.size
-            self.size *= values.size
+            self.size *= self._variables[name].size
             if self.size > limit:
                 raise _wrong(member, f"expected {limit} references in all at the most, found dimensions of more")
 
@@ -147,8 +141,8 @@ class Product:
         combination, n_combinations = np.zeros(len(elements), np.int64), 1
         for name in self.names:
             if name in names:
-                combination = combination * self._values[name].size + self._places(name, elements)
-                n_combinations *= self._values[name].size
+                combination = combination * self._variables[name].size + self._indices(name, elements)
+                n_combinations *= self._variables[name].size
         if n_combinations == self.size:
             return elements, None
         _, first, inverse = np.unique(combination, return_index=True, return_inverse=True)
@@ -156,40 +150,18 @@ class Product:
 
     def values(self, name, elements):
         """Return the value of one variable in each of the `elements`, as int64."""
-        return self._values[name].at(self._places(name, elements))
+        return self._variables[name].at(self._indices(name, elements))
 
     def variables(self, element, names):
         """Return the values of `names` in one element, a dict of Python integers."""
         return {name: int(self.values(name, np.array([element]))[0]) for name in names}
 
-    def _places(self, name, elements):
-        return elements // self._strides[name] % self._values[name].size
+    def _indices(self, name, elements):
+        return elements // self._strides[name] % self._variables[name].size
 
 
-class _Steps(namedtuple("_Steps", ("start", "step", "size"))):
-    """The values of a variable given by start, stop and step."""
-
-    __slots__ = ()
-
-    def range(self):
-        last = self.start + (self.size - 1) * self.step
-        return min(self.start, last), max(self.start, last)
-
-    def at(self, places):
-        # A product beyond 64 bits wraps around, and so does the sum, back to where it belongs.
-        return places * np.array(self.step) + np.array(self.start)
-
-
-class _Values(namedtuple("_Values", ("values", "size"))):
-    """The values of a variable that are listed."""
-
-    __slots__ = ()
-
-    def range(self):
-        return int(self.values.min()), int(self.values.max())
-
-    def at(self, places):
-        return self.values[places]
+# How many values a variable has; ``at(indices)`` returns some of them.
+_Variable = namedtuple("_Variable", ("size", "at"))
 
 
 class _Item:
@@ -257,15 +229,15 @@ def _check_members(item, member):
             raise _wrong(f"{member}.{name}", f"expected {what}, found {shown(value)}")
 
 
-def _values_of(name, given, member):
-    """Return the values of a variable, as the document gives them."""
+def _variable(name, given, member):
+    """Return the `_Variable` that the document describes."""
     if not is_name(name):
         raise _wrong(member, f"expected an identifier as the name of a variable, found {shown(name)}")
     if isinstance(given, list):
         for value in given:
             if not _is_integer(value):
                 raise _wrong(member, f"expected integers of 64 bits, found {shown(value)}")
-        return _Values(np.array(given, np.int64), len(given))
+        return _Variable(len(given), np.array(given, np.int64).__getitem__)
     if not isinstance(given, dict) or "stop" not in given or given.keys() - {"start", "stop", "step"}:
         raise _wrong(member, "expected a list of integers, or an object of start, stop and step with a stop at least, "
                      f"found {shown(given)}")
@@ -276,4 +248,6 @@ def _values_of(name, given, member):
     if step == 0:
         raise _wrong(member, "expected a step other than 0")
     # The length of a Python range; `len` fails where it does not fit a machine word.
-    return _Steps(start, step, max(0, (stop - start + step - (1 if step > 0 else -1)) // step))
+    size = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+    # A product beyond 64 bits wraps around, and the sum wraps back.
+    return _Variable(size, lambda indices: indices * np.array(step) + np.array(start))

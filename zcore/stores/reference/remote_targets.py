@@ -74,7 +74,7 @@ class RemoteTargets:
 
     def getsize(self, url, key=None):
         """Return the size of a target in bytes."""
-        return self._ask(url, key, "standing").size
+        return self._ask(url, key, "head").size
 
     def _ask(self, url, key, method, *args, part=None):
         what = f"the target of {key!r} is {url!r:.300}"

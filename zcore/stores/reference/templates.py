@@ -1,18 +1,17 @@
 """The templates of a reference set, and the texts that use them: ``http://{{ u }}/{{ f(c='a') }}_{{ (i + 1) * 10 }}``.
 
-The format has its texts rendered by jinja2 ("References specification", version 1, "jinja-str"), and is written by
-strangers. So little of that language is needed that the rest is refused, and what is left cannot do harm:
+The specification says "jinja-str" ("References specification", version 1), and the document is not trusted. The
+format needs little of jinja2's language, so only that is accepted:
 
-1. Text that is ``{{ name }}`` and literals alone, as nearly all is, never meets jinja2.
-2. Length, tokens and brackets are bounded before jinja2 parses, since its parser recurses.
-3. The tree that it makes may hold names, numbers, texts, ``+ - * / // % **``, ``~``, signs, calls of templates and the
-   filter ``format``. There are no attributes, subscripts, statements, tests or globals to begin with.
-4. Operators bound their operands and results before they evaluate: integers to 64 bits, texts to 64 KiB.
-5. What is left runs in jinja2's immutable sandbox, where an undefined name is an error.
+1. jinja2 is not used for text of ``{{ name }}`` and literals alone, as nearly all text is.
+2. Length, tokens and brackets are limited before jinja2 parses, because its parser recurses.
+3. An expression has names, numbers, texts, ``+ - * / // % **``, ``~``, signs, calls of templates and the filter
+   ``format``. Attributes, subscripts, statements, tests and globals are refused.
+4. zcore evaluates it (`zcore.stores.reference.expressions`), and limits the operands and the result of each operation.
 
-A template whose value contains ``{{`` is a function. It is called with keyword arguments and sees these alone, no other
-template, so there is no recursion. Any other value is taken as it stands. As jinja2 does it, ``{# #}`` and one line end
-at the end are dropped, other line ends become ``\\n``, and ``**`` groups from the left.
+A template whose value contains ``{{`` is a function. It is called with keyword arguments and sees only these, no other
+template, so there is no recursion. Any other value is literal text. As in jinja2, ``{# #}`` and one final line end are
+dropped, other line ends become ``\\n``, and ``**`` groups from the left.
 """
 from __future__ import annotations
 
@@ -20,8 +19,7 @@ import re
 from itertools import groupby
 
 from zcore.errors import ReferenceFormatError
-from zcore.stores.reference.expressions import Expression, check_name, is_name, parsed, shown, too_long
-from zcore.stores.reference.sandbox import MAX_TEXT
+from zcore.stores.reference.expressions import MAX_TEXT, Expression, check_name, is_name, parsed, shown, too_long
 
 _SIMPLE = re.compile(r"\{\{\s*+([^\W\d]\w*+)\s*+\}\}")
 _MARK = re.compile(r"\{[{%#]")
@@ -60,7 +58,6 @@ class Templates:
         self._values = {}
         self._members = {}
         self._functions = {}
-        self._rendered = {}
         for group, given in (("templates", definitions), ("template_overrides", overrides or {})):
             for name, value in given.items():
                 member = f"{group}.{name!s:.60}"
@@ -117,16 +114,8 @@ class Templates:
         """
         if variables or not isinstance(text, str):
             return self.compile(text, variables or (), member).render(variables)
-        rendered = self._rendered.get(text)
-        if rendered is None:
-            rendered = self._substituted(text)
-            if rendered is None:
-                rendered = self.compile(text, (), member).render({})
-            if len(text) + len(rendered) <= 4096:
-                if len(self._rendered) >= 1024:
-                    self._rendered.clear()
-                self._rendered[text] = rendered
-        return rendered
+        rendered = self._substituted(text)
+        return self.compile(text, (), member).render({}) if rendered is None else rendered
 
     def render_all(self, texts, member="url"):
         """Iterate over what `texts` are, strings; see `render`.
@@ -167,11 +156,11 @@ class Templates:
         return "".join(pieces) if max(len(text), sum(map(len, pieces))) <= MAX_TEXT else None
 
     def compile(self, text, names=(), member="url"):
-        """Return `text` as a `Text`, a callable that renders it for the variables that `names` names.
+        """Return `text` as a `Text`, which renders it for the variables in `names`.
 
         Raises : as `render`, and ReferenceFormatError if a variable has the name of a template.
 
-        >>> Templates({}).compile("{{ i * 2 }}.{{ j }}", ["i", "j"])(i=3, j=4)
+        >>> Templates({}).compile("{{ i * 2 }}.{{ j }}", ["i", "j"]).render({"i": 3, "j": 4})
         '6.4'
         """
         if not isinstance(text, str):
@@ -208,9 +197,6 @@ class Text:
         self.source = source
         self.member = member
 
-    def __call__(self, /, **variables):
-        return self.render(variables)
-
     def render(self, variables):
         """Return the text for a dict of variables; other ones in it do no harm. Raises: as `Templates.render`."""
         texts = [part if type(part) is str else part.render(variables) for part in self.parts]
@@ -238,7 +224,7 @@ def _compiled(text, templates, names, member):
         for i in range(1, len(found), 2):
             check_name(found[i], templates, names, text, member)
             if names is None or found[i] in names:
-                found[i] = Expression(frozenset((found[i],)), found[i], text, member)
+                found[i] = Expression(frozenset((found[i],)), ("name", found[i]), text, member)
             else:
                 found[i] = templates.value(found[i])
     if sum(len(part) if type(part) is str else 1 for part in found) > MAX_TEXT:

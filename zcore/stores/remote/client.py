@@ -1,37 +1,49 @@
-"""What speaks to a service that keeps objects: the interface of a client.
+"""The interface of a client, which speaks to a service for a `RemoteStore`.
 
-A client knows names and bytes, nothing of keys or arrays. There is one for each library that does the talking; who
-writes another one defines `get`, and of the rest what its service can do.
+A client knows names and bytes, but no keys and no arrays. There is one client for each library that speaks to services.
+A new client defines `get`, and those of the other methods that its service supports.
 """
 from collections import namedtuple
 
-# What was read: the bytes, where they begin in the object, its size, and its tag, a value that changes with the
-# content; None where the service has none.
-Answer = namedtuple("Answer", ("data", "start", "size", "tag"))
-Standing = namedtuple("Standing", ("size", "tag"))
+from zcore.errors import StoreError
 
-MAX_WHOLE_NBYTES = 2**31 - 1  # of an object that is read to its end, whatever size a server tells
+# The bytes that were read, the size of the object, and its tag: a value that changes with the content, or None where
+# the service has none.
+Answer = namedtuple("Answer", ("data", "size", "tag"))
+Head = namedtuple("Head", ("size", "tag"))
+
+MAX_WHOLE_NBYTES = 2**31 - 1  # of an object that is read to its end, even if a server says that it is longer
 
 ABSENT = object()  # the condition of `put` that there is no object yet
 
 
 class ConditionError(Exception):
-    """The object is not what a `put` demands, and was not replaced."""
+    """The object does not meet the condition of a `put`, and was not replaced."""
+
+
+def answer_of(data, start, stop, size, tag=None):
+    """Return the `Answer` with the bytes from `start` to `stop` of an object.
+
+    Raises : StoreError, unless `data` has that length.
+    """
+    if len(data) != stop - start:
+        raise StoreError(f"{len(data)} bytes came, for bytes {start} to {stop} of {size}")
+    return Answer(data, size, tag)
 
 
 class Client:
-    """What speaks to a service.
+    """A connection to a service.
 
-    A method that fails raises whatever its library raises, with a message; who calls it adds the name and the range.
+    A method that fails raises any exception of its library. The caller adds the name and the range to the message.
 
     Attributes
     ----------
     url : str
-        What names are appended to, for messages.
+        Precedes names in messages.
     lists, writes : bool
         Whether the service can list, and whether objects can be changed.
     swaps : bool
-        Whether `put` takes a tag as its condition, and `ABSENT`.
+        Whether `put` takes conditions: a tag, or `ABSENT`.
     """
 
     url = ""
@@ -40,29 +52,29 @@ class Client:
     swaps = False
 
     def get(self, name, byte_range):
-        """Return the `Answer` of an object, or of the part that a byte range means, or None when there is none.
+        """Return the `Answer` for an object, or for a part of it; None when there is no such object.
 
-        `byte_range` is one of `Store.get`, checked, or None. What is returned is all of the part that lies in the
-        object.
+        `byte_range` is one of `Store.get`, already checked, or None. The answer has all bytes of the range that lie in
+        the object.
         """
         raise NotImplementedError
 
-    def standing(self, name):
-        """Return the `Standing` of an object, or None when there is none."""
+    def head(self, name):
+        """Return the `Head` of an object, or None when there is no such object."""
         answer = self.get(name, None)
-        return None if answer is None else Standing(answer.size, answer.tag)
+        return None if answer is None else Head(answer.size, answer.tag)
 
     def put(self, name, data, condition=None):
-        """Replace an object and return its tag, or None where the service does not tell.
+        """Replace an object and return its tag, or None where the service does not tell it.
 
-        `condition` is the tag that the object has to have, or `ABSENT`.
+        `condition` is the tag that the object must have, or `ABSENT`.
 
-        Raises : ConditionError, if it is not so.
+        Raises : ConditionError, if the condition is not met.
         """
         raise NotImplementedError
 
     def delete(self, names):
-        """Remove objects; those that are not there are no error."""
+        """Remove objects; a missing object is no error."""
         raise NotImplementedError
 
     def list_dir(self, prefix):

@@ -1,17 +1,17 @@
 """Objects in any filesystem of fsspec."""
 from __future__ import annotations
 
-from zcore.errors import StoreError
-from zcore.stores.remote.client import Answer, Client, Standing
+from zcore.stores.base import resolve_range
+from zcore.stores.remote.client import Answer, Client, Head, answer_of
 
 
 class FsspecClient(Client):
-    """A client over a filesystem of fsspec; what it keeps of listings is not believed.
+    """A client over a filesystem of fsspec. Its cache of listings is not used.
 
     Notes
     -----
-    No filesystem says under which tag bytes were read, so nothing is kept between reads, and there is no conditional
-    put. Some answer a range with the whole object; the size tells, which is asked for where it matters.
+    No filesystem tells the tag of the bytes that it read. So nothing is cached between reads, and there is no
+    conditional put. Some filesystems answer a range with the whole object, so the size is requested where it matters.
     """
 
     def __init__(self, filesystem):
@@ -24,33 +24,28 @@ class FsspecClient(Client):
         return FsspecClient, (self._filesystem,)
 
     def get(self, name, byte_range):
-        start, length = (0, None) if byte_range is None else byte_range
-        size = None
-        if start != 0 or length == 0:
-            standing = self.standing(name)
-            if standing is None:
+        start, stop = (0, None) if byte_range is None else byte_range
+        head = None
+        if start != 0 or stop == 0:
+            head = self.head(name)
+            if head is None:
                 return None
-            size = standing.size
-            start = max(0, size - length) if start is None else start
-        stop = length if size is None else size if length is None else min(start + length, size)
-        if size is not None and start >= stop:
-            return Answer(b"", start, size, None)
+            start, stop = resolve_range(byte_range, head.size)
+            if start == stop:
+                return Answer(b"", head.size, None)
         try:
-            # Bounds are given as they are: None means all there is, and some take no others for that.
-            data = self._filesystem.cat_file(name, start=start or None, end=stop)
+            # None is no bound. Some filesystems take nothing else for that.
+            data = bytes(self._filesystem.cat_file(name, start=start or None, end=stop))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return None
-        data = bytes(data)
-        if size is None:
-            # A prefix, also where the range was not heeded.
-            return Answer(data if stop is None else data[:stop], 0, max(len(data), 0), None)
-        if len(data) == size:
+        if head is None:
+            # The filesystem may have ignored the range.
+            return Answer(data[:stop], len(data), None)
+        if len(data) == head.size:
             data = data[start:stop]
-        if len(data) != stop - start:
-            raise StoreError(f"{len(data)} bytes came, for bytes {start} to {stop} of {size}")
-        return Answer(data, start, size, None)
+        return answer_of(data, start, stop, head.size)
 
-    def standing(self, name):
+    def head(self, name):
         self._filesystem.invalidate_cache()
         try:
             found = self._filesystem.info(name)
@@ -59,8 +54,8 @@ class FsspecClient(Client):
         if found["type"] == "directory":
             return None
         if found["size"] is None:
-            return Standing(len(self._filesystem.cat_file(name)), None)
-        return Standing(int(found["size"]), None)
+            return Head(len(self._filesystem.cat_file(name)), None)
+        return Head(int(found["size"]), None)
 
     def put(self, name, data, condition=None):
         above = name.rpartition("/")[0]
@@ -96,9 +91,9 @@ class FsspecClient(Client):
             yield page
 
     def _listed(self, prefix):
-        """Return (name, size, whether it is that of a prefix) of what lies right below a prefix."""
+        """Return (name, size, whether it is a prefix) of all names right below a prefix."""
         self._filesystem.invalidate_cache()
-        # Names come as the filesystem spells them, which may have another beginning.
+        # The filesystem may spell names with another beginning.
         above = self._filesystem._strip_protocol(prefix.rstrip("/")).rstrip("/") + "/"
         try:
             items = self._filesystem.ls(above.rstrip("/"), detail=True)
@@ -107,7 +102,7 @@ class FsspecClient(Client):
         found = []
         for item in items:
             name = item["name"].rstrip("/")
-            # Of what is no prefix some list the thing itself, and others the marker of a directory.
+            # Some filesystems also list the file itself, or the marker of a directory.
             if above == "/" and not name.startswith("/"):
                 name = "/" + name
             if name.startswith(above) and len(name) > len(above):
@@ -115,8 +110,8 @@ class FsspecClient(Client):
         return found
 
 
-def parts_of(place):
-    """Return the filesystem of a filesystem or mapper, and the name below which its keys lie."""
-    if type(place).__name__ == "FSMap":
-        return place.fs, place.root.rstrip("/")
-    return place, ""
+def parts_of(source):
+    """Return the filesystem of a filesystem or mapper, and the name that precedes its keys."""
+    if type(source).__name__ == "FSMap":
+        return source.fs, source.root.rstrip("/")
+    return source, ""

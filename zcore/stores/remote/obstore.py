@@ -4,22 +4,23 @@ from __future__ import annotations
 import os
 
 from zcore.errors import StoreError, not_installed
-from zcore.stores.remote.client import ABSENT, MAX_WHOLE_NBYTES, Answer, Client, ConditionError, Standing
+from zcore.stores.base import resolve_range
+from zcore.stores.remote.client import ABSENT, MAX_WHOLE_NBYTES, Answer, Client, ConditionError, Head
 
-MAX_OFFSET = 2**63 - 1     # of what is asked for
-PAGE = 1000                # names of a listing that are held at a time
+MAX_OFFSET = 2**63 - 1     # of a request
+PAGE = 1000                # names of a listing that are in memory at a time
 
 _is_forked = _is_used = False
 
 
 class ObstoreClient(Client):
-    """A client over a store of obstore; time-outs, retries and credentials are its own.
+    """A client over a store of obstore, which has its own timeouts, retries and credentials.
 
     Parameters
     ----------
     store : obstore.store.ObjectStore
     url : str, optional
-        What its names are appended to, for messages.
+        Precedes names in messages.
     """
 
     def __init__(self, store, url=None):
@@ -45,9 +46,9 @@ class ObstoreClient(Client):
         Raises
         ------
         ValueError
-            obstore does not know an option, or cannot make a store of them.
+            obstore does not know an option, or cannot make a store with the options.
         UnsupportedError
-            It is not installed.
+            obstore is not installed.
         """
         try:
             from obstore.exceptions import BaseError
@@ -56,12 +57,12 @@ class ObstoreClient(Client):
             raise not_installed(f"{url!r:.200} needs", "obstore", "remote", "remote stores") from exc
         scheme = url.partition(":")[0].lower()
         if scheme == "http":
-            # Who writes the scheme has asked for it.
+            # The caller has written the scheme.
             options = {**options, "client_options": {"allow_http": True, **(options.get("client_options") or {})}}
         is_plain = scheme in ("http", "https")
         url = url.rstrip("/") if is_plain else url
         if is_plain and ("?" in url or "#" in url):
-            raise ValueError(f"{url!r:.200} has a query or a fragment, behind which nothing can be appended")
+            raise ValueError(f"{url!r:.200} has a query or a fragment, so no name can be appended")
         try:
             return cls(HTTPStore(url, **options) if is_plain else from_url(url, **options), url)
         except BaseError as exc:
@@ -71,26 +72,25 @@ class ObstoreClient(Client):
     def get(self, name, byte_range):
         start, length = (0, None) if byte_range is None else byte_range
         if length == 0 or start is not None and start > MAX_OFFSET:
-            return self._nothing_of(name, start)
+            return self._empty(name, byte_range)
         if not self._has_ranges and byte_range is not None:
-            return self._part_of_whole(name, start, length)
+            return self._part_of_whole(name, byte_range)
         try:
-            return self._get(name, start, length)
+            return self._get(name, byte_range, start, length)
         except FileNotFoundError:
             return None
         except self._obstore.exceptions.NotSupportedError:
             if start is None:
                 return self._last(name, length)
             self._has_ranges = False
-            return self._part_of_whole(name, start, length)
+            return self._part_of_whole(name, byte_range)
         except self._obstore.exceptions.BaseError as exc:
-            # An empty part has no bytes that a range could name, and the services say so each in its way. The size
-            # tells if it is that.
+            # No range names an empty part. Each service says so in its own way, so the size decides.
             if byte_range is None or not any([sign in str(exc) for sign in ("416", "range", "Range")]):
                 raise
-            return self._nothing_of(name, start, exc)
+            return self._empty(name, byte_range, exc)
 
-    def _get(self, name, start, length):
+    def _get(self, name, byte_range, start, length):
         options = {}
         if start is None:
             options["range"] = {"suffix": length}
@@ -99,74 +99,45 @@ class ObstoreClient(Client):
         elif start > 0:
             options["range"] = {"offset": start}
         found = self._call(self._obstore.get, name, options=options)
-        first, stop = found.range
-        size = found.meta["size"]
-        if start is None:
-            is_all = first == max(0, size - length) and stop == size
-        else:
-            is_all = first == start and stop == (size if length is None else min(start + length, size))
-        if not is_all:
-            raise StoreError(f"bytes {first} to {stop} of {size} came")
-        _check_whole(length, stop - first)
-        # Not `bytes()`, which takes memory by the server's word, and ends the process where there is none.
-        parts, n = [], 0
-        for part in found.stream():
-            parts.append(bytes(part))
-            n += len(parts[-1])
-            if n > stop - first:
-                break
-        if n != stop - first:
-            raise StoreError(f"{n} bytes came{' or more' if n > stop - first else ''}, for bytes {first} to {stop} of "
-                             f"{size}")
-        return Answer(parts[0] if len(parts) == 1 else b"".join(parts), first, size, _tag_of(found.meta))
+        start, stop = resolve_range(byte_range, found.meta["size"])
+        if tuple(found.range) != (start, stop):
+            raise StoreError(f"bytes {found.range[0]} to {found.range[1]} of {found.meta['size']} came")
+        return _received(found, start, stop, length is None)
 
-    def _nothing_of(self, name, start, error=None):
-        """Return the answer of an empty part; raises `error` if it is not empty."""
-        standing = self.standing(name)
-        if standing is None:
+    def _empty(self, name, byte_range, error=None):
+        """Return the answer for an empty part; raises `error` if the part is not empty."""
+        head = self.head(name)
+        if head is None:
             return None
-        if error is not None and (standing.size > start if start is not None else standing.size):
+        start, stop = resolve_range(byte_range, head.size)
+        if error is not None and start != stop:
             raise error
-        return Answer(b"", standing.size if start is None else start, standing.size, standing.tag)
+        return Answer(b"", *head)
 
     def _last(self, name, length):
-        """Return the last bytes by their place, where a service knows no other ranges."""
-        standing = self.standing(name)
-        if standing is None:
+        """Return the last bytes by their offset, for a service that has no other ranges."""
+        head = self.head(name)
+        if head is None:
             return None
-        answer = self.get(name, (max(0, standing.size - length), length))
-        if answer is not None and (answer.size, answer.tag) != standing:
+        answer = self.get(name, (max(0, head.size - length), length))
+        if answer is not None and (answer.size, answer.tag) != head:
             raise StoreError("the object was replaced while it was read")
         return answer
 
-    def _part_of_whole(self, name, start, length):
-        """Return a part of an object that the server only gives from its beginning on."""
+    def _part_of_whole(self, name, byte_range):
+        """Return a part of an object that the server sends only as a whole."""
         try:
             found = self._call(self._obstore.get, name)
         except FileNotFoundError:
             return None
-        size = found.meta["size"]
-        if start is None:
-            start = max(0, size - length)
-        stop = size if length is None else min(start + length, size)
-        _check_whole(length, stop - start)
-        parts, n = [], 0
-        for part in found.stream():
-            part = memoryview(part)
-            parts.append(bytes(part[max(0, start - n):max(0, stop - n)]))
-            n += len(part)
-            if n >= stop:
-                break
-        if n < stop:
-            raise StoreError(f"{n} bytes came, of {size}")
-        return Answer(b"".join(parts), start, size, _tag_of(found.meta))
+        return _received(found, *resolve_range(byte_range, found.meta["size"]), byte_range[1] is None)
 
-    def standing(self, name):
+    def head(self, name):
         try:
             found = self._call(self._obstore.head, name)
         except FileNotFoundError:
             return None
-        return Standing(found["size"], _tag_of(found))
+        return Head(found["size"], _tag_of(found))
 
     def put(self, name, data, condition=None):
         mode = "overwrite" if condition is None else "create"
@@ -174,8 +145,8 @@ class ObstoreClient(Client):
             mode = {name: value for name, value in zip(("e_tag", "version"), condition, strict=True)
                     if value is not None}
         try:
-            # In one request: the parts of a large object that was sent in several have no condition.
-            # A copy, as its memory store would keep what is the caller's.
+            # In one request, because the parts of a multipart upload have no condition. Copied, because obstore's
+            # memory store keeps the buffer.
             return _tag_of(self._call(self._obstore.put, name, bytes(data), mode=mode, use_multipart=False))
         except (self._obstore.exceptions.AlreadyExistsError, self._obstore.exceptions.PreconditionError) as exc:
             raise ConditionError(str(exc)) from exc
@@ -206,15 +177,30 @@ class ObstoreClient(Client):
         return function(self._store, *args, **keywords)
 
 
-def _check_whole(length, n_bytes):
-    if length is None and n_bytes > MAX_WHOLE_NBYTES:
-        raise StoreError(f"it has {n_bytes} bytes, and at most {MAX_WHOLE_NBYTES} are read to the end of an object")
+def _received(found, start, stop, is_to_the_end):
+    """Return the `Answer` with the bytes from `start` to `stop` of a result of `obstore.get`."""
+    if is_to_the_end and stop - start > MAX_WHOLE_NBYTES:
+        raise StoreError(f"it has {stop - start} bytes, and at most {MAX_WHOLE_NBYTES} are read to the end of an "
+                         "object")
+    first, last = found.range
+    # Not `found.bytes()`: it allocates the size that the server claims, and ends the process if memory is short.
+    parts, n = [], first
+    for part in found.stream():
+        part = memoryview(part)
+        parts.append(bytes(part[max(0, start - n):max(0, stop - n)]))
+        n += len(part)
+        if n > last or stop <= n and stop < last:
+            break
+    if n < stop or n > last:
+        raise StoreError(f"{n - first} bytes came{' or more' if n > last else ''}, for bytes {first} to {last} of "
+                         f"{found.meta['size']}")
+    return Answer(parts[0] if len(parts) == 1 else b"".join(parts), found.meta["size"], _tag_of(found.meta))
 
 
 def _tag_of(found):
-    """Return what changes with the content of an object: a pair, of which services use one or the other; or None.
+    """Return a value that changes with the content of an object: a pair, of which a service uses one; or None.
 
-    A weak ETag (RFC 9110, "Validation") may stay as it is when bytes change.
+    A weak ETag (RFC 9110, "Validation") may stay the same when bytes change, so it does not count.
     """
     tag = found["e_tag"]
     if tag is not None and tag.startswith("W/"):
@@ -223,7 +209,7 @@ def _tag_of(found):
 
 
 def _url_of(store):
-    """Return what the names of a store are appended to, as far as it tells."""
+    """Return the URL that precedes the names of a store, as far as the store tells it."""
     if hasattr(store, "url"):
         return store.url
     config = getattr(store, "config", None) or {}
@@ -236,7 +222,7 @@ def _url_of(store):
 
 
 def _after_fork_in_child():
-    """Its threads are not there any more, and what they share with the parent must not be touched."""
+    """obstore's threads do not run in a child, and its state belongs to the parent."""
     global _is_forked
     _is_forked = _is_used
 

@@ -169,15 +169,15 @@ class RemoteStore(Store):
 
     def identity(self, key: str) -> Identity | None:
         """Return the identity that `key` has now; None also where the service has no tags."""
-        standing = self._standing(check_key(key))
-        return None if standing is None else self._identity_of(key, *standing)
+        head = self._head(check_key(key))
+        return None if head is None else self._identity_of(key, *head)
 
     def getsize(self, key: str) -> int | None:
-        standing = self._standing(check_key(key))
-        return None if standing is None else standing.size
+        head = self._head(check_key(key))
+        return None if head is None else head.size
 
-    def _standing(self, key):
-        return self._ask("ask for", key, self._client.standing, self._prefix + key)
+    def _head(self, key):
+        return self._ask("ask for", key, self._client.head, self._prefix + key)
 
     def _identity_of(self, key, size, tag):
         """Return an identity made of the tag: numbers that are no times, so that they are trusted at once."""
@@ -255,10 +255,10 @@ class RemoteStore(Store):
             with self._lock:
                 tag = self._tags.get(identity)
         if tag is None:
-            standing = self._standing(check_key(key))
-            if standing is None or self._identity_of(key, *standing) != identity:
+            head = self._head(check_key(key))
+            if head is None or self._identity_of(key, *head) != identity:
                 return None
-            tag = standing.tag
+            tag = head.tag
         try:
             return self._identity_of(key, len(flat_view(value)), self._put(key, value, tag))
         except ConditionError:

@@ -6,7 +6,7 @@ import pytest
 
 from zcore.codecs import BloscCodec, Crc32cCodec
 from zcore.formats import format_of
-from zcore.formats.zarr_v3.new_chain import DEFAULT_BLOSC
+from zcore.formats.codec_specs import BLOSC_DEFAULTS
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.metadata import CodecSpec
 
@@ -25,7 +25,7 @@ def new(shape=(100, 100), dtype="<f4", chunks=(10, 20), **keywords):
 
 
 def blosc(typesize, shuffle, **changes):
-    return CodecSpec("blosc", {"typesize": typesize, **DEFAULT_BLOSC, "shuffle": shuffle, "blocksize": 0, **changes})
+    return CodecSpec("blosc", {"typesize": typesize, **BLOSC_DEFAULTS, "shuffle": shuffle, "blocksize": 0, **changes})
 
 
 @pytest.mark.parametrize(("dtype", "serializer", "typesize", "shuffle"), [

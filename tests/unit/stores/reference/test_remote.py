@@ -219,7 +219,7 @@ def test_how_much_is_read_of_a_whole_object_has_a_limit(monkeypatch):
     monkeypatch.setattr("zcore.stores.remote.http.MAX_SKIPPED_NBYTES", 2_000_000)
     with raw_server(again(b"x", OK + LONG)) as port:
         store = ReferenceStore({"x": [f"http://127.0.0.1:{port}/", 3_000_000, 5]})
-        with pytest.raises(ReferenceTargetError, match="heeds no ranges, and at most 2000000 bytes"):
+        with pytest.raises(ReferenceTargetError, match="ignores ranges, and at most 2000000 bytes"):
             store.get("x")
 
 

@@ -46,7 +46,7 @@ class Counting(Client):
             self.n_most_bytes = max(self.n_most_bytes, self.n_bytes)
         try:
             self.before(name)
-            return Answer(value[start:stop], start, len(value), 1)
+            return Answer(value[start:stop], len(value), 1)
         finally:
             with self.lock:
                 self.n_now -= 1

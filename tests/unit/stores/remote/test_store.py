@@ -295,7 +295,7 @@ class Careless(Client):
             return None
         value, tag = self.values[name]
         start, stop = resolve_range(byte_range, len(value))
-        return Answer(value[start:stop], start, len(value), tag if self.tagged else None)
+        return Answer(value[start:stop], len(value), tag if self.tagged else None)
 
     def put(self, name, data, condition=None):
         from zcore.stores.remote.client import ABSENT, ConditionError

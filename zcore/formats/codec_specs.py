@@ -1,0 +1,36 @@
+"""The codecs `bytes` and `blosc` as all formats write them: defaults and limits."""
+from zcore.model.dtypes import byte_order
+from zcore.model.metadata import CodecSpec
+
+BLOSC_COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
+BLOSC_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")  # the position is the number in Zarr v2 and `__zmeta__`
+BLOSC_DEFAULTS = {"cname": "lz4", "clevel": 5}  # see docs/design/decisions.md
+MAX_BLOSC_NBYTES = 2**31 - 1 - 16  # of a chunk: c-blosc, BLOSC_MAX_BUFFERSIZE
+
+
+def bytes_spec(dtype):
+    """Return the codec `bytes` for items of fixed size, in the byte order that they have."""
+    endian = byte_order(dtype)
+    return CodecSpec("bytes", {} if endian is None else {"endian": endian})
+
+
+def blosc_spec(given, itemsize, shuffle=None):
+    """Return the codec `blosc` with the parameters in `given`, and defaults for items of `itemsize` bytes.
+
+    The shuffle may be a number in `given`. `shuffle` is its default: by bits for items of one byte, else by bytes.
+    """
+    parameters = {
+        "typesize": blosc_typesize(itemsize),
+        **BLOSC_DEFAULTS,
+        "shuffle": shuffle or ("bitshuffle" if itemsize == 1 else "shuffle"),
+        "blocksize": 0,
+        **given,
+    }
+    if type(parameters["shuffle"]) is int and 0 <= parameters["shuffle"] < len(BLOSC_SHUFFLES):
+        parameters["shuffle"] = BLOSC_SHUFFLES[parameters["shuffle"]]
+    return CodecSpec("blosc", parameters)
+
+
+def blosc_typesize(itemsize):
+    """Return the item size that c-blosc records; it records larger ones as 1."""
+    return itemsize if itemsize <= 255 else 1
