@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 import zcore
-from tests import brought
+from tests.both_ways import WAYS, directory
 from zcore.engine import binding as engine
 from zcore.engine import views, watch
 
 FORMATS = [3, 2, "zmeta"]
 
 
-@pytest.fixture(params=["native", "python", "memory"])
-def store(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(brought, "everywhere", request.param == "python")
-    return zcore.MemoryStore() if request.param == "memory" else zcore.DirectoryStore(tmp_path / "a")
+@pytest.fixture(params=[*WAYS, "memory"])
+def store(request, tmp_path):
+    return zcore.MemoryStore() if request.param == "memory" else directory(tmp_path / "a", request.param)
 
 
 @pytest.fixture(params=["young", "old"])

@@ -181,7 +181,7 @@ def test_what_is_known_of_an_array_without_a_listing(example, capsys):
     assert not array.store.lists and zcore.MemoryStore().lists
     assert main(["info", example.url + "data/a"]) == 0
     shown = capsys.readouterr().out
-    assert "not known, as there is no listing" in shown and "12 chunks, in a grid of 3 x 4" in shown
+    assert "not known: the store has no listing" in shown and "12 chunks, in a grid of 3 x 4" in shown
     assert main(["info", "--chunks", example.url + "data/a"]) == 1
     assert "has no listing" in capsys.readouterr().err
 
