@@ -1,6 +1,6 @@
 """An open node: its metadata, bound to the store that holds its document.
 
-`NodeBinding` is what arrays and groups have in common. An `ArrayBinding` resolves once, when an array is opened, what
+`NodeBinding` is the common base of arrays and groups. When an array is opened, its `ArrayBinding` resolves all that
 depends on the metadata alone: the codec chain, the pattern of the chunk keys, the directory. Each read and each write
 then makes one plan, which the kernel runs. The kernel opens the objects that are files; all others are brought to it,
 see `zcore.engine.requests`.
@@ -49,7 +49,7 @@ class NodeBinding:
     format : Format
     options : Options
     view : View, optional
-        What the metadata document says, where the caller has just read it.
+        Of the metadata document, if the caller has just read it.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class NodeBinding:
     document : str
         Key of the metadata document.
     document_name : str
-        Its last part, which says for some formats what the node is.
+        Its last part. In some formats it says whether the node is an array.
     kind : type
         Of the metadata.
 
@@ -95,13 +95,13 @@ class NodeBinding:
 
     @property
     def metadata(self):
-        """What the document said when it was read last."""
+        """The metadata in the document when it was read last."""
         return self.view.metadata
 
     def look(self):
-        """Read the document again and return what it says, a `View`; the binding stays as it is."""
+        """Read the document again and return its `View`; the binding stays as it is."""
         ticket = next(self._tickets)
-        # One byte more than a document may have: the format refuses it, whatever the size of the file.
+        # One byte more than a document may have. So the format refuses a larger file, and no more of it is read.
         try:
             found = self.store.get_first(self.prefix, (self.document_name,), MAX_NBYTES + 1)
         except ZcoreError as error:
@@ -112,7 +112,7 @@ class NodeBinding:
         return self.view_of(*found[1:], ticket)
 
     def view_of(self, raw, identity, ticket=None):
-        """Return the view of the document `raw`, the content of the object `identity`, read just now."""
+        """Return the view of the document `raw`, the content of the object `identity`, which was just read."""
         ticket = next(self._tickets) if ticket is None else ticket
         known = self.view
         if known is not None and known.raw == raw:
@@ -134,18 +134,18 @@ class NodeBinding:
                                  format=self.format.name)
 
     def adopt(self, view):
-        """Take a view over, unless another thread has a later one."""
+        """Make a view the binding's own, unless that has a later one from another thread."""
         if self.view is None or self.view.ticket < view.ticket:
             self.view = view
 
     def reload(self):
-        """Read the document again, take it over, and return its view."""
+        """Read the document again, adopt its view, and return it."""
         view = self.look()
         self.adopt(view)
         return view
 
     def see(self):
-        """Read the document if it has only been described by another process; then the node is there."""
+        """Read the document if only another process has read it so far; an error if the node is not there."""
         if self.view.ticket == UNSEEN:
             self.reload()
 
@@ -154,10 +154,10 @@ class NodeBinding:
         return self.store.describe(self.path)
 
     def check_writable(self):
-        """Raise ReadOnlyError when this handle or its store is for reading."""
+        """Raise ReadOnlyError if this handle or its store is for reading."""
         if self.store.read_only and (not self.options.read_only or self.store.uri is None):
-            # Another mode would not help: the caller has made this store, or unpickled it, as one for reading, or it is
-            # of a kind that no mode makes writable.
+            # Another mode would not help: the caller has made or unpickled this store for reading, or it is of a kind
+            # that cannot be written.
             raise ReadOnlyError(f"{self.describe()} lies in a store for reading, {self.store!r}", key=self.document)
         if self.options.read_only:
             raise ReadOnlyError(f"{self.describe()} is open for reading; mode='r+' opens it for writing",
@@ -169,11 +169,11 @@ class NodeBinding:
 
     @staticmethod
     def render(format, metadata):
-        """Return the document that says `metadata`."""
+        """Return the document of `metadata`."""
         raise NotImplementedError
 
     def exclusive(self):
-        """Return a context manager that keeps all other writers of this node out, with the metadata read anew."""
+        """Return a context manager that keeps out all other writers of this node; it reads the metadata anew."""
         return Exclusive(self)
 
 
@@ -253,15 +253,15 @@ class Exclusive(Held):
         binding.adopt(self.view)
 
 
-# What all values may have, decoded, that are asked for at a time; those of as many threads as compute may have more.
+# Maximum decoded bytes of requests in flight. There are at least as many requests as threads that compute.
 MAX_ASKED_NBYTES = 1 << 28
-# A plan of fewer decoded bytes than this is done before a second thread would have woken up.
+# A plan of fewer decoded bytes is done before a second thread would have woken up.
 MIN_SHARED_NBYTES = 1 << 17
-# However many are asked for: each takes a stack, and more wait for each other than work.
+# Whatever the caller asks for: each thread takes a stack, and more of them wait for each other than work.
 MAX_THREADS = 1024
-# Objects that are written after a look at the document, where no lock keeps that as it is in other processes anyhow.
+# Objects that are written between two looks at the document, in stores whose locks hold back this process alone.
 N_UNSEEN = 32
-# A write that has found its document replaced so often keeps the others out, or it might never come to an end.
+# A read or write that has found its document replaced so often keeps other writers out, or it might never end.
 MAX_STALE = 8
 
 
@@ -294,9 +294,9 @@ class ArrayBinding(NodeBinding):
         return self.view.chain
 
     def opened(self, view, metadata=None):
-        """Return what the array is to the kernel by a view, an `OpenArray`; it is made once and kept with the view.
+        """Return the `OpenArray` of a view, the array as the kernel knows it; it is made once and kept with the view.
 
-        `metadata` are those of an array that grows with a write, instead of the view's.
+        `metadata`: instead of the view's, of an array that grows with a write.
         """
         known, made = self._opened
         if metadata is not None and metadata is not view.metadata:
@@ -319,7 +319,7 @@ class ArrayBinding(NodeBinding):
             document=os.fsencode(self.document_name) if native else None, **_seen(view, native),
             swap=chain.swap, order=chain.order, edges=metadata.edges, lenient=not options.strict,
             missing_raises=options.missing == "raise",
-            # Where the fill value is undefined, so are the elements of absent chunks: no elements are equal to them.
+            # If the fill value is undefined, absent chunks have undefined elements, and no elements are equal to these.
             keep_filled=options.keeps_filled or metadata.fill_value is None, fsync=self.store.fsync)
 
     # reading
@@ -415,7 +415,7 @@ class ArrayBinding(NodeBinding):
         raise error
 
     def _expect_elements(self, view, chunks):
-        """Prepare for reads of single elements: after the first one there will be more."""
+        """Prepare for reads of single elements. After the first one there will be more."""
         metadata, chain = view.metadata, view.chain
         if self._elements_of == (view.ticket, chunks) or not view.trusted or view.identity is None or (
                 chain.is_partial or metadata.edges is not None or metadata.dtype.names is not None):
@@ -428,20 +428,20 @@ class ArrayBinding(NodeBinding):
         self._elements_of = view.ticket, chunks
 
     def _locate(self):
-        """Return what `Store.locate` answers: where the compiled code finds the objects, or that it asks for them."""
+        """Return the answer of `Store.locate`: where compiled code finds the objects, or that the store is asked."""
         found = self._located
         if found is None:
             found = self.store.locate(self.prefix)
             if type(found) is Directory:
                 self.directory = os.fsencode(found.path)
-            # Parts of files are asked for again with each call: what is open may be closed, or grow.
+            # Parts of files are located again in each call: an open file may be closed, or grow.
             if type(found) is Directory or found is OBJECTS:
                 self._located = found
         return found
 
     def _layout(self, located, view, field):
-        """Return what makes a plan that reads `Strided` elements; None where they are read as objects are."""
-        # Decoded bytes that are wanted again are kept as chunks are.
+        """Return the factory of a plan that reads `Strided` elements; None if they are read as objects."""
+        # Decoded bytes go through the cache of chunks.
         if (field is not None and view.chain.swap) or (located.is_decoded and self.options.chunks is not None):
             return None
         from zcore.kernel.plan.raw_read import LayoutReadPlan
@@ -450,15 +450,15 @@ class ArrayBinding(NodeBinding):
                        name=self.prefix + (".".join("0" * len(located.strides)) or "0"))
 
     def _extents(self, located):
-        """Return the kernel's `Extents` of objects that are parts of other files."""
+        """Return the kernel's `Extents`: objects that are parts of other files."""
         from zcore.kernel.refs import extents
 
         return extents.Extents(located.table, self.prefix.encode(), located.open)
 
     def _run(self, view, plan, n_threads, bring):
-        """Run a plan to its end; raises what stopped it, but for a stale document.
+        """Run a plan to its end. Raise the error that stopped it, unless that is a stale document.
 
-        `bring(main)` is what a thread does where objects are asked of the store; None where compiled code opens them.
+        `bring(main)` is the work of a thread that asks the store for objects; None if compiled code opens them.
         """
         n_tasks = plan.n_left
         n_cpus = n_threads
@@ -467,18 +467,18 @@ class ArrayBinding(NodeBinding):
         n_threads = min(n_threads, n_tasks * plan.task_threads)
         n_requests = self.store.n_requests
         if bring is not None and n_requests:
-            # They wait for most of the time, and what they wait for has to fit into memory.
+            # Threads wait for most of the time. The values they wait for have to fit into memory.
             n_threads = min(n_tasks, max(n_cpus, min(n_requests, MAX_ASKED_NBYTES // max(1, plan.task_nbytes))))
         workers.run(bring or plan.run, n_threads, plan.cancel)
         plan.raise_failure(view.chain.step_names)
         if plan.deferred and not plan.stale:
-            # Of references: targets that are remote, damaged or not there, of which Python says what is wrong.
+            # Targets of references that are remote, damaged or missing: Python reads them or says what is wrong.
             bring = self._reader(view, plan, None, plan.deferred)
             workers.run(bring, min(len(plan.deferred), max(1, n_requests)), plan.cancel)
             plan.raise_failure(view.chain.step_names)
 
     def _reader(self, view, plan, chunks, tasks=None):
-        """Return what brings the objects of a plan: of its next tasks, or of those."""
+        """Return the `Reader` of a plan: of its next tasks, or of `tasks`."""
         from zcore.engine.requests import Reader
 
         return Reader(self.store, self.prefix, view, plan, chunks, tasks)
@@ -569,7 +569,7 @@ class ArrayBinding(NodeBinding):
         return True
 
     def _check_same_kind(self, metadata, elements, field):
-        """The caller's elements were made for the array as he knew it."""
+        """Raise StoreError unless the caller's elements fit the metadata; another array may have replaced this one."""
         dtype = elements.dtype
         if field is not None and (metadata.dtype.names is None or field.name not in metadata.dtype.names
                                   or part_of(field.name, metadata.dtype) != field):
@@ -597,10 +597,10 @@ class ArrayBinding(NodeBinding):
     def write(self, box, values, field=None):
         """Write `values`, an ndarray of the selection's counts and the stored type, to the selected elements.
 
-        Of a `field`, a `Part`, only that part of the elements, of which `values` has the type.
+        If `field`, a `Part`, is given, only that part of the elements is written, and `values` has its type.
 
-        Every object is replaced under its lock, and only while the document that the plan was made from stands. If
-        it changed, it is read again and what is left is planned anew.
+        Every object is replaced under its lock, and only while the document that the plan was made from stands. If the
+        document was replaced, it is read again and the rest is planned anew.
 
         Raises
         ------
@@ -611,7 +611,7 @@ class ArrayBinding(NodeBinding):
         """
         view = self.view
         if not self.options.lock and self.store.identity(self.document) != view.identity:
-            # Nothing stops this write later, so this is the time to see what this or another handle has changed.
+            # Without locks nothing stops this write later. So changes by other handles are looked for now.
             view = self._look_for_write(box, values, field)
         self._check_same_kind(view.metadata, values, field)
         self._check_inside(box, view.metadata)
@@ -645,16 +645,16 @@ class ArrayBinding(NodeBinding):
         Parameters
         ----------
         view : View
-            What the plan is made from.
+            The plan is made from it.
         box : Box or Product
         values : ndarray or None
-            None: only reset what lies outside `old_shape` in existing objects.
+            None: only reset elements outside `old_shape` in existing objects.
         field : Part, optional
             See `write`.
         metadata : ArrayMetadata, optional
-            Instead of the view's: of an array that grows with this write.
+            Instead of the view's, of an array that grows with this write.
         old_shape : tuple of int, optional
-            What existing objects hold; anything outside of it is reset to the fill value.
+            Existing objects hold elements inside of it. All others are reset to the fill value.
         exclusive : bool
             The caller holds the whole range: objects are not locked.
         tasks : list of int, optional
@@ -675,7 +675,7 @@ class ArrayBinding(NodeBinding):
         numbers = count()
 
         def stands():
-            # Where a look at the document costs as much as the object, it is for many, and once more at the end.
+            # In a service a look at the document costs as much as an object: one for many of them, and one at the end.
             return self.store.swaps and next(numbers) % N_UNSEEN != 0 or self._stands(view)
 
         bring = None
@@ -687,7 +687,7 @@ class ArrayBinding(NodeBinding):
         return plan
 
     def _stands(self, view):
-        """Whether the document is the one of `view`; asked while an object is held, so it stays so."""
+        """Return whether the document is the one of `view`. An object is held meanwhile, so the answer stays true."""
         if view.trusted:
             return self.store.identity(self.document) == view.identity
         return self.store.get(self.document) == view.raw
@@ -697,24 +697,24 @@ class ArrayBinding(NodeBinding):
     def stored_chunks(self):
         """Iterate over (key, chunk coordinates) of the objects that exist, inside the grid or not.
 
-        `key` is relative to the store; other keys are left out. An object that is unreachable exists: it is for the
-        caller to read it, or to leave it alone.
+        `key` is relative to the store; other keys are left out. An object that is unreachable exists. The caller may
+        read it, or leave it alone.
 
         Raises
         ------
         StoreError
-            Where a directory of objects would be, something is unreachable: nobody can tell which objects exist.
+            Something unreachable has the name of a directory of objects. So it cannot be told which objects exist.
         """
         return stored_chunks(self.store, self.prefix, self.metadata)
 
 
 def _seen(view, native):
-    """Return by what compiled code knows the document of a view again, where it looks at it."""
+    """Return the identity, or the bytes, by which compiled code knows the document of a view again."""
     return {"identity": view.identity if native else None, "content": None if view.trusted or not native else view.raw}
 
 
 def _moved_by(view, elements):
-    """Return the elements of a plan: the caller's, which the kernel moves, or what moves those of varying length."""
+    """Return the elements of a plan: the caller's, or `Items`, which move elements of varying length."""
     metadata = view.metadata
     if not has_varying_items(metadata.dtype):
         return elements
@@ -737,7 +737,7 @@ def stored_chunks(store, prefix, metadata):
 
 
 def names_of_chunks(store, prefix, metadata):
-    """Iterate over the keys that are erased when all objects below `prefix` are that an array may have.
+    """Iterate over the keys that are erased with all objects of an array below `prefix`.
 
     These are the keys of objects, and links to nowhere in the place of directories of objects.
     """
@@ -761,10 +761,10 @@ def _is_reachable(ask, name):
 
 
 def _make_true_one(out):
-    """Make 1 of every byte but 0 in the booleans of `out`.
+    """Replace every byte but 0 by 1 in the booleans of `out`.
 
-    Zarr v3 data types, "bool": a byte of 0 or 1. Others are stored by programs that took any of them for true, as NumPy
-    does when it looks at one element; but what it computes from an array of them is wrong.
+    Zarr v3 data types, "bool": a byte of 0 or 1. Some programs store other bytes for true. NumPy takes one such element
+    for true, but computes wrong results from an array of them.
     """
     if out.dtype.kind == "b":
         np.not_equal(out.view(np.uint8), 0, out=out)

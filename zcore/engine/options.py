@@ -1,4 +1,4 @@
-"""How a handle reads and writes: the keywords that `zcore.open` and `zcore.create_array` have in common."""
+"""How a handle reads and writes: the keywords that `zcore.open` and `zcore.create_array` share."""
 from zcore import config
 from zcore.kernel.cache.chunks import CHUNKS, ChunkCache
 from zcore.model.value import as_bool
@@ -11,22 +11,23 @@ class Options:
     Attributes
     ----------
     lock : bool
-        Lock objects while they are replaced. None is taken for False.
+        Lock objects while they are replaced. None means False.
     missing : {"fill", "raise"}
-        What an absent object is. With "raise", objects that hold only the fill value are stored as well.
+        An absent object reads as the fill value, or is an error. With "raise", objects that hold only the fill value
+        are stored as well.
     threads : int or None
         Threads of a read or write; None for `zcore.config.threads`.
     strict : bool
-        Refuse what the formats forbid and real files have nonetheless: chunks cut off at the border of the array,
-        blosc chunks of a foreign item size.
+        Refuse chunks cut off at the border of the array, and blosc chunks of a foreign item size. The formats forbid
+        them, and real files have them.
     write_empty_chunks : bool
-        Store objects that hold only the fill value. One that is undefined is in none: the others are always stored.
+        Store objects that hold only the fill value. If the fill value is undefined, all objects are stored.
     read_only : bool
         Refuse every change.
     dimension_separator : {"/", "."} or None
-        Of the chunk keys of a Zarr v2 array that exists and whose document names none; only `zcore.open` has it.
+        Of the chunk keys of a Zarr v2 array whose document names none. Only `zcore.open` takes it.
     cache : int or None
-        Bytes of memory for decoded chunks, for the handles that have these options; 0 keeps none, and None those of
+        Bytes of memory for decoded chunks of the handles that have these options. 0 keeps none. None uses the memory of
         `zcore.config.cache`.
     """
 
@@ -54,7 +55,7 @@ class Options:
 
     @property
     def keeps_filled(self):
-        """Whether objects that hold only the fill value are stored."""
+        """Return whether objects that hold only the fill value are stored."""
         return self.write_empty_chunks or self.missing == "raise"
 
     @property

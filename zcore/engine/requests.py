@@ -1,8 +1,8 @@
-"""Objects asked of a store for the kernel, and put there: for stores whose values are in no files.
+"""Reads and writes the objects of stores without files, for the kernel.
 
-Only the kernel knows what the bytes of an object mean (`zcore.kernel.plan.feed`). This module says which objects are
-requested, and which of them together. It replaces an object under its lock, and where the store compares, on the
-condition that no other writer has replaced it meanwhile.
+The kernel alone decodes objects (`zcore.kernel.plan.feed`). This module decides which objects are requested, and which
+of them together. It replaces an object under its lock. If the store compares, it does so on the condition that no other
+writer has replaced the object meanwhile.
 """
 import contextlib
 from _thread import allocate_lock  # of threading, without its import time
@@ -15,20 +15,20 @@ from zcore.kernel.plan.feed import UNCHANGED, Feed
 from zcore.stores.base import Extents
 from zcore.stores.ranges import MAX_BLOCK, MAX_GAP, merged
 
-# Decoded bytes of objects that are brought to the kernel by one call, where the store answers at once.
+# Decoded bytes of objects that one call brings to the kernel, if the store answers at once.
 TOGETHER_NBYTES = 1 << 18
 MAX_TOGETHER = 64
-MAX_REPLACED = 8       # times that parts of a shard turn out to be those of several before it is read otherwise
-MAX_SWAPS = 64         # times that an object is read to be changed before others have replaced it
+MAX_REPLACED = 8       # reads of a shard in parts, all of which met several shards, before it is read whole
+MAX_SWAPS = 64         # tries of a compare-and-swap, all of which lost
 MAX_PAUSE = 0.25       # seconds between two of them
 
 
 class _Replaced(Exception):
-    """Of a shard that is read in parts, the next part is another object's."""
+    """A shard was replaced between the reads of two of its parts."""
 
 
 class Reader:
-    """Brings the objects of a plan that reads; a call of it is what one thread does.
+    """Brings the objects of a plan that reads; one call is the work of one thread.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class Reader:
         Of the array.
     plan : ReadPlan
     chunks : ChunkCache or None
-        The one that the plan keeps chunks in.
+        The cache of the plan.
     tasks : list of int, optional
-        Only these, which nobody takes from the plan.
+        Only these, which are not taken from the plan.
     """
 
     def __init__(self, store, prefix, view, plan, chunks, tasks=None):
@@ -52,7 +52,7 @@ class Reader:
         self._chunks = chunks
         self._take = plan.take_some if tasks is None else _taker(plan, iter(tasks))
         self._gathered = Gathered(store, prefix, plan, self._take, view.chain.max_encoded)
-        # The same for all objects, where these are of one shape.
+        # One limit for all objects, if they have one shape.
         self._limit = view.chain.max_encoded if view.metadata.edges is None else None
 
     def __call__(self, main):
@@ -83,7 +83,7 @@ class Reader:
             for task in tasks:
                 key = self._prefix + feed.key(task)
                 limit = feed.limit(task) if self._limit is None else self._limit
-                # One byte more than there may be: a value of any size costs no more memory than that.
+                # One byte more than the limit shows that a value is too long, and costs no more memory than that.
                 value = source.get(key, (0, limit + 1))
                 if value is not None and len(value) > limit:
                     feed.read_one(task, value, source.getsize(key))
@@ -105,22 +105,22 @@ class Reader:
 
 
 def _taker(plan, tasks):
-    """Return what `Plan.take_some` is, for tasks that were taken before."""
+    """Return a function like `Plan.take_some`, for tasks that were taken before."""
     return lambda n: [] if plan.stopped else list(islice(tasks, n))
 
 
 def _is_in_parts(chain):
-    """Whether objects are shards whose chunks can be found by an index."""
+    """Return whether objects are shards whose chunks can be found by an index."""
     return chain.is_partial and not chain.compressors
 
 
 def _bring_shard(feed, source, key, task):
-    """Bring a shard: as a whole, or its index and the chunks that are selected, where these are few."""
+    """Bring a shard as a whole, or its index and the selected chunks if they are few."""
     is_few = feed.is_few(task)
     limit = feed.limit(task)
     for i in range(2 * MAX_REPLACED):
         try:
-            # Some services have tags that differ without a change: what is read whole needs none.
+            # Some services change tags without a change of the object. A shard that is read whole needs no tag.
             if is_few and i < MAX_REPLACED and (found := _index_of(feed, source, key, task)) is not None:
                 feed.read_blocks(task, *_blocks(feed, source, key, task, *found))
                 return
@@ -132,7 +132,7 @@ def _bring_shard(feed, source, key, task):
             elif found[1] is None:
                 feed.read([task], [source.get(key)])
             else:
-                # No entry names all of its bytes: gaps of any size cost no memory.
+                # Only bytes that entries of the index name are read: gaps of any size cost no memory.
                 feed.read_blocks(task, *_blocks(feed, source, key, task, found[1], []))
             return
         except _Replaced:
@@ -142,7 +142,7 @@ def _bring_shard(feed, source, key, task):
 
 
 def _index_of(feed, source, key, task):
-    """Return the identity of a shard and its index, a list of blocks; None where it is to be read as a whole."""
+    """Return the identity of a shard and its index, a list of blocks; None if it has to be read as a whole."""
     part = feed.index_part(task)
     found = source.get_with_identity(key, part)
     if found is None or found[1] is None or not is_trusted(found[1]):
@@ -152,7 +152,7 @@ def _index_of(feed, source, key, task):
 
 
 def _blocks(feed, source, key, task, identity, blocks, max_block=MAX_BLOCK):
-    """Return the size of a shard, and blocks in which all lies that is needed of it."""
+    """Return the size of a shard, and blocks that hold all needed parts of it."""
     size = identity[2]
     while wanted := feed.wanted(task, size, blocks):
         ranges = merged(wanted, MAX_GAP if source.n_requests else 0, max_block)
@@ -168,7 +168,7 @@ def _blocks(feed, source, key, task, identity, blocks, max_block=MAX_BLOCK):
 
 
 class Writer:
-    """Replaces the objects of a plan that writes; a call of it is what one thread does.
+    """Replaces the objects of a plan that writes; one call is the work of one thread.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class Writer:
     plan : WritePlan
     locks : ObjectLocks or None
     stands : callable
-        ``stands()`` looks whether the document is still that of the view; asked while an object is held.
+        ``stands()`` returns whether the document is still that of the view. It is called while an object is held.
     """
 
     def __init__(self, binding, view, plan, locks, stands):
@@ -186,7 +186,7 @@ class Writer:
         self._prefix = binding.prefix
         self._options = binding.options
         self._chain = view.chain
-        # No entry of an index names all bytes of a shard: gaps of any size cost no memory.
+        # Only bytes that entries of the index name are read: gaps of any size cost no memory.
         self._is_in_parts = _is_in_parts(view.chain)
         self._plan = plan
         self._locks = locks
@@ -197,7 +197,7 @@ class Writer:
         feed = Feed(plan, self._chain.step_names, main)
         while (task := plan.take()) >= 0:
             is_covered = feed.is_covered(task)
-            # What nobody else has a part in is made before anybody has to wait.
+            # A covered object does not depend on the old one, so it is encoded before it is locked.
             encoded = feed.encode(task, self._plan.keep_filled) if is_covered else None
             if self._locks is None:
                 self._put(feed, task, is_covered, encoded)
@@ -212,10 +212,10 @@ class Writer:
                 plan.leave_stale(task)
 
     def _put(self, feed, task, is_covered, encoded):
-        """Replace an object by `encoded`, or where it is not covered by what a change makes of it."""
+        """Replace an object by `encoded`; if it is not covered, by the old one with the new elements."""
         store, key = self._store, self._prefix + feed.key(task)
         if not is_covered and store.swaps and self._options.lock:
-            # Never erased: what another one writes meanwhile would go as well.
+            # Never erased, since services cannot erase on a condition.
             swap(store, key, (0, feed.limit(task) + 1),
                  lambda value, identity: self._merged(feed, task, key, value, identity, True))
             return
@@ -227,7 +227,7 @@ class Writer:
             store.set(key, encoded)
 
     def _changed(self, feed, task, key):
-        """Return what a change makes of an object that is held."""
+        """Return an object that is held, with the new elements."""
         part, keeps_filled = (0, feed.limit(task) + 1), self._plan.keep_filled
         if not self._is_in_parts:
             return self._merged(feed, task, key, self._store.get(key, part), None, keeps_filled)
@@ -239,22 +239,22 @@ class Writer:
                          "parts", key=key)
 
     def _merged(self, feed, task, key, old, identity, keeps_filled):
-        """Return what a change makes of an object, `old` being no more of it than its chunks can have."""
+        """Return an object with the new elements. `old` is no more of it than its chunks can have."""
         if old is None or len(old) <= feed.limit(task):
             return feed.merge(task, old, keeps_filled)
         if not self._is_in_parts:
             return feed.merge(task, old, keeps_filled, self._store.getsize(key))
         if identity is None:
             return feed.merge(task, self._store.get(key), keeps_filled)
-        # Chunks that touch each other are carried over as a whole.
+        # Chunks that touch each other are read together.
         blocks = _blocks(feed, self._store, key, task, identity, [], identity[2])
         return feed.merge_blocks(task, *blocks, keeps_filled)
 
 
 def swap(store, key, byte_range, changed):
-    """Replace a value by ``changed(value, identity)``, made of what there is, until nobody has replaced it in between.
+    """Replace a value by ``changed(value, identity)`` with compare-and-swap, until no other writer was faster.
 
-    `value` is the part of it that `byte_range` says, or None; what is returned may be UNCHANGED.
+    `value` is the part of it that `byte_range` says, or None if there is none. `changed` may return UNCHANGED.
 
     Raises
     ------
@@ -277,17 +277,17 @@ def swap(store, key, byte_range, changed):
         import random
         import time
 
-        # Each at another time than those that were as late.
+        # Random back-off: those that have lost at the same time try again at different times.
         time.sleep(random.random() * min(MAX_PAUSE, 0.002 * 2**i))
     raise LockError(f"{key}: others have replaced it each of {MAX_SWAPS} times that it was read to be changed", key=key)
 
 
-# Tasks of which one looks whether their objects lie side by side.
+# Tasks at a time whose objects may lie side by side.
 MAX_GATHERED = 1 << 16
 
 
 class Gathered:
-    """Tasks whose objects are read together, where the store has any to put together."""
+    """Tasks whose objects are read together, if the store puts any together."""
 
     def __init__(self, store, prefix, plan, take, limit):
         self._store = store
@@ -297,18 +297,18 @@ class Gathered:
         self._limit = limit
         self._lock = allocate_lock()
         self._pending = []
-        # Only references to remote targets have them.
+        # Only references to remote targets have batches.
         located = store.locate(prefix) if store.n_requests else None
         self._batches = located.batches if type(located) is Extents else None
         self.helps = self._batches is not None
 
     def take(self):
-        """Return tasks and what reads their objects, or None when none is left."""
+        """Return tasks and a function that reads their objects, or None if none is left."""
         with self._lock:
             if not self._pending:
                 tasks = self._take(MAX_GATHERED)
                 keys = [self._prefix + self._plan.task(task)[0] for task in tasks]
-                # Taken from the end: those that a store has put in front are read first.
+                # Reversed, since they are taken from the end. The store puts first those that are to be read first.
                 self._pending = [([tasks[i] for i in batch.numbers], batch.load)
                                  for batch in reversed(self._batches(keys, self._limit))]
             return self._pending.pop() if self._pending and not self._plan.stopped else None

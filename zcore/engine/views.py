@@ -1,7 +1,8 @@
-"""What a handle knows of its node, all of one moment.
+"""A `View` is all that a handle knows of its node, at one moment.
 
-A `View` is read from the metadata document once and never changes; threads that share a handle take it once a call and
-never mix two. What depends on the document alone is resolved here: the codec chain and the pattern of the chunk keys.
+It is read from the metadata document once and never changes. Threads that share a handle take the view once per call,
+so they never mix two. All that depends on the document alone is resolved here: the codec chain and the pattern of the
+chunk keys.
 """
 from collections import namedtuple
 from functools import lru_cache
@@ -14,23 +15,23 @@ from zcore.errors import ArrayMismatchError, ZcoreError, noted
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import text_of
 
-# A document younger than this when it was read may be replaced by one of the same inode, size and times.
+# A document that was younger when it was read may be replaced by one of the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
 
-# The ticket of a view that was made somewhere else, of which nobody here has seen the document.
+# The ticket of a view that was made in another process. This one has not read the document yet.
 UNSEEN = -1
 
-# What has nothing to do with an array's shape.
+# Fields that do not depend on the array's shape.
 _UNSHAPED = tuple([name for name in ArrayMetadata._fields if name not in ("shape", "chunk_shape")])
 
 # `raw` is the document, `identity` that of its object; `trusted`: no other document can have the same identity;
-# `ticket` orders the moments. A group has neither chain nor template. `notes` are what is worth a warning in the
-# document, for `warn_of`: a tuple.
+# `ticket` orders the moments. A group has neither chain nor template. `notes` are the warnings about the document, a
+# tuple for `warn_of`.
 View = namedtuple("View", ("metadata", "chain", "template", "notes", "raw", "identity", "trusted", "ticket"))
 
 
 def view_of(format, document, raw, identity, path, options, ticket):
-    """Return the view of the document `raw` of the node at `path`, the content of the object `identity`, just read.
+    """Return the view of the document `raw` of the node at `path`, just read from the object `identity`.
 
     `document` is the name of the document, `options` are those of the handle.
 
@@ -48,34 +49,34 @@ def view_of(format, document, raw, identity, path, options, ticket):
 def view_from_elsewhere(format, document, raw, identity, path, options):
     """Return the view of a document that another process has read, without asking a store; see `view_of`.
 
-    It is not trusted: until it is read here, too, another document may stand there.
+    It is not trusted. Another document may stand there until this process has read it, too.
     """
     return view_of(format, document, raw, identity, path, options, UNSEEN)._replace(trusted=False)
 
 
 def renewed(view, raw, identity, ticket, metadata=None):
-    """Return a view for another moment, with what `view` has resolved already.
+    """Return the view of another moment, with all that `view` has resolved already.
 
-    Of the same document, or of one that says `metadata`: those of the view but for the shape, see `is_reshaped`.
+    The document is the same, or one of `metadata`, which differ from those of the view by the shape; see `is_reshaped`.
     """
     return view._replace(metadata=view.metadata if metadata is None else metadata, raw=raw, identity=identity,
                          trusted=identity is None or is_trusted(identity), ticket=ticket)
 
 
 def is_reshaped(metadata, known):
-    """Return whether metadata were made of the known ones of an array by a change of the shape, and of nothing else."""
+    """Return whether metadata differ from the known ones of an array by the shape and nothing else."""
     return (type(metadata) is ArrayMetadata and type(known) is ArrayMetadata and metadata.edges is None
             and metadata.chunk_shape == known.chunk_shape
             and all([getattr(metadata, name) is getattr(known, name) for name in _UNSHAPED]))
 
 
 def is_trusted(identity):
-    """Whether nothing else can have the identity of an object that was asked for just now."""
+    """Return whether no other object can get this identity, which was asked for just now."""
     return time_ns() - max(identity[3], identity[4]) > TRUSTED_AGE_NS
 
 
 def metadata_of(format, document, raw, path):
-    """Return what the document `raw` of the node at `path` says; see `view_of`. It is not the caller's to change."""
+    """Return the metadata that the document `raw` describes. They are shared, so do not change them."""
     return _parsed(format, document, raw, path)[0]
 
 
@@ -100,7 +101,7 @@ def _resolved(format, document, raw, path, options):
 
 
 def _separated(format, metadata, separator, path):
-    """Return the metadata of an array whose caller says the separator of its chunk keys."""
+    """Return the metadata of an array with the separator of chunk keys that the caller names."""
     if not format.has_dimension_separator:
         raise ArrayMismatchError("the array is not of Zarr v2: its document names its chunks, and takes no "
                                  "dimension_separator", path=path, asked={"zarr_format": 2},
@@ -116,21 +117,21 @@ def _separated(format, metadata, separator, path):
 
 @lru_cache(maxsize=64)
 def _parse(format, document, raw):
-    """Return the metadata that a document says, and what is worth a warning in it."""
+    """Return the metadata in a document, and the warnings about it."""
     with noted() as notes:
         return format.parse_node(document, raw, ""), tuple(notes)
 
 
 @lru_cache(maxsize=64)
 def _resolve(format, document, raw, strict):
-    """Return (metadata, codec chain, key template, notes) of an array's document: what depends on nothing else.
+    """Return (metadata, codec chain, key template, notes) of an array's document, which depend on nothing else.
 
-    All are immutable and shared by the handles of equal documents. A task scheduler that opens an array for
-    every task finds it here, and so does who lists a group of arrays of one kind.
+    All are immutable and shared by the handles of equal documents. So a task scheduler may open an array for every
+    task, and a group of arrays of one kind is listed fast.
     """
     metadata, notes = _parse(format, document, raw)
     with noted() as of_codecs:
-        # Only where the format cannot say the item size of blosc chunks, another one in them is a contradiction.
+        # If the document names the item size of blosc chunks, chunks may have another one. Else it is an error.
         chain = CodecChain(metadata.codecs, metadata.dtype, metadata.chunk_shape,
                            strict and format.implies_typesize, fill_of(metadata))
     if metadata.edges is not None:
@@ -148,17 +149,17 @@ def fill_of(metadata):
 
 
 def form_of(view, strict):
-    """Return a number for how chunks become bytes: arrays of one number make the same of the same object."""
+    """Return a number for how chunks become bytes. Arrays of one number decode an object to the same elements."""
     return _form(view.metadata.codecs, view.metadata.dtype, strict)
 
 
 @lru_cache(maxsize=64)
 def _form(codecs, dtype, strict):
-    # A string's hash is keyed at random: nobody can make two of them equal.
+    # The hash of a string has a random key, so a hostile document cannot make two of them equal.
     return hash(text_of((codecs, dtype, strict)))
 
 
 def same_chunks(a, b):
-    """Whether two metadata describe the same stored objects, as far as both arrays reach."""
+    """Return whether two metadata describe the same stored objects, as far as both arrays reach."""
     return (a.same_grid(b) and a.dtype == b.dtype and a.codecs == b.codecs
             and a.chunk_keys == b.chunk_keys and a.fill_bytes == b.fill_bytes)

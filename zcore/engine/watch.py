@@ -90,7 +90,7 @@ class Watch:
     def close(self):
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
-            os.close(fd)
+            _close(fd)
 
     __del__ = close     # if Ctrl-C comes before the end of a `with` block
 
@@ -107,7 +107,7 @@ class Watch:
         if document.trusted or self._path is None:
             self.close()
             return True
-        return self._fd >= 0 and _inode(os.fstat(self._fd)) == document.identity[:2]
+        return self._fd >= 0 and _has_inode(self._fd, document.identity)
 
     def _is_document(self):
         """Return whether the document is the one of the first look."""
@@ -156,7 +156,7 @@ class _Witness:
         if self.identity is None:
             return False
         self.is_trusted = self._path is None or is_trusted(self.identity)
-        return self.is_trusted or self._fd >= 0 and _inode(os.fstat(self._fd)) == self.identity[:2]
+        return self.is_trusted or self._fd >= 0 and _has_inode(self._fd, self.identity)
 
     def stands(self):
         """Return whether it has its key still."""
@@ -170,7 +170,7 @@ class _Witness:
     def close(self):
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
-            os.close(fd)
+            _close(fd)
 
     __del__ = close
 
@@ -202,12 +202,17 @@ def _opened(path):
         return -1
 
 
-def _has_inode(path, identity):
+def _close(fd):
     try:
-        return _inode(os.stat(path)) == identity[:2]
+        os.close(fd)
+    except OSError:
+        pass     # nothing was written to it
+
+
+def _has_inode(place, identity):
+    """Return whether a path, or a descriptor, is that of a file; if it cannot be told, it is not."""
+    try:
+        status = os.stat(place)
     except OSError:
         return False
-
-
-def _inode(status):
-    return status.st_dev, status.st_ino
+    return (status.st_dev, status.st_ino) == identity[:2]

@@ -1,12 +1,12 @@
 """Consolidated metadata: the copy of all documents below a group that a reader may list instead of the store.
 
-A copy says what was there when it was made. Who changes a node drops the copies of all groups above it first, the
-ones above the store's own directory as well, so that none is ever silently wrong; a kill in between costs the copy.
+A copy describes the moment when it was made. Each change of a node first drops the copies of all groups above it, also
+above the store's own directory. So no copy is ever silently wrong. A kill in between costs the copy.
 
-Nobody is kept out while a copy is made, so a change may come between what is read for it and its writing. Who makes a
-copy therefore reads all again when it is written, and who changes a node drops the copies again when that is done. One
-of the two sees the other: either the change was there to be read again, or the copy was there to be dropped. (A copy
-that lacks a change is left only if whoever made that change was killed in the moment before the second drop.)
+Changes go on while a copy is made. So one may come after the documents were read and before the copy is written. That
+is why all documents are read again after the copy is written, and why a change drops the copies again at its end. One
+of the two sees the other: the second reading finds the change, or the second drop finds the copy. Only a kill right
+before the second drop leaves a copy that lacks a change.
 """
 import contextlib
 import os
@@ -24,12 +24,12 @@ from zcore.stores.base import directory_at
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 
-# Documents of groups: those with a copy in a document of its own, and all of them, in this order.
+# Documents of groups, those with a copy in a document of its own first.
 _GROUPS = [line for line in FORMATS.values() if line.group_document]
 _WITH_COPY_BESIDE = tuple([line.group_document for line in _GROUPS if line.consolidated_document])
 _GROUP_DOCUMENTS = (*_WITH_COPY_BESIDE, *[line.group_document for line in _GROUPS if not line.consolidated_document])
 _DOCUMENTS = tuple(map(os.fsencode, DOCUMENTS))
-# A hierarchy that changes while it is copied is copied again, so often.
+# How often a hierarchy is copied that changes meanwhile.
 _MAX_TRIES = 20
 _MAX_SHOWN = 10
 
@@ -41,18 +41,18 @@ def consolidate(binding, attributes_of):
     ----------
     binding : GroupBinding
     attributes_of : callable
-        Gives the attributes of a binding whose format keeps them in a document of their own.
+        Returns the attributes of a binding whose format has a document for them.
 
     Raises
     ------
     UnsupportedError
-        A member is of another format: the copy has no place for it, and would hide it.
+        A member has another format: the copy cannot hold it, and would hide it.
     StoreError
-        A member is unreachable. Or the hierarchy changes faster than it can be copied; there is no copy then.
+        A member is unreachable. Or the hierarchy changes faster than it can be copied. Then there is no copy.
     """
     store, path, format = binding.store, binding.path, binding.format
     for _ in range(_MAX_TRIES):
-        # Before anything is dropped, as there may be no copy to be had.
+        # First, as it may fail: then the old copy stays.
         below = _read_below(binding, attributes_of)
         drop(store, path)
         with binding.exclusive() as exclusive:
@@ -139,7 +139,7 @@ def copied(binding):
 
 
 def is_same(a, b):
-    """Whether two metadata of a node, with their attributes, say the same; copies that they hold do not count."""
+    """Return whether two metadata of a node, with attributes, are equal; copies in them do not count."""
     if isinstance(a, GroupMetadata) and isinstance(b, GroupMetadata):
         a, b = a.replace(consolidated=None), b.replace(consolidated=None)
     # As text, since NaN in attributes does not equal itself.
@@ -153,7 +153,7 @@ def drop_copy(store, path):
 
 @contextlib.contextmanager
 def dropped(store, path, *, itself=False, is_below=False):
-    """Return a context manager for a change of the node at `path`: without copies, before it and after it.
+    """Return a context manager for a change of the node at `path`, which drops copies before it and after it.
 
     See `drop` for the parameters.
     """
@@ -172,9 +172,9 @@ def drop(store, path, *, itself=False, is_below=False):
     store : Store
     path : str
     itself : bool
-        The node's own documents change: a copy beside them that repeats them is dropped, too.
+        The node's own documents change. So a copy beside them, which repeats them, is dropped, too.
     is_below : bool
-        It is part of a change further up, which is preceded and followed by a drop of its own.
+        The change is part of one further up, which drops copies before and after it.
     """
     if is_below:
         if itself:
@@ -186,9 +186,9 @@ def drop(store, path, *, itself=False, is_below=False):
 
 
 def _drop_at(store, path, is_above):
-    """Drop the copy that the group at `path` has, if one stands there; this comes with every change, several times.
+    """Drop the copy of the group at `path`, if there is one. Every change calls this several times.
 
-    Not `is_above`: only one in a document of its own, as the group's document itself is about to change.
+    Unless `is_above`, only a copy in a document of its own is dropped: the group's document is about to change.
     """
     documents = _GROUP_DOCUMENTS if is_above else _WITH_COPY_BESIDE
     while documents:
@@ -213,7 +213,7 @@ def _drop_inline(store, path, format, raw):
         with binding.exclusive() as exclusive:
             exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
     except (NodeNotFoundError, MetadataError, UnsupportedError):
-        # An array, or nothing that could have a copy which zcore would believe.
+        # It is an array, or zcore reads no copy from it.
         pass
 
 

@@ -1,6 +1,6 @@
-"""How a node is created: what a caller says and leaves open, made into metadata by the format and put into the store.
+"""Creates nodes: the format makes metadata of the caller's keywords, and they are put into the store.
 
-The functions return bindings; `zcore.api` and `zcore.nodes.group` make of them what the user holds.
+The functions return bindings. `zcore.api` and `zcore.nodes.group` make arrays and groups of them.
 """
 from collections.abc import Mapping
 
@@ -19,9 +19,9 @@ from zcore.model.value import as_bool, text_of
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 
-# A node that others create and delete again is looked for so often.
+# How often a node is looked for that others create and delete again.
 _MAX_TRIES = 20
-# Codecs that do not take every number of their type.
+# Codecs that refuse some numbers of their type.
 _CHOOSY = ("cast_value", "scale_offset")
 # Keywords of a new array whose default leaves the choice to the format, and is not passed on.
 _LEFT_OPEN = {
@@ -32,7 +32,7 @@ _LEFT_OPEN = {
 
 
 class NewNode:
-    """A node that is to be created: all that can be checked without a store has been.
+    """A node that is to be created. All that can be checked without a store has been checked.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class NewNode:
     attributes : dict or None
         Where the format keeps them in a document of their own.
     data : ndarray or None
-        What an array is to hold, of its shape and type.
+        The elements of an array, of its shape and type.
     """
 
     __slots__ = ("format", "metadata", "attributes", "data")
@@ -53,9 +53,9 @@ class NewNode:
         self.data = data
 
     def check(self, store, path, options, overwrite, *, is_topmost=True):
-        """Raise what `put` would raise before it changes anything, for nodes that are created together.
+        """Raise the errors that `put` raises before it changes anything. For nodes that are created together.
 
-        `is_topmost`: none of the others lies above this one.
+        `is_topmost`: none of the other nodes lies above this one.
         """
         lookup.check_names(path, self.format)
         _check_replaceable(store, path, overwrite)
@@ -102,7 +102,7 @@ def new_array(*, shape=None, dtype=None, data=None, chunks="auto", fill_value=..
             raise TypeError("shape= and data= exclude each other: the array has the shape of its data")
         found = np.asarray(data)
         shape, dtype = found.shape, found.dtype if dtype is None else dtype
-        # Of lists and numbers NumPy says whether a type holds them; of an array it takes the lowest bits.
+        # NumPy refuses numbers in a list that the type does not hold. Of those in an array it takes the lowest bits.
         data = found if hasattr(data, "dtype") else data
     if shape is None or dtype is None:
         raise TypeError("creating an array needs shape= and dtype=, or data=")
@@ -122,10 +122,10 @@ def new_array(*, shape=None, dtype=None, data=None, chunks="auto", fill_value=..
     metadata = format.new_array(shape, dtype, chunks, fill_value, **settings)
     _check_can_compress(metadata.codecs)
     if data is not None:
-        data = cast_to(data, metadata.dtype)     # what the type does not hold leaves no array behind
+        data = cast_to(data, metadata.dtype)     # an error here leaves no array behind
     new = NewNode(format, metadata, attributes, data)
     if data is not None and _may_refuse(metadata):
-        # What the codecs do not take is found out where there is nothing to lose.
+        # The codecs may refuse elements. This is found out before anything is replaced.
         new.put(MemoryStore(), "", Options(), False)
     return new
 
@@ -147,21 +147,21 @@ def new_group(*, zarr_format=3, attributes=None):
 
 
 def found_or_made(find, make, path):
-    """Return what `find()` finds, else what `make()` makes; others may create and delete the node at any moment.
+    """Return the result of `find()`, else of `make()`; others may create and delete the node at any moment.
 
     Parameters
     ----------
     find : callable
-        Returns None where there is nothing.
+        Returns None if there is nothing.
     make : callable
-        Raises NodeExistsError when a node has come meanwhile.
+        Raises NodeExistsError if a node has come meanwhile.
     path : str
         Of the node.
 
     Raises
     ------
     NodeExistsError
-        There is nothing to find, again and again, and yet something is in the way.
+        Again and again there is nothing to find, and yet something is in the way.
     """
     for n_left in reversed(range(_MAX_TRIES)):
         found = find()
@@ -177,7 +177,7 @@ def found_or_made(find, make, path):
 def zero_of(dtype):
     """Return the fill value of an array of zeros of a type, as a caller names it.
 
-    Of dates and durations it is 0, as in NumPy; of all others what is not said: zero, or empty text.
+    For dates and durations it is 0, as in NumPy. For all others it is the default: zero, or empty text.
     """
     try:
         return 0 if np.dtype(dtype).kind in "mM" else ...
@@ -200,7 +200,7 @@ def create_hierarchy(store, path, below, options, *, overwrite=False):
     if len(below) < n_nodes:
         raise ValueError("two of the paths are spellings of one")
     new = {}
-    for name in sorted(below, key=lambda name: (name.count("/"), name)):   # groups before what they hold
+    for name in sorted(below, key=lambda name: (name.count("/"), name)):   # groups before their members
         metadata = below[name]
         if isinstance(metadata, GroupMetadata):
             metadata = metadata.replace(consolidated=None)
@@ -213,7 +213,7 @@ def create_hierarchy(store, path, below, options, *, overwrite=False):
 def create_all(store, path, new, options, *, overwrite=False):
     """Create several nodes below `path`, or none of them when one cannot be; return a list of (relative path, binding).
 
-    `new` are the nodes by their paths relative to `path`, groups before what they hold.
+    `new` are the nodes by their paths relative to `path`, groups before their members.
     """
     places = {name: f"{prefix_of(path)}{name}" if name else path for name in new}
     for name, node in new.items():
@@ -248,7 +248,7 @@ def _check_can_compress(codecs):
 
 
 def compressors_for(format, compressors):
-    """Return the codecs that a caller named, as `format.new_array` takes them: a tuple of `CodecSpec`, or unchanged."""
+    """Return the caller's codecs as `format.new_array` takes them: a tuple of `CodecSpec`, or unchanged."""
     if format.has_own_codec_names:
         return compressors
     specs = []

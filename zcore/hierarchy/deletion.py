@@ -1,13 +1,13 @@
-"""Nodes go, with all nodes below them; to overwrite is the same, and then to create.
+"""Deletes nodes, with all nodes below them. To overwrite is to delete, and then to create.
 
-A group goes behind what it holds: a deletion that is cut off leaves a group that still stands, with the members that
-are not deleted yet, and the same call goes on. The document of an array goes before its chunks: no kill leaves an array
-with holes. Nodes are found at any depth, also below directories that are none. What is found is written down before
-anything changes, so neither depth nor width costs more than a look at each directory. Every directory, also those of
-chunks, is listed before the first node goes: one that cannot be listed is an error that changes nothing.
+A group is deleted after its members. So a deletion that is cut off leaves a group that still stands, with the members
+that are not deleted yet, and the same call goes on. The document of an array is deleted before its chunks, so no kill
+leaves an array with holes. Nodes are found at any depth, also below directories that are no nodes. All are noted before
+anything changes, with one look at each directory. Every directory, also those of chunks, is listed before the first
+node goes. One that cannot be listed is an error that changes nothing.
 
-A link is unlinked, never followed: what it leads to may be a node of another hierarchy, or one above. Only the store's
-own directory may be a link, as it may for all who open it. Files that belong to no node stay.
+A link is removed, never followed. It may lead to a node of another hierarchy, or to one above. Only the store's own
+directory may be a link, as for every reader. Files that belong to no node stay.
 """
 import contextlib
 import errno
@@ -22,9 +22,9 @@ from zcore.stores.keys import prefix_of
 
 
 def delete(store, path, options):
-    """Delete the node at `path` and all nodes below it; return whether there was any. One that is gone is no error.
+    """Delete the node at `path` and all nodes below it; return whether there was any.
 
-    Of a directory that is a link the link goes, wherever it leads.
+    If the directory is a link, the link is removed, wherever it leads.
     """
     if unlink(store, path):
         return True
@@ -33,9 +33,9 @@ def delete(store, path, options):
 
 
 def unlink(store, path):
-    """Remove what is at `path` if it is a link to a directory, or one that leads nowhere; return whether it is.
+    """Remove a link at `path` to a directory or to nowhere; return whether there was one.
 
-    The root of a store is followed, as by `zcore.open`.
+    The root of a store is followed, as `zcore.open` does.
     """
     if not store.is_link(prefix_of(path)):
         return False
@@ -111,9 +111,9 @@ def _may_be_chunk(name, metadata):
 
 
 def _erase(store, path, options, *, is_held=False):
-    """Delete the node at `path` and all nodes below it; return whether there was any. Copies above are the caller's.
+    """Delete the node at `path` and all nodes below it; return whether there was any.
 
-    `is_held`: the caller holds the place at `path`.
+    The caller drops the copies above. `is_held`: the caller holds the place at `path`.
     """
     found = []
     for place, nodes in nodes_at(store, path, is_replaced=is_held):
@@ -123,7 +123,7 @@ def _erase(store, path, options, *, is_held=False):
         found.append((place, any([isinstance(metadata, GroupMetadata) for _, metadata in nodes])))
     for place, is_group in found:
         if is_group:
-            # It stands for a while without some of what the copy says.
+            # For a while the group has fewer members than the copy.
             consolidated.drop_copy(store, place)
     pending = [place for place, _ in found]
     while pending:
@@ -137,14 +137,14 @@ def _erase(store, path, options, *, is_held=False):
                   else hold_place(store, place, standing[0].document, options)):
                 are_arrays = [_erase_node(node, options) for node in standing]
             if any(are_arrays):
-                # What lies in the way of chunks is looked for when these are gone.
+                # Nodes may lie among the chunks. They are looked for when these are gone.
                 pending += [below for below, _ in nodes_at(store, place, takes_links=False)]
         store.prune(prefix_of(place))
     return bool(found)
 
 
 def is_any(store, path):
-    """Return whether there is something to delete: a node, or one below, or a link to any, or one to nothing."""
+    """Return whether there is something to delete: a node here or below, or a link to one or to nowhere."""
     prefix = prefix_of(path)
     if store.is_link(prefix):
         try:
@@ -160,12 +160,12 @@ def has_members(store, path):
 
 
 def nodes_at(store, path, *, is_replaced=False, takes_links=True):
-    """Iterate over (path, nodes) of the node at `path` and of all below it, each before what it holds.
+    """Iterate over (path, nodes) of the node at `path` and of all below it, groups before their members.
 
     `nodes` are pairs of `lookup.Standing` and metadata, one for each document. Of a link the path is given without
     nodes. What lies below an array is left out.
 
-    `is_replaced`: a document at `path` may be a link to nowhere; anywhere else that is a StoreError.
+    `is_replaced`: a document at `path` may be a link to nowhere. Anywhere else that is a StoreError.
     `takes_links`: links to nowhere right below `path` may be members, even if there is no group.
     """
     pending = [path]
@@ -179,7 +179,7 @@ def nodes_at(store, path, *, is_replaced=False, takes_links=True):
         listing = store.list_dir(prefix)
         if not (is_replaced and place == path) and any([name[len(prefix):] in FORMAT_OF
                                                         for name in listing.unreachable]):
-            lookup.standing(store, place)     # raises: which chunks are those of the node, nobody can tell
+            lookup.standing(store, place)     # raises: it cannot be told which chunks belong to the node
         found = [(node, node.parse()) for node in _standing(store, place, listing.keys)
                  if _is_of(place[len(prefix_of(path)):], node)]
         if found:
@@ -187,20 +187,20 @@ def nodes_at(store, path, *, is_replaced=False, takes_links=True):
         if found and all([isinstance(metadata, ArrayMetadata) for _, metadata in found]):
             continue
         if found or (takes_links and place == path):
-            # Members on a disk that is not mounted would be back with it.
+            # Members on a disk that is not mounted would come back with it.
             yield from [(name, []) for name in listing.unreachable if store.is_link(name + "/")]
         pending += [below[:-1] for below in reversed(listing.prefixes)]
 
 
 def _standing(store, place, keys):
-    """Return the documents among the keys of a place: what `lookup.standing` finds, without a request for each."""
+    """Return the documents among the keys of a place, as `lookup.standing` does, without requests."""
     n = len(prefix_of(place))
     return [lookup.Standing(store, place, format_of(FORMAT_OF[key[n:]]), key[n:]) for key in keys
             if key[n:] in FORMAT_OF]
 
 
 def _is_of(path, node):
-    """Return whether the format of a document has nodes of this path; where a name is reserved it is none of ours."""
+    """Return whether the format of a document has nodes of this path. A reserved name belongs to no node."""
     try:
         lookup.check_names(path, node.format)
     except InvalidKeyError:
@@ -215,16 +215,16 @@ def _leads_to_nodes(store, prefix):
 
 
 def _erase_node(node, options):
-    """Take a node away while nobody writes an object of it; return whether it is an array.
+    """Erase a node while no object of it is being written; return whether it is an array.
 
-    Once the document is gone there is no node, and no kill brings it back.
+    There is no node as soon as the document is gone, and no kill brings it back.
     """
     store, path = node.store, node.path
     prefix = prefix_of(path)
     metadata = node.parse()
 
     def erase():
-        # Where they cannot be listed nothing changes.
+        # If they cannot be listed, nothing changes.
         names = _names_of_chunks(store, prefix, metadata)
         store.erase(prefix + node.document)
         return names
@@ -234,7 +234,7 @@ def _erase_node(node, options):
             with store.locks(path, node.document).whole():
                 names = erase()
         except FileNotFoundError:
-            # Gone, or a network file system has lost hold of it: in the latter case it must not survive what it had.
+            # It is gone, or a network file system has lost it. A document must not survive its chunks.
             names = erase()
     else:
         names = erase()
@@ -243,19 +243,19 @@ def _erase_node(node, options):
 
 
 def _names_of_chunks(store, prefix, metadata):
-    """Return what chunks of a node there are: a list of keys."""
+    """Return the keys of the chunks of a node, a list."""
     return list(names_of_chunks(store, prefix, metadata)) if isinstance(metadata, ArrayMetadata) else []
 
 
 def clear(store, prefix, format, metadata, names=None):
-    """Erase what a node has beside its document: attributes, a copy of what lies below, chunks.
+    """Erase all that a node has beside its document: attributes, a copy of metadata, chunks.
 
-    `names`: those of the chunks, where they are known.
+    `names`: the keys of the chunks, if they are known.
     """
     for document in _documents_beside(format):
         store.erase(prefix + document)
     if format.chunk_directory is not None:
-        # It is the format's own, whatever lies in it.
+        # The directory belongs to the format, with all that lies in it.
         store.erase_prefix(f"{prefix}{format.chunk_directory}/")
     elif isinstance(metadata, ArrayMetadata):
         links = {}
@@ -284,7 +284,7 @@ def _documents_beside(format):
 def link_on_the_way(store, prefix, key, links):
     """Return the topmost directory between a prefix and a key below it that is a link, or None.
 
-    `links` keeps the answers for directories that many keys have in common.
+    `links` is a dict that keeps the answers, as many keys share a directory.
     """
     end = key.find("/", len(prefix))
     while end >= 0:

@@ -1,15 +1,15 @@
-"""A node comes into being, changes its shape, and goes; always in an order that no kill can turn into wrong data.
+"""Creates nodes, changes their shape and attributes, and moves them, in an order that no kill turns into wrong data.
 
 ========  ==========================================================================================================
 create    attributes, then the elements, then the metadata document: a node exists from its last write on
-delete    see `zcore.hierarchy.deletion`; to overwrite is to delete and to create
+delete    see `zcore.hierarchy.deletion`; to overwrite is to delete, and then to create
 shrink    the document first, then objects outside are erased and border objects reset beyond the new shape
-grow      objects outside the old shape erased and border objects reset beyond it, whoever wrote them, then the document
+grow      objects outside the old shape are erased, border objects reset beyond it, then the document
 append    the data, then the document
 ========  ==========================================================================================================
 
-Each step runs under the whole-range lock of the document, or, while there is none, under a lock of the directory.
-What is in the way is found by listing the objects that exist, never by probing the chunks of the grid.
+Each step runs under the whole-range lock of the document. While there is none, the directory is locked. Objects to
+erase are found by listing those that exist, never by probing the chunks of the grid.
 """
 import contextlib
 import errno
@@ -23,7 +23,7 @@ from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES, check_attributes
 from zcore.hierarchy import consolidated, deletion, lookup
 from zcore.hierarchy.creation_lock import hold_nodes, hold_place
-from zcore.hierarchy.deletion import clear as clear  # what makes a node and what takes it away is found in one place
+from zcore.hierarchy.deletion import clear as clear  # callers find creation and deletion in this module
 from zcore.hierarchy.deletion import delete as delete
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.select.box import Box, whole
@@ -43,14 +43,14 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
     format : Format
     metadata : ArrayMetadata or GroupMetadata
     attributes : dict or None
-        Where the format keeps them in a document of their own; else they are part of the metadata.
+        If the format has a document for them; else they are part of the metadata.
     options : Options
     data : ndarray, optional
-        What an array is to hold, of its shape and type.
+        The elements of an array, of its shape and type.
     overwrite : bool
-        Replace the node that stands there, with all nodes below it and what lost nodes have left there.
+        Replace the node that stands there, with all nodes below it and all that lost nodes have left.
     is_below : bool
-        It is part of a change further up, which drops the copies of consolidated metadata above.
+        It is part of a change further up, which drops the consolidated metadata above.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
             is_free = store.is_empty(prefix)
             if not is_free and not overwrite:
                 check_free(store, path, format, metadata, attributes, options, data)
-            # To overwrite is to replace what is unreachable as well.
+            # An overwriting also replaces documents that are unreachable.
             failed = lookup.pass_over_damage if overwrite else None
             is_replaced = not is_free and bool(lookup.standing(store, path, failed))
             with consolidated.dropped(store, path, itself=is_replaced, is_below=is_below):
@@ -96,7 +96,7 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
                 if data is not None and store.swaps:
                     return _create_in_service(store, path, format, document, view, data, options)
                 if data is not None:
-                    # Nobody else writes here: the place is held, and there is no array that others could have opened.
+                    # The place is held, and there is no array that another writer could have opened.
                     ArrayBinding(store, path, format, options, view).write_once(view, whole(metadata.shape), data,
                                                                            exclusive=True)
                     # That took its time. The document must stand where the elements are, and below groups.
@@ -105,18 +105,18 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
                     try:
                         create_ancestors(store, path, format)
                     except NodeExistsError:
-                        clear(store, prefix, format, metadata)      # what was written here, and nothing else
+                        clear(store, prefix, format, metadata)      # the elements that were written here, no more
                         raise
-                # Where the directory is locked nobody can have come meanwhile.
+                # If the directory is locked, no other creator can have come meanwhile.
                 if is_replaced or directory_at(store) is not None or (overwrite and not store.swaps):
                     store.set(prefix + name, document)
                 elif not store.set_if_not_exists(prefix + name, document):
                     raise _created_meanwhile(store, path)
             if store.swaps or is_here() or store.get(prefix + name) != document:
-                # While it is held: later it might be somebody else's, or with a group above have another path.
+                # While it is held: later another node may stand here, or a group above may have another path.
                 return kind(store, path, format, options)
-        # A group above was moved before the document was written. It came to a directory that nobody held, without
-        # groups above it, and without what was written before. As if the move had come first, all is made again.
+        # A group above was moved before the document was written. So the document is in a new directory that was not
+        # held, without groups above it and without elements. All is made again, as if the move had come first.
         overwrite = True
 
 
@@ -156,10 +156,11 @@ def _create_in_service(store, path, format, document, view, data, options):
 def documents_of(path, format, metadata, attributes, options):
     """Return (class of the binding, document, document of the attributes or None, view) of a new node; see `create`.
 
-    Raises what nobody could open, such as codecs that do not go together: it is refused before anything is changed.
+    A node that could not be opened, for instance with codecs that do not go together, is an error before anything is
+    changed.
     """
     if options.dimension_separator is not None:
-        raise TypeError("dimension_separator is what an array is opened with; a new one has chunk_key_encoding")
+        raise TypeError("dimension_separator is for opening an array; a new array takes chunk_key_encoding")
     kind = ArrayBinding if isinstance(metadata, ArrayMetadata) else GroupBinding
     if format.strict_attributes:
         check_attributes(metadata.attributes or {}, {})
@@ -171,14 +172,14 @@ def documents_of(path, format, metadata, attributes, options):
 def check_free(store, path, format, metadata, attributes=None, options=None, data=None):
     """Raise unless a node can be made at `path` without anything being replaced; see `create` for the parameters.
 
-    What the same creation has written before it was cut off is in nobody's way: it is written once more as it is.
+    Chunks and attributes that the same creation wrote before it was cut off are no error: it writes them once more.
 
     Raises
     ------
     NodeExistsError
         A node stands there.
     StoreError
-        There are attributes or chunks that the new node would take for its own, or what cannot be told.
+        There are attributes or chunks that the new node would take for its own, or something is unreachable.
     """
     standing = lookup.standing(store, path)
     if standing:
@@ -204,7 +205,7 @@ def _left_over(store, path, key):
 
 
 def move(store, source, destination, options):
-    """Give the node at `source` the path `destination`, with all that lies below it.
+    """Move the node at `source`, with all that lies below it, to the path `destination`.
 
     Raises
     ------
@@ -229,7 +230,7 @@ def move(store, source, destination, options):
 
 
 def kind_of(node):
-    """Return what stands somewhere, in words."""
+    """Return the kind of a node, in words."""
     metadata = node.parse()
     return "a damaged node" if metadata is None else "an array" if isinstance(metadata, ArrayMetadata) else "a group"
 
@@ -247,10 +248,10 @@ def create_ancestors(store, path, format):
     missing = missing_above(store, path, format)
     if missing:
         document = format.render_group(format.new_group({}))
-        # The copies above the deepest one are those above each of them.
+        # All copies above any of them are above the deepest one.
         with consolidated.dropped(store, missing[0]):
             for path in reversed(missing):
-                # Held, as an array may be made here at this moment: its document comes after its elements.
+                # Held, as an array may be created here at this moment. Its document comes after its elements.
                 with hold_place(store, path, format.group_document, Options()):
                     if not _stands_as_group(store, path):
                         store.set_if_not_exists(prefix_of(path) + format.group_document, document)
@@ -270,12 +271,12 @@ def missing_above(store, path, format):
     while path and format.has_groups:
         path = path.rpartition("/")[0]
         if _stands_as_group(store, path):
-            # Its creator has made those above it.
+            # Its creator has made the groups above it.
             break
         lookup.check_no_special(store, path, format)
         group = format.new_group({})
         if any(deletion.left_over(store, prefix_of(path), format, group)):
-            # Perhaps of somebody who is just making it, or deleting it.
+            # A group may just be created or deleted here.
             with hold_place(store, path, format.group_document, Options()), contextlib.suppress(NodeExistsError):
                 check_free(store, path, format, group)
         missing.append(path)
@@ -283,9 +284,9 @@ def missing_above(store, path, format):
 
 
 def resize(binding, shape):
-    """Give an array another shape; elements that stay keep their values, new ones have the fill value.
+    """Change the shape of an array; elements that stay keep their values, new ones have the fill value.
 
-    Costs what the objects at the border and outside cost, and a listing of those that exist.
+    The cost is that of the objects at the border and outside, and a listing of those that exist.
 
     Raises
     ------
@@ -301,7 +302,7 @@ def resize(binding, shape):
         new = metadata.shape
         if new == old:
             return
-        # First of all: where they cannot be listed, or lie behind a link, nothing changes.
+        # First of all: if they cannot be listed, or lie behind a link, nothing changes.
         objects = list(binding.stored_chunks())
         added = _outside(binding, exclusive.metadata, old, objects) if any(map(int.__gt__, new, old)) else None
         removed = _outside(binding, metadata, new, objects) if any(map(int.__lt__, new, old)) else None
@@ -314,7 +315,7 @@ def resize(binding, shape):
 
 
 def append(binding, values, axis):
-    """Add `values`, an ndarray of the stored type, behind the last elements along `axis`; return the new shape.
+    """Append `values`, an ndarray of the stored type, along `axis`; return the new shape.
 
     Appends of several threads and processes come one after the other, each whole. A kill leaves the old length.
     """
@@ -341,7 +342,7 @@ def _outside(binding, metadata, shape, objects):
 
     `objects`: pairs of key and coordinates, see `ArrayBinding.stored_chunks`.
 
-    Raises : StoreError, if one of them lies behind a link to a directory: it may be another array's.
+    Raises : StoreError, if one of them lies behind a link to a directory: it may belong to another array.
     """
     metadata = metadata.replace(shape=shape)
     grid = metadata.grid_shape
@@ -360,13 +361,14 @@ def _outside(binding, metadata, shape, objects):
         binding.store.check_no_special("", (key,))
         link = deletion.link_on_the_way(binding.store, binding.prefix, key, links)
         if link is not None:
-            raise StoreError(f"{link!r} of {binding.store!r} is a link to a directory: what lies there may belong to "
-                             "another array, and is not erased; put the directory in the place of the link", key=link)
+            raise StoreError(f"{link!r} of {binding.store!r} is a link to a directory: the chunks there may belong "
+                             "to another array, and are not erased; put the directory in the place of the link",
+                             key=link)
     return outside, border
 
 
 def _reset(binding, exclusive, shape, outside, border):
-    """Erase the objects `outside` and give the fill value to what those at the border hold beyond `shape`."""
+    """Erase the objects `outside`, and reset objects at the border to the fill value beyond `shape`."""
     for key in outside:
         binding.store.erase(key)
     if border:
@@ -375,7 +377,10 @@ def _reset(binding, exclusive, shape, outside, border):
 
 
 def change_attributes(binding, change):
-    """Change the attributes by ``change(attributes)``, a dict, in one write that loses no other; return its result."""
+    """Call ``change(attributes)`` with a dict, store what it has made of it in one write, and return its result.
+
+    Two writers that change attributes at the same time both succeed.
+    """
     format, store = binding.format, binding.store
     result = None
 
@@ -407,13 +412,13 @@ def read_attributes(binding):
     """
     format = binding.format
     if format.has_inline_attributes:
-        # Parsed anew: what handles share is not the caller's to change. The handle has warned of the document.
+        # Parsed anew, since handles share the metadata and the caller may change the dict. The handle has warned once.
         raw = binding.look().raw
         with noted():
             return format.parse_node(binding.document_name, raw, binding.path).attributes
     try:
         raw = binding.store.get(binding.prefix + format.attributes_document, (0, MAX_NBYTES + 1))
-        # In this order: of a node the document goes first.
+        # In this order: when a node is deleted, the document goes first.
         if not binding.store.exists(binding.document):
             raise binding.not_found(f"{binding.document} does not exist")
         return format.parse_attributes(raw, binding.path)

@@ -1,4 +1,4 @@
-"""What stands at a path of a store: the node, or the error that says what is there instead."""
+"""Finds the node at a path of a store, or says what is there instead."""
 import errno
 import os
 
@@ -33,27 +33,27 @@ from zcore.stores.keys import check_path, prefix_of
 # The document of a format that zcore does not read.
 _OTHER, _OTHER_NAME = "meta", "Zarr v1"
 _ANY = (*DOCUMENTS, _OTHER)
-# What a node of a format can have, and of any format, when none is asked for.
+# Documents that are looked for, by format; None: in any format.
 _LOOKED_FOR = {None: _ANY, **{name: (*documents, _OTHER) for name, documents in NODE_DOCUMENTS.items()}}
-# What the system says of links in circles, links to nowhere, what is no file, and files that others may read.
+# Errors of the system that concern one node: links in circles or to nowhere, what is no file, missing permission.
 _OF_ONE_NODE = frozenset((errno.ELOOP, errno.ENOENT, errno.ESPIPE, errno.ENXIO, errno.EACCES, errno.EPERM))
-# Which documents make it another node for whoever reads only their format, or only that document.
+# Documents that make it another node for a reader of their format alone.
 _CONTRADICTING = {document: DOCUMENTS[i + 1:] for i, document in enumerate(DOCUMENTS)}
 
 
 def path_of(path, zarr_format=None):
-    """Return a path without the one leading ``/`` that the hierarchy's own spelling has; None is the root's.
+    """Return a path without its leading ``/``; None is the root.
 
     Parameters
     ----------
     path : str or None
     zarr_format : {3, 2, "zmeta"}, optional
-        Of the node, if it is known: other spellings of a path and reserved names are the format's.
+        Of the node, if it is known. A format may have other spellings of a path, and reserved names.
 
     Raises
     ------
     InvalidKeyError
-        No node can have it; it is a ValueError.
+        No node can have this path. It is a ValueError.
     TypeError
         It is not a string.
     """
@@ -80,7 +80,7 @@ def check_names(path, format):
 
 
 def check_new_names(path, format):
-    """Do the same for a node that is to be created, and warn when it has a name that it could not have everywhere."""
+    """Do the same for a node that is to be created, and warn of a name that is not portable."""
     check_names(path, format)
     for name in path.split("/") if path else ():
         if advice := format.names.advice(name):
@@ -88,9 +88,9 @@ def check_new_names(path, format):
 
 
 def find_or_read_set(store, path, zarr_format, options):
-    """Return what `find` does; of a directory in which nothing is found, but a reference set in Parquet, what that has.
+    """Return the result of `find`. If the directory holds a reference set in Parquet instead of a node, look into that.
 
-    Only what is opened for reading is looked for there.
+    This is done for reading only.
     """
     found = find(store, path, zarr_format, options)
     if found is None and options.read_only and isinstance(store, DirectoryStore):
@@ -145,7 +145,7 @@ def _warn_of_others(store, path, document, others):
     try:
         existing = store.existing(prefix_of(path), others)
     except StoreError as error:
-        # For advice alone nobody is kept from the node. S3 answers so of what is missing to who may not list.
+        # The node can be opened all the same. Without permission to list, S3 answers so for missing objects.
         if not store.n_requests:
             pass_over_damage(error)
             warn(f"{store.describe(path)} holds {document}, and what may be a document of another node: {error}")
@@ -225,7 +225,7 @@ def stands(store, path):
 
 
 def check_free(store, path):
-    """Raise StoreError when a document that makes `path` a node is there and unreachable.
+    """Raise StoreError if a document that makes `path` a node is there and unreachable.
 
     Then the chunks beside it are no left-overs.
     """
@@ -233,17 +233,17 @@ def check_free(store, path):
 
 
 def check_no_special(store, path, format):
-    """Raise StoreError when something that is no file has the name of a node's document at `path`.
+    """Raise StoreError if something that is no file has the name of a node's document at `path`.
 
-    No node is there, as `find` says by the same error, and what there is has nothing to do with one: it is not for
-    whoever creates a node to take away, even where he would replace a node.
+    `find` raises the same error, as no node is there. What is there belongs to no node, so creating one does not remove
+    it, even with `overwrite`.
     """
     names = _ANY if format.has_inline_attributes else (*_ANY, format.attributes_document)
     store.check_no_special(prefix_of(path), names)
 
 
 def members(store, path):
-    """Iterate over the paths of the nodes that `path` lists: its children, but for links to what lies above them."""
+    """Iterate over the paths of the members of `path`: its children without links to a directory above them."""
     for child in children(store, path):
         if not store.leads_up(child + "/"):
             yield child
@@ -252,8 +252,7 @@ def members(store, path):
 def children(store, path):
     """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out.
 
-    One that is unreachable, or whose document is, is among them: it is there, and whoever asks for it is told why it
-    cannot be had.
+    One that is unreachable, or whose document is, is among them. To open it is an error that says why.
     """
     n = len(prefix_of(path))
     for prefix in may_be_nodes(store, path):
@@ -271,42 +270,42 @@ def children(store, path):
 
 
 def may_be_nodes(store, path):
-    """Return the prefixes right below `path` where nodes may be, sorted: directories, and links that are unreachable.
+    """Return the prefixes right below `path` where nodes may be, sorted: directories, and unreachable links.
 
-    A FIFO, a socket or a device is no directory, wherever it comes from.
+    A FIFO, a socket or a device is never a node.
     """
     found = store.list_dir(prefix_of(path))
     return sorted([*found.prefixes, *[f"{name}/" for name in found.unreachable if store.is_link(f"{name}/")]])
 
 
 def is_damage(error):
-    """Whether an error says what is wrong with one node, so that it does not stand in the way of others.
+    """Return whether an error concerns one node alone, so that others can be used.
 
-    What the system may do to any of them, such as having no descriptors left or a disk that fails, is none.
+    Errors that may hit any of them, such as no descriptors left or a disk that fails, do not count.
     """
     return isinstance(error, (MetadataError, UnsupportedError)) or (
         isinstance(error, StoreError) and error.errno in _OF_ONE_NODE)
 
 
 def pass_over_damage(error):
-    """Raise an error unless it says what is wrong with one node; see `is_damage`."""
+    """Raise an error unless it concerns one node alone; see `is_damage`."""
     if not is_damage(error):
         raise error
 
 
 def check_replaceable(store, path):
-    """Raise NodeExistsError when at `path` stands a node of a format that this version does not know to replace."""
+    """Raise NodeExistsError if the node at `path` has a format that this version does not replace."""
     if store.exists(prefix_of(path) + _OTHER):
         raise NodeExistsError(f"{store.describe(path)} holds a {_OTHER_NAME} node ({_OTHER}), which this version does "
                               "not replace", path=path)
 
 
 def not_found(store, path, zarr_format, options, what="array"):
-    """Return the error that says what is there instead of the node that was asked for."""
+    """Return the error of a node that is not there. It says what is there instead."""
     place = store.describe(path)
     directory = directory_at(store, prefix_of(path))
     if directory is not None and not os.path.lexists(directory):
-        # To open is to read unless a mode is given, where in zarr-python it is to create.
+        # The default mode is for reading. In zarr-python it creates.
         reason = f"{place} does not exist" + ("; opened with mode='a' it would be created" if options.read_only else "")
     elif zarr_format is not None and (other := find(store, path, None, Options(strict=options.strict))) is not None:
         reason = f"{place} is a {other.format.title} {other.what}, zarr_format={zarr_format!r} was asked for"
@@ -316,15 +315,15 @@ def not_found(store, path, zarr_format, options, what="array"):
 
 
 def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
-    """Raise ArrayMismatchError when an array is not the one that a call describes.
+    """Raise ArrayMismatchError if an array is not the one that a call describes.
 
     Parameters
     ----------
     binding : ArrayBinding
         Of the array that was found.
     shape, chunks, dtype, fill_value
-        As `zcore.open` takes them. None, for the fill value ``...``, asks for nothing, and neither do chunks that
-        are for zcore to choose.
+        As `zcore.open` takes them. None, and for the fill value ``...``, asks for nothing. Neither do chunks that zcore
+        chooses.
     """
     if shape is chunks is dtype is None and fill_value is ...:
         return
@@ -343,7 +342,7 @@ def check_is_asked_for(binding, shape, chunks, dtype, fill_value):
         asked["dtype"] = binding.format.as_dtype(dtype)
     asked = {name: value for name, value in asked.items() if value != found[name]}
     if fill_value is not ... and "dtype" not in asked:
-        # What the format makes of a fill value, an array of one element shows.
+        # The format's reading of a fill value, taken from an array of one element.
         one = binding.format.new_array((1,), metadata.dtype, (1,), fill_value)
         # Compared by its bytes, as NaN does not equal itself.
         if (one.fill_value is None, one.fill_bytes) != (metadata.fill_value is None, metadata.fill_bytes):

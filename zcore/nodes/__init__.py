@@ -1,1 +1,1 @@
-"""What the user holds: `Array` and `Group`, their attributes, and how they are shown."""
+"""The handles of the user, `Array` and `Group`: their attributes, and how they are displayed."""

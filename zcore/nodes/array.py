@@ -1,8 +1,8 @@
-"""The array that the user holds: NumPy's manners, and the names of zarr-python and h5py, over an open array.
+"""`Array`, the user's handle on an open array, with NumPy's behaviour and the names of zarr-python and h5py.
 
-In this order: what the document says; reading; writing; zarr-python's ways of selecting; what people see; and how all
-selections end in one read or one write of the `ArrayBinding`. Names and meanings of properties are those of
-zarr-python, except that codecs are always told in the terms of Zarr v3.
+The methods come in this order: properties of the document; reading; writing; zarr-python's ways of selecting; display;
+and how all selections end in one read or one write of the `ArrayBinding`. Names and meanings of properties are those of
+zarr-python, except that codecs are always named in the terms of Zarr v3.
 """
 import math
 from itertools import chain
@@ -23,11 +23,11 @@ from zcore.nodes.node import Handle
 class Array(Handle):
     """A chunked array in a store.
 
-    Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes as a NumPy array does, and gives ndarrays:
-    arithmetic is theirs, ``a[...] + 1``. No element is kept in memory between two calls, unless a `cache` was granted.
-    The shape is that of the moment the array was opened; `refresh` looks again.
+    Made by `zcore.open` and `zcore.create_array`. Indexing reads and writes as a NumPy array does, and returns
+    ndarrays, which have the arithmetic: ``a[...] + 1``. No element is kept in memory between two calls, unless there is
+    a `cache`. The shape is that of the moment when the array was opened; `refresh` looks again.
 
-    Ctrl-C takes effect between chunks: a read or write ends when each thread is done with the chunk it is at.
+    Ctrl-C takes effect between chunks: a read or write ends when each thread is done with its chunk.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Array(Handle):
 
     @property
     def chunks(self):
-        """Elements of a chunk per dimension; in an array of shards, of what they are cut into.
+        """Elements of a chunk per dimension; in an array of shards, of an inner chunk.
 
         Raises
         ------
@@ -187,7 +187,7 @@ class Array(Handle):
 
     @property
     def missing(self):
-        """What an absent object is: ``"fill"`` or ``"raise"``."""
+        """Whether an absent object reads as the fill value or is an error: ``"fill"`` or ``"raise"``."""
         return self._binding.options.missing
 
     @property
@@ -197,7 +197,7 @@ class Array(Handle):
 
     @property
     def strict(self):
-        """Whether what the formats forbid is refused where it could be read."""
+        """Whether files are refused that the formats forbid, and that could be read."""
         return self._binding.options.strict
 
     @property
@@ -207,7 +207,7 @@ class Array(Handle):
 
     @property
     def cdata_shape(self):
-        """Chunks per dimension; in an array of shards, of what they are cut into."""
+        """Chunks per dimension; in an array of shards, inner chunks."""
         view = self._binding.view
         if view.chain.shards is None:
             return view.metadata.grid_shape
@@ -337,14 +337,14 @@ class Array(Handle):
             Of any strides. Where it has the array's type, and `dest_sel` names a view of it, elements are decoded
             straight into it.
         source_sel, dest_sel : object, optional
-            What of the array is read, and where to; by default all. The first must broadcast to the second.
+            The part of the array to read, and where to put it; by default all. The first must broadcast to the second.
 
         Raises
         ------
         SelectionError, OutOfMemoryError, ChunkError, StoreError
             See `read`.
         ValueError, TypeError
-            What NumPy raises where shapes do not fit, or `dest` is not writable.
+            As in NumPy, if shapes do not fit or `dest` is not writable.
 
         Examples
         --------
@@ -372,7 +372,7 @@ class Array(Handle):
         ----------
         source : ndarray
         source_sel, dest_sel : object, optional
-            What of it is written, and where to in the array; by default all.
+            The part of it to write, and where to in the array; by default all.
 
         Raises
         ------
@@ -387,7 +387,7 @@ class Array(Handle):
         Parameters
         ----------
         dtype : object
-            What `numpy.dtype` takes.
+            Any argument of `numpy.dtype`.
 
         Examples
         --------
@@ -445,21 +445,21 @@ class Array(Handle):
         """Write values to the selected elements, broadcast and cast by NumPy's rules.
 
         Every stored object is replaced atomically and, unless the array was opened with ``lock=None``, under its lock.
-        An error leaves what was replaced before it.
+        After an error, objects that were replaced before it stay replaced.
 
         Parameters
         ----------
         selection : object
             As for reading. Of an element that is named several times the last value stays.
         values : object
-            What NumPy would take, or an `Array`, which is read whole.
+            Any value that NumPy takes, or an `Array`, which is read whole.
 
         Raises
         ------
         SelectionError
             The selection does not fit the array.
         ValueError, TypeError, OverflowError
-            What NumPy raises where the shapes do not fit, or the type does not hold a value.
+            As in NumPy, if the shapes do not fit or the type does not hold a value.
         ReadOnlyError
             The array was opened for reading.
         ChunkError, StoreError, LockError
@@ -479,7 +479,7 @@ class Array(Handle):
         selection : object
             As in brackets.
         values : object
-            What NumPy would take, a buffer such as a memoryview, or an `Array`, which is read whole.
+            Any value that NumPy takes, a buffer such as a memoryview, or an `Array`, which is read whole.
         """
         self[selection] = values if isinstance(values, (np.ndarray, Array)) else _of_buffer(values)
 
@@ -577,7 +577,7 @@ class Array(Handle):
         ----------
         selection : int, slice, Ellipsis or tuple of these
         value : object
-            What NumPy would take, or an `Array`, which is read whole; broadcast and cast by NumPy's rules.
+            Any value that NumPy takes, or an `Array`, which is read whole; broadcast and cast by NumPy's rules.
         fields : str or list of str, optional
             Of a structured type: only these are changed.
 
@@ -690,7 +690,7 @@ class Array(Handle):
         return LazyIndexer(self)
 
     def _product(self, kind, selection):
-        # Imported by those who select so.
+        # Imported here, as few callers select so.
         from zcore.indexing import zarr as selections
 
         return getattr(selections, kind)(selection, self.shape)
@@ -734,7 +734,7 @@ class Array(Handle):
             "chunks": chunks, "objects": f"shards of {grid}"}
 
     def info_complete(self):
-        """Return `info` with what is stored: objects are counted and measured, which costs a listing."""
+        """Return `info` with the number and size of stored objects, which costs a listing."""
         rows = dict(self.info)
         stored = self.nbytes_stored()
         rows["objects" if "objects" in rows else "chunks"] += f", {self._n_objects()} stored"
@@ -761,7 +761,7 @@ class Array(Handle):
     # how a selection is read and written
 
     def _selected(self, selection):
-        """Return (box or product, fields) of what stands in brackets; see `split_fields`."""
+        """Return (box or product, fields) of the selection in brackets; see `split_fields`."""
         box = basic(selection, self.shape)
         if box is not None:
             return box, None
@@ -802,7 +802,7 @@ class Array(Handle):
             for name in fields:
                 result[name] = everything[name]
         elif wanted.shape:
-            # NumPy makes no array whose items are arrays, but fields that are some.
+            # In NumPy an item cannot be an array, but a field can.
             holder = allocated(selected.shape, np.dtype([(fields, wanted)]))
             self._read(selected, holder, part_of(fields, dtype))
             result = holder[fields]
@@ -871,7 +871,7 @@ class _NoOneShape(UnsupportedError, AttributeError):
 
 
 def allocated(shape, dtype):
-    """Return an array for a result; its size may come from a document that nobody has to believe."""
+    """Return an array for a result. Its size may come from a hostile document."""
     try:
         return np.empty(shape, dtype)
     except (MemoryError, ValueError) as exc:
@@ -922,12 +922,12 @@ def _basic(selection, shape):
 
 
 def read_whole(values):
-    """Return what an array of zcore holds, anything else as it is."""
+    """Return the elements of an array of zcore; return anything else unchanged."""
     return values[...] if isinstance(values, Array) else values
 
 
 def _of_buffer(values):
-    """Return what has a buffer as an ndarray that shares it, anything else as it is."""
+    """Return an object with a buffer as an ndarray that shares it; return anything else unchanged."""
     try:
         return np.asarray(memoryview(values))
     except TypeError:

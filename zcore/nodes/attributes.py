@@ -7,8 +7,8 @@ from zcore.hierarchy import lifecycle
 class Attributes(MutableMapping):
     """User attributes: names and JSON values.
 
-    Every access reads what is stored now, and every change is one atomic write under the node's lock, so that two
-    writers who set different attributes lose none. `update` with several attributes is one write.
+    Every access reads the stored attributes anew. Every change is one atomic write under the node's lock, so two
+    writers that set different attributes lose none. `update` with several attributes is one write.
 
     NaN and infinities are no JSON. The older formats have always had them; in Zarr v3 setting one is a ValueError, and
     one that another program has written is kept until its attribute is changed.
@@ -28,7 +28,7 @@ class Attributes(MutableMapping):
 
     def get(self, name, default=None):
         """Return the value of an attribute, or `default` when there is none of this name."""
-        # What `Mapping` has would take the error of a node that is gone, a KeyError, for that of a name.
+        # The method of `Mapping` would take the error of a node that is gone, a KeyError, for that of a missing name.
         return self.asdict().get(name, default)
 
     def __iter__(self):

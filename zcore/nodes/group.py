@@ -68,7 +68,7 @@ class Group(Handle):
         InvalidKeyError
             No node can have this name.
         MetadataError, UnsupportedError
-            Its document breaks a rule, or needs what zcore does not have.
+            Its document breaks a rule, or needs a feature that zcore does not have.
         """
         found = self._find(name)
         if found is None:
@@ -106,7 +106,7 @@ class Group(Handle):
             yield path[n:]
 
     def _names(self):
-        """Return the names that may be those of members: what is found there tells."""
+        """Return the names that may be those of members. Opening them tells."""
         if self._copy is not None:
             return iter(self)
         binding = self._binding
@@ -129,9 +129,9 @@ class Group(Handle):
         return self.members()
 
     def members(self, max_depth=0):
-        """Iterate over (path relative to the group, node), each group before what it holds.
+        """Iterate over (path relative to the group, node), groups before their members.
 
-        A member that cannot be opened, since it is damaged or unreachable or needs what zcore does not have,
+        A member that cannot be opened, since it is damaged or unreachable or needs a feature that zcore does not have,
         is left out with a warning that says why. Iterating over the group gives the names of all.
 
         Parameters
@@ -285,12 +285,12 @@ class Group(Handle):
         ReadOnlyError
             The group was opened for reading.
         ValueError, TypeError, UnsupportedError
-            The format cannot express what is asked for.
+            The format cannot express the request.
         """
         return Array(self._create(creation.create_array, name, **keywords))
 
     def __setitem__(self, name, data):
-        """Create an array that holds `data`, in the place of an array that is there, or of what is left of one.
+        """Create an array that holds `data`. It replaces an array of that name, or the left-overs of one.
 
         Raises : NodeExistsError, if a group is there, or nodes lie below: they would be lost.
         """

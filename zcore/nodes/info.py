@@ -1,4 +1,4 @@
-"""What `info` returns: a node described for people, in lines at a prompt, and row by row for programs."""
+"""The result of `info`: a node described in lines for people, and row by row for programs."""
 from collections.abc import Mapping
 
 from zcore.model.value import text_of

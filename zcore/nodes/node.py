@@ -1,4 +1,4 @@
-"""What an array and a group are to the user alike: handles on a node of a store."""
+"""The common base of arrays and groups: handles on a node of a store."""
 from zcore.engine.options import Options
 from zcore.engine.views import view_from_elsewhere
 from zcore.formats import format_of
@@ -8,9 +8,9 @@ from zcore.nodes.attributes import Attributes
 class Handle:
     """A handle on one node.
 
-    Two are equal when they lead to the same place, the same path of equal stores, whatever each knows of the node by
-    now. Copies and pickles lead there, too, and know what the handle knew, without a look at the store: that comes with
-    their first use. Only a `MemoryStore` is copied with a handle, by `copy.deepcopy` and by pickle.
+    Two handles are equal if they lead to the same path of equal stores, whatever each knows of the node. Copies and
+    pickles lead there, too, and know what the handle knew. They do not look at the store before their first use. Only a
+    `MemoryStore` is copied with a handle, by `copy.deepcopy` and by pickle.
     """
 
     __slots__ = ("_binding", "__weakref__")
@@ -102,7 +102,7 @@ class Handle:
                 f"{', read-only' if self.read_only else ''}>")
 
     def _described(self):
-        """Return what a repr says between the place and the format."""
+        """Return the text of a repr between the place and the format."""
         return ""
 
 

@@ -1,4 +1,4 @@
-"""A node with all below it, brought to another place, format, chunking or type."""
+"""Copies a node with all below it to another place, format, chunking or type."""
 import os
 
 import numpy as np
@@ -21,10 +21,10 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
          threads=None, progress=None):
     """Copy an array, or a group with all below it.
 
-    What nothing changes about is passed on as it is stored, without a decode: a ``__zmeta__`` array becomes one of
+    Objects that stay the same are passed on as they are stored, without a decode: a ``__zmeta__`` array becomes one of
     Zarr v2 or v3 by copying its objects under other names. Else elements are read and written in parallel, each object
-    once as far as `memory` allows. The destination is not there before it is complete. Where it is a directory, a copy
-    that was interrupted goes on from where it was when it is called again with the same arguments.
+    once as far as `memory` allows. The destination is not there before it is complete. If it is a directory, a copy
+    that was interrupted goes on when it is called again with the same arguments.
 
     Parameters
     ----------
@@ -32,30 +32,30 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
         A directory, a zip file, a reference set, a URL, a store, a node; or a file ``.npy``, ``.npz``, ``.asdf``
         (extra "asdf"), ``.h5``, ``.hdf5``, ``.nc`` or ``.nc4`` (extra "hdf5").
     destination : str, os.PathLike or Store
-        A directory, a URL, a store; or a file ``.zip``, or one of those above.
+        A directory, a URL, a store; or a file ``.zip``, or one of the files above.
     path, destination_path : str, optional
         Of the node in the source, and of the new one in the destination; by default the root.
     chunks, shards, codecs, compressors, dtype, order
-        Of new arrays, as `zcore.create_array` has them; None for those of the source. ``shards=False`` cuts shards up
+        Of new arrays, as `zcore.create_array` takes them; None for those of the source. ``shards=False`` cuts shards up
         into their chunks.
     zarr_format : {3, 2, "zmeta"}, optional
         By default that of the source, or 3.
     selection : object, optional
         Integers, slices with any step and ..., of an array; by default all.
     memory : int or str
-        How much is held at once, of elements and of what their codecs need besides.
+        Maximum memory for elements and for their codecs.
     overwrite : bool
-        Replace the node that stands at the destination, with all below it, and of a directory all that lies in it.
-        A file is replaced as a whole, and therefore not for the sake of one node in it.
+        Replace the node that stands at the destination, with all below it. A directory is replaced with all that lies
+        in it. A file is replaced as a whole, so one node in it cannot be replaced.
     threads : int, optional
         By default `zcore.config.threads`.
     progress : callable, optional
-        ``progress(done, total)`` is called now and then, in bytes of elements.
+        ``progress(done, total)`` is called from time to time, in bytes of elements.
 
     Returns
     -------
     Array, Group or None
-        The new node, opened for reading; None where the destination is a file that is no store.
+        The new node, opened for reading; None if the destination is a file that is no store.
 
     Raises
     ------
@@ -64,19 +64,19 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     NodeExistsError
         A node, or a file, stands at the destination, and `overwrite` is false.
     ValueError, TypeError, UnsupportedError
-        The destination cannot express what is asked for.
+        The destination cannot express the request.
     ChunkError, StoreError
-        Something could not be read or written. The state of a copy to a directory is kept, to go on from. Or the source
-        was replaced by another one meanwhile.
+        Something could not be read or written. A copy to a directory keeps its state, and can go on. Or the source was
+        replaced by another array meanwhile.
     SelectionError
-        The source was shrunk meanwhile; or `selection` is none.
+        The source was shrunk meanwhile; or `selection` is not valid.
 
     Warns
     -----
     UserWarning
-        Of attributes, dimension names, groups and consolidated metadata that the destination cannot keep, by name.
+        Names attributes, dimension names, groups and consolidated metadata that the destination cannot keep.
     IncompleteCopyWarning
-        Of datasets of an HDF5 file, and members of an ``.npz`` file, that are no arrays, and are left out.
+        Names datasets of an HDF5 file, and members of an ``.npz`` file, that are no arrays and are left out.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     losses = Losses()
     settle_at(destination, destination_path)
     with open_source(source, path, selection, threads) as opened:
-        # All that decides which pieces of work there are.
+        # All that determines the pieces of work.
         order = {"source": opened.identity, "format": zarr_format, "selection": repr(selection), "memory": memory,
                  "threads": threads or config.threads, "wanted": _text(wanted), "zcore": config.__version__}
         root_format = zarr_format or opened.nodes[0][1].zarr_format or 3
@@ -120,7 +120,7 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
 
 
 def _fill(source, target, memory, threads, work, name, progress):
-    """Bring all elements to a new array."""
+    """Copy all elements to a new array."""
     binding = getattr(target, "binding", None)
     if binding is not None and passes_on(source, target.binding.metadata):
         pass_objects(source.binding, binding, work.is_begun, progress)
@@ -129,11 +129,11 @@ def _fill(source, target, memory, threads, work, name, progress):
 
 
 def _check(source, work):
-    """Look once more whether the source is what was opened: else what was copied is good for nothing."""
+    """Check that the source is still the one that was opened. Else the copy is worthless."""
     try:
         source.check()
     except ZcoreError as error:
-        if getattr(error, "errno", None) is None:     # else nobody knows
+        if getattr(error, "errno", None) is None:     # else it cannot be told
             work.discard()
         raise
 
@@ -146,7 +146,7 @@ def _nbytes(array, wanted):
 
 
 def _text(wanted):
-    """Return what is asked for as text, in which codecs are what they say, not where they lie in memory."""
+    """Return the request as text. It names codecs by their parameters, not by addresses in memory."""
     def shown(value):
         if isinstance(value, (list, tuple)):
             return [shown(item) for item in value]
@@ -163,7 +163,7 @@ def _place(destination):
 
 
 def _opened(destination, path, threads):
-    """Return the new node, or None where none is to be opened."""
+    """Return the new node, or None if there is none to open."""
     if file_kind(destination) in SINKS:
         return None
     try:

@@ -1,13 +1,13 @@
-"""Where a copy goes: what is made there is nobody's to see before it is whole.
+"""Destinations of copies. A new node is not visible before it is whole.
 
 ====================  ================================================================================================
 a directory           built under a hidden name beside its own, and continued after a kill; see `tools.copy.staging`
-any other store       documents come last, and what was made is removed when something fails; a node that is replaced
+any other store       documents come last, and all objects are removed if something fails; a node that is replaced
                       stays until the new one is whole, which is staged elsewhere; see `tools.copy.document_last`
 a file                written under a hidden name beside its own
 ====================  ================================================================================================
 
-A sink makes groups and arrays. What it returns for an array is written to by slabs, or its objects are passed on.
+A sink makes groups and arrays. For an array it returns a target, which takes slabs of elements, or objects.
 """
 import contextlib
 import errno
@@ -39,10 +39,10 @@ from zcore.tools.copy import document_last, staging
 from zcore.tools.copy.transfer import StoredTarget
 from zcore.tools.copy.translate import described, kept_attributes
 
-# What the system says of names that a file system does not take.
+# Errors of the system for names that a file system refuses.
 _OF_NAMES = frozenset((errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL))
 
-# What writes the files that are written as a whole.
+# The sinks of files that are written as a whole.
 SINKS = {
     openers.NPY: "zcore.tools.files.numpy:NpySink",
     openers.NPZ: "zcore.tools.files.numpy:NpzSink",
@@ -52,7 +52,7 @@ SINKS = {
 
 
 class Unmarked:
-    """The work of a copy of which nothing is kept when it fails: there is nothing to go on from."""
+    """The work of a copy that keeps nothing when it fails."""
 
     done = frozenset()
     between = None
@@ -62,10 +62,10 @@ class Unmarked:
         """Note nothing."""
 
     def drop_between(self):
-        """Remove nothing: what is needed meanwhile goes by itself."""
+        """Remove nothing: temporary objects go by themselves."""
 
     def discard(self):
-        """Remove nothing: it is removed when the copy fails."""
+        """Remove nothing: all is removed when the copy fails."""
 
 
 class StoreSink:
@@ -76,9 +76,9 @@ class StoreSink:
     store : Store
     path : str
     zarr_format : {3, 2, "zmeta"} or None
-        Of all nodes; by default of each that of its source, or 3.
+        Of all nodes; by default each node has that of its source, or 3.
     work : object
-        What is done, see `zcore.tools.copy.transfer.Slabs`, and ``is_begun``, whether some of it may be.
+        The work that is done, see `zcore.tools.copy.transfer.Slabs`; ``is_begun`` says whether some may be done.
     losses : Losses
     threads : int or None
     overwrite : bool
@@ -99,9 +99,9 @@ class StoreSink:
         return format_of(self._zarr_format or source.zarr_format or 3)
 
     def group(self, name, source):
-        """Make a group; in a format that has none, note what is lost."""
+        """Make a group. If the format has none, note the loss."""
         format = self._format_of(source)
-        lookup.check_new_names(name.rpartition("/")[2], format)     # those above it were checked before
+        lookup.check_new_names(name.rpartition("/")[2], format)     # the names above were checked before
         attributes, _ = kept_attributes(source, format, name, self._losses)
         if not format.has_groups:
             self._losses.note(f"groups and their attributes ({', '.join(attributes) or 'none'})", name)
@@ -111,14 +111,14 @@ class StoreSink:
             self._consolidated.append(made)
 
     def array(self, name, source, wanted):
-        """Make an array, and return it as what is written to."""
+        """Make an array, and return its target."""
         format = self._format_of(source)
         lookup.check_new_names(name.rpartition("/")[2], format)
         metadata = described(source, format, wanted, name, self._losses)
         return StoredTarget(self._made(name, format, metadata, ArrayBinding))
 
     def _made(self, name, format, metadata, kind):
-        """Return the binding of a node: a new one, or that which was made before the copy was interrupted."""
+        """Return the binding of a node: a new one, or the one that was made before the copy was interrupted."""
         path = "/".join(part for part in (self._path, name) if part)
         attributes = None
         if not format.has_inline_attributes:
@@ -129,7 +129,7 @@ class StoreSink:
             if found.view.raw == kind.render(format, metadata) or (
                     kind is GroupBinding and consolidated.is_same(found.metadata, metadata)):
                 return found
-            # It is replaced, with what was marked as done in it and below.
+            # It is replaced. So nothing in it and below is done.
             self._work.forget()
         return lifecycle.create(self._store, path, format, metadata, attributes, self._options,
                                 overwrite=self._overwrite, is_below=True)
@@ -138,7 +138,7 @@ class StoreSink:
         """Finish the array that was made last: nothing is left to do."""
 
     def close(self):
-        """Finish all: groups that had a copy of the metadata below get one."""
+        """Finish all: groups that had consolidated metadata get them."""
         for binding in reversed(self._consolidated):
             try:
                 consolidated.consolidate(binding, read_attributes)
@@ -148,7 +148,7 @@ class StoreSink:
 
 @contextlib.contextmanager
 def sink_of(destination, path, order, overwrite, root_format, zarr_format, losses, threads):
-    """Return a context manager that gives a sink and its work; what was made is there when it ends without an error.
+    """Return a context manager that gives a sink and its work. The new node appears when it ends without an error.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
     path : str
         Of the node in it.
     order : dict
-        What is copied and how, as JSON has it.
+        What is copied and how, values of JSON.
     overwrite : bool
     root_format : {3, 2, "zmeta"}
         Of the node at `path`, and of the groups above it that are missing.
@@ -179,7 +179,7 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
     format = format_of(root_format)
     lookup.check_new_names(path, format)
     is_node = _check_free(store, path, overwrite)
-    lifecycle.missing_above(store, path, format)     # an array among them is told before anything is copied
+    lifecycle.missing_above(store, path, format)     # an array above is an error before anything is copied
     with contextlib.ExitStack() as stack:
         place = directory_of(store, path)
         if place is None:
@@ -187,7 +187,7 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
         else:
             work = stack.enter_context(_directory(store, path, place, order, is_node))
             inner = DirectoryStore(work.node, fsync=store.fsync)
-        # What is built elsewhere finds nothing but its own in its way.
+        # A node that is built elsewhere meets only its own objects.
         sink = StoreSink(inner, "", zarr_format, work, losses, threads, place is not None or overwrite)
         yield sink, work
         sink.close()
@@ -195,14 +195,14 @@ def sink_of(destination, path, order, overwrite, root_format, zarr_format, losse
 
 
 def file_kind(destination):
-    """Return the kind of file that a copy makes of a destination, by its name; None where it makes no file."""
+    """Return the kind of file that a destination is, by its name; None if it is no file."""
     place = os.fspath(destination) if isinstance(destination, (str, os.PathLike)) else None
     kind = openers.named_kind(place) if isinstance(place, str) and "://" not in place else None
     return kind if (kind is openers.ZIP or kind in SINKS) and not os.path.isdir(place) else None
 
 
 def settle_at(destination, path):
-    """Do `settle` for what a caller names, before the source is looked at: it may lie in the same place."""
+    """Call `settle` for a destination before the source is looked at: it may lie in the same place."""
     if file_kind(destination) is None:
         store = openers.store_of(destination, False, False)
         if not store.read_only:
@@ -210,13 +210,13 @@ def settle_at(destination, path):
 
 
 def directory_of(store, path):
-    """Return the directory of the node at a path, of which another one can take the name; None where there is none."""
+    """Return the directory of the node at a path, if another directory can take its name; else None."""
     is_one = isinstance(store, DirectoryStore) and (type(store) is DirectoryStore or directory_at(store) is not None)
     return store.directory_of(path) if is_one else None
 
 
 def settle(store, path):
-    """Bring to its end what a copy to a path has left that was cut off: one of the old node and the new one stands."""
+    """Finish or remove a copy to a path that was cut off. Then the old node or the new one stands there."""
     place = directory_of(store, path)
     if place is None:
         document_last.settle(store, path)
@@ -225,9 +225,9 @@ def settle(store, path):
 
 
 def _check_free(store, path, overwrite):
-    """Return whether a node stands at a path, which is to be overwritten.
+    """Return whether a node stands at a path, to be overwritten.
 
-    Raises : NodeExistsError, if it is not to be, or if something else is in the way.
+    Raises : NodeExistsError, if `overwrite` is false, or if something else is in the way.
     """
     if lookup.standing(store, path):
         if not overwrite:
@@ -254,7 +254,7 @@ def _directory(store, path, place, order, is_node):
             work.finish(is_node)
     except Exception as exc:
         if not _may_go_on(exc):
-            work.discard()     # what the destination cannot express it can express no better the next time
+            work.discard()     # the same copy would fail again
             store.prune(prefix_of(path.rpartition("/")[0]))
         raise
     finally:
@@ -262,7 +262,7 @@ def _directory(store, path, place, order, is_node):
 
 
 def _may_go_on(error):
-    """Whether what a copy has made is kept when it fails: the next one may come further."""
+    """Return whether a failed copy keeps its state. Then the next one may come further."""
     if isinstance(error, (InvalidKeyError, KeyConflictError)) or getattr(error, "errno", None) in _OF_NAMES:
         return False
     return isinstance(error, (OSError, ChunkError, MemoryError))
@@ -276,7 +276,7 @@ def _file(place, kind, path, overwrite, root_format, zarr_format, losses, thread
     if os.path.lexists(place) and not overwrite:
         raise NodeExistsError(f"{place} is there already", path=path)
     if path and os.path.lexists(place):
-        raise UnsupportedError(f"{place} is there, and a file is written as a whole: what lies in it beside "
+        raise UnsupportedError(f"{place} is there, and a file is written as a whole: all in it beside "
                                f"{path!r:.200} would be lost; copy to another file", feature="nodes replaced in a file")
     try:
         if kind is openers.ZIP:

@@ -1,18 +1,18 @@
-"""Nodes made in a store in which nothing can be renamed: what makes a node of objects, its document, comes last.
+"""Copies into stores that cannot rename. Documents come last, as a node exists from its document on.
 
-Where nothing stands at the destination, objects get their keys at once, and documents are kept back until all is there.
-Where a node is to be replaced, it stays until the new one is whole, which is made at a place of its own::
+If no node stands at the destination, objects get their keys at once, and documents are kept back until all is there.
+A node that is to be replaced stays until the new one is whole, which is made at a place of its own::
 
     __zc_copy/<hash of the path>/<random>/
-        begun       the path; it goes first when what was made here is removed
+        begun       the path; it is removed first when the copy is given up
         node/...    the objects, each behind this prefix
         journal     the path, and all documents, of the old node and the new one; there when the copy is whole
         deleting    the old node is being deleted
         free        it was deleted
 
-Then the old node is deleted, objects are brought to their keys, documents follow, and the journal goes. There is no
-document below `__zc_copy/`, so no node. After a kill the next caller calls `settle`. A copy for which nothing was
-deleted yet is removed, and so is one in whose place something newer stands; any other is brought to its end.
+Then the old node is deleted, objects are moved to their keys, documents follow, and the journal is erased. There is no
+document below `__zc_copy/`, so no node. After a kill the next caller calls `settle`. It removes a copy for which
+nothing was deleted yet, and one in whose place something newer stands. Any other copy is finished.
 
 A `MemoryStore` needs none of this: a node is made in another one, and put in its place in one step.
 """
@@ -40,17 +40,17 @@ _MAX_MOVING = 8     # objects on their way at a time
 
 
 def is_document(key):
-    """Whether a key is that of a document which makes a node of a place."""
+    """Return whether a key is that of a node's document."""
     return key.rpartition("/")[2] in FORMAT_OF
 
 
 class DocumentsLast(Store):
-    """What lies below a prefix of another store, but for the documents of nodes, which are kept back until `finish`.
+    """A part of another store that keeps back the documents of nodes until `finish`.
 
     Parameters
     ----------
     inner : Store
-        Where all else is written to at once.
+        All other objects are written to it at once.
     prefix : str
     """
 
@@ -111,7 +111,7 @@ class DocumentsLast(Store):
     def finish(self):
         """Write the documents.
 
-        Raises : NodeExistsError, if somebody else has made a node here meanwhile.
+        Raises : NodeExistsError, if a node was created here meanwhile.
         """
         path = self._prefix[:-1]
         with consolidated.dropped(self._inner, path):
@@ -119,10 +119,10 @@ class DocumentsLast(Store):
                 if "/" in key:
                     self._inner.set(self._prefix + key, value)
                 elif not self._inner.set_if_not_exists(self._prefix + key, value):
-                    raise NodeExistsError(f"somebody has created a node at {self.describe('')} meanwhile", path=path)
+                    raise NodeExistsError(f"a node was created at {self.describe('')} meanwhile", path=path)
 
     def discard(self):
-        """Erase what was written."""
+        """Erase all that was written."""
         for key in (*self._documents.list(), *self._written):
             self._inner.erase(self._prefix + key)
 
@@ -142,12 +142,12 @@ class Staged(DocumentsLast):
     def finish(self):
         """Put the node in the place of the one that stands there.
 
-        Raises : StoreError, also if somebody has removed what was made. After an error the old node stands as it
-            did, or `settle` brings the rest to its end.
+        Raises : StoreError, also if the copy was removed meanwhile. After an error the old node stands unchanged, or
+            `settle` does the rest.
         """
         if not self._inner.exists(self._staging + _BEGUN):
-            raise StoreError(f"what was copied to {self.describe('')} was removed meanwhile, by another copy to it or "
-                             "by a repair", key=self._path)
+            raise StoreError(f"the copy to {self.describe('')} was removed meanwhile, by another copy to it or by a "
+                             "repair", key=self._path)
         n = len(prefix_of(self._path))
         old = {key[n:]: self._inner.get(key, (0, MAX_NBYTES)) or b""
                for key in self._inner.list_prefix(prefix_of(self._path)) if is_document(key)}
@@ -158,7 +158,7 @@ class Staged(DocumentsLast):
         _bring(self._inner, staging)
 
     def discard(self):
-        """Remove what was made, unless it is whole."""
+        """Remove the copy, unless it is whole."""
         if self._staging is not None:
             _remove(self._inner, self._staging)
 
@@ -172,14 +172,14 @@ def _texts(documents):
 
 
 def _upwards(documents):
-    """Return pairs of key and document, those of nodes below others first."""
+    """Return pairs of key and document, the deepest first."""
     return sorted(documents.items(), key=lambda item: (-item[0].count("/"), item[0]))
 
 
 def staged(store):
-    """Return what copies have left that were cut off: pairs of a prefix and of where the copy was to go.
+    """Return the left-overs of copies that were cut off: pairs of a prefix and of the path of the destination.
 
-    A copy that is being made looks like one of them.
+    A copy that is going on looks like one of them.
     """
     found = []
     for of_path in store.list_dir(STAGING)[1]:
@@ -190,14 +190,14 @@ def staged(store):
 
 
 def settle(store, path):
-    """Bring to its end what a copy to `path` has left that was cut off: the new node gets its place, or goes."""
+    """Finish or remove copies to `path` that were cut off."""
     if store.lists:
         for staging in store.list_dir(_staging_of(path))[1]:
             settle_one(store, staging)
 
 
 def settle_one(store, staging):
-    """Do so with what lies below one prefix that `staged` gave."""
+    """Finish or remove one of them, by a prefix that `staged` returned."""
     raw = store.get(staging + _JOURNAL)
     if raw is None or _is_void(store, staging, _read(raw, staging)):
         _remove(store, staging)
@@ -206,7 +206,7 @@ def settle_one(store, staging):
 
 
 def _remove(store, staging):
-    for name in (_BEGUN, _JOURNAL):     # so that neither who makes it nor who finds it goes on
+    for name in (_BEGUN, _JOURNAL):     # first, so that neither its maker nor a finder goes on
         store.erase(staging + name)
     store.erase_prefix(staging)
 
@@ -224,7 +224,7 @@ def _read(raw, staging):
 
 
 def _make_way(store, path, documents):
-    """Delete the node at `path`, what a deletion that was cut off has left, and what new nodes would take for theirs.
+    """Delete the node at `path`, the left-overs of a deletion that was cut off, and those in the place of new nodes.
 
     `documents`: of old and new nodes, pairs of a key and of text.
     """
@@ -240,7 +240,7 @@ def _make_way(store, path, documents):
 
 
 def _is_void(store, staging, said):
-    """Whether nobody misses a copy: the old node stands as it did, or there is something newer than both."""
+    """Return whether a copy is not needed: the old node stands unchanged, or there is something newer than both."""
     if not store.exists(staging + _DELETING):
         return True
     standing = lookup.standing(store, said["path"])
@@ -258,10 +258,10 @@ def _is_void(store, staging, said):
 
 
 def _bring(store, staging):
-    """Put a copy that is whole in the place of the old node; every step may have been done before."""
+    """Put a whole copy in the place of the old node. Every step may have been done before."""
     raw = store.get(staging + _JOURNAL)
     if raw is None:
-        return     # somebody else has come to the end
+        return     # another caller has finished it
     said = _read(raw, staging)
     path = said["path"]
     prefix, source = prefix_of(path), staging + _NODE
@@ -269,7 +269,7 @@ def _bring(store, staging):
         if not store.exists(staging + _FREE):
             _make_way(store, path, (*said["old"].items(), *said["documents"].items()))
             store.set(staging + _FREE, b"")
-        if not lookup.standing(store, path):     # else its last document was the last step, or somebody was faster
+        if not lookup.standing(store, path):     # else it has its documents, or another node came
             def move(key):
                 value = store.get(key)
                 if value is not None:
@@ -300,9 +300,9 @@ def _put(store, path, made, replace, overwrite):
 
 @contextlib.contextmanager
 def made_in(store, path, replace, overwrite):
-    """Return a context manager that gives the store in which a node is made that is to stand at `path`.
+    """Return a context manager that gives a store, in which a node is made that is to stand at `path`.
 
-    When it ends without an error, the node stands there; with one, all is as it was.
+    If it ends without an error, the node stands there. After an error all is unchanged.
 
     Parameters
     ----------

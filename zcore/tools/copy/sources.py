@@ -1,4 +1,4 @@
-"""Sources of copies: nodes of a store as they are, or selected; and which kind of source a caller means."""
+"""Sources of copies: nodes of a store, whole or a selection; and which kind of source a caller means."""
 import hashlib
 import os
 
@@ -14,7 +14,7 @@ from zcore.stores import openers
 from zcore.tools.copy.translate import NAMES_ATTRIBUTE, inner_chain
 from zcore.tools.source import Source, SourceArray, SourceGroup
 
-# What reads the files that are no stores.
+# The sources of files that are no stores.
 SOURCES = {
     openers.NPY: "zcore.tools.files.numpy:NumpySource",
     openers.NPZ: "zcore.tools.files.numpy:NumpySource",
@@ -124,7 +124,7 @@ def _place_of(store):
 
 
 def open_source(source, path, selection, threads):
-    """Return what a caller of `zcore.copy` means by a source.
+    """Return the source that a caller of `zcore.copy` means.
 
     Raises
     ------
@@ -142,6 +142,6 @@ def open_source(source, path, selection, threads):
     path = lookup.path_of(path)
     binding = lookup.find(store, path, None, options)
     if binding is None:
-        # Without advice: opened in another mode a source would not be there either.
+        # The options are the default ones: no advice to open a source in another mode.
         raise lookup.not_found(store, path, None, Options(), "node")
     return StoreSource(binding, selection)

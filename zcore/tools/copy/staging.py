@@ -1,20 +1,19 @@
-"""A directory that is built under a hidden name beside its own, so that it is whole from the moment it is there.
+"""Builds a directory under a hidden name beside its own, so that it appears whole.
 
 ::
 
     .__zc_tmp.copy.<name>/      the container
         journal      what is copied and how, a line of JSON, then a line for each piece of work that is done
-        node/        what is to become <name>
+        node/        the directory that is to become <name>
         between/     an array between two passes
-        old.<hex>/   what had the name, where two directories cannot exchange their names in one step
+        old.<hex>/   the directory that had the name, where the system cannot exchange two names in one step
 
-The journal is locked by whoever builds. When the process is killed, all of this stays. The next one that copies the
-same thing in the same way to the same place takes it over; anybody else begins anew. Names that begin so are no keys:
-no listing of a store shows them.
+The builder locks the journal. If its process is killed, all of this stays. The next one that copies the same source in
+the same way to the same place goes on with it; any other begins anew. Such names are no keys: no listing of a store
+shows them.
 
-Before the name changes hands the journal says which directory the finished node is, by its inode (devices may get
-other numbers when the machine is started again). So `settle` can tell what a kill has left, and no cleaning takes away
-the only one of two:
+Before the name changes hands, the journal names the finished node by its inode. (Devices may get other numbers when the
+machine starts again.) So `settle` can tell what a kill has left, and no cleaning removes the only one of two:
 
 ==============  =====================  ===============================================
 <name> is       in the container       then
@@ -25,7 +24,7 @@ there           no such node           the copy had got its name: the rest is re
 anything else                          the copy was not finished
 ==============  =====================  ===============================================
 
-An empty journal says that nothing here is worth to be kept: the container is new, or is being removed.
+An empty journal says that nothing here is needed: the container is new, or is being removed.
 """
 import contextlib
 import errno
@@ -47,7 +46,7 @@ _PREFIX = TEMPORARY + "copy."
 _JOURNAL = "journal"
 _WHOLE = b"whole "  # begins the line that names the finished node
 _OLD = "old."
-# What the system says where names cannot be exchanged, or not by this file system.
+# Errors of a system, or file system, that cannot exchange names.
 _NO_EXCHANGE = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))
 
 
@@ -60,7 +59,7 @@ def container_of(place):
 
 
 def is_alive(directory):
-    """Whether a process is building in a directory of such a name: the journal in it is locked."""
+    """Return whether a process is building in a container: then its journal is locked."""
     try:
         os.close(_locked(directory))
     except OSError as exc:
@@ -69,21 +68,21 @@ def is_alive(directory):
 
 
 def settle(container, place=None, *, removes=False):
-    """Bring to its end what a copy has left that was killed, as the table above says.
+    """Finish or clean up after a copy that was killed, as the table above says.
 
     Parameters
     ----------
     container : str
-        There need not be one.
+        It may be missing.
     place : str, optional
-        Where the copy was to go, if that is known.
+        The destination of the copy, if it is known.
     removes : bool
-        Remove a copy that was not finished, too.
+        Also remove a copy that was not finished.
 
     Returns
     -------
     str or None
-        The place, if something has got its name there.
+        The place, if a directory has got its name there.
 
     Raises
     ------
@@ -94,10 +93,10 @@ def settle(container, place=None, *, removes=False):
         try:
             fd = _locked(container)
         except BlockingIOError:
-            return None     # somebody is at work
+            return None     # another process is at work
         except (FileNotFoundError, NotADirectoryError):
             if removes:
-                cleanup.remove_directory(container)     # nobody has begun, or the journal was removed first
+                cleanup.remove_directory(container)     # nothing was begun, or the journal was removed first
             return None
         try:
             found = _Found(container, place, fd)
@@ -110,7 +109,7 @@ def settle(container, place=None, *, removes=False):
 
 
 def _locked(container, flags=0):
-    """Return a descriptor of the journal, which is locked by it.
+    """Return a descriptor of the journal that holds its lock.
 
     Raises : BlockingIOError, if a process is building; FileNotFoundError.
     """
@@ -125,13 +124,13 @@ def _locked(container, flags=0):
 
 def _remove(container, fd):
     """Remove a container, of which `fd` is the journal."""
-    # First of all its lines: a kill in between leaves a part of what they tell of.
+    # The lines first: a kill in between leaves only a part of the container.
     os.ftruncate(fd, 0)
     cleanup.remove_directory(container)
 
 
 class _Found:
-    """What lies in a container, of which `fd` is the journal, held."""
+    """The content of a container. `fd` is its journal, which is locked."""
 
     def __init__(self, container, place, fd):
         self._container = container
@@ -155,7 +154,7 @@ class _Found:
 
     @property
     def is_over(self):
-        """Whether the copy has got its name: what is left here is none."""
+        """Whether the copy has got its name, so that only left-overs are here."""
         return self._inode is not None and _inode_of(self._node) != self._inode
 
     def _old(self):
@@ -163,22 +162,22 @@ class _Found:
         return max(names, key=lambda path: os.lstat(path).st_ctime_ns, default=None)
 
     def _successor(self):
-        """Return what is to have the name that nothing has now, or None."""
+        """Return the directory that is to get the name, which is free now; or None."""
         old = self._old()
         if self._inode is None:
             return old
-        # Nothing stands where the new node, or the old one, has been: somebody has taken it away since.
+        # The node that had the name, the new one or the old one, was removed since.
         if self.is_over or (self._replaces and old is None):
             return None
         return self._node
 
     def is_needed(self):
-        """Whether this is the only one there is of something."""
+        """Return whether the old node is here and nowhere else."""
         return (len(self.lines) > 1 and self._old() is not None and not self.is_over
                 and (self._place is None or _inode_of(self._place) is None))
 
     def settle(self):
-        """Give its name to what has none, and remove what is left of a copy that has got its own; see `settle`."""
+        """Give the name to a directory here if it is free, and remove left-overs of a finished copy; see `settle`."""
         settled = None
         if len(self.lines) > 1 and self._place is not None and _inode_of(self._place) is None:
             source = self._successor()
@@ -192,7 +191,7 @@ class _Found:
 
 
 def _inode_of(directory):
-    """Return the inode of a directory, None where there is nothing; what cannot be told is an error."""
+    """Return the inode of a directory, or None if there is none. Other errors are raised."""
     try:
         return os.lstat(directory).st_ino
     except FileNotFoundError:
@@ -211,9 +210,9 @@ def _told(action, place):
 
 
 def _boot():
-    """Return what differs after the machine was started anew, where the system tells it.
+    """Return a text that changes when the machine is started again, if the system has one.
 
-    What was written before may not have reached the disk, whatever the journal says.
+    Files that were written before may not have reached the disk, whatever the journal says.
     """
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
@@ -223,14 +222,14 @@ def _boot():
 
 
 class Building:
-    """What is built to become the directory `place`.
+    """Builds what is to become the directory `place`.
 
     Parameters
     ----------
     place : str
         Absolute.
     order : dict
-        What is copied and how, as JSON has it: only what was begun by an equal one is gone on with.
+        What is copied and how, values of JSON. Only work that was begun with equal ones is continued.
     fsync : bool
         The new name has reached the disk when `finish` returns.
 
@@ -239,11 +238,11 @@ class Building:
     node : str
         The directory in which the node is built.
     between : str
-        A directory for what is needed meanwhile.
+        A directory for temporary arrays.
     is_begun : bool
-        A process that was killed has begun it.
+        A process that was killed has begun the work.
     done : set of str
-        What `mark` was told, also by a process that was killed.
+        The arguments of `mark`, also in a process that was killed.
 
     Raises
     ------
@@ -271,7 +270,7 @@ class Building:
             raise
 
     def _take(self):
-        """Open the journal, lock it, and return what was found in the container."""
+        """Open the journal, lock it, and return the content of the container."""
         for _ in range(_MAX_TRIES):
             os.makedirs(self._container, exist_ok=True)
             try:
@@ -284,16 +283,16 @@ class Building:
                 raise StoreError(f"{self.place} is being copied to by another process or thread", key=self.place,
                                  errno=errno.EWOULDBLOCK) from exc
             except FileNotFoundError:
-                pass     # somebody else was done with it in between, or it was settled
+                pass     # another process has finished meanwhile, or it was settled
             self.leave()
         raise StoreError(f"cannot build {self.place}: its journal goes as soon as it is made", key=self.place)
 
     def _take_over(self, found, order):
-        """Go on with what is there, if it is for this very order; else begin anew."""
+        """Go on with the content if its order is equal; else begin anew."""
         self._start = len(order.encode()) + 1
         lines = found.lines
-        # What follows the last line feed was not written to its end. Without a node the process was killed when it was
-        # done, and what the marks tell of has got its name.
+        # A line without a line feed was not written to its end. Without a node the process was killed when it was done,
+        # and the work of the marks has got its name.
         if len(lines) > 1 and lines[0] == order.encode() and os.path.isdir(self.node):
             self.is_begun = True
             self.done = {line.decode() for line in lines[1:-1]}
@@ -302,7 +301,7 @@ class Building:
             for directory in (self.node, self.between):
                 cleanup.remove_temporary(directory, math.inf)     # of the process that was killed
             return
-        # The marks first, as whoever made them may go on when this one was killed.
+        # The marks first: if this process is killed, the one that made them may go on.
         os.ftruncate(self._fd, 0)
         for name in os.listdir(self._container):
             if name != _JOURNAL:
@@ -316,7 +315,7 @@ class Building:
             line = line[os.write(self._fd, line):]
 
     def mark(self, work):
-        """Note that a piece of work, text without line feeds, is done: what it has made is on its place."""
+        """Note that a piece of work, a text without line feeds, is done and its result in place."""
         self.done.add(work)
         with _told("write the journal of", self.place):
             self._write(work.encode())
@@ -329,26 +328,26 @@ class Building:
             os.ftruncate(self._fd, self._start)
 
     def drop_between(self):
-        """Remove what was needed meanwhile."""
+        """Remove the temporary arrays."""
         with _told("clean up", self.between):
             cleanup.remove_directory(self.between)
 
     def finish(self, replace):
-        """Give what was built its name.
+        """Give the finished directory its name.
 
         Parameters
         ----------
         replace : bool
-            Of another directory, which is removed then. They exchange their names in one step; where the system has no
-            such step, there is a moment in which nothing has the name.
+            Replace another directory, which is removed then. They exchange their names in one step. If the system has
+            no such step, there is a moment in which nothing has the name.
 
         Raises
         ------
         NodeExistsError
-            Something else than an empty directory has the name, and `replace` is false.
+            Something has the name that is no empty directory, and `replace` is false.
         """
         with _told("make", self.place):
-            os.makedirs(self.node, exist_ok=True)     # of groups in a format without any, and nothing in them
+            os.makedirs(self.node, exist_ok=True)     # a group in a format without groups makes nothing
             name = os.fsencode(os.path.basename(self.place)).hex()
             self._write(_WHOLE + json.dumps(
                 {"inode": os.stat(self.node).st_ino, "name": name, "replaces": bool(replace)}).encode())
@@ -378,18 +377,18 @@ class Building:
             try:
                 os.rename(self.node, self.place)
             except BaseException:
-                # Where that fails as well, whoever comes next gives one of the two the name.
+                # If that fails as well, the next caller gives one of the two the name.
                 with contextlib.suppress(OSError):
                     os.rename(old, self.place)
                 raise
 
     def discard(self):
-        """Remove what was built, or what is left of it."""
+        """Remove the container."""
         with _told("clean up", self._container):
             _remove(self._container, self._fd)
 
     def leave(self):
-        """Give the journal back; what was built stays."""
+        """Unlock the journal; the container stays."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             with _told("close the journal of", self.place):

@@ -1,6 +1,6 @@
-"""Elements and objects brought from an array to another one: passed on as they are, or read, cast and written by slabs.
+"""Copies elements from one array to another: objects as they are stored, or elements by slabs: read, cast, written.
 
-What is done is marked when it is on its place, so that nobody does it again who goes on later.
+A part is marked as done when it is in place, so that a later process does not repeat it.
 """
 import contextlib
 import os
@@ -25,15 +25,15 @@ from zcore.stores.keys import TEMPORARY
 from zcore.tools.rechunk import n_slabs, passes, slab_at
 from zcore.tools.stored import Stored, count_of, is_same_fill, slabs_with_more
 
-# An object of more decoded bytes is copied by the system, from file to file.
+# Larger objects, in decoded bytes, are copied by the system from file to file.
 _LARGE = 1 << 20
-_WAITING_NBYTES = 1 << 26     # of decoded chunks whose objects are under way from or to a service
-MAX_MARKS = 1 << 12           # of a pass in the journal
-_VARYING_NBYTES = 64    # what an item of varying length is taken for
+_WAITING_NBYTES = 1 << 26     # decoded bytes of objects in flight from or to a service
+MAX_MARKS = 1 << 12           # lines of one pass in the journal
+_VARYING_NBYTES = 64          # assumed size of an item of varying length
 
 
 class Progress:
-    """How much of a copy is done; tells it to a callable, if there is one.
+    """Counts how much of a copy is done, and tells a callable if there is one.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Progress:
         self._lock = allocate_lock()
 
     def advance(self, n_bytes):
-        """Note that so much more is done."""
+        """Note that more bytes are done."""
         if self._tell is not None:
             with self._lock:
                 self._done = min(self._done + n_bytes, self._total)
@@ -58,13 +58,13 @@ class Progress:
 
 
 def pass_objects(source, target, is_begun, progress):
-    """Copy the objects of an array that has the same ones under other names.
+    """Copy the objects of an array to one that has the same objects under other names.
 
     Parameters
     ----------
     source, target : ArrayBinding
     is_begun : bool
-        Some may be there already; objects come into being whole.
+        Some objects may be there already. Each of them is whole.
     progress : Progress
     """
     metadata = source.metadata
@@ -85,7 +85,7 @@ def pass_objects(source, target, is_begun, progress):
         key, new, share = item
         if not (is_begun and target.store.exists(new)):
             is_done = by_system and _copy_file(os.path.join(files[0], key), os.path.join(files[1], new))
-            # What was erased since it was listed reads as the fill value, if the array is still the same in the end.
+            # An object that was erased since it was listed reads as the fill value, if the array stays the same.
             if not is_done and (value := source.store.get(key)) is not None:
                 target.store.set(new, value)
         progress.advance(share)
@@ -113,7 +113,7 @@ def in_threads(items, do, n_threads):
 
 
 def _copy_file(source, target):
-    """Copy a file, so that the new one is whole when it has its name; return whether there is one."""
+    """Copy a file so that the new one appears whole; return whether there was a file."""
     directory = os.path.dirname(target)
     temporary = os.path.join(directory, TEMPORARY + os.urandom(12).hex())
     try:
@@ -137,23 +137,23 @@ def _copy_file(source, target):
 
 
 class Slabs:
-    """The work of bringing elements from one array to another, a slab at a time.
+    """Copies elements from one array to another, slab by slab.
 
     Parameters
     ----------
     source : object
         `shape`, `dtype`, `object_shape`, `fill_value`, ``read(starts, out)`` and ``stored()``.
     target : object
-        `shape`, `dtype`, `nbytes`, `object_shape`, ``write(starts, values)``, and ``fill()``, an ndarray of what an
-        element reads as that is not written, or None.
+        `shape`, `dtype`, `nbytes`, `object_shape`, ``write(starts, values)``, and ``fill()``, an ndarray of the value
+        of elements that are not written, or None.
     memory : int
-        Bytes for all that is held.
+        Maximum bytes for all elements and objects in memory.
     threads : int or None
     work : object
-        ``done``, a set, and ``mark(text)``, for what need not be done again; ``between``, a directory or None, and
+        ``done``, a set of the parts that are done, and ``mark(text)``; ``between``, a directory or None, and
         ``drop_between()``.
     name : str
-        Of the array, for that text.
+        Of the array, a part of that text.
     progress : Progress
     """
 
@@ -168,14 +168,14 @@ class Slabs:
         itemsize = max(_itemsize(source.dtype), 1)
         per_element = itemsize + (0 if source.dtype == target.dtype else _itemsize(target.dtype))
         n_threads = min(threads or config.threads, MAX_THREADS)
-        # Besides a slab each thread holds an object, encoded and decoded.
+        # Each thread holds an object besides its slab, encoded and decoded.
         per_thread = 2 * max(_nbytes(source.object_shape, itemsize),
                              _nbytes(target.object_shape, _itemsize(target.dtype)))
         room = max(memory // 4, memory - n_threads * per_thread - (1 << 22))
         self.passes = passes(source.shape, source.object_shape, target.object_shape, per_element, room)
 
     def run(self):
-        """Do what is not done."""
+        """Do all that is not done."""
         if self._is_done("all"):
             self.progress.advance(self.target.nbytes)
             return
@@ -194,7 +194,7 @@ class Slabs:
         self._memory.clear()
 
     def _between(self, folder):
-        """Return an array for the way, uncompressed: a new one, or that which a killed process made."""
+        """Return the uncompressed array between two passes: a new one, or that of a process that was killed."""
         options = Options(lock=False, threads=self.threads, cache=0)
         store = DirectoryStore(folder)
         if self._is_done("between"):
@@ -231,9 +231,9 @@ class Slabs:
         self.progress.advance(left)
 
     def _needed(self, source, target, slab):
-        """Return the numbers of the slabs that are brought over, in C order.
+        """Return the numbers of the slabs that are copied, in C order.
 
-        What is absent needs not be, where it is absent in the target as well and reads as the same value there.
+        Absent objects are left out if they are absent in the target, too, and read as the same value there.
         """
         stored, fill = source.stored(), target.fill()
         if stored is not None and fill is not None:
@@ -249,7 +249,7 @@ class Slabs:
         return cast
 
     def _elements(self, shape, dtype):
-        """Return memory for elements: the same one again, as long as it is large enough."""
+        """Return memory for elements. It is used again as long as it is large enough."""
         n = int(np.prod(shape, dtype=object))
         memory = self._memory.get(dtype)
         if memory is None or memory.size < n:
@@ -273,7 +273,7 @@ class Slabs:
 
 
 class StoredTarget:
-    """An array in a store, to be written to; its binding takes no locks, as nobody else knows of it."""
+    """A new array in a store. Its binding takes no locks, as no other writer knows the array yet."""
 
     def __init__(self, binding):
         self.binding = binding
@@ -285,11 +285,11 @@ class StoredTarget:
         self.fill_value = metadata.fill_value
 
     def stored(self):
-        """Return what there is of it, a `Stored`."""
+        """Return a `Stored` of the array."""
         return Stored(self.binding)
 
     def fill(self):
-        """Return what elements read as that are not written, an ndarray of one."""
+        """Return the value of elements that are not written, an ndarray of one."""
         return self.stored().fill()
 
     def read(self, starts, out):

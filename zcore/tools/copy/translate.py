@@ -1,9 +1,8 @@
-"""An array of one format described in another, with as much kept of what its chunks are as the other can express.
+"""Describes an array of one format in another, and keeps as much of its chunks as the other can express.
 
-The codec chain is taken over as it stands where the format has it, and objects can then be passed on as they are.
-Else its parts are, as far as they go: shards become chunks where there are none, filters and checksums are left out,
-and what compresses is at last the format's own choice. What a user would miss is noted: attributes, names of
-dimensions, the fill value.
+If the format has the same codec chain, it is kept, and objects can be passed on as they are. Else the parts that the
+format has are kept. Shards become chunks if it has no shards. Then filters and checksums are left out, and at last the
+format chooses the compressor. The loss of attributes, names of dimensions and the fill value is noted for a warning.
 """
 from collections import namedtuple
 
@@ -17,25 +16,25 @@ from zcore.formats.zarr_v3.chain import parse_codec
 from zcore.hierarchy.creation import compressors_for
 from zcore.model.metadata import has_varying_items
 
-NAMES_ATTRIBUTE = "_ARRAY_DIMENSIONS"     # where xarray keeps the names of dimensions in Zarr v2
+NAMES_ATTRIBUTE = "_ARRAY_DIMENSIONS"     # the names of dimensions in Zarr v2, as xarray writes them
 
-# What a caller asks for of new arrays; None for what the source has.
+# The caller's wishes for new arrays; None for the properties of the source.
 Wanted = namedtuple("Wanted", ("chunks", "shards", "codecs", "compressors", "dtype", "order"))
 
 
 class Losses:
-    """What a destination cannot keep: of which nodes."""
+    """Collects what a destination cannot keep, with the names of the nodes."""
 
     def __init__(self):
         self._names = {}
         self._left_out = {}
 
     def note(self, what, name):
-        """Note that the node `name` has lost something, which `what` says in the plural."""
+        """Note that the node `name` has lost something. `what` names it in the plural."""
         self._names.setdefault(what, []).append(name or "the root")
 
     def leave_out(self, what, name):
-        """Note that the member `name` of the source is not copied at all; `what` says in the plural what it is."""
+        """Note that the member `name` of the source is not copied at all. `what` names its kind in the plural."""
         self._left_out.setdefault(what, []).append(name)
 
     def warn(self, place):
@@ -47,7 +46,7 @@ class Losses:
 
 
 def described(source, format, wanted, name, losses):
-    """Return the metadata of a new array, with its attributes in them, whatever the format does with these.
+    """Return the metadata of a new array. They hold the attributes, wherever the format keeps these.
 
     Parameters
     ----------
@@ -57,13 +56,13 @@ def described(source, format, wanted, name, losses):
         Of the new array.
     wanted : Wanted
     name : str
-        Of the source, for what is noted.
+        Of the source, for the warnings.
     losses : Losses
 
     Raises
     ------
     ValueError, TypeError, UnsupportedError
-        The format cannot express what is asked for.
+        The format cannot express the request.
     """
     attributes, names = kept_attributes(source, format, name, losses)
     same_format = source.metadata is not None and format.describes(source.metadata)
@@ -92,7 +91,7 @@ def described(source, format, wanted, name, losses):
                 if same_format:
                     metadata = metadata.replace(extra=source.metadata.extra)
                 else:
-                    # How a document spells what it says is nothing that gets lost.
+                    # A spelling in the document is no loss.
                     spellings = format_of(source.metadata.zarr_format).spellings
                     lost = sorted(set(source.metadata.extra).difference(spellings))
                     if lost:
@@ -104,11 +103,11 @@ def described(source, format, wanted, name, losses):
 
 
 def passes_on(source, metadata):
-    """Whether the objects of a source are those of a new array, under other names."""
+    """Return whether a new array has the objects of a source, under other names."""
     if not source.is_whole:
         return False
     if metadata.fill_value is None and source.metadata.fill_value is not None:
-        # What is absent in the source is defined there, and would not be any more.
+        # Absent chunks have a defined value in the source, and would not have one in the new array.
         return False
     if has_varying_items(metadata.dtype) and source.metadata.fill_value != metadata.fill_value:
         return False
@@ -116,7 +115,7 @@ def passes_on(source, metadata):
 
 
 def kept_attributes(source, format, name, losses):
-    """Return the attributes of a new node and the names of its dimensions, which some formats keep among these."""
+    """Return the attributes of a new node and the names of its dimensions. In some formats these are attributes."""
     attributes = dict(source.attributes)
     names = getattr(source, "dimension_names", None)
     if names is not None and not format.has_dimension_names:
@@ -136,7 +135,7 @@ def kept_attributes(source, format, name, losses):
 
 
 def _fill_values(source, wanted):
-    """Yield fill values, from what the source has to what the format chooses."""
+    """Yield fill values: that of the source, then the format's choice."""
     value = source.fill_value
     if value is not None and wanted.dtype is not None:
         try:
@@ -156,7 +155,7 @@ def _same_fill(source, metadata):
 
 
 def _chains(source, format, wanted):
-    """Yield what to ask the format for, from all that the source has to what the format chooses: keyword arguments."""
+    """Yield keyword arguments for the format, from all properties of the source down to the format's choice."""
     chunks, shards = _chunks(source, format, wanted)
     if wanted.codecs is not None:
         yield {"chunks": chunks, "codecs": wanted.codecs}
@@ -192,7 +191,7 @@ def _chains(source, format, wanted):
     common = {name: value for name, value in common.items() if name != "compressors" or wanted.compressors is not None}
     yield common
     if wanted.chunks is None:
-        # Of files that hold an array as one chunk, it may be too large, or no part of the shards that are asked for.
+        # A file that holds an array as one chunk: it may be too large, or not divide the requested shards.
         yield {**common, "chunks": "auto"}
 
 
@@ -215,7 +214,7 @@ def _divides(chunks, shards):
 
 
 def _parts(chain):
-    """Return what a chain of chunks is made of, as `new_array` has it."""
+    """Return the parts of a chain of chunks, as `new_array` takes them."""
     names = [codec.name for codec in chain]
     at = next((i for i, name in enumerate(names) if name == "bytes" or name.startswith("vlen")), len(chain))
     compressors = [codec for codec in chain[at + 1:] if codec.name != "crc32c"]
@@ -224,7 +223,7 @@ def _parts(chain):
 
 
 def _unfitted(codec):
-    """Return a codec without what was chosen for the type."""
+    """Return a codec without the parameters that depend on the type."""
     if codec.name != "blosc":
         return codec
     return type(codec)("blosc", {name: value for name, value in codec.configuration.items()
@@ -232,7 +231,7 @@ def _unfitted(codec):
 
 
 def inner_chain(codecs, ndim):
-    """Return the codecs of a chunk, also of one in a shard, or None where a shard has none that can be named."""
+    """Return the codecs of a chunk, also of one in a shard; None if those in a shard cannot be named."""
     if codecs[-1].name != "sharding_indexed" and any([codec.name == "sharding_indexed" for codec in codecs]):
         return None
     if codecs[-1].name != "sharding_indexed":
