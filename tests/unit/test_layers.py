@@ -143,6 +143,38 @@ def test_imports_go_down_only():
     assert [sentence for path in sources() for sentence in violations(dotted_name(path), imports_of(path))] == []
 
 
+def folder_of(module, modules):
+    """Return the folder of a module below the package; of a package's own name, that package."""
+    while module not in modules:
+        module = module.rpartition(".")[0]
+    return module if modules[module].stem == "__init__" else module.rpartition(".")[0]
+
+
+def cyclic(imports):
+    """Return the keys that lead back to themselves in a dict of sets."""
+    def reached(start):
+        seen, pending = set(), [start]
+        while pending:
+            new = imports.get(pending.pop(), set()) - seen
+            seen |= new
+            pending += new
+        return seen
+
+    return [name for name in imports if name in reached(name)]
+
+
+def test_folders_do_not_import_each_other_in_cycles():
+    modules, imports = {dotted_name(path): path for path in sources()}, {}
+    for module, path in modules.items():
+        found = {folder_of(name, modules) for name, _ in imports_of(path) if name.split(".")[0] == "zcore"}
+        folder = folder_of(module, modules)
+        imports.setdefault(folder, set()).update(found - {folder, "zcore"})
+    del imports["zcore"]
+    assert cyclic(imports) == []
+    assert cyclic({"stores": {"stores.remote"}, "stores.remote": {"stores"}, "model": {"kernel"}}) == [
+        "stores", "stores.remote"]
+
+
 def test_sources_and_their_imports_are_found():
     read = {dotted_name(path): {name for name, _ in imports_of(path)} for path in sources()}
     assert "zcore.errors" in read

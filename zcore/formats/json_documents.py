@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from zcore.errors import MetadataError, UnsupportedError, warn
+from zcore.model.fill_value import fill_scalar, real_from_json
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, checked
 
 MAX_NBYTES = 2**24  # of a document; JSON takes some twenty times as much when parsed
@@ -181,6 +182,28 @@ def _is_finite(value):
     elif type(value) is not list:
         return True
     return all([_is_finite(part) for part in value])
+
+
+def scalar_from_json(dtype, value):
+    """Return the scalar that a JSON value stands for: a complex number is a list of its two parts.
+
+    Raises : ValueError, if it is another list, or an object.
+    """
+    if dtype.kind == "c" and type(value) is list and len(value) == 2:
+        return complex(real_from_json(value[0]), real_from_json(value[1]))
+    if isinstance(value, (list, dict)):
+        raise ValueError(f"expected a scalar, found {'a list' if type(value) is list else 'an object'}")
+    return value
+
+
+def scalar_to_json(dtype, raw, real):
+    """Return the JSON value for a number, date or text of bytes `raw`; ``real(scalar)`` writes a float."""
+    kind, scalar = dtype.kind, fill_scalar(dtype, raw)
+    if kind == "f":
+        return real(scalar)
+    if kind == "c":
+        return [real(scalar.real), real(scalar.imag)]
+    return int(scalar.view("i8")) if kind in "mM" else scalar.item()
 
 
 def render_json(members):

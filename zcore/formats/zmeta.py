@@ -34,8 +34,7 @@ from zcore.formats.codec_specs import (
     blosc_typesize,
     bytes_spec,
 )
-from zcore.formats.json_documents import Document, render_json
-from zcore.formats.zarr_v2.fill import scalar_from_json, scalar_to_json
+from zcore.formats.json_documents import Document, render_json, scalar_from_json, scalar_to_json
 from zcore.model.auto_chunks import normalize_chunks
 from zcore.model.chunk_keys import ChunkKeyEncoding
 from zcore.model.dtypes import from_descr, to_descr

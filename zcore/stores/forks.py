@@ -1,4 +1,4 @@
-"""What a forked child must not take over: a lock that another thread of its parent held would never be let go there."""
+"""New locks in forked children: no thread of a child would release a lock that another thread of its parent held."""
 import os
 from weakref import WeakSet
 
@@ -6,7 +6,7 @@ _owners = WeakSet()
 
 
 def renew_in_children(owner):
-    """Have `owner._renew_locks()` called in each process that is forked from now on, as long as the owner lives."""
+    """Have `owner._renew_locks()` called in each child that is forked while the owner lives."""
     _owners.add(owner)
 
 

@@ -1,9 +1,9 @@
-"""Keys: which strings are keys, and how a key and a path of the file system become one another.
+"""Keys: which strings are keys, and the translation between keys and paths of the file system.
 
 A key is one or more non-empty parts joined by ``/``; a prefix is ``""`` or a key with a ``/`` behind it. The rules
-are those of every store, so that a store can be copied into any other one. The Windows flavour is stricter, since
-that system cannot name every file. All functions are pure and take the flavour as an argument: the rules of one
-system are tested on the other.
+are the same for all stores, so that any store can be copied into any other. The Windows flavour is stricter, because
+that system does not allow every file name. All functions are pure and take the flavour as an argument, so the rules of
+one system are tested on the other.
 
 Zarr v3 core, "Abstract store interface"; file system store v1.0, "Key translation". Stricter than the latter:
 keys that would leave the base directory or share a file with another key are refused.
@@ -14,17 +14,17 @@ from zcore.errors import InvalidKeyError
 from zcore.kernel.io.files import TEMP_PREFIX
 from zcore.trust.base_path import LONG, LONG_UNC, NATIVE, POSIX, WINDOWS, without_long_form
 
-# Names of files that are being written begin so; they are never keys.
+# Names of temporary files begin so. They are never keys.
 TEMPORARY = TEMP_PREFIX
 
-# Keys that need no second look: ASCII parts that begin with a letter, a digit, "_" or "-".
+# Most keys match this and need no other check: ASCII parts that begin with a letter, a digit, "_" or "-".
 _is_ordinary = re.compile(r"(?:[\w-][\w.-]*/)*[\w-][\w.-]*", re.ASCII).fullmatch
 
 _WINDOWS_MAX_PATH = 259  # characters; longer absolute paths need the \\?\ form
 
 
 def check_key(key, flavour=POSIX):
-    """Return `key` when it is one.
+    """Return `key` if it is valid.
 
     Raises : InvalidKeyError with the reason; TypeError when `key` is not a string.
     Notes : Zarr v3 core, "Abstract store interface": the final character of a key is never ``/``.
@@ -42,10 +42,10 @@ def check_key(key, flavour=POSIX):
 
 
 def check_prefix(prefix, flavour=POSIX):
-    """Return `prefix` when it is one: ``""``, or a key with a ``/`` behind it.
+    """Return `prefix` if it is valid: ``""``, or a key with a ``/`` behind it.
 
     Raises : InvalidKeyError with the reason; TypeError when `prefix` is not a string.
-    Notes : the core text leaves a prefix without the final ``/`` undefined; ``foo`` must not stand for ``foobar``.
+    Notes : the core text does not define a prefix without the final ``/``; ``foo`` must not match ``foobar``.
     >>> check_prefix("foo/c/")
     'foo/c/'
     """
@@ -108,7 +108,7 @@ def _fault(key, flavour):
 
 
 def _windows_fault(part):
-    """Return why Windows cannot have a file of the name `part`, or None.
+    """Return why Windows does not allow the file name `part`, or None.
 
     Notes : Windows, "Naming Files, Paths, and Namespaces".
     """
@@ -123,7 +123,7 @@ def _windows_fault(part):
 
 
 def is_temporary(name):
-    """Return whether a file of this name (without directory) is one that is being written.
+    """Return whether this is the name (without directory) of a temporary file.
 
     >>> is_temporary(".__zc_tmp.0f3a"), is_temporary("zarr.json")
     (True, False)
@@ -134,7 +134,7 @@ def is_temporary(name):
 def key_to_path(base, key, flavour=NATIVE):
     """Return the path of the file that holds `key`; `base` comes from `absolute_base`.
 
-    No part is percent-encoded, case-folded or normalised: one key, one name.
+    Parts are not percent-encoded, case-folded or normalised: one key, one name.
 
     Raises : InvalidKeyError. The path of a valid key lies below the base, whatever the key is.
     Notes : file system store v1.0, "Key translation".
@@ -154,8 +154,8 @@ def path_to_key(base, path, flavour=NATIVE):
     """Return the key of the file at the absolute `path`; `base` comes from `absolute_base`.
 
     Raises : ValueError, if `path` does not lie below the base; InvalidKeyError, if what lies below it is not a key.
-    Notes : file system store v1.0, "Key translation"; the separator behind the base is stripped with it, as the
-        text's example shows. The base is a leading run of whole components, not any text that occurs.
+    Notes : file system store v1.0, "Key translation". The separator behind the base is stripped with it, as in the
+        text's example. Only leading whole components are the base, not the same text elsewhere.
     >>> path_to_key("/d", "/d/x/d/y", POSIX), path_to_key("C:\\\\data", "c:\\\\data\\\\foo\\\\bar", WINDOWS)
     ('x/d/y', 'foo/bar')
     """
@@ -166,7 +166,7 @@ def path_to_key(base, path, flavour=NATIVE):
         path = without_long_form(path.replace("/", "\\"))
         drive, rest = ntpath.splitdrive(path)
         base_drive, base_rest = ntpath.splitdrive(base)
-        # Drives and servers have no case of their own; the names below them are compared as they are.
+        # Drives and servers ignore case; the names below them are compared exactly.
         root, found = base_drive.lower() + base_rest, drive.lower() + rest
         root, found, key = root.replace("\\", "/"), found.replace("\\", "/"), path.replace("\\", "/")
     root = root if root[-1] == "/" else root + "/"

@@ -1,8 +1,8 @@
-"""Keys and values in the memory of the process, and what lies right below each prefix, as in a directory.
+"""Keys and values in the memory of the process, with a table of the names right below each prefix.
 
-That makes the listing of one prefix independent of the number of keys, and gives the same conflicts between keys and
-prefixes as files and directories have, so what fits here fits into a directory. No call walks down from the root, so
-that depth costs no more than the length of a key.
+So the cost of listing a prefix does not depend on the number of keys. Keys and prefixes conflict as files and
+directories do, so every `MemoryStore` can be copied into a directory. No call walks down from the root, so depth costs
+no more than the length of a key.
 """
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from zcore.stores.keys import check_key, check_prefix
 class MemoryStore(Store):
     """Keys and values in memory, for tests and intermediate results.
 
-    Values are copied in and handed out as immutable bytes: no caller's memory is shared. Threads may use one store
-    together. What `copy.copy` and `copy.deepcopy` make of it is a store of its own; a pickle is a read-only one, since
-    who gets it elsewhere would wait in vain for his changes to reach the original. Two stores are equal only when they
-    are one.
+    Values are copied when they are set, and returned as immutable bytes: no memory of a caller is shared. Threads may
+    use one store together. `copy.copy` and `copy.deepcopy` make an independent store. A pickle is read-only, because
+    changes in another process would not reach the original. A store is equal only to itself.
 
     Parameters
     ----------
@@ -64,8 +63,8 @@ class MemoryStore(Store):
     def _items(self):
         return {key: value for key in self.list() if (value := self.get(key)) is not None}
 
-    # Reading goes without the lock: a value that is replaced or removed meanwhile is whole either way, and a signal
-    # handler may read inside of a change.
+    # Reading takes no lock: a value that is replaced or removed meanwhile is whole either way, and a signal handler may
+    # read in the middle of a change.
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
         found = self._find(key)
@@ -76,11 +75,11 @@ class MemoryStore(Store):
         return None if found is None else (_part(found[0], byte_range), self._identity_of(found))
 
     def identity(self, key: str) -> Identity | None:
-        """Return the identity that `key` has now; a count of the store's changes stands in the place of times."""
+        """Return the identity that `key` has now; a count of the store's changes takes the place of times."""
         found = self._find(key)
         return None if found is None else self._identity_of(found)
 
-    # Of a prefix one look at its characters is enough, however many names there are; below one that is none is no key.
+    # A prefix is checked once, however many names there are; no key lies below an invalid one.
 
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
         for i, name in enumerate(names):
@@ -110,7 +109,7 @@ class MemoryStore(Store):
         """Return the (bytes, generation) of `key`, or None."""
         found = self._values.get(key) if isinstance(key, str) else None
         if found is None:
-            check_key(key)     # one that has a value is a key
+            check_key(key)     # not needed above: only valid keys have values
         return found
 
     def _identity_of(self, found):
@@ -160,9 +159,9 @@ class MemoryStore(Store):
             self._below[prefix] = {name: i > 0}
 
     def change_at_once(self, change):
-        """Call ``change(draft)`` with a copy of the store, and take over what it makes of it.
+        """Call ``change(draft)`` with a copy of the store, and adopt the changed copy.
 
-        Readers see all of the changes or none; other threads that change the store wait. After an error nothing has
+        Readers see all of the changes or none. Other threads that change the store wait. After an error nothing has
         changed.
         """
         self._check_writable("change_at_once")
@@ -192,7 +191,7 @@ class MemoryStore(Store):
                     self._cut(key)
 
     def _cut(self, key):
-        """Forget a key or prefix that is gone, and the prefixes above that are left empty."""
+        """Remove the name of an erased key, and the prefixes above that become empty."""
         while key:
             parent, name = _split(key)
             entries = self._below[parent]
@@ -214,5 +213,5 @@ def _part(value, byte_range):
     return value[start:stop]
 
 
-# Of stores: what is kept by the identity of a value outlives its store, whose place in memory another one may take.
+# Numbers of stores, never reused: caches by identity outlive a store, and another one may get its address.
 _numbers = count()

@@ -4,8 +4,8 @@ A file is known by the ending of its name, in capital letters or not, and withou
 bytes. So the ending decides between ``.zip`` and ``.npz``, which begin alike. A file that does not exist yet, such as
 the destination of a copy, is known by its ending alone.
 
-A kind without an opener is no store. `zcore.copy` reads and writes such files by `zcore.tools.files`, which stands
-above this module and maps kinds to its own classes. To add a kind, add one row here.
+A kind without an opener is no store. `zcore.copy` reads and writes such files by `zcore.tools.files`, which maps kinds
+to its own classes. To add a kind, add one row here.
 """
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from importlib import import_module
 
 from zcore.stores.base import Store
 
-# name     of the kind, for people
-# endings  of names, in small letters
+# name     of the kind, for messages
+# endings  of file names, in small letters
 # magics   first bytes of a file
-# opener   of what opens it as a store for reading: "module:name", imported when it is needed first
-# advice   for callers who take such a file for a directory
+# opener   opens it as a store for reading: "module:name", imported at its first use
+# advice   for a caller that expected a directory
 Kind = namedtuple("Kind", ("name", "endings", "magics", "opener", "advice"), defaults=((), (), None, None))
 
 _REFERENCE_STORE = "zcore.stores.reference.store:ReferenceStore"
@@ -50,12 +50,16 @@ _BY_ENDING = {ending: kind for kind in KINDS for ending in kind.endings}
 _BY_MAGIC = {magic: kind for kind in KINDS for magic in kind.magics}
 _N_MAGIC = max(map(len, _BY_MAGIC))
 
+# Base classes of clients and foreign stores, and the libraries that define them.
+_LIBRARY_OF = {"Client": "zcore", "ObjectStoreMethods": "obstore", "AbstractFileSystem": "fsspec", "FSMap": "fsspec",
+               "Store": "zarr"}
+
 # The document that makes a directory a reference set in Parquet.
 PARQUET_DOCUMENT = ".zmetadata"
 
 
 def named_kind(name: str) -> Kind | None:
-    """Return the kind that the ending of a name says, or None.
+    """Return the kind that has the ending of a name, or None.
 
     >>> named_kind("a/FORECAST.NC4").name, named_kind("a.zarr"), named_kind("zip")
     ('HDF5 file', None, None)
@@ -64,46 +68,57 @@ def named_kind(name: str) -> Kind | None:
     return _BY_ENDING.get((dot + ending).lower())
 
 
-def kind_of(place) -> Kind | None:
-    """Return the kind of what a caller names: a path, a URL, a store, a mapping, or a client of a service.
+def kind_of(store_like) -> Kind | None:
+    """Return the kind of a path, a URL, a store, a mapping, or a client of a service.
 
-    Costs one look at the file system for a path, and of a file whose ending is not in the table a read of its first
-    bytes. None where nothing lies at the path, or something of no known kind.
+    For a path this costs one `stat`, and for a file whose ending is not in the table a read of its first bytes. None
+    for a missing path, and for any other kind.
     """
-    if isinstance(place, os.PathLike):
-        place = os.fspath(place)
-    if not isinstance(place, str):
-        if isinstance(place, Store):
+    if isinstance(store_like, os.PathLike):
+        store_like = os.fspath(store_like)
+    if not isinstance(store_like, str):
+        if isinstance(store_like, Store):
             return STORE
-        from zcore.stores.remote.clients import is_client, is_store_of_zarr
-
-        if is_store_of_zarr(place):
-            return ZARR_PYTHON
-        return REMOTE if is_client(place) else REFERENCES if isinstance(place, Mapping) else None
-    if is_url(place):
-        named = named_kind(place.partition("?")[0].rstrip("/"))
+        library = library_of(store_like)
+        if library is not None:
+            return ZARR_PYTHON if library == "zarr" else REMOTE
+        return REFERENCES if isinstance(store_like, Mapping) else None
+    if is_url(store_like):
+        named = named_kind(store_like.partition("?")[0].rstrip("/"))
         return named if named is REFERENCES or named is PARQUET else REMOTE
     try:
-        mode = os.stat(place).st_mode
+        mode = os.stat(store_like).st_mode
     except (OSError, ValueError):
         return None
     if stat.S_ISREG(mode):
-        named = named_kind(place)
-        # A directory's ending says nothing of a file.
-        return _kind_by_magic(place) if named is None or named is PARQUET else named
+        named = named_kind(store_like)
+        # The ending of a set in Parquet is that of a directory.
+        return _kind_by_magic(store_like) if named is None or named is PARQUET else named
     if not stat.S_ISDIR(mode):
         return None
-    is_set = named_kind(place.rstrip("/")) is PARQUET and os.path.isfile(os.path.join(place, PARQUET_DOCUMENT))
-    return PARQUET if is_set else DIRECTORY
+    has_document = os.path.isfile(os.path.join(store_like, PARQUET_DOCUMENT))
+    return PARQUET if has_document and named_kind(store_like.rstrip("/")) is PARQUET else DIRECTORY
 
 
-def is_url(place: str) -> bool:
+def is_url(text: str) -> bool:
     """Return whether a text is the URL of a service."""
-    if "://" not in place:
+    if "://" not in text:
         return False
-    from zcore.stores.remote.urls import is_remote
+    from zcore.trust.urls import is_remote
 
-    return is_remote(place)
+    return is_remote(text)
+
+
+def library_of(client) -> str | None:
+    """Return the library whose stores, filesystems or clients an object is one of, without importing the library.
+
+    ``"object"`` stands for any object with `get` and `get_range`; None for anything else.
+    """
+    for kind in type(client).__mro__:
+        library = kind.__module__.partition(".")[0]
+        if library == _LIBRARY_OF.get(kind.__name__):
+            return library
+    return "object" if all([callable(getattr(client, name, None)) for name in ("get", "get_range")]) else None
 
 
 def _kind_by_magic(path):
@@ -117,60 +132,60 @@ def _kind_by_magic(path):
 
 @cache
 def loaded(name: str):
-    """Return the class that ``"module:name"`` names, such as the `opener` of a kind."""
+    """Import and return the class ``"module:name"``, such as the `opener` of a kind."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 
 
-def store_of(place, read_only: bool, fsync: bool, check_base: bool = True) -> Store:
-    """Return the store that a caller names by a path, a URL, a store, a mapping, or a client of a service.
+def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True) -> Store:
+    """Return the store for a path, a URL, a store, a mapping, or a client of a service.
 
-    Files that are stores, such as zip archives, are opened for reading alone; for writing, a path is a directory.
+    Files that are stores, such as zip archives, are opened only for reading. For writing, a path is a directory.
 
     Raises
     ------
     TypeError
-        `place` is none of these.
+        `store_like` is none of these.
     ValueError
-        It is a store that leaves it to the system when a change reaches the disk, and `fsync` is true.
+        `fsync` is true, and it is a store without it.
     """
-    if isinstance(place, os.PathLike):
-        place = os.fspath(place)
-    if isinstance(place, str):
-        kind = kind_of(place) if read_only else REMOTE if is_url(place) else DIRECTORY
+    if isinstance(store_like, os.PathLike):
+        store_like = os.fspath(store_like)
+    if isinstance(store_like, str):
+        kind = kind_of(store_like) if read_only else REMOTE if is_url(store_like) else DIRECTORY
     else:
-        kind = kind_of(place)
+        kind = kind_of(store_like)
     if kind is STORE:
-        if fsync and not place.fsync:
-            raise ValueError(f"{place!r} was made without fsync; a store is asked for it when it is made, as in "
+        if fsync and not store_like.fsync:
+            raise ValueError(f"{store_like!r} was made without fsync; pass fsync=True to the store, as in "
                              "DirectoryStore(path, fsync=True)")
-        return place
+        return store_like
     if kind is REMOTE or kind is ZARR_PYTHON:
         if fsync:
-            raise ValueError(f"{place!r:.200} is no directory, whose files could be made to reach the disk")
-        return loaded(kind.opener)(place, read_only=read_only)
-    if kind is None and not isinstance(place, str):
+            raise ValueError(f"{store_like!r:.200} is no directory, so fsync=True has no meaning")
+        return loaded(kind.opener)(store_like, read_only=read_only)
+    if kind is None and not isinstance(store_like, str):
         raise TypeError("expected a path, a URI, a store, such as MemoryStore(), or a reference set, found "
-                        f"{type(place).__name__}")
+                        f"{type(store_like).__name__}")
     if kind is REFERENCES and not read_only:
         raise TypeError("a mapping is a reference set, which is read; a store in memory is MemoryStore(items), and a "
                         "set that changes ReferenceStore(refs, read_only=False)")
     if kind is not None and kind is not DIRECTORY and kind.opener is not None:
-        return loaded(kind.opener)(place)
+        return loaded(kind.opener)(store_like)
     directory_store = loaded(DIRECTORY.opener)
-    if isinstance(place, str):
-        if ":" in place:
-            # It is either a URI's or part of a name: the URI rules decide.
-            return directory_store.from_uri(place, read_only=read_only, fsync=fsync, check_base=check_base)
-        if place[:1] == "/" and ".." not in place and not check_base:
-            return _absolute_store(place, read_only, fsync)
-    return directory_store(place, read_only=read_only, fsync=fsync, check_base=check_base)
+    if isinstance(store_like, str):
+        if ":" in store_like:
+            # The rules of URIs decide whether this is the colon of a URI or of a name.
+            return directory_store.from_uri(store_like, read_only=read_only, fsync=fsync, check_base=check_base)
+        if store_like[:1] == "/" and ".." not in store_like and not check_base:
+            return _absolute_store(store_like, read_only, fsync)
+    return directory_store(store_like, read_only=read_only, fsync=fsync, check_base=check_base)
 
 
 @lru_cache(maxsize=64)
 def _absolute_store(path, read_only, fsync):
-    """Return the store of a path that means the same whatever the current directory and the links on its way are.
+    """Return the store of an absolute path. It does not depend on the current directory or on links.
 
-    A task scheduler that opens an array for every task finds it here.
+    A task scheduler that opens an array for every task gets the same store again.
     """
     return loaded(DIRECTORY.opener)(path, read_only=read_only, fsync=fsync, check_base=False)

@@ -1,8 +1,8 @@
-"""Byte ranges of one object, merged where to ask for them together costs less than to ask for each."""
+"""Byte ranges of one object, merged where one request costs less than several."""
 
-# What is read and thrown away to save a request: what comes in while the answer to one is waited for.
+# Bytes that are read for nothing to save a request: about as many arrive during the latency of one.
 MAX_GAP = 1 << 18
-# Of what is merged; a range that is longer by itself stays as it is.
+# Bytes of a merged range. A single range may be longer.
 MAX_BLOCK = 1 << 23
 
 
@@ -14,9 +14,9 @@ def merged(ranges, max_gap=MAX_GAP, max_block=MAX_BLOCK):
     ranges : iterable of (start, stop)
         In any order; they may overlap.
     max_gap : int
-        Bytes between two ranges that are read for nothing at the most.
+        Most bytes between two ranges of one block.
     max_block : int
-        Bytes of what is merged.
+        Most bytes of a block that is merged.
 
     Notes
     -----
@@ -31,7 +31,7 @@ def merged(ranges, max_gap=MAX_GAP, max_block=MAX_BLOCK):
     for start, stop in sorted(ranges):
         if blocks:
             first, last = blocks[-1]
-            # What lies in the block anyway makes it no longer.
+            # A range inside the block does not make it longer.
             if stop <= last or start <= last + max_gap and stop - first <= max_block:
                 blocks[-1] = first, max(last, stop)
                 continue

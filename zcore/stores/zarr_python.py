@@ -8,10 +8,10 @@ from zarr.storage import LocalStore
 
 from zcore.errors import StoreError, ZcoreError
 from zcore.stores.base import Listing, Store, resolve_range
-from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import check_key, check_prefix
+from zcore.stores.openers import DIRECTORY, loaded
 
-# Enough to hide the latency of most services, and few enough for a server.
+# Enough to hide the latency of most services, and not too many for a server.
 N_REQUESTS = 10
 
 
@@ -29,12 +29,12 @@ def store_of_zarr(store, read_only=False, loop=None):
         Where the store's coroutines run; by default the loop of zarr-python. Never that of the calling thread.
     """
     read_only = read_only or store.read_only
-    # A store of zcore that is shown to zarr-python.
+    # The bridge's view of a store of zcore.
     inner = getattr(store, "zcore_store", None)
     if inner is not None and inner.read_only == read_only:
         return inner
     if type(store) is LocalStore:
-        return DirectoryStore(str(store.root), read_only=read_only)
+        return loaded(DIRECTORY.opener)(str(store.root), read_only=read_only)
     return ZarrPythonStore(store, read_only, loop)
 
 
@@ -50,7 +50,7 @@ class ZarrPythonStore(Store):
         self.store = store
         self.read_only = read_only
         self.lists = store.supports_listing
-        # Stores of zarr-python that stand for one place are spelled alike, and share their locks.
+        # Stores of zarr-python with the same text are the same store, and share their locks.
         self.uri = str(store)
         self._loop = loop
 
@@ -73,7 +73,7 @@ class ZarrPythonStore(Store):
             else:
                 request = RangeByteRequest(start, start + length)
         if byte_range is not None and byte_range[1] == 0:
-            # There are stores that refuse a range of no bytes, and stores that take a suffix of none for all bytes.
+            # Some stores refuse an empty range, and some return all bytes for an empty suffix.
             return None if self.getsize(key) is None else b""
         found = self._ask(self.store.get(key, default_buffer_prototype(), request), key)
         return None if found is None else found.to_bytes()
@@ -113,7 +113,7 @@ class ZarrPythonStore(Store):
                        [f"{prefix}{name}/" for name in names if name not in keys])
 
     def _ask(self, coroutine, key):
-        """Return what a coroutine of the store returns; an error of it, but for a missing file, is a `StoreError`."""
+        """Return the result of a coroutine of the store. Its errors, except for a missing file, become `StoreError`."""
         try:
             return sync(coroutine, loop=self._loop)
         except (FileNotFoundError, ZcoreError):

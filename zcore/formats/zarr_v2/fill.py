@@ -22,7 +22,8 @@ What older programs left is read: 0 for empty text and bytes, 0 and 1 for truth 
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 
-from zcore.model.fill_value import fill_bytes, fill_scalar, real_from_json, real_to_json
+from zcore.formats.json_documents import scalar_from_json, scalar_to_json
+from zcore.model.fill_value import fill_bytes, real_to_json
 
 
 def parse_fill(dtype, value):
@@ -44,33 +45,11 @@ def parse_fill(dtype, value):
     return fill_bytes(dtype, scalar_from_json(dtype, value))
 
 
-def scalar_from_json(dtype, value):
-    """Return the scalar that a JSON value stands for: a complex number is a list of its two parts.
-
-    Raises : ValueError, if it is another list, or an object.
-    """
-    if dtype.kind == "c" and type(value) is list and len(value) == 2:
-        return complex(real_from_json(value[0]), real_from_json(value[1]))
-    if isinstance(value, (list, dict)):
-        raise ValueError(f"expected a scalar, found {'a list' if type(value) is list else 'an object'}")
-    return value
-
-
 def render_fill(dtype, raw):
     """Return the JSON value that stands for the fill value of bytes `raw`, as zarr-python 2 writes it."""
     if dtype.kind == "S":
         return _to_base64(raw.rstrip(b"\0"))
     return _to_base64(raw) if dtype.kind == "V" else scalar_to_json(dtype, raw, _real)
-
-
-def scalar_to_json(dtype, raw, real):
-    """Return the JSON value for a number, date or text of bytes `raw`; ``real(scalar)`` writes a float."""
-    kind, scalar = dtype.kind, fill_scalar(dtype, raw)
-    if kind == "f":
-        return real(scalar)
-    if kind == "c":
-        return [real(scalar.real), real(scalar.imag)]
-    return int(scalar.view("i8")) if kind in "mM" else scalar.item()
 
 
 def parse_object_fill(codec, value):

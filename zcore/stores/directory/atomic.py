@@ -1,8 +1,8 @@
-"""A file written whole: readers and a kill see the old content or the new one, never a part.
+"""Atomic writes: readers see the old content of a file or the new one, also after a kill.
 
-The bytes go to a temporary file in the directory of the target, which then takes the target's name in one step
-(rename, or link where an existing file must not be replaced). A directory that an erasure prunes meanwhile is made
-anew. Errors are the system's own; the store that calls turns them into its own.
+The bytes go to a temporary file in the directory of the target. It then takes the target's name in one step: by a
+rename, or by a link where an existing file must not be replaced. A directory that another process prunes meanwhile is
+made again. Errors are those of the system; the store converts them.
 """
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import stat
 from zcore.stores.keys import TEMPORARY
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-# A try fails only when another process removes a directory or the temporary file between two calls of ours.
+# A try fails only when another process removes the directory or the temporary file between two system calls.
 _MAX_TRIES = 100
 
 
 def write_file(path: str, data: memoryview, *, exclusive: bool = False, fsync: bool = False) -> bool:
-    """Make `data` the content of the file at `path`, and its directories where they are missing.
+    """Make `data` the content of the file at `path`; missing directories are made.
 
     A new file has mode 0666 less the umask, a replaced one keeps its mode. A link is replaced, not followed.
 
@@ -32,7 +32,7 @@ def write_file(path: str, data: memoryview, *, exclusive: bool = False, fsync: b
     exclusive : bool
         Leave an existing file alone. Of several writers at once exactly one succeeds.
     fsync : bool
-        File and directories have reached the disk when the call returns.
+        The file and its directories are on the disk when the call returns.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def write_file(path: str, data: memoryview, *, exclusive: bool = False, fsync: b
     NotADirectoryError
         A parent of `path` is not a directory.
     OSError
-        Any other fault; the temporary file is gone and the target is as it was.
+        Any other error. The temporary file is removed and the target is unchanged.
     """
     for _ in range(_MAX_TRIES - 1):
         try:
@@ -63,7 +63,7 @@ def _write_once(path, data, exclusive, fsync):
         return False
     temporary = f"{directory}{os.sep}{TEMPORARY}{os.urandom(8).hex()}"
     try:
-        # Inside, as Ctrl-C may come with the file there and its descriptor not yet in our hands.
+        # Inside the `try`: Ctrl-C may come after the file was made and before `fd` is assigned.
         fd = os.open(temporary, _CREATE, 0o666)
         try:
             _write_all(fd, data)
@@ -72,7 +72,7 @@ def _write_once(path, data, exclusive, fsync):
             if fsync:
                 os.fsync(fd)
         finally:
-            # A network file system reports a full disk as late as this.
+            # A network file system may report a full disk only here.
             os.close(fd)
         if exclusive:
             is_written = _link(temporary, path)
@@ -113,13 +113,13 @@ def _link(temporary, path):
         return True
     except FileExistsError:
         if os.path.isdir(path) or (os.path.islink(path) and not os.path.exists(path)):
-            # Not a key, and yet in the way of one.
+            # It is no key, but the name is taken.
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path) from None
         return False
 
 
 def make_directories(directory: str, fsync: bool = False) -> None:
-    """Create `directory` and its missing parents; some may be missing again when another process prunes them.
+    """Create `directory` and its missing parents. Another process that prunes may remove them again.
 
     Raises : NotADirectoryError, if something else has one of the names.
     """
@@ -150,8 +150,8 @@ def _make_directory(directory, fsync):
 
 
 def _mode_of_directory(directory):
-    """Return the mode of what has the name, that of the link itself when it leads nowhere; None when it is gone."""
-    # One look at a time: between two of them it may be pruned and made anew.
+    """Return the mode of the target of a name, or of the link itself if the target is missing; None without either."""
+    # Another process may remove and make it again between two calls.
     for look in (os.stat, os.lstat):
         try:
             return look(directory).st_mode
@@ -161,9 +161,9 @@ def _mode_of_directory(directory):
 
 
 def sync_directory(directory: str) -> None:
-    """Bring the names in `directory` to the disk; nothing to do where directories cannot be opened (Windows).
+    """Write the names in `directory` to the disk; does nothing where directories cannot be opened (Windows).
 
-    A directory that an erasure has pruned meanwhile has no names left to keep.
+    A directory that was pruned meanwhile has no names.
     """
     if os.name == "nt":
         return

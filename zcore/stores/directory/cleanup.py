@@ -1,7 +1,7 @@
-"""Directories of a store emptied, removed and searched for left-overs.
+"""Empty and remove directories of a store, and find left-over files.
 
-Links are entries like files here: they are unlinked and never followed, whatever they lead to. Entries that vanish
-meanwhile were removed by somebody else, which is what was wanted.
+Links are entries like files here: they are unlinked and never followed. An entry that vanishes meanwhile was removed
+by another process, so it is no error.
 """
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 
+from zcore.stores.directory.listing import is_text
 from zcore.stores.directory.reading import is_file
 from zcore.stores.keys import is_temporary
 
@@ -22,13 +23,13 @@ def prune(directory: str, base: str) -> None:
         except FileNotFoundError:
             pass
         except OSError:
-            # Not empty, a link, or not ours to remove: an empty directory does no harm.
+            # Not empty, a link, or no permission: an empty directory does no harm.
             return
         directory = os.path.dirname(directory)
 
 
 def remove(path: str) -> None:
-    """Remove what is at `path`: a file, a link, or a directory with everything in it."""
+    """Remove the file, the link, or the directory with all its contents at `path`."""
     if stat.S_ISDIR(os.lstat(path).st_mode):
         remove_directory(path)
     else:
@@ -36,10 +37,10 @@ def remove(path: str) -> None:
 
 
 def remove_file(path: str) -> None:
-    """Remove the file at `path`; of a link to one, or of one that is unreachable, the link.
+    """Remove the file at `path`, or the link, if it leads to a file or its target is unreachable.
 
-    Raises : IsADirectoryError, if it is a directory or a link to one; OSError (ESPIPE), if it is neither that nor a
-        file. Both stay.
+    Raises : IsADirectoryError, if it is a directory or a link to one; OSError (ESPIPE), if it is neither a directory
+        nor a file. Both stay.
     """
     try:
         mode = os.stat(path).st_mode
@@ -53,9 +54,9 @@ def remove_file(path: str) -> None:
 
 
 def remove_directory(path: str) -> None:
-    """Remove the directory at `path` with everything in it; anything else stays.
+    """Remove the directory at `path` with all its contents; anything else stays.
 
-    Of a link to one, or of one that is unreachable, the link is removed. To be missing is no error.
+    A link to a directory, or with an unreachable target, is removed itself. A missing directory is no error.
     """
     try:
         mode = os.lstat(path).st_mode
@@ -74,9 +75,9 @@ def remove_directory(path: str) -> None:
 
 
 def remove_below(directory: str) -> None:
-    """Remove everything in `directory`, not itself.
+    """Remove the contents of `directory`, not the directory itself.
 
-    A directory into which a writer puts a file meanwhile stays: that file counts as written after the removal.
+    If a writer puts a file into a directory meanwhile, that directory stays. The file counts as written afterwards.
     """
     pending = [directory]
     found = []
@@ -93,7 +94,7 @@ def remove_below(directory: str) -> None:
 
 
 def remove_empty_below(directory: str) -> None:
-    """Remove the directories below `directory` that hold no file, not itself. What cannot be removed stays."""
+    """Remove the directories below `directory` that hold no file. A directory that cannot be removed stays."""
     for current, _, _ in os.walk(directory, topdown=False):
         if current != directory:
             with contextlib.suppress(OSError):
@@ -101,7 +102,7 @@ def remove_empty_below(directory: str) -> None:
 
 
 def remove_temporary(directory: str, before: float) -> int:
-    """Remove the temporary files below `directory` that were last written before the time `before` (seconds).
+    """Remove the temporary files below `directory` with a last write before the time `before` (seconds).
 
     Returns : their number.
     """
@@ -118,10 +119,10 @@ def remove_temporary(directory: str, before: float) -> int:
 
 
 def unlisted(directory: str):
-    """Iterate over what lies below `directory` and is never listed: (path, whether it is temporary).
+    """Iterate over the entries below `directory` that listings leave out: (path, whether it is temporary).
 
-    These are temporary files and directories, and names that are not text. Directories that cannot be listed are left
-    out.
+    They are temporary files and directories, and names that are not text. Directories that cannot be listed are
+    skipped.
     """
     pending = [directory]
     while pending:
@@ -132,18 +133,10 @@ def unlisted(directory: str):
         for entry in entries:
             if is_temporary(entry.name):
                 yield entry.path, True
-            elif not _is_text(entry.name):
+            elif not is_text(entry.name):
                 yield entry.path, False
             elif entry.is_dir(follow_symlinks=False):
                 pending.append(entry.path)
-
-
-def _is_text(name):
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _is_older(entry, before):
@@ -154,7 +147,7 @@ def _is_older(entry, before):
 
 
 def _entries(directory):
-    """Return what is in `directory`, read to the end first: a removal while it is read may hide other entries."""
+    """Return all entries of `directory`. Removals during a scan might hide entries, so it ends first."""
     try:
         with os.scandir(directory) as entries:
             return list(entries)
@@ -163,7 +156,7 @@ def _entries(directory):
 
 
 def _remove_empty(directory):
-    """Remove a directory that was emptied, unless somebody has put something into it."""
+    """Remove a directory, unless another process has put something into it."""
     try:
         _ignore_missing(os.rmdir, directory)
     except OSError as exc:

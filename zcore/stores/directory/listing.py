@@ -1,7 +1,7 @@
-"""What a directory of a store lists: names of keys and of directories, through links as far as they may be followed.
+"""Listings of the directories of a store: names of keys and of directories. Links are followed where that is allowed.
 
-Temporary files, and names that are not text, are left out. What is unreachable is listed by itself: links that lead
-nowhere, or out of the directory that confines them, and what is neither a file nor a directory.
+Temporary files, and names that are not text, are left out. Unreachable names are listed separately: links to nowhere,
+links out of the directory that confines them, and everything that is neither a file nor a directory.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zcore.stores.keys import is_temporary
 
 
 def names_in(directory: str, confines: str | None = None) -> tuple[list[str], list[str], list[str]]:
-    """Return the names of the files, of the directories and of what is unreachable in `directory`, each sorted.
+    """Return the names of the files, of the directories, and of unreachable entries in `directory`, each sorted.
 
     Parameters
     ----------
@@ -41,12 +41,15 @@ def names_in(directory: str, confines: str | None = None) -> tuple[list[str], li
                     mode = os.stat(entry.path).st_mode
                     names = files if stat.S_ISREG(mode) else directories if stat.S_ISDIR(mode) else unreachable
             except OSError:
-                # Whatever keeps it from being looked at, it is there, unless it went meanwhile.
+                # The entry cannot be examined, but it is there, unless it was removed meanwhile.
                 if not os.path.lexists(entry.path):
                     continue
                 names = unreachable
-            if not is_temporary(entry.name) and _is_text(entry.name, directory):
-                names.append(entry.name)
+            if is_text(entry.name):
+                if not is_temporary(entry.name):
+                    names.append(entry.name)
+            else:
+                warn(f"{directory!r} holds a name that is not UTF-8, {entry.name!r}: it is left out")
     files.sort()
     directories.sort()
     unreachable.sort()
@@ -54,22 +57,22 @@ def names_in(directory: str, confines: str | None = None) -> tuple[list[str], li
 
 
 def is_empty(directory: str) -> bool:
-    """Whether `directory` holds nothing at all but temporary files; raises OSError, also when it is missing."""
+    """Return whether `directory` holds nothing but temporary files; raises OSError, also when it is missing."""
     with os.scandir(directory) as entries:
         return all(is_temporary(entry.name) for entry in entries)
 
 
 def lies_in(path: str, directory: str) -> bool:
-    """Return whether `path` lies in `directory`, or is it, when all links of both are followed."""
+    """Return whether `path` is `directory` or lies in it, with all links resolved."""
     directory = os.path.realpath(directory)
     return os.path.commonpath((directory, os.path.realpath(path))) == directory
 
 
 def may_enter(path: str, base: str, entered: set) -> bool:
-    """Return whether a walk from `base` goes on into the directory `path`, and note linked ones in `entered`.
+    """Return whether a walk from `base` enters the directory `path`; linked directories are added to `entered`.
 
-    A linked directory is entered once in a walk, and not from inside of itself, so that loops of links end. One that
-    is unreachable is entered: its listing says why.
+    A walk enters a linked directory once, and never from inside of it, so that cycles of links end. It enters an
+    unreachable one, because the listing raises the reason.
     """
     if not os.path.islink(path):
         return True
@@ -86,10 +89,10 @@ def may_enter(path: str, base: str, entered: set) -> bool:
 
 
 def leads_up(path: str, base: str) -> bool:
-    """Return whether `path` is a link to one of the directories above it, the `base` of the store included.
+    """Return whether `path` is a link to one of the directories above it, up to the `base` of the store.
 
-    Every circle has such a link, sooner or later: one that leads above the base comes back to a directory on its way.
-    One that is unreachable leads to none of them.
+    Every cycle has such a link: a link that leads above the base returns to a directory on the way. An unreachable
+    link leads to none of them.
     """
     if not os.path.islink(path):
         return False
@@ -104,12 +107,10 @@ def leads_up(path: str, base: str) -> bool:
     return False
 
 
-def _is_text(name, directory):
-    """Return whether a name can be part of a key; warn when it cannot."""
-    if not name.isascii():
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            warn(f"{directory!r} holds a name that is not UTF-8, {name!r}: it is left out")
-            return False
+def is_text(name: str) -> bool:
+    """Return whether a name can be part of a key."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
     return True

@@ -1,4 +1,4 @@
-"""A file read whole or in part: open, fstat, read, close."""
+"""Read a file, or a part of it: open, fstat, read, close."""
 from __future__ import annotations
 
 import errno
@@ -19,20 +19,20 @@ for _flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"):
 def read_file(path: str, byte_range: ByteRange | None) -> tuple[bytes, os.stat_result] | None:
     """Return bytes of the file at `path` and the status of the descriptor they came from.
 
-    The buffer has the size that the status gives; bytes that are added meanwhile are not read.
+    The buffer has the size in the status. Bytes that are appended meanwhile are not read.
 
     Returns
     -------
     tuple or None
-        None when nothing is at `path`, or a directory.
+        None when `path` is missing or a directory.
 
     Raises
     ------
     ValueError
-        The byte range is not one.
+        The byte range is invalid.
     OSError
-        Any other fault: ENOENT when a link leads nowhere, ESPIPE when something is there that is no file, ENOMEM when
-        the content does not fit into memory.
+        Any other error: ENOENT for a link to nowhere, ESPIPE for an entry that is neither a file nor a directory,
+        ENOMEM when the content does not fit into memory.
     """
     try:
         fd = os.open(path, _OPEN)
@@ -69,10 +69,10 @@ def _read_bytes(fd, start, n_bytes):
 
 
 def check_absent(path: str) -> None:
-    """Raise OSError when `path`, which could not be found, is unreachable and not absent.
+    """Raise OSError if `path`, which could not be found, is unreachable and not absent.
 
-    It, or what stands on its way, is a link to nowhere then: a disk that is not mounted, or content that was dropped.
-    Or something that is neither a file nor a directory stands on its way.
+    It is unreachable if it, or a directory above it, is a link to nowhere (a disk that is not mounted, or content that
+    was dropped), or if a name on the way is neither a file nor a directory.
     """
     while path != os.path.dirname(path):
         mode = _mode_of(os.lstat, path)
@@ -81,14 +81,14 @@ def check_absent(path: str) -> None:
             if mode is None:
                 raise OSError(errno.ENOENT, NOWHERE, path)
         if mode is not None:
-            # In a directory that exists the rest is absent, and so it is below a file.
+            # The rest of the path is absent, in a directory as below a file.
             is_file(mode, path)
             return
         path = os.path.dirname(path)
 
 
 def _mode_of(look, path):
-    """Return the mode that `look`, `os.stat` or `os.lstat`, finds; None when nothing is there."""
+    """Return the mode that `look`, `os.stat` or `os.lstat`, finds; None for a missing path."""
     try:
         return look(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -96,7 +96,7 @@ def _mode_of(look, path):
 
 
 def is_file(mode: int, path: str) -> bool:
-    """Return whether a mode is that of a file, and not of a directory; OSError (ESPIPE) when it is of neither."""
+    """Return whether a mode is that of a file, and not of a directory; OSError (ESPIPE) for any other mode."""
     if stat.S_ISREG(mode):
         return True
     if stat.S_ISDIR(mode):
@@ -105,7 +105,7 @@ def is_file(mode: int, path: str) -> bool:
 
 
 def stat_file(path: str) -> os.stat_result | None:
-    """Return the status of the file at `path`, or None when nothing is there, or a directory.
+    """Return the status of the file at `path`, or None when it is missing or a directory.
 
     Raises : OSError, in the cases of `read_file`.
     """
@@ -124,5 +124,5 @@ def is_special_file(path: str) -> bool:
 
 
 def identity_of(status: os.stat_result) -> Identity:
-    """Return what changes whenever a file is replaced or written to."""
+    """Return the identity of a file: it changes whenever the file is replaced or written to."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -1,34 +1,34 @@
-"""Whether a file system takes two spellings of a key for one file, and whether a key is spelled as its file is.
+"""Aliases: whether a file system ignores case, and whether a key is spelled like its file.
 
-On a system that ignores case, ``FOO`` opens the file ``foo``. Both questions are answered by the names that the
-directories list. `path_of` maps a prefix to the path of its directory, so any rule of lookup can stand in for it.
+On a system that ignores case, ``FOO`` opens the file ``foo``. The names that the directories list answer both
+questions. `path_of` maps a prefix to the path of its directory, so tests can replace the lookup.
 """
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 
-_SWAPPED_CASE = {ord(c): ord(c.swapcase()) for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+_OTHER_CASE = {ord(c): ord(c.swapcase()) for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
 
 def ignores_case(path_of: Callable[[str], str], key: str) -> bool | None:
-    """Return whether lookups ignore case, as `key` shows; None when it is missing or has no letter to show it by."""
-    swapped = key.translate(_SWAPPED_CASE)
-    if swapped == key or not os.path.lexists(path_of(key + "/")):
+    """Return whether lookups ignore case, judged by `key`; None when the key is missing or has no letter."""
+    other = key.translate(_OTHER_CASE)
+    if other == key or not os.path.lexists(path_of(key + "/")):
         return None
-    if not os.path.lexists(path_of(swapped + "/")):
+    if not os.path.lexists(path_of(other + "/")):
         return False
-    return not (is_spelled_so(path_of, key) and is_spelled_so(path_of, swapped))
+    return not (is_spelled_so(path_of, key) and is_spelled_so(path_of, other))
 
 
 def is_spelled_so(path_of: Callable[[str], str], key: str) -> bool:
     """Return whether every part of the existing `key` is written as its directory lists it.
 
-    The decomposed form of a name counts too: HFS+ lists names in it, whatever it was given.
+    The decomposed form of a name counts too: HFS+ always lists names in it.
     """
     parent = ""
     for part in key.split("/"):
-        # A name without letters has one spelling; directories full of chunks need no look.
+        # A name without letters has one spelling, so directories of chunks need not be listed.
         if part.lower() != part.upper() and not _lists(path_of(parent), part):
             return False
         parent = f"{parent}{part}/"

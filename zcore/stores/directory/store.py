@@ -1,7 +1,7 @@
 """Keys and values as the files of a directory: one key, one file, nothing else, so that any tool can copy the tree.
 
 File system store v1.0, and the abstract store interface of the Zarr v3 core specification. Beyond the text: values
-are replaced atomically, keys cannot leave the base directory or share a file, faults are never taken for missing keys.
+are replaced atomically, keys cannot leave the base directory or share a file, and an error is never a missing key.
 
 Reading a small value is open, fstat, read and close. Limits are those of the system: a path has at most about 4096
 bytes on Linux, 1024 on macOS and 32767 characters on Windows, a name 255; Windows and macOS ignore case unless told
@@ -9,6 +9,7 @@ otherwise (see `allow_aliases`); tools that copy to object stores take keys of u
 """
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -27,8 +28,8 @@ from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_pat
 from zcore.stores.openers import kind_of
 from zcore.trust.base_path import absolute_base
 
-# Devices whose file system was seen to tell upper from lower case. (ext4 lets a single empty directory be switched to
-# ignore case; in one that is switched after this process looked at the device, aliases go unnoticed.)
+# Devices whose file systems distinguish upper from lower case, as this process has found. (ext4 can switch a single
+# empty directory to ignore case. If that happens after this process has examined the device, aliases go unnoticed.)
 _CASE_SENSITIVE = set()
 
 
@@ -44,14 +45,14 @@ class DirectoryStore(Store):
     fsync : bool
         Return from a change only when it has reached the disk.
     confined : bool
-        Refuse keys that a symbolic link leads out of the base directory. The links are looked at before the file is
-        opened, so this does not protect from somebody who changes them meanwhile. The compiled code does not look at
+        Refuse keys that a symbolic link leads out of the base directory. Links are checked before the file is opened,
+        so this does not protect against a process that changes them at that moment. The compiled code does not check
         links, so chunks are read and written through the store.
     allow_aliases : bool
         Where the file system ignores case, let ``FOO`` stand for the key ``foo``. Otherwise it is a missing key that
-        cannot be set; that costs a listing of the directories on its way, on such systems only.
+        cannot be set. On such systems only, this costs a listing of each directory on the way.
     check_base : bool
-        Look at the base now. Without that, a `get_first` that finds nothing does.
+        Check now that the base is a directory. Otherwise a `get_first` that finds nothing checks it.
 
     Raises
     ------
@@ -60,7 +61,7 @@ class DirectoryStore(Store):
     NotADirectoryStoreError
         The base is a file, or lies below one.
     StoreError
-        What is at the base cannot be told: the path is too long, or its links lead in circles.
+        The base cannot be examined: its path is too long, or its links are a cycle.
 
     Examples
     --------
@@ -82,13 +83,13 @@ class DirectoryStore(Store):
         cwd = _current_directory(path)
         self.path = absolute_base(path, cwd)
         if ".." in path.replace("\\", "/").split("/"):
-            # The parent of a linked directory is known to the file system alone.
+            # Only the file system knows the parent of a linked directory.
             self.path = absolute_base(os.path.realpath(path), cwd)
         self.read_only = as_bool(read_only, "read_only")
         self.fsync = as_bool(fsync, "fsync")
         self.confined = as_bool(confined, "confined")
         self.allow_aliases = as_bool(allow_aliases, "allow_aliases")
-        # Whether the file system ignores case: None until a key that shows it has been met.
+        # Whether the file system ignores case: None until a key shows it.
         self._ignores_case = False if allow_aliases else None
         if as_bool(check_base, "check_base"):
             self._check_base()
@@ -142,15 +143,14 @@ class DirectoryStore(Store):
         return os.path.join(self.path, path) if path else self.path
 
     def directory_of(self, path: str) -> str:
-        """Return the directory of the node at `path`, absolute, which may be a link; that of the store is followed.
+        """Return the absolute directory of the node at `path`. It may be a link; the store's own directory is resolved.
 
         Raises : StoreError, if a link on its way leads out of a store that is confined.
         """
         directory = self._directory_of(prefix_of(path))
         if not path:
             return os.path.realpath(directory) if os.path.islink(directory) else directory
-        if self.confined:
-            self._check_confined(os.path.dirname(directory), path)
+        self._check_confined(os.path.dirname(directory), path)
         return directory
 
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity] | None:
@@ -162,7 +162,7 @@ class DirectoryStore(Store):
         except OSError as exc:
             raise self._fault(exc, "read", prefix + os.path.relpath(exc.filename, directory)) from exc
         if found is None:
-            # What finds nothing has the time to look why.
+            # The node is absent, so there is time to find out why.
             self._check_base()
             for name in names:
                 self._check_absent(self._file_of(prefix + name), "read", prefix + name)
@@ -173,11 +173,9 @@ class DirectoryStore(Store):
         return found
 
     def _check_absent(self, path, action, name):
-        """Raise StoreError when what could not be found at `path` is unreachable."""
-        try:
+        """Raise StoreError if `path`, which could not be found, is unreachable and not absent."""
+        with self._faults(action, name):
             check_absent(path)
-        except OSError as exc:
-            raise self._fault(exc, action, name) from exc
 
     def locks(self, path: str, document: str) -> ObjectLocks:
         directory = os.path.join(self.path, path) if path else self.path
@@ -206,7 +204,7 @@ class DirectoryStore(Store):
             return [names[i] for i in existing(os.fsencode(directory), file_names)]
         except OSError as exc:
             key = prefix + os.path.relpath(exc.filename, directory)
-            # Which says more of a link than the system does.
+            # Its message about a link says more than the system's.
             self._check_absent(exc.filename, "read", key)
             raise self._fault(exc, "read", key) from exc
 
@@ -215,30 +213,26 @@ class DirectoryStore(Store):
         return None if status is None else status.st_size
 
     def list_dir(self, prefix: str) -> Listing:
-        directory = self._directory_of(prefix)
-        if prefix and self._is_alias(prefix[:-1]):
+        directory, found = self._directory_of(prefix), None
+        if not self._is_alias(prefix[:-1]):
+            found = self._listed(directory, prefix, listing.names_in, self.path if self.confined else None)
+        if found is None:
             return Listing([], [])
-        if self.confined:
-            self._check_confined(directory, prefix)
-        try:
-            files, directories, unreachable = listing.names_in(directory, self.path if self.confined else None)
-        except (FileNotFoundError, NotADirectoryError):
-            self._check_absent(directory, "list", prefix)
-            return Listing([], [])
-        except OSError as exc:
-            raise self._fault(exc, "list", prefix) from exc
+        files, directories, unreachable = found
         return Listing([prefix + name for name in files], [f"{prefix}{name}/" for name in directories],
                        [prefix + name for name in unreachable])
 
     def is_empty(self, prefix: str) -> bool:
-        directory = self._directory_of(prefix)
-        if self.confined:
-            self._check_confined(directory, prefix)
+        return self._listed(self._directory_of(prefix), prefix, listing.is_empty) is not False
+
+    def _listed(self, directory, prefix, function, *arguments):
+        """Return ``function(directory, *arguments)``, or None if the directory is absent."""
+        self._check_confined(directory, prefix)
         try:
-            return listing.is_empty(directory)
+            return function(directory, *arguments)
         except (FileNotFoundError, NotADirectoryError):
             self._check_absent(directory, "list", prefix)
-            return True
+            return None
         except OSError as exc:
             raise self._fault(exc, "list", prefix) from exc
 
@@ -247,8 +241,7 @@ class DirectoryStore(Store):
 
     def check_reachable(self, prefix: str) -> None:
         directory = self._directory_of(prefix)
-        if self.confined:
-            self._check_confined(directory, prefix)
+        self._check_confined(directory, prefix)
         self._check_absent(directory, "look at", prefix)
 
     def _read(self, key, byte_range):
@@ -275,8 +268,7 @@ class DirectoryStore(Store):
 
     def _readable_path(self, key):
         path = self._file_of(key)
-        if self.confined:
-            self._check_confined(path, key)
+        self._check_confined(path, key)
         return path
 
     # Writing
@@ -307,13 +299,10 @@ class DirectoryStore(Store):
         for name in names:
             key = prefix + name
             path = self._file_of(key)
-            if self.confined:
-                # Of a link that leads out the link is replaced.
-                self._check_confined(os.path.dirname(path), key)
-            try:
+            # A link that leads out is replaced, so only its directory counts.
+            self._check_confined(os.path.dirname(path), key)
+            with self._faults("look at", key):
                 is_special = is_special_file(path)
-            except OSError as exc:
-                raise self._fault(exc, "look at", key) from exc
             if is_special:
                 raise StoreError(f"{key!r} of {self!r} is neither a file nor a directory: it is not replaced", key=key,
                                  errno=errno.ESPIPE)
@@ -341,21 +330,18 @@ class DirectoryStore(Store):
     def make_directory(self, prefix: str) -> None:
         super().make_directory(prefix)
         directory = self._writable_path(prefix[:-1]) if prefix else self.path
-        if self.confined:
-            # Unlike a file, a directory that is a link is not replaced.
-            self._check_confined(directory, prefix)
-        try:
-            atomic.make_directories(directory, self.fsync)
-        except NotADirectoryError as exc:
-            raise KeyConflictError(f"{directory} cannot be a directory: it, or a part of its path, is a file or a "
-                                   "broken link", key=prefix, errno=exc.errno) from exc
-        except OSError as exc:
-            raise self._fault(exc, "make", prefix) from exc
+        # Unlike a file, a directory that is a link is not replaced.
+        self._check_confined(directory, prefix)
+        with self._faults("make", prefix):
+            try:
+                atomic.make_directories(directory, self.fsync)
+            except NotADirectoryError as exc:
+                raise KeyConflictError(f"{directory} cannot be a directory: it, or a part of its path, is a file or a "
+                                       "broken link", key=prefix, errno=exc.errno) from exc
 
     def _writable_path(self, key):
         path = self._file_of(key)
-        if self.confined:
-            self._check_confined(os.path.dirname(path), key)
+        self._check_confined(os.path.dirname(path), key)
         if self._ignores_case is not False:
             self._check_spelling(key)
         return path
@@ -369,9 +355,8 @@ class DirectoryStore(Store):
     def move(self, source: str, destination: str, last: Sequence[str] = ()) -> None:
         self._check_writable("move", source)
         old, new = self._directory_of(source), self._directory_of(destination)
-        if self.confined:
-            self._check_confined(old, source)
-            self._check_confined(os.path.dirname(new), destination)
+        self._check_confined(old, source)
+        self._check_confined(os.path.dirname(new), destination)
         self.make_directory(prefix_of(destination.rstrip("/").rpartition("/")[0]))
         try:
             os.rename(old, new)
@@ -403,34 +388,30 @@ class DirectoryStore(Store):
         if prefix:
             self._remove(prefix[:-1], cleanup.remove_directory)
             return
-        try:
+        with self._faults("erase", prefix):
             cleanup.remove_below(self.path)
-        except OSError as exc:
-            raise self._fault(exc, "erase", prefix) from exc
 
     def delete(self, key: str) -> None:
         self._check_writable("delete", key)
         self._remove(key, cleanup.remove)
 
     def _remove(self, key: str, remove: Callable[[str], None]):
-        """Remove what has the name of `key` by `remove(path)`, then the parents that are left empty."""
+        """Call ``remove(path)`` for the path of `key`, then remove the parents that are empty."""
         path = self._file_of(key)
         directory = os.path.dirname(path)
-        if self.confined:
-            self._check_confined(directory, key)
-            if not listing.lies_in(path, self.path):
-                # A link, which is unreachable here whatever it leads to.
-                remove = os.unlink
+        self._check_confined(directory, key)
+        if self.confined and not listing.lies_in(path, self.path):
+            # A link that leads out is unreachable, so the link itself is removed.
+            remove = os.unlink
         if self._is_alias(key):
             return
-        try:
-            remove(path)
-            if self.fsync:
-                atomic.sync_directory(directory)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            return
-        except OSError as exc:
-            raise self._fault(exc, "erase", key) from exc
+        with self._faults("erase", key):
+            try:
+                remove(path)
+                if self.fsync:
+                    atomic.sync_directory(directory)
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return
         cleanup.prune(directory, self.path)
 
     def clean_temporary(self, older_than: float = 3600.0) -> int:
@@ -439,16 +420,14 @@ class DirectoryStore(Store):
         Parameters
         ----------
         older_than : float
-            Seconds since the last write to a file. A living writer that loses its file fails, or begins again.
+            Seconds since the last write to a file. A running writer that loses its file fails, or starts again.
         """
         self._check_writable("clean_temporary")
         from time import time
-        try:
+        with self._faults("clean", ""):
             return cleanup.remove_temporary(self.path, time() - older_than)
-        except OSError as exc:
-            raise self._fault(exc, "clean", "") from exc
 
-    # What keeps keys and files one to one
+    # One key, one file
 
     def _file_of(self, key):
         return key_to_path(self.path, key, self.key_flavour)
@@ -473,31 +452,29 @@ class DirectoryStore(Store):
                                           errno=errno.ENOTDIR)
 
     def _check_confined(self, path, key):
-        if not listing.lies_in(path, self.path):
+        if self.confined and not listing.lies_in(path, self.path):
             raise StoreError(f"{key!r}: a symbolic link leads out of {self!r}, which is confined",
                              key=key, errno=errno.ELOOP)
 
     def _look_up_case(self, key, device):
-        """Find out whether the file system ignores case; one that was found not to is not asked again."""
+        """Find out whether the file system ignores case, once per device that does not."""
         if device in _CASE_SENSITIVE:
             self._ignores_case = False
         else:
-            # It may have been mounted since the store was made.
+            # The device may have been mounted since the store was made.
             self._ignores_case = None
             self._is_alias(key)
             if self._ignores_case is False:
                 _CASE_SENSITIVE.add(device)
 
     def _is_alias(self, key):
-        """Return whether the file that `key` leads to has another spelling."""
-        if self._ignores_case is False:
+        """Return whether the file of `key` has another spelling."""
+        if self._ignores_case is False or not key:
             return False
-        try:
+        with self._faults("list the directories of", key):
             if self._ignores_case is None:
                 self._ignores_case = spelling.ignores_case(self._directory_of, key)
             return bool(self._ignores_case) and not spelling.is_spelled_so(self._directory_of, key)
-        except OSError as exc:
-            raise self._fault(exc, "list the directories of", key) from exc
 
     def _check_spelling(self, key):
         """Raise KeyConflictError when setting `key` would reach files of another spelling."""
@@ -509,9 +486,19 @@ class DirectoryStore(Store):
                 f"{key!r} cannot be a key of {self!r}: {existing!r} is there in another spelling, and the file system "
                 "ignores case", key=key, errno=errno.EEXIST)
 
+    @contextlib.contextmanager
+    def _faults(self, action, key):
+        """Raise the errors of the system as a StoreError."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except OSError as exc:
+            raise self._fault(exc, action, key) from exc
+
     def _fault(self, exc, action, key):
         what = f"{key!r} of {self!r}" if key else self.path
-        # What the system calls an illegal seek, or no such device.
+        # The system's messages are "illegal seek" and "no such device".
         reason = NO_FILE if exc.errno in (errno.ESPIPE, errno.ENXIO) else exc.strerror or exc
         return StoreError(f"cannot {action} {what}: {reason}", key=key, errno=exc.errno)
 
@@ -528,10 +515,10 @@ def _current_directory(path):
 
 @lru_cache(maxsize=64)
 def _file_names(names, flavour):
-    """Return the file names of keys that are asked for again and again in ever other directories: of documents."""
+    """Return the file names of keys; documents have the same names in every directory."""
     return tuple([os.fsencode(check_key(name, flavour)) for name in names])
 
 
 def _rebuild(cls, path, options):
-    # Whether it is a directory here shows when it is used.
+    # The first access checks that the base is a directory.
     return cls(path, check_base=False, **options)

@@ -1,77 +1,33 @@
-"""References to remote targets, put together such that neighbours in one target are asked for at once.
+"""References to remote targets in batches: one request reads neighbours in one target.
 
-References checklist, RF-URL-09. The result is the same as if each were read alone, errors included.
+References checklist, RF-URL-09. The result is the same as if each reference were read alone, errors included.
 """
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import namedtuple
+from functools import partial
 
-from zcore.stores.base import resolve_range
+from zcore.stores.base import Listing, Store, resolve_range
 from zcore.stores.ranges import merged
 
-
-class Batch:
-    """Some keys of a reference set that are read together.
-
-    Attributes
-    ----------
-    numbers : list of int
-        Which of the keys they are.
-    """
-
-    __slots__ = ("numbers", "_store", "_block", "_parts")
-
-    def __init__(self, store, numbers, block=None):
-        self.numbers = numbers
-        self._store = store
-        self._block = block          # (url, start, stop) of the target
-        self._parts = []             # (key, offset, length)
-
-    def add(self, number, key, offset, length):
-        self.numbers.append(number)
-        self._parts.append((key, offset, length))
-
-    def load(self):
-        """Read them, and return what has the `get` of a store."""
-        if self._block is None:
-            return self._store
-        if len(self._parts) == 1:
-            key, offset, length = self._parts[0]
-            return _Loaded(self._store, {key: self._store.targets.get(key, self._block[0], offset, length)})
-        url, start, stop = self._block
-        # By the first of its keys: whatever is wrong with the target, is wrong with that.
-        block = memoryview(self._store.targets.get_some(self._parts[0][0], url, start, stop - start))
-        values = {}
-        for key, offset, length in self._parts:
-            data = block[offset - start:offset - start + length]
-            values[key] = self._store.targets.check_length(key, url, offset, length, data)
-        return _Loaded(self._store, values)
+# The indices of the keys that are read together. ``load()`` reads them, and returns a store that has their values.
+Batch = namedtuple("Batch", ("numbers", "load"))
 
 
-class _Loaded:
-    """A store of which some values have been read."""
+class _Loaded(Store):
+    """The values of a batch."""
 
-    def __init__(self, store, values):
-        self._store = store
+    def __init__(self, values):
         self._values = values
 
     def get(self, key, byte_range=None):
-        value = self._values.get(key)
-        if value is None:
-            return self._store.get(key, byte_range)
+        value = self._values[key]
         start, stop = resolve_range(byte_range, len(value))
         return bytes(value[start:stop])
 
-    def get_with_identity(self, key, byte_range=None):
-        value = self.get(key, byte_range)
-        return None if value is None else (value, None)
-
-    def identity(self, key):
-        return None
-
-    def getsize(self, key):
-        value = self._values.get(key)
-        return self._store.getsize(key) if value is None else len(value)
+    def list_dir(self, prefix):
+        return Listing([], [])
 
 
 def batches(store, keys, limit):
@@ -82,25 +38,34 @@ def batches(store, keys, limit):
     store : ReferenceStore
     keys : sequence of str
     limit : int or None
-        Bytes of a value: references to more are read by themselves, in part, as who needs no more than that asks for.
+        Bytes of a value. Longer references are not batched, because the caller reads no more than that.
     """
     of_target, found = {}, []
     for number, key in enumerate(keys):
-        place = store.place_of(key)
-        if place is None or not place[2] or limit is not None and place[2] > limit:
-            found.append(Batch(store, [number]))
+        part = store.remote_part(key)
+        if part is None or not part[2] or limit is not None and part[2] > limit:
+            found.append(Batch([number], lambda: store))
         else:
-            url, offset, length = place
+            url, offset, length = part
             of_target.setdefault(url, []).append((offset, length, number, key))
     for url, parts in of_target.items():
         blocks = merged([(offset, offset + length) for offset, length, _, _ in parts])
         starts = [start for start, _ in blocks]
-        made = [Batch(store, [], (url, start, stop)) for start, stop in blocks]
-        for offset, length, number, key in sorted(parts):
-            # The last block that begins there or before may end too early, where blocks overlap.
-            i = bisect_right(starts, offset) - 1
-            while blocks[i][1] < offset + length:
+        of_block = [[] for _ in blocks]
+        for part in sorted(parts):
+            # Blocks may overlap: the last one that begins there or before may end too early.
+            i = bisect_right(starts, part[0]) - 1
+            while blocks[i][1] < part[0] + part[1]:
                 i -= 1
-            made[i].add(number, key, offset, length)
-        found += made
+            of_block[i].append(part)
+        found += [Batch([number for _, _, number, _ in parts], partial(_load, store.targets, url, block, parts))
+                  for block, parts in zip(blocks, of_block, strict=True)]
     return found
+
+
+def _load(targets, url, block, parts):
+    start, stop = block
+    # An error names the first of the keys.
+    data = memoryview(targets.get_some(parts[0][3], url, start, stop - start))
+    return _Loaded({key: targets.check_length(key, url, offset, length, data[offset - start:offset - start + length])
+                    for offset, length, _, key in parts})

@@ -12,10 +12,11 @@ from _thread import RLock  # of threading, without its import time
 from zcore import workers
 from zcore.errors import ReferenceTargetError, StoreError, UnsupportedError
 from zcore.stores.forks import renew_in_children
-from zcore.stores.remote.clients import client_of, is_client
+from zcore.stores.openers import library_of
+from zcore.stores.remote.clients import client_of
 from zcore.stores.remote.http import HttpClient, Permit, RefusedError
 from zcore.stores.remote.store import N_REQUESTS, RemoteStore, message_of
-from zcore.stores.remote.urls import split_url
+from zcore.trust.urls import split_url
 
 # Of the schemes that obstore knows, those whose URLs name no server: that is the caller's option. What a stranger names
 # a server by is only asked over HTTP, where the address is judged.
@@ -44,7 +45,7 @@ class RemoteTargets:
         for beginning, service in self._services.items():
             if not isinstance(beginning, str) or "://" not in beginning:
                 raise ValueError(f"services: expected beginnings of URLs, such as 's3://', found {beginning!r:.100}")
-            if not isinstance(service, dict) and not is_client(service):
+            if not isinstance(service, dict) and library_of(service) in (None, "zarr"):
                 raise TypeError(f"services: expected options, or a client, for {beginning!r:.100}, found "
                                 f"{type(service).__name__}")
             if isinstance(service, dict) and beginning.lower().startswith("http") and service.keys() - _OPTIONS_OF_HTTP:

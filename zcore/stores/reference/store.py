@@ -21,7 +21,7 @@ from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.openers import PARQUET, named_kind
 from zcore.stores.reference.document import MAX_NBYTES, read_document
 from zcore.stores.reference.targets import Targets
-from zcore.stores.remote.urls import is_remote as _is_remote
+from zcore.trust.urls import is_remote as _is_remote
 
 MAX_WORD = 2**64 - 1
 LISTED = 1024  # keys that are held while a store is listed
@@ -250,8 +250,8 @@ class ReferenceStore(Store):
             self._requests_of = n_targets, n_requests
         return n_requests
 
-    def place_of(self, key: str) -> tuple[str | None, int, int | None] | None:
-        """Return (URL, offset, length) of the value of a key in a remote target; None for what is none."""
+    def remote_part(self, key: str) -> tuple[str | None, int, int | None] | None:
+        """Return (URL, offset, length) of a value in a remote target; None for any other key."""
         found = self._find(key)
         return found if isinstance(found, tuple) and self._targets.is_url(found[0]) else None
 

@@ -10,9 +10,9 @@ import os
 from zcore.errors import UnsupportedError, not_installed, warn
 from zcore.formats import format_of
 from zcore.stores.reference.store import ReferenceStore
-from zcore.stores.remote.urls import is_remote
 from zcore.tools.references.hdf5_attributes import ScaleNames, attributes_of, reading
 from zcore.tools.references.hdf5_dataset import references_of
+from zcore.trust.urls import is_remote
 
 MAX_INLINED = 1 << 20
 _ZARR_V2 = format_of(2)
