@@ -117,6 +117,8 @@ class _Draft(ZarrStore):
         The group that is added to.
     zarr_format : {3, 2}
         Of a new group.
+    mode, append_dim, region, safe_chunks, align_chunks, write_empty_chunks
+        As `to_zarr` has them.
     """
 
     def __init__(self, old, zarr_format, mode, append_dim, region, safe_chunks, align_chunks, write_empty_chunks):

@@ -356,6 +356,8 @@ class _Verification:
 
         Parameters
         ----------
+        key, path : str
+            Of the object, and of the node that it lies below.
         is_known : callable
             Whether the node at `path` may have an object of a name.
         error : StoreError, optional
