@@ -40,8 +40,8 @@ def assert_same(found, expected, bytes_of=np.ndarray.tobytes):
     Items of varying length are objects to the oracle, and text of NumPy's own type to zcore.
     """
     expected = np.asarray(expected)
-    if expected.dtype.kind in "OT":
-        assert found.dtype.kind in "OT" and found.shape == expected.shape
+    if expected.dtype.kind in ("O", "T"):
+        assert found.dtype.kind in ("O", "T") and found.shape == expected.shape
         assert repr(found.tolist()) == repr(expected.tolist())
         return
     assert found.dtype.newbyteorder("=") == expected.dtype.newbyteorder("=")

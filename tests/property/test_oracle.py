@@ -220,7 +220,7 @@ NUMBERS = [3, 3, 3, 3, 0, 0.5, 1.5, -2.5, -0.75, 3, 100.25, -129, 127.5, 255.5, 
 def test_floats_cast_to_integers(stored, rounding):
     """V3-XC-06, V3-XC-07, V3-XC-08: the same bytes as the oracle's, and the same numbers from them."""
     for dtype, out_of_range, scaled, shards in itertools.product(
-            ("float64", "float32"), ("clamp", "wrap"), (False, True), (None, 8)):
+            ("float64", "float32"), ("clamp", "wrap"), (False, True), (None, "around", "behind")):
         cast_and_ask(np.array([*NUMBERS, np.nan, np.inf], dtype), scaled, shards, {
             "data_type": stored, "rounding": rounding, "out_of_range": out_of_range,
             "scalar_map": {"encode": [["NaN", 7], ["Infinity", 6]], "decode": [[7, "NaN"]]}})
@@ -230,7 +230,7 @@ def test_floats_cast_to_integers(stored, rounding):
 def test_numbers_cast_to_others(stored):
     """V3-XC-06, V3-XC-07, V3-XC-08: integers to floats and integers, floats to shorter ones."""
     integers = np.arange(-200, 201, 7, "int16")
-    for shards, scaled in itertools.product((None, 8), (False, True)):
+    for shards, scaled in itertools.product((None, "around", "behind"), (False, True)):
         out_of_range = "wrap" if "int" in stored else "clamp"
         cast_and_ask(integers, scaled, shards, {"data_type": stored, "out_of_range": out_of_range})
         if "float" in stored:
@@ -239,11 +239,17 @@ def test_numbers_cast_to_others(stored):
 
 
 def cast_and_ask(values, scaled, shards, configuration):
-    filters = [{"name": "scale_offset", "configuration": {"offset": 1, "scale": 2}}] if scaled else []
+    """Compare both with chunks, with shards whose chunks are cast, and with shards of what was cast."""
+    codecs = [{"name": "scale_offset", "configuration": {"offset": 1, "scale": 2}}] if scaled else []
+    codecs.append({"name": "cast_value", "configuration": configuration})
+    if shards == "behind":
+        shard = zcore.codecs.ShardingCodec(chunk_shape=[4], codecs=[zcore.codecs.BytesCodec(endian="little")])
+        keywords = {"chunks": 8, "codecs": [*codecs, shard]}
+    else:
+        keywords = {"chunks": 4, "shards": 8 if shards else None, "compressors": None, "checksum": False,
+                    "filters": codecs}
     store = zcore.MemoryStore()
-    array = zcore.create_array(
-        store, shape=values.shape, chunks=4, shards=shards, dtype=values.dtype, compressors=None, checksum=False,
-        fill_value=3, filters=[*filters, {"name": "cast_value", "configuration": configuration}])
+    array = zcore.create_array(store, shape=values.shape, dtype=values.dtype, fill_value=3, **keywords)
     array[...] = values
     theirs = {}
     oracle.write(theirs, "zarr.json", bytes(store.get("zarr.json")), values, leave_out=True)
