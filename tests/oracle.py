@@ -1,18 +1,22 @@
 """A plain, slow reader and writer of arrays, which the tests compare zcore with. It knows nothing of zcore.
 
 It decodes and encodes whole objects, one after the other, and leaves all indexing to NumPy. It reads and writes Zarr v3
-(regular and rectilinear grids, shards in shards), Zarr v2 and `__zmeta__`, in a directory or in a dict of bytes. It
-raises any exception for what it does not know: documents that a test hands it are right.
+(regular and rectilinear grids, shards in shards), Zarr v2 and `__zmeta__`, in a directory or in a dict of bytes. Items
+of varying length are objects. It raises any exception for what it does not know: documents that a test hands it are
+right.
 """
 import base64
 import gzip
 import itertools
 import json
+import math
 import zlib
 from collections import namedtuple
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 
+import ml_dtypes
 import numcodecs
 import numpy as np
 
@@ -140,7 +144,9 @@ def unequal_edges(entry, length):
 def filled(shape, fill):
     """Return an array full of one value; bytes of no field are zero."""
     out = np.zeros(shape, fill.dtype)
-    if fill.dtype.names is None:
+    if fill.dtype.kind == "O":
+        out.fill(fill.item())
+    elif fill.dtype.names is None:
         out[...] = fill
     else:
         for field in fill.dtype.names:
@@ -149,7 +155,9 @@ def filled(shape, fill):
 
 
 def is_filled(chunk, fill):
-    """Return whether all bytes are those of the fill value."""
+    """Return whether all bytes, or items, are those of the fill value."""
+    if chunk.dtype.kind == "O":
+        return repr(chunk.tolist()) == repr(filled(chunk.shape, fill).tolist())
     return chunk.tobytes() == filled(chunk.shape, fill).tobytes()
 
 
@@ -166,7 +174,10 @@ def zarr_v3(document, leave_out):
     assert document["zarr_format"] == 3 and document["node_type"] == "array"
     shape = tuple(document["shape"])
     dtype = data_type(document["data_type"])
-    fill = fill_v3(dtype, document["fill_value"])
+    if dtype.kind == "O":
+        fill = fill_of_objects(extension(document["data_type"])[0], document["fill_value"])
+    else:
+        fill = fill_v3(dtype, document["fill_value"])
     name, grid = extension(document["chunk_grid"])
     if name == "regular":
         edges = list(map(equal_edges, grid["chunk_shape"], shape))
@@ -190,12 +201,19 @@ def zarr_v2(document, leave_out):
     """Zarr v2, "Metadata"."""
     assert document["zarr_format"] == 2
     shape, dtype = tuple(document["shape"]), from_descr(document["dtype"])
+    fill_value = document["fill_value"]
+    if dtype.kind == "O" and fill_value in (0, None):
+        # Of text and bytes: the empty item; of all else what the document says.
+        fill_value = {"vlen-utf8": "", "vlen-bytes": b""}.get(document["filters"][0]["id"], fill_value)
+    elif dtype.kind == "O" and document["filters"][0]["id"] == "vlen-bytes":
+        fill_value = base64.b64decode(fill_value)
+    fill = an_object(fill_value) if dtype.kind == "O" else fill_v2(dtype, fill_value)
     separator, order = document.get("dimension_separator", "."), document["order"]
     filters = [numcodecs.get_codec(codec) for codec in document["filters"] or ()]
     compressor = document["compressor"] and numcodecs.get_codec(document["compressor"])
 
     def encode_chunk(chunk):
-        data = np.frombuffer(chunk.tobytes(order), dtype)
+        data = chunk.ravel(order)
         for codec in filters:
             data = codec.encode(data)
         # As bytes: by which item size they are shuffled is said in what comes out.
@@ -204,12 +222,14 @@ def zarr_v2(document, leave_out):
     def decode_chunk(data, chunk_shape):
         data = data if compressor is None else plain(compressor.decode(data))
         for codec in reversed(filters):
-            data = plain(codec.decode(data))
-        return np.frombuffer(data, dtype).reshape(chunk_shape, order=order)
+            data = codec.decode(data)
+            if not has_objects(data):
+                data = plain(data)
+        items = data if has_objects(data) else np.frombuffer(data, dtype)
+        return items.reshape(chunk_shape, order=order)
 
     return Form(shape, dtype, list(map(equal_edges, document["chunks"], shape)),
-                lambda coords: separator.join(map(str, coords)) or "0", fill_v2(dtype, document["fill_value"]),
-                encode_chunk, decode_chunk)
+                lambda coords: separator.join(map(str, coords)) or "0", fill, encode_chunk, decode_chunk)
 
 
 def zmeta(document, leave_out):
@@ -237,6 +257,13 @@ NUMBERS = {
     "uint32": "u4", "uint64": "u8", "float16": "f2", "float32": "f4", "float64": "f8", "complex64": "c8",
     "complex128": "c16",
 }
+OF_ML_DTYPES = {
+    **{name: name for name in (
+        "bfloat16", "int2", "int4", "uint2", "uint4", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4",
+        "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+        "float8_e8m0fnu")},
+    "complex_bfloat16": "bcomplex32", "complex_float16": "complex32",
+}
 
 
 def data_type(value):
@@ -244,6 +271,10 @@ def data_type(value):
     name, configuration = extension(value)
     if name in NUMBERS:
         return np.dtype("<" + NUMBERS[name])
+    if name in OF_ML_DTYPES:
+        return np.dtype(getattr(ml_dtypes, OF_ML_DTYPES[name]))
+    if name in ("string", "bytes", "variable_length_bytes"):
+        return np.dtype(object)
     if name[0] == "r" and name[1:].isdecimal():
         return np.dtype(f"V{int(name[1:]) // 8}")
     if name in ("numpy.datetime64", "numpy.timedelta64"):
@@ -270,6 +301,13 @@ def real(value, dtype):
     if isinstance(value, str) and value.startswith("0x"):
         return np.frombuffer(int(value, 16).to_bytes(dtype.itemsize, "big"), dtype.newbyteorder(">"))[0]
     return np.array(float(value), dtype)[()]
+
+
+def an_object(value):
+    """Return an array of no dimensions of an object."""
+    out = np.empty((), object)
+    out[()] = value
+    return out
 
 
 def number(dtype, value):
@@ -301,10 +339,21 @@ def fill_v3(dtype, value):
         for name in dtype.names:
             out[name] = fill_v3(dtype[name], value[name])
         return out
+    if dtype.isbuiltin == 2:    # of ml_dtypes
+        if isinstance(value, str) and value.startswith("0x"):
+            return item(dtype, int(value, 16).to_bytes(dtype.itemsize, "little"))
+        return np.array(complex(*map(float, value)) if isinstance(value, list) else float(value)).astype(dtype)
     found = number(dtype, value)
     if found is None:
         found = item(dtype, bytes(value) if isinstance(value, list) else base64.b64decode(value))
     return found
+
+
+def fill_of_objects(name, value):
+    """Return a fill value of text or bytes of varying length."""
+    if name == "string":
+        return an_object(value)
+    return an_object(bytes(value) if isinstance(value, list) else base64.b64decode(value))
 
 
 def fill_v2(dtype, value):
@@ -341,6 +390,11 @@ def encode(codecs, data, fill=None, leave_out=False):
             data = data.transpose(own["order"])
         elif name in ITEMS:
             data = np.asarray(codec_of(name, own).encode(np.ascontiguousarray(data).reshape(-1))).reshape(data.shape)
+        elif name in VALUES:
+            fill = np.zeros((), data.dtype) if fill is None else fill
+            data, fill = VALUES[name][0](own, data), VALUES[name][0](own, fill)
+        elif name in VARYING:
+            data = plain(VARYING[name].encode(np.ascontiguousarray(data).reshape(-1)))
         elif name == "bytes":
             data = data.astype(ordered(data.dtype, own)).tobytes()
         elif name == "sharding_indexed":
@@ -362,7 +416,12 @@ def decode(codecs, data, dtype, shape, fill=None):
         inner = decode(rest, data, np.dtype(own.get("astype") or own["dtype"]), shape)
         items = np.ascontiguousarray(inner).reshape(-1)
         return np.asarray(codec_of(name, own).decode(items)).astype(dtype).reshape(shape)
+    if name in VALUES:
+        stored = VALUES[name][0](own, np.zeros((), dtype) if fill is None else fill)
+        return VALUES[name][1](own, decode(rest, data, stored.dtype, shape, stored), dtype)
     data = decode(rest, data, dtype, shape)
+    if name in VARYING:
+        return VARYING[name].decode(data).reshape(shape)
     if name == "bytes":
         return np.frombuffer(data, ordered(dtype, own)).astype(dtype).reshape(shape)
     if name == "sharding_indexed":
@@ -421,6 +480,10 @@ def decode_shard(own, data, dtype, shape, fill):
 ITEMS = frozenset(("numcodecs.delta", "numcodecs.fixedscaleoffset"))
 
 
+# Codecs from items of varying length to bytes.
+VARYING = {"vlen-utf8": numcodecs.VLenUTF8(), "vlen-bytes": numcodecs.VLenBytes()}
+
+
 def codec_of(name, own):
     """Return a codec of numcodecs, under its name in Zarr v3."""
     return numcodecs.get_codec({"id": name.removeprefix("numcodecs."), **own})
@@ -429,6 +492,11 @@ def codec_of(name, own):
 def encode_bytes_of(name):
     """Return what encodes bytes by a codec of numcodecs."""
     return lambda own, data: plain(codec_of(name, own).encode(data))
+
+
+def has_objects(data):
+    """Return whether a codec gave an array of items of varying length."""
+    return isinstance(data, np.ndarray) and data.dtype.kind == "O"
 
 
 def plain(data):
@@ -479,6 +547,61 @@ def without_crc(own, data):
     assert found == crc32c(data)
     return data
 
+
+def scaled(own, data):
+    """scale_offset, in the arithmetic of the array's type."""
+    with np.errstate(all="ignore"):
+        return (data - fill_v3(data.dtype, own.get("offset", 0))) * fill_v3(data.dtype, own.get("scale", 1))
+
+
+def unscaled(own, data, dtype):
+    """scale_offset, undone."""
+    divide = np.floor_divide if dtype.kind in "iu" else np.divide
+    with np.errstate(all="ignore"):
+        return divide(data, fill_v3(dtype, own.get("scale", 1))) + fill_v3(dtype, own.get("offset", 0))
+
+
+ROUNDED = {
+    "nearest-even": round, "towards-zero": math.trunc, "towards-positive": math.ceil, "towards-negative": math.floor,
+    "nearest-away": lambda x: int(math.copysign(1, x)) * math.floor(abs(x) + Fraction(1, 2)),
+}
+
+
+def cast(own, data, dtype, pairs):
+    """cast_value: one number after the other. To floats it rounds as NumPy does, or not at all."""
+    pairs = [(fill_v3(data.dtype, key), fill_v3(dtype, value)) for key, value in pairs]
+    out = np.zeros(data.shape, dtype)
+    for coords in np.ndindex(data.shape):
+        x = data[coords]
+        found = [value for key, value in pairs if key == x or (key != key and x != x)]
+        if found:
+            out[coords] = found[0]
+        elif dtype.kind == "f":
+            with np.errstate(all="ignore"):
+                out[coords] = x.astype(dtype)
+            assert own.get("rounding", "nearest-even") == "nearest-even" or Fraction(out[coords].item()) == x.item()
+        else:
+            n = ROUNDED[own.get("rounding", "nearest-even")](Fraction(x.item()))
+            low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+            if own.get("out_of_range") == "clamp":
+                n = min(max(n, low), high)
+            elif own.get("out_of_range") == "wrap":
+                n = (n - low) % (high - low + 1) + low
+            out[coords] = n
+    return out
+
+
+def cast_pairs(own, direction):
+    """Return what numbers become whatever they are."""
+    return own.get("scalar_map", {}).get(direction, ())
+
+
+# Codecs of numbers: (encode, decode), the second one with the type of what comes out.
+VALUES = {
+    "scale_offset": (scaled, unscaled),
+    "cast_value": (lambda own, data: cast(own, data, data_type(own["data_type"]), cast_pairs(own, "encode")),
+                   lambda own, data, dtype: cast(own, data, dtype, cast_pairs(own, "decode"))),
+}
 
 # Codecs from bytes to bytes: (encode, decode), each of the configuration and bytes.
 BYTES = {
