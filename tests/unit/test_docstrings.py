@@ -8,8 +8,8 @@ import pytest
 
 import zcore
 from zcore.codecs.base import Codec
+from zcore.nodes.astype import Casted
 from zcore.nodes.attributes import Attributes
-from zcore.nodes.cast import Casted
 
 LIST = re.compile(r"^(?:Other )?Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}$|\Z)", re.MULTILINE | re.DOTALL)
 

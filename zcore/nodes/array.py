@@ -382,7 +382,7 @@ class Array(Handle):
         self[... if dest_sel is None else dest_sel] = source[... if source_sel is None else source_sel]
 
     def astype(self, dtype):
-        """Return a view that reads the array as elements of another type: `zcore.nodes.cast.Casted`.
+        """Return a view that reads the array as elements of another type: `zcore.nodes.astype.Casted`.
 
         Parameters
         ----------
@@ -395,7 +395,7 @@ class Array(Handle):
         >>> zcore.array([1, 2, 3]).astype("f4")[1:]
         array([2., 3.], dtype=float32)
         """
-        from zcore.nodes.cast import Casted
+        from zcore.nodes.astype import Casted
 
         return Casted(self, dtype)
 
@@ -748,7 +748,7 @@ class Array(Handle):
 
     def _repr_html_(self):
         """Return the array for a notebook: a table, its attributes, and its chunks drawn; lists nothing."""
-        from zcore.nodes.display import array_html
+        from zcore.nodes.html import array_html
 
         return array_html(self)
 

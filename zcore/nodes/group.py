@@ -428,7 +428,7 @@ class Group(Handle):
 
     def _repr_html_(self):
         """Return the hierarchy for a notebook: a tree that opens, no more of it than a person looks at."""
-        from zcore.nodes.display import group_html
+        from zcore.nodes.html import group_html
 
         return group_html(self)
 

@@ -10,7 +10,7 @@ import numpy as np
 import zcore
 from zcore.cli.show.facts import shown_objects, stored_sizes, stored_words
 from zcore.cli.show.printed import nbytes_text
-from zcore.nodes.display import STYLE, array_html
+from zcore.nodes.html import STYLE, array_html
 from zcore.text.printable import printable
 
 MAX_CELLS = 1024               # of a grid that is drawn

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.nodes import display
-from zcore.nodes.display import MAX_LINES, chunks_svg
+from zcore.nodes import html
+from zcore.nodes.html import MAX_LINES, chunks_svg
 
 HOSTILE = ['<script>window.harm = 1</script>', '"><img src=x onerror="window.harm = 1">', "</style></div></details>",
            "&lt;b&gt;&amp;", "\x00\x1b[2J\n\ud800", "javascript:alert(1)", "' onmouseover='window.harm = 1"]
@@ -85,7 +85,7 @@ def test_names_and_attributes_are_text_and_nothing_else(name):
     group = zcore.open_group(store)
     assert list(group.attrs) == [name]
     page = Strict(group._repr_html_())
-    assert page.texts.count(display.printable(name)) == 1
+    assert page.texts.count(html.printable(name)) == 1
     assert group._repr_html_().encode("utf-8").isascii() or "\x00" not in group._repr_html_()
     assert "\x1b" not in group._repr_html_()
 
@@ -104,11 +104,11 @@ def test_hostile_members_dimensions_and_errors(tmp_path):
 def test_long_things_are_cut():
     group = zcore.create_group(zcore.MemoryStore(), attributes={f"a{i}": "x" * 1000 for i in range(150)})
     document = zcore.create_array(zcore.MemoryStore(), shape=1, dtype="i4").store.get("zarr.json")
-    for i in range(display.MAX_NODES + 10):
+    for i in range(html.MAX_NODES + 10):
         group.store.set(f"m{i}/zarr.json", document)
     text = group._repr_html_()
     page = Strict(text)
-    assert page.tags.count("li") == display.MAX_NODES and "only the first 200 nodes are shown" in page.texts
+    assert page.tags.count("li") == html.MAX_NODES and "only the first 200 nodes are shown" in page.texts
     assert "and 50 more" in page.texts and len(text) < 10**6
 
 
