@@ -20,7 +20,10 @@ start = time.monotonic()
 create("warm")
 longest = time.monotonic() - start
 hits = {"nothing": 0, "partly": 0, "all": 0}
-for n in range(n_rounds):
+n = 0
+# How long a creation takes depends on the load: rounds go on until one was cut off half way.
+while n < n_rounds or (not hits["partly"] and n < 20 * n_rounds):
+    n += 1
     pid = os.fork()
     if pid == 0:
         try:
@@ -47,4 +50,4 @@ def test_a_kill_of_what_creates_an_array_with_its_elements(crew, place, zarr_for
     crew.go([process])
     [hits] = crew.results([process])
     print(hits)
-    assert sum(hits.values()) == n_rounds and hits["partly"] > 0
+    assert sum(hits.values()) >= n_rounds and hits["partly"] > 0
