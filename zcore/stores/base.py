@@ -1,17 +1,17 @@
-"""The interface of a store: keys and values, as the engine and the user see them.
+"""The interface of a store: keys and values.
 
 The names are those of the Zarr v3 core specification, "Abstract store interface" (`get`, `get_partial_values`, `set`,
-`set_partial_values`, `erase`, `erase_values`, `erase_prefix`, `list`, `list_prefix`, `list_dir`) with `delete` as the
-file system store v1.0 has it. A missing key is None everywhere, never an exception; a fault is a `StoreError`, never
-a missing key, since a missing chunk reads as fill value.
+`set_partial_values`, `erase`, `erase_values`, `erase_prefix`, `list`, `list_prefix`, `list_dir`), and `delete` of the
+file system store v1.0. A missing key is None everywhere, never an exception. An error is a `StoreError`, never a
+missing key, because a missing chunk reads as fill value.
 
-`Store` says which methods the author of a store writes. All others follow from these.
+`Store` lists the methods that the author of a store writes. All others follow from these.
 
-A name without a value is one of three things, which no caller takes for one another:
+A name without a value is one of these:
 
-- absent: nothing has the name. The answer is None or False, and no listing shows it.
-- foreign: something has the name and is part of no node. To a store it is a key like any other.
-- unreachable: something has the name, and its bytes or its listing cannot be had, such as a link to a disk that is not
+- absent: the name does not exist. The answer is None or False, and no listing shows it.
+- foreign: the name exists and belongs to no node. To a store it is a key like any other.
+- unreachable: the name exists, but its bytes or its listing cannot be read, such as a link to a disk that is not
   mounted. The answer is a `StoreError`, and listings show it.
 """
 from __future__ import annotations
@@ -32,30 +32,31 @@ ByteRange = tuple[int | None, int | None]
 Parts = list[bytes | None]
 Identity = tuple[int, int, int, int, int]
 
-# The four answers of `Store.locate`: where the bytes of the values below a prefix lie.
+# The four answers of `Store.locate`: where the bytes of the values below a prefix are.
 
 # Each key below the prefix is the file of that name below `path`, and the compiled code may open it.
 Directory = namedtuple("Directory", ("path",))
 
-# Values are parts of other files: `table` says which, a `zcore.kernel.refs.table.ReferenceTable`, and does not change.
-# ``open(target)`` returns a new descriptor of one of them, and is a StoreError for targets that are read by `get`.
-# ``batches(keys, limit)``, if there is one, says which values are read together: `zcore.stores.reference.batches`.
+# Values are parts of other files. `table`, a `zcore.kernel.refs.table.ReferenceTable`, lists them and does not change.
+# ``open(target)`` returns a new descriptor of one of the files. It raises StoreError for a target that `get` reads.
+# ``batches(keys, limit)``, if given, returns the values that are read together: `zcore.stores.reference.batches`.
 Extents = namedtuple("Extents", ("table", "open", "batches"), defaults=(None,))
 
-# The elements of an array lie somewhere as they are: ``open()`` returns a new descriptor of the file, or bytes;
-# `offset` is that of the first element in there, and `strides` are in bytes. Where `is_decoded`, ``open()`` decodes.
+# The elements of an array are in a file or a buffer without any encoding. ``open()`` returns a new descriptor of the
+# file, or bytes; `offset` is that of the first element, and `strides` are in bytes. With `is_decoded`, ``open()``
+# decodes.
 Strided = namedtuple("Strided", ("open", "offset", "strides", "is_decoded"), defaults=(False,))
 
-# Values are asked for by `get`, and replaced by `set`, or on a condition by `set_if_not_exists` and `set_if_same`.
+# `get` reads values. `set` replaces them, and `set_if_not_exists` and `set_if_same` do so on a condition.
 Objects = namedtuple("Objects", ())
 OBJECTS = Objects()
 
-# Of the locks of keys, which are those of no node.
+# In the name of the locks of keys, which belong to no node.
 _NO_PATH = None
 
 
 class Listing(namedtuple("Listing", ("keys", "prefixes", "unreachable"), defaults=((),))):
-    """What lies right below a prefix: complete names, each list sorted.
+    """The complete names right below a prefix, each list sorted.
 
     Attributes
     ----------
@@ -63,16 +64,16 @@ class Listing(namedtuple("Listing", ("keys", "prefixes", "unreachable"), default
     prefixes : list of str
         With a final ``/``.
     unreachable : sequence of str
-        Spelled like keys: nobody can tell which of them are prefixes.
+        Spelled like keys, because it is unknown which of them are prefixes.
     """
 
     __slots__ = ()
 
 
 class Store(ABC):
-    """Keys and values, where a value is a run of bytes.
+    """Keys and values; a value is a sequence of bytes.
 
-    The author of a store writes the first methods of this table, and any of the others. Nothing else of his is called.
+    The author of a store writes the required methods, and any of the optional ones. No other methods are called.
 
     =====================  ============================================================================================
     required               what it does
@@ -106,21 +107,21 @@ class Store(ABC):
     read_only : bool
         Every change is refused with a `ReadOnlyError`.
     uri : str or None
-        The address another process finds the store by. Stores of one URI share their locks.
+        The address by which another process finds the store. Stores of one URI share their locks.
     label : str
-        What a person calls the store, in few characters: the name of a directory, else that of the class.
+        A short name for people: that of a directory, else that of the class.
     key_flavour : str
-        Which rules keys have to obey (`zcore.stores.keys`).
+        The rules for keys (`zcore.stores.keys`).
     fsync : bool
-        Changes reach the disk before the call that makes them returns.
+        A change is on the disk when its call returns.
     n_requests : int
-        How many values may be asked for at a time, by as many threads, where each answer takes long; 0 where it does
-        not, and threads are for computing.
+        Most requests at a time, each in a thread, where an answer takes long; 0 where it does not, and threads only
+        compute.
     lists : bool
-        Whether there are listings; plain HTTP servers have none, and asking for one is a `StoreError` there.
+        Whether the store has listings. A plain HTTP server has none, and a listing is a `StoreError`.
     swaps : bool
-        Locks hold back the threads of one process alone, and a value that others may change at the same time is
-        replaced by `set_if_same`.
+        Locks exclude only the threads of this process. A value that other processes may change is replaced by a
+        compare-and-swap, `set_if_same`.
     """
 
     read_only: bool = True
@@ -133,11 +134,11 @@ class Store(ABC):
 
     @property
     def label(self) -> str:
-        """What a person calls the store, in few characters."""
+        """A short name for people."""
         return type(self).__name__
 
     def __init_subclass__(cls, **keywords):
-        """Let a `list_dir` that returns a pair of lists return a `Listing`, in which nothing is unreachable."""
+        """Wrap a `list_dir` that returns a pair of lists, such that it returns a `Listing`."""
         super().__init_subclass__(**keywords)
         listed = cls.__dict__.get("list_dir")
         if listed is not None:
@@ -149,33 +150,33 @@ class Store(ABC):
             cls.list_dir = list_dir
 
     # ------------------------------------------------------------------------------------------------------------------
-    # What the author of a store writes: required
+    # The author of a store writes: required
     # ------------------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
-        """Return the value of `key`, or None when there is none.
+        """Return the value of `key`, or None for a missing key.
 
         Parameters
         ----------
         key : str
         byte_range : tuple, optional
-            ``(start, length)`` in bytes, ``(start, None)`` up to the end, ``(None, n)`` the last `n` bytes. What lies
-            behind the end is left out: the result may be shorter than asked for, or empty. See `resolve_range`.
+            ``(start, length)`` in bytes, ``(start, None)`` up to the end, ``(None, n)`` the last `n` bytes. A range is
+            cut at the end of the value, so the result may be shorter, or empty. See `resolve_range`.
 
         Raises
         ------
         InvalidKeyError, ValueError
             `key` is not a key; a number of `byte_range` is negative.
         StoreError
-            It is unreachable: the value is there, or may be, and could not be read.
+            The key is unreachable: it has a value, or may have one, that could not be read.
         """
 
     @abstractmethod
     def list_dir(self, prefix: str) -> Listing:
-        """Return the keys and the prefixes right below `prefix`, and what is unreachable there.
+        """Return the keys, the prefixes and the unreachable names right below `prefix`.
 
-        An absent prefix has none of them. A store in which nothing can be unreachable may return a pair of lists.
+        An absent prefix has none of them. A store without unreachable names may return a pair of lists.
 
         Raises : StoreError, if the prefix itself is unreachable.
         """
@@ -187,7 +188,7 @@ class Store(ABC):
         ----------
         key : str
         value : bytes-like
-            Any C-contiguous buffer; its bytes are taken over.
+            Any C-contiguous buffer; its bytes are copied.
 
         Raises
         ------
@@ -203,20 +204,20 @@ class Store(ABC):
     def erase(self, key: str) -> None:
         """Remove `key` and its value; a missing key is no error. A prefix is not a key and stays.
 
-        Of a link the link is removed and never what it leads to, be it reachable or not.
+        A link is removed itself, never its target, even if that is unreachable.
 
-        Raises : StoreError, if it has the name of what is neither a value nor a link, such as a FIFO: that stays.
+        Raises : StoreError, if the name is that of neither a value nor a link, such as a FIFO, which stays.
         """
         self._refuse("erase", key)
 
     # ------------------------------------------------------------------------------------------------------------------
-    # What the author of a store may write: optional
+    # The author of a store may write: optional
     # ------------------------------------------------------------------------------------------------------------------
 
     def identity(self, key: str) -> Identity | None:
         """Return the identity that `key` has now: (device, inode, size, mtime_ns, ctime_ns).
 
-        Returns None when there is no value, and in stores that cannot tell.
+        Returns None for a missing key, and in stores that have no identities.
 
         Raises : StoreError, if the key is unreachable.
         """
@@ -226,9 +227,9 @@ class Store(ABC):
     def get_with_identity(
         self, key: str, byte_range: ByteRange | None = None
     ) -> tuple[bytes, Identity | None] | None:
-        """Return the value of `key`, or a part as in `get`, and the identity it was read under; None without a value.
+        """Return the value of `key`, or a part as in `get`, with the identity at that time; None for a missing key.
 
-        The identity differs whenever the value was replaced; it is None in stores that cannot tell.
+        The identity differs whenever the value was replaced. It is None in stores that have no identities.
         """
         if type(self).identity is Store.identity:
             value = self.get(key, byte_range)
@@ -238,32 +239,32 @@ class Store(ABC):
         return None if value is None else (value, identity if self.identity(key) == identity else None)
 
     def getsize(self, key: str) -> int | None:
-        """Return the size of the value in bytes, or None when there is none."""
+        """Return the size of the value in bytes, or None for a missing key."""
         value = self.get(key)
         return None if value is None else len(value)
 
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
-        """Return those of `names` that are keys with a value when `prefix` stands before them; see `get_first`.
+        """Return those of `names` for which ``prefix + name`` is a key with a value.
 
-        Whether `prefix` itself is unreachable need not be looked at: `check_reachable` does that.
+        This need not check whether `prefix` itself is unreachable: `check_reachable` does that.
         """
         keys = [prefix + check_key(name, self.key_flavour) for name in names]
         return [name for name, size in zip(names, self._together(self.getsize, keys), strict=True) if size is not None]
 
     def get_first(self, prefix: str, names: Sequence[str], limit: int) -> tuple[int, bytes, Identity | None] | None:
-        """Return the first of several keys that has a value: its index, up to `limit` bytes of it, and the identity.
+        """Return the first of several keys that has a value: its index, up to `limit` bytes, and the identity.
 
-        The keys are `prefix` with each of `names` behind it. None when no key has a value. This finds the document of
-        a node whose format is not known.
+        The keys are ``prefix + name`` for each of `names`. None if no key has a value. This finds the document of a
+        node of unknown format.
         """
         def tried(name):
             try:
                 return self.get_with_identity(prefix + check_key(name, self.key_flavour), (0, limit))
             except StoreError as error:
-                # It counts if none before has a value.
+                # It is raised if no key before this one has a value.
                 return error
 
-        # One alone, which most nodes have; then the others, together where answers take long.
+        # First one key, which most nodes have; then the others, at the same time where answers take long.
         for first, part in ((0, names[:1]), (1, names[1:])):
             for i, outcome in enumerate(self._together(tried, part) if self.n_requests else map(tried, part), first):
                 if isinstance(outcome, StoreError):
@@ -273,9 +274,9 @@ class Store(ABC):
         return None
 
     def list_sizes(self, prefix: str) -> Iterator[tuple[str, int | None]]:
-        """Iterate over the keys below `prefix`, sorted, each with its size in bytes, or None where a listing is silent.
+        """Iterate over the keys below `prefix`, sorted, each with its size in bytes, or None if a listing has no sizes.
 
-        See `list_prefix`. For stores that list all levels at once, or list sizes.
+        See `list_prefix`. Overridden by stores that list all levels at once, or list sizes.
 
         Raises : InvalidKeyError, by the call, if `prefix` is not one.
         """
@@ -283,50 +284,49 @@ class Store(ABC):
         return ((key, None) for key in self._walk(prefix))
 
     def set_if_not_exists(self, key: str, value) -> bool:
-        """Make `value` the value of `key` unless it has one; return whether that was done.
+        """Make `value` the value of a missing key; return whether that was done.
 
-        Of several callers at once exactly one succeeds; by default, of those in this process. See `set`.
+        Of several callers at once exactly one succeeds; by default, only of those in this process. See `set`.
         """
         self._check_writable("set_if_not_exists", key)
-        flat_view(value)     # a value of another type is refused whatever there is
-        with locks_of((self._lock_place, _NO_PATH)).object(check_key(key, self.key_flavour)):
+        flat_view(value)     # a wrong type is refused, also if the key has a value
+        with locks_of((self._lock_name, _NO_PATH)).object(check_key(key, self.key_flavour)):
             if self.exists(key):
                 return False
             self.set(key, value)
             return True
 
     def set_if_same(self, key: str, value, identity: Identity | None) -> Identity | None:
-        """Make `value` the value of `key` if that has the identity still.
+        """Make `value` the value of `key` if its identity is still `identity`: a compare-and-swap.
 
-        Returns the identity that it has then, or None if it was not done. As an argument None is the identity of a key
-        without a value. Stores whose locks hold back all other writers need none of this: see `swaps`.
+        Returns the new identity, or None if it was not done. As an argument, None is the identity of a missing key.
+        Only stores with `swaps` need this.
         """
         self._refuse("set_if_same", key)
 
     def erase_values(self, keys: Iterable[str]) -> None:
-        """Remove several keys; when one is not a key, none is removed. See `erase`."""
+        """Remove several keys; if one is invalid, none is removed. See `erase`."""
         self._check_writable("erase_values")
         keys = [check_key(key, self.key_flavour) for key in keys]
         run_together(self.erase, keys, self.n_requests)
 
     def locate(self, prefix: str) -> Directory | Extents | Strided | Objects:
-        """Return where the bytes of the values below `prefix` lie, that of a node.
+        """Return where the bytes of the values below the `prefix` of a node are.
 
-        `Directory` and `Objects` hold as long as the store does. The other answers are for one call of the engine.
+        `Directory` and `Objects` stay valid as long as the store. The other answers are for one call of the engine.
         """
         return OBJECTS
 
     def extent(self, key: str) -> tuple[str, int, int | None] | None:
-        """Return where the bytes of one value lie, to be named in a reference set: a path or URL, an offset and a size.
+        """Return a reference to the bytes of one value: a path or URL, an offset and a size.
 
-        The size is None where they are all of a file. None for a missing key, and for bytes that lie nowhere as they
-        are: in memory, or compressed by the store.
+        The size is None for a whole file. None for a missing key, and for a value in memory or compressed by the store.
         """
         check_key(key, self.key_flavour)
         return None
 
     # ------------------------------------------------------------------------------------------------------------------
-    # For callers. These follow from the methods above, and no author of a store overrides them.
+    # For callers. These follow from the methods above, and need not be overridden.
     # ------------------------------------------------------------------------------------------------------------------
 
     def exists(self, key: str) -> bool:
@@ -337,7 +337,7 @@ class Store(ABC):
         return bool(self.existing("", (key,)))
 
     def get_partial_values(self, requests: Iterable[tuple[str, ByteRange]]) -> Parts:
-        """Return the parts of values that the pairs of key and byte range ask for, in their order.
+        """Return a part of a value for each pair of key and byte range, in their order.
 
         Keys may repeat. See `get`.
         """
@@ -359,11 +359,11 @@ class Store(ABC):
     def list_prefix(self, prefix: str) -> Iterator[str]:
         """Return an iterator over the keys below `prefix`, sorted. Unreachable names are among them.
 
-        Of an unreachable name nobody can tell whether keys lie below it. Asked for its value it is a `StoreError`, so
-        whoever reads what is listed, to copy it for one, leaves out nothing.
+        It is unknown whether keys lie below an unreachable name. Reading its value raises `StoreError`, so a caller
+        that copies all listed keys misses nothing.
 
-        One directory is held at a time, with the siblings of those above it; nothing stays open in between. Keys
-        that come or go meanwhile may or may not appear.
+        Only the names in one directory, and those in the directories above it, are in memory. No directory stays open.
+        Keys that are set or erased meanwhile may or may not appear.
         """
         return (key for key, _ in self.list_sizes(prefix))
 
@@ -377,9 +377,9 @@ class Store(ABC):
     def set_partial_values(self, changes: Iterable[tuple[str, int, bytes]]) -> None:
         """Write each value into the value of its key, `start` bytes from the beginning.
 
-        A value grows as needed: a gap before `start` is filled with zeros, a missing key starts as empty. All
-        changes of one key are made at once, by reading, changing and replacing its value. Where other processes may
-        change it at the same time (`swaps`), that may undo what they do.
+        A value grows as needed: a gap before `start` is filled with zeros, and a missing key starts empty. All
+        changes of one key are one read-modify-write. Where other processes may change the value at the same time
+        (`swaps`), their changes may be lost.
 
         Parameters
         ----------
@@ -409,7 +409,7 @@ class Store(ABC):
         self.erase_values(list(self.list_prefix(prefix)))
 
     def delete(self, key: str) -> None:
-        """Remove the value of `key` and all keys below ``key/``: what file systems call a file or directory.
+        """Remove the value of `key` and all keys below ``key/``, like a file or a directory.
 
         Notes : file system store v1.0, "Store API implementation".
         """
@@ -417,16 +417,16 @@ class Store(ABC):
         self.erase_prefix(key + "/")
 
     def move(self, source: str, destination: str, last: Sequence[str] = ()) -> None:
-        """Give the keys below the prefix `source` the prefix `destination`, below which there is no key.
+        """Move the keys below the prefix `source` to the prefix `destination`, below which there is no key.
 
-        Where that is not one step, keys appear at the destination before they go from the source. Keys whose last part
-        is one of `last`, documents that make the others mean something, come last and go first.
+        If that takes several steps, keys appear at the destination before they vanish at the source. Keys whose last
+        part is in `last`, documents without which the other keys mean nothing, appear last and vanish first.
         """
         self._check_writable("move", source)
         check_prefix(destination, self.key_flavour)
         keys = list(self.list_prefix(source))
         others = [key for key in keys if key.rpartition("/")[2] not in last]
-        # What holds others comes after these, and goes before them.
+        # The document of a group comes after those below it.
         documents = sorted(set(keys).difference(others), key=lambda key: (-key.count("/"), key))
         for key in (*others, *documents):
             self.set(destination + key[len(source):], self.get(key))
@@ -434,7 +434,7 @@ class Store(ABC):
             self.erase(key)
 
     def describe(self, path: str) -> str:
-        """Return where the node at `path` is, for messages."""
+        """Return the location of the node at `path`, for messages."""
         return f"{path} in {self!r}" if path else repr(self)
 
     def locks(self, path: str, document: str) -> ObjectLocks:
@@ -442,23 +442,22 @@ class Store(ABC):
 
         `document` is the name of its metadata document. All handles of this process get the same locks.
         """
-        return locks_of((self._lock_place, path))
+        return locks_of((self._lock_name, path))
 
-    # Of file systems, whose prefixes are things of their own. `DirectoryStore` gives other answers than these.
+    # For file systems, where a prefix is a directory. `DirectoryStore` overrides these.
 
     def is_empty(self, prefix: str) -> bool:
-        """Whether there is nothing below `prefix`, not even what is no key and could be in the way of one."""
+        """Return whether no name is below `prefix`, not even one that is no key but would conflict with one."""
         return not any(self.list_dir(prefix))
 
     def check_reachable(self, prefix: str) -> None:
-        """Raise StoreError when `prefix` is unreachable, so that nobody can tell what lies below it."""
+        """Raise StoreError if `prefix` is unreachable: then it is unknown which keys are below it."""
         check_prefix(prefix, self.key_flavour)
 
     def check_no_special(self, prefix: str, names: Sequence[str]) -> None:
-        """Raise StoreError when a key is the name of what is no value and no prefix, and is not to be replaced.
+        """Raise StoreError if one of the keys is a FIFO, a socket or a device, which must not be replaced.
 
-        Such as a FIFO, a socket or a device, for which `set` has no regard. The keys are `prefix` with each of `names`
-        behind it.
+        `set` does not check this. The keys are ``prefix + name`` for each of `names`.
         """
         for name in names:
             check_key(prefix + name, self.key_flavour)
@@ -473,7 +472,7 @@ class Store(ABC):
         return iter(())
 
     def make_directory(self, prefix: str) -> None:
-        """Make the directory of `prefix`, which holds no key yet; a store without directories does nothing.
+        """Make the directory of `prefix`, without any key; a store without directories does nothing.
 
         Raises
         ------
@@ -486,24 +485,24 @@ class Store(ABC):
         check_prefix(prefix, self.key_flavour)
 
     def prune(self, prefix: str, below: bool = False) -> None:
-        """Remove the empty directories that an erased prefix leaves in some stores: it, those above, those `below`."""
+        """Remove the empty directories that an erased prefix leaves in some stores: at, above and maybe `below` it."""
         check_prefix(prefix, self.key_flavour)
 
     def is_link(self, prefix: str) -> bool:
-        """Whether what lies below `prefix` lies somewhere else, so that erasing the prefix leaves it alone."""
+        """Return whether `prefix` is a link, so that erasing it does not erase the keys below it."""
         check_prefix(prefix, self.key_flavour)
         return False
 
     def leads_up(self, prefix: str) -> bool:
-        """Whether what lies below `prefix` is what lies below one of its own prefixes: a walk would never end."""
+        """Return whether `prefix` is a link to one of its own prefixes, where a walk would never end."""
         check_prefix(prefix, self.key_flavour)
         return False
 
-    # What stores of zcore share
+    # Shared by the stores of zcore
 
     @property
-    def _lock_place(self):
-        """What handles of one place have in common."""
+    def _lock_name(self):
+        """The name that all handles of one store have in common."""
         return self.uri or id(self)
 
     def _walk(self, prefix):
@@ -518,11 +517,11 @@ class Store(ABC):
                 pending += sorted([*found.keys, *found.prefixes, *found.unreachable], reverse=True)
 
     def _may_enter(self, prefix, entered):
-        """Return whether a walk goes into `prefix`; `entered` is a set that lives as long as the walk."""
+        """Return whether a walk enters `prefix`; `entered` is a set that lives as long as the walk."""
         return True
 
     def _together(self, work, items):
-        """Return ``work(item)`` of each item; several are asked for at a time where answers take long."""
+        """Return ``work(item)`` for each item; at the same time where answers take long."""
         if self.n_requests > 1 and len(items) > 1:
             return workers.aside(run_together, work, items, self.n_requests)
         return [work(item) for item in items]
@@ -547,21 +546,21 @@ class Store(ABC):
 
 
 class BlockStore(Store):
-    """A store whose values are parts of blocks, which have checksums of their own; `zcore.verify` reads the blocks."""
+    """A store whose values are parts of blocks with checksums. `zcore.verify` reads the blocks."""
 
     @abstractmethod
     def blocks(self, path: str) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
-        """Iterate over the blocks that the arrays at `path` and below it are parts of.
+        """Iterate over the blocks of the arrays at `path` and below it.
 
-        Of each that is its name, the path of an array in it, its size when it is decoded, in bytes, and what reads it
-        and raises what is wrong with it.
+        Yields its name, the path of an array in it, its decoded size in bytes, and a function that reads it and raises
+        an error if it is damaged.
         """
 
     @abstractmethod
     def is_in_blocks(self, path: str) -> bool:
-        """Return whether all elements of the array at `path` have been read when its `blocks` have.
+        """Return whether reading its `blocks` reads all elements of the array at `path`.
 
-        Raises : ZcoreError, if the array does not lie in them as it should.
+        Raises : ZcoreError, if the array does not fit into its blocks.
         """
 
 
@@ -572,7 +571,7 @@ def directory_at(store: Store, prefix: str = "") -> str | None:
 
 
 def run_together(work: Callable, items: Sequence, n_threads: int) -> list:
-    """Return ``work(item)`` of each item, by up to `n_threads` threads."""
+    """Return ``work(item)`` for each item, by up to `n_threads` threads."""
     if min(len(items), n_threads) <= 1:
         return [work(item) for item in items]
     done = [None] * len(items)

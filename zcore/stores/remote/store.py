@@ -1,8 +1,8 @@
 """Objects of a service as a store: S3, Google Cloud Storage, Azure, HTTP servers, filesystems of fsspec.
 
-A request takes as long as thousands of chunks take to decode, so many of them are under way at a time, whatever the
-number of CPUs. The identity of a value is made of its tag (ETag), and a value that others may change at the same time
-is replaced only while it has the tag it was read with.
+One request takes as long as decoding thousands of chunks, so many requests are in flight at a time, whatever the number
+of CPUs. The identity of a value is made of its tag (ETag). A value that other processes may change is replaced by
+compare-and-swap: only while it still has the tag that it was read with.
 """
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from zcore.stores.keys import TEMPORARY, check_key, check_path, check_prefix
 from zcore.stores.remote.client import ABSENT, ConditionError
 from zcore.stores.remote.clients import client_of
 
-N_REQUESTS = 32            # that are under way at a time
-MAX_TAGS = 4096            # that are known without asking
+N_REQUESTS = 32            # in flight at a time
+MAX_TAGS = 4096            # in memory
 MAX_DELETED = 1000         # objects that one call deletes
-MAX_MESSAGE = 400          # characters of what a library says
-# Where a client asks for credentials when it has none.
+MAX_MESSAGE = 400          # characters of an error message of a library
+# A client without credentials requests them here.
 _METADATA_HOSTS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
 
 
 class RemoteStore(Store):
-    """Keys and values that a service keeps.
+    """Keys and values at a service.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ class RemoteStore(Store):
         A URL (``s3://bucket/path``, ``gs://``, ``az://``, ``https://``), a store of obstore, a filesystem or mapper of
         fsspec, or an object with `get` and `get_range` (`zcore.stores.remote.object`).
     path : str, optional
-        What the names of all objects begin with, below what `source` names.
+        Prefix of the names of all objects, below `source`.
     read_only : bool
-        Refuse every change. A server that takes none is read-only anyhow.
+        Refuse every change. A plain HTTP server is always read-only.
     n_requests : int
-        Requests that are under way at a time.
+        Requests in flight at a time.
     **options
         Of `obstore.store.from_url`, for a URL: ``endpoint``, ``region``, ``access_key_id``, ``skip_signature``,
         ``client_options``, ``retry_config`` and more.
@@ -84,16 +84,16 @@ class RemoteStore(Store):
         self.url = (url if url.endswith("://") else url.rstrip("/") + "/") + self._prefix
         self.uri = self.url if isinstance(source, str) else None
         # Two services may have the same names and tags.
-        self._place = repr((source, options)) if isinstance(source, str) else next(_numbers)
+        self._service = repr((source, options)) if isinstance(source, str) else next(_numbers)
         self._tags = OrderedDict()
-        self._swaps_are_sure = False
+        self._honors_conditions = False
         self._renew_locks()
         renew_in_children(self)
 
     def _renew_locks(self):
         # Reentrant: a signal handler may read.
         self._lock = RLock()
-        self._free = SimpleQueue()      # a token for each request that may be under way, and is not
+        self._free = SimpleQueue()      # a token for each further request that may be in flight
         for _ in range(self.n_requests):
             self._free.put(True)
         self._thread = _local()
@@ -110,19 +110,19 @@ class RemoteStore(Store):
         return self.url.rstrip("/").rpartition("/")[2]
 
     @property
-    def _lock_place(self):
-        # Of all stores here that are the same place, be they made of a URL or not.
+    def _lock_name(self):
+        # The same for all stores of this URL, also if they were made with a client.
         return self.url
 
     # Requests
 
     def _ask(self, what, key, function, *args, byte_range=None):
-        """Return what a client's method returns; all that goes wrong is a `StoreError` with URL and range."""
+        """Return the result of a client's method; any error becomes a `StoreError` with URL and range."""
         return workers.aside(partial(self._change, what, key, function, *args, byte_range=byte_range))
 
     def _change(self, what, key, function, *args, byte_range=None):
-        """The same of a method that changes something: it is waited for, whatever happens meanwhile."""
-        # A signal handler in the middle of a request would wait for the token of that one.
+        """Do the same for a method that changes an object. It always waits for the result."""
+        # In a signal handler in the middle of a request: it would wait for the token of that request.
         is_inner = getattr(self._thread, "is_asking", False)
         self._thread.is_asking = True
         token = None
@@ -141,7 +141,7 @@ class RemoteStore(Store):
                     self._free.put(True)
 
     def _read(self, key, byte_range):
-        """Return the `Answer` of a key that is one, for a byte range as `Store.get` takes it, or None."""
+        """Return the `Answer` for a valid key and a byte range as in `Store.get`, or None."""
         if byte_range is not None:
             resolve_range(byte_range, 0)
             byte_range = tuple([None if n is None else index(n) for n in byte_range])
@@ -155,8 +155,8 @@ class RemoteStore(Store):
         Raises
         ------
         StoreError
-            Anything but that there is no such object: no permission, a fault of the server, no answer in time, or fewer
-            bytes than were promised.
+            Any error except a missing object: no permission, an error of the server, no answer in time, or fewer bytes
+            than promised.
         """
         answer = self._read(check_key(key), byte_range)
         return None if answer is None else answer.data
@@ -168,7 +168,7 @@ class RemoteStore(Store):
         return None if answer is None else (answer.data, self._identity_of(key, answer.size, answer.tag))
 
     def identity(self, key: str) -> Identity | None:
-        """Return the identity that `key` has now; None also where the service has no tags."""
+        """Return the identity that `key` has now; None also if the service has no tags."""
         head = self._head(check_key(key))
         return None if head is None else self._identity_of(key, *head)
 
@@ -180,10 +180,11 @@ class RemoteStore(Store):
         return self._ask("ask for", key, self._client.head, self._prefix + key)
 
     def _identity_of(self, key, size, tag):
-        """Return an identity made of the tag: numbers that are no times, so that they are trusted at once."""
+        """Return an identity made of the tag. Its numbers are no times, so it is trusted at once."""
         if tag is None:
             return None
-        digest = int.from_bytes(blake2b(repr((self._place, self._prefix, key, tag)).encode(), digest_size=24).digest())
+        text = repr((self._service, self._prefix, key, tag))
+        digest = int.from_bytes(blake2b(text.encode(), digest_size=24).digest())
         identity = 0, digest & _WORD, size, digest >> 64 & _WORD, digest >> 128 & _WORD
         with self._lock:
             self._tags[identity] = tag
@@ -246,10 +247,10 @@ class RemoteStore(Store):
         Raises
         ------
         LockError
-            The service has no conditional puts, or does not heed their conditions.
+            The service has no conditional puts, or ignores their conditions.
         """
         self._check_writable("set_if_same", key)
-        self._check_swaps()
+        self._check_conditions()
         tag = ABSENT
         if identity is not None:
             with self._lock:
@@ -269,32 +270,32 @@ class RemoteStore(Store):
         view = flat_view(value)
         return self._change("write", key, self._client.put, self._prefix + check_key(key), view, condition)
 
-    def _check_swaps(self):
-        """Raise LockError unless the service was seen to heed conditions: some take them, and replace all the same."""
-        if self._swaps_are_sure:
+    def _check_conditions(self):
+        """Raise LockError unless a trial has shown that the service honors conditions. Some take and ignore them."""
+        if self._honors_conditions:
             return
         if not self._client.swaps:
-            raise LockError(f"{self.url} has no conditional writes, without which a writer of a part of an object may "
-                            "undo what another one does; lock=None writes nonetheless")
+            raise LockError(f"{self.url} has no conditional writes. Without them a writer of a part of an object may "
+                            "undo the changes of another one; lock=None writes nonetheless")
         name = self._prefix + TEMPORARY + os.urandom(8).hex()
         put = self._client.put
         try:
             tag = self._change("write", name, put, name, b"1", ABSENT)
-            heeded = tag is not None
+            is_honored = tag is not None
             for condition in (ABSENT, tag):
-                # The tag that it had before: the second one is not to be replaced either.
+                # With the old tag, the second value must not be replaced either.
                 self._change("write", name, put, name, b"22")
                 try:
                     self._change("write", name, put, name, b"333", condition)
-                    heeded = False
+                    is_honored = False
                 except ConditionError:
                     pass
         finally:
             self._change("delete", name, self._client.delete, [name])
-        if not heeded:
-            raise LockError(f"{self.url} does not heed the conditions of writes, without which a writer of a part of "
-                            "an object may undo what another one does; lock=None writes nonetheless")
-        self._swaps_are_sure = True
+        if not is_honored:
+            raise LockError(f"{self.url} ignores the conditions of writes. Without them a writer of a part of an "
+                            "object may undo the changes of another one; lock=None writes nonetheless")
+        self._honors_conditions = True
 
     def _set_parts(self, key, parts):
         with self.locks("", "").whole():
@@ -316,7 +317,7 @@ class RemoteStore(Store):
 
 
 def is_key(name: str) -> bool:
-    """Return whether the name of an object is a key: services have others, as markers of directories."""
+    """Return whether the name of an object is a key. Services have other names, such as markers of directories."""
     try:
         check_key(name)
     except StoreError:
@@ -325,8 +326,8 @@ def is_key(name: str) -> bool:
 
 
 def message_of(exc: Exception) -> str:
-    """Return what an error of a library says, on one line of few characters."""
-    # Of obstore, what is behind that is the structure of the error once more.
+    """Return the message of a library's error, on one short line."""
+    # obstore repeats the structure of the error behind that.
     text = " ".join(str(exc).partition("\n\nDebug source")[0].split()) or type(exc).__name__
     text = text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "…"
     if any([host in text for host in _METADATA_HOSTS]):

@@ -1,8 +1,8 @@
 """The members of a zip archive: found in its directory, checked one by one, and read.
 
-`zipfile` reads the directory. What that says is not believed: each member has to lie inside the file, and the header
-that stands before its bytes has to say the same as the directory. APPNOTE is the format's own text, "APPNOTE.TXT - .ZIP
-File Format Specification", version 6.3.
+`zipfile` reads the directory. Its content is not trusted: each member must lie inside the file, and the header before
+its bytes must agree with the directory. APPNOTE is the format's own text, "APPNOTE.TXT - .ZIP File Format
+Specification", version 6.3.
 """
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from zcore.errors import InvalidKeyError, StoreError, UnsupportedError
 from zcore.stores.base import ByteRange, resolve_range
 from zcore.stores.keys import check_key, is_temporary
 
-# Where a member's header and its bytes are, how many are stored and how many these mean. `feature` is what reading it
-# would need and zcore does not have, or None.
+# Offsets of a member's header and its bytes, the stored and the decoded size. `feature` is needed to read the member
+# and missing in zcore, or None.
 Member = namedtuple("Member", ("header", "offset", "n_stored", "n_bytes", "crc", "is_deflated", "feature"))
 
 # APPNOTE 4.3.7: signature, version, flags, method, time, date, CRC, stored size, size, length of name, of extra fields.
@@ -30,31 +30,31 @@ _SIGNATURE = b"PK\x03\x04"
 _END = struct.Struct("<4sHHHHIIH")
 _END_SIGNATURE = b"PK\x05\x06"
 _MAX_COMMENT = 0xFFFF
-# APPNOTE 4.3.15 and 4.3.14: the same with 64 bits, and what says where it is.
+# APPNOTE 4.3.15 and 4.3.14: the same with 64 bits, and its locator.
 _LOCATOR = struct.Struct("<4sIQI")
 _LOCATOR_SIGNATURE = b"PK\x06\x07"
 _END64 = struct.Struct("<4sQHHIIQQQQ")
 _END64_SIGNATURE = b"PK\x06\x06"
 # APPNOTE 4.4.4: bits of the flags.
 _ENCRYPTED, _SIZES_FOLLOW, _PATCH, _STRONGLY_ENCRYPTED, _UTF8, _MASKED = (1 << bit for bit in (0, 3, 5, 6, 11, 13))
-# APPNOTE 4.5.3: in the place of a size that stands in an extra field of 64 bits, and the number of that field.
+# APPNOTE 4.5.3: instead of a size that is in an extra field of 64 bits, and the number of that field.
 _IN_ZIP64, _ZIP64 = 0xFFFFFFFF, 1
-# Two bits of deflate stand for 258 bytes at most.
+# Two bits of deflate encode 258 bytes at most.
 _MAX_RATIO = 1032
 _MAX_NAME = 0xFFFF
 _PIECE_NBYTES = 1 << 18
 
 
 def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
-    """Iterate over the key and the place of each member; of two with one name the last one counts.
+    """Iterate over the key and the `Member` of each member; of two with one name the last one counts.
 
-    Directories, and files that a `DirectoryStore` was writing, are left out.
+    Directories, and temporary files of a `DirectoryStore`, are left out.
 
     Raises
     ------
     StoreError
-        The file is no zip archive; what it says of a member is not so; the name of a member is no key, and whoever
-        relied on it would find nothing.
+        The file is no zip archive; a member contradicts its entry; or the name of a member is no key, so it could not
+        be found.
     """
     entries = _directory_of(fd, path)
     try:
@@ -74,7 +74,7 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
         except InvalidKeyError as exc:
             raise InvalidKeyError(f"{path}: a member has a name that is no key: {exc.message}", key=name) from None
         try:
-            # Those that do not count as well: a wrong name in the directory may be that of another member.
+            # Also members that do not count: a wrong name in the directory may be that of another member.
             member = _member_of(fd, info, size)
         except _Fault as fault:
             raise StoreError(f"{path}: member {name!r:.200} {fault}", key=name) from None
@@ -86,11 +86,11 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
 
 
 class _Fault(Exception):
-    """What is wrong with a member."""
+    """The mistake in a member."""
 
 
 def check_name(key: str) -> str:
-    """Return `key` when it is one that a member may have for its name.
+    """Return `key` if it may be the name of a member.
 
     Notes : APPNOTE 4.4.17: names have forward slashes only, and 65535 bytes at most.
     """
@@ -117,13 +117,13 @@ def _directory_of(fd, path):
 def _check_count(fd, path, size, n_found):
     """Raise StoreError unless the directory has as many entries as the end of the archive says.
 
-    `zipfile` takes what it finds: an entry with a wrong length hides those behind it. Without the record of 64 bits
-    the number may have been cut to 16.
+    `zipfile` does not check this: an entry with a wrong length hides those behind it. Without the record of 64 bits
+    the number may be cut to 16 bits.
     """
     start = max(0, size - _END.size - _MAX_COMMENT)
     tail = _read_up_to(fd, start, _END.size + _MAX_COMMENT)
     at = len(tail) - _END.size
-    # Where `zipfile` looks: a record without a comment, else the last one that there is.
+    # As `zipfile` finds it: a record without a comment, else the last one in the file.
     if at < 0 or tail[at:at + 4] != _END_SIGNATURE or tail[-2:] != b"\0\0":
         at = tail.rfind(_END_SIGNATURE)
     if at < 0 or at + _END.size > len(tail):
@@ -186,7 +186,7 @@ def _feature_of(info):
 
 
 def _sizes_of(extra, n_stored, n_bytes):
-    """Return the sizes in an extra field of 64 bits, which come in this order, those given as they are."""
+    """Return the sizes, those of 64 bits from the extra field, where the decoded size comes first."""
     at = 0
     while at + 4 <= len(extra):
         number, n = struct.unpack_from("<HH", extra, at)
@@ -202,17 +202,17 @@ def _sizes_of(extra, n_stored, n_bytes):
 
 
 def read_member(fd: int, path: str, key: str, member: Member, byte_range: ByteRange | None) -> bytes:
-    """Return the bytes of a member, or a part of them; the CRC is checked where that is all.
+    """Return the bytes of a member, or a part of them; the CRC of the whole is checked.
 
     Raises
     ------
     StoreError
-        The bytes are not those that the archive was made with, or the file was cut off since it was opened.
+        The bytes are damaged, or the file was cut off since it was opened.
     UnsupportedError
         The member is encrypted, or compressed by another method than deflate.
     """
     start, stop = resolve_range(byte_range, member.n_bytes)
-    with _told(path, key, member, stop):
+    with _faults_of(path, key, member, stop):
         if member.is_deflated:
             inflater = _Inflater(fd, member)
             data = inflater.take(stop)
@@ -226,12 +226,12 @@ def read_member(fd: int, path: str, key: str, member: Member, byte_range: ByteRa
 
 
 class MemberReader:
-    """The bytes of a member, read in order; that they are those of the archive is known when the last one was read.
+    """Reads the bytes of a member from the first to the last; then it checks the CRC.
 
     Parameters
     ----------
     fd, path, key, member
-        See `read_member`, which raises the same errors. Where `crc` is None nobody knows it.
+        See `read_member`, which raises the same errors. Without a `crc` (None) nothing is compared.
     """
 
     def __init__(self, fd, path, key, member):
@@ -241,10 +241,10 @@ class MemberReader:
         self.position = 0
 
     def read(self, n_bytes: int) -> bytes:
-        """Return the next bytes, fewer than asked for where the member ends."""
+        """Return the next bytes, fewer than `n_bytes` where the member ends."""
         member = self._member
         n_bytes = min(n_bytes, member.n_bytes - self.position)
-        with _told(self._path, self._key, member, n_bytes):
+        with _faults_of(self._path, self._key, member, n_bytes):
             if self._inflater is None:
                 data = _read(self._fd, member.offset + self.position, n_bytes)
             else:
@@ -258,8 +258,8 @@ class MemberReader:
 
 
 @contextlib.contextmanager
-def _told(path, key, member, n_bytes):
-    """Raise of a member what `read_member` does."""
+def _faults_of(path, key, member, n_bytes):
+    """Raise the errors of a member as `read_member` does."""
     if member.feature is not None:
         raise UnsupportedError(f"{path}: key {key!r} needs {member.feature}", feature=member.feature)
     try:
@@ -279,7 +279,7 @@ def _check_crc(member, crc):
 
 
 class _Inflater:
-    """The bytes that a deflated member stands for, in order; its methods raise _Fault."""
+    """The decoded bytes of a deflated member, from the first to the last; its methods raise _Fault."""
 
     def __init__(self, fd, member):
         self._fd, self._member = fd, member
@@ -288,7 +288,7 @@ class _Inflater:
         self._n_taken = 0
 
     def take(self, n_bytes):
-        """Return the next bytes, fewer than asked for where the stream ends."""
+        """Return the next bytes, fewer than `n_bytes` where the stream ends."""
         decoder = self._decoder
         data = bytearray()
         while len(data) < n_bytes and not decoder.eof:
@@ -307,7 +307,7 @@ class _Inflater:
         return bytes(data)
 
     def check(self, n_expected):
-        """Check that as many bytes were there; and no more, where these are all that the directory says."""
+        """Check that so many bytes were there, and no more if that is the size in the directory."""
         n_bytes = self._member.n_bytes
         if self._n_taken < n_expected:
             raise _Fault(f"ends after {self._n_taken} of {n_bytes} bytes")
@@ -323,7 +323,7 @@ def _read(fd, start, n_bytes):
 
 
 def _read_up_to(fd, start, n_bytes):
-    """Return bytes, fewer than `n_bytes` only where the file ends: the system may give less at a time."""
+    """Return bytes, fewer than `n_bytes` only where the file ends; one call of the system may return less."""
     parts = []
     while n_bytes and (part := os.pread(fd, n_bytes, start)):
         parts.append(part)

@@ -1,7 +1,7 @@
 """A zip file as a store: reading any archive, and writing a new one.
 
-Members that are stored as they are, are parts of a file like those of a reference set, and the compiled code reads
-chunks there. Deflated ones are decoded in Python.
+Members without compression are parts of a file, like those of a reference set, and the compiled code reads chunks
+there. Deflated members are decoded in Python.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zcore.stores.zip.members import check_name, read_member, read_members
 from zcore.stores.zip.writer import ZipWriter
 
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
-# What stands in the table for the archive itself, and for members that are not in it as they are.
+# The targets in the table: the archive itself, and one for members that Python decodes.
 _HERE, _IN_PYTHON = "stored", "other"
 
 
@@ -31,22 +31,22 @@ class ZipStore(Store):
     ----------
     path : str or os.PathLike
     mode : {"r", "w", "x"}
-        Read an archive; write a new one, in the place of what there is or only if there is nothing. It is there, whole,
-        when the store has been closed.
+        Read an archive; write a new one, which replaces an existing file; or write one only if there is no file. The
+        archive exists when the store has been closed.
     compression : {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-        How new values are written. Chunks have codecs of their own, so they are stored as they are by default.
+        How new values are written. Chunks have their own codecs, so values are not compressed by default.
     read_only : bool, optional
-        What `mode` says.
+        Must agree with `mode`.
 
     Raises
     ------
     StoreError
-        The file cannot be opened or made; it is no zip archive, or what it says of itself is not so.
+        The file cannot be opened or made; it is no zip archive, or contradicts itself.
 
     Notes
     -----
-    What is read is the file that was opened, whatever has its name later. An error in the block of a `with` statement
-    leaves no new archive, and neither does a store that was not closed.
+    The store reads the file that it opened, even if another file gets its name. An error in the block of a `with`
+    statement leaves no new archive, and neither does a store that was not closed.
 
     Examples
     --------
@@ -86,8 +86,8 @@ class ZipStore(Store):
 
     def __reduce__(self):
         if not self.read_only:
-            raise TypeError(f"{self!r} is being written, which no other process can do; close it, and pickle a store "
-                            "that reads it")
+            raise TypeError(f"{self!r} is being written, which only this process can do; close it, and pickle a "
+                            "store that reads it")
         return ZipStore, (self.path,)
 
     def __enter__(self):
@@ -108,7 +108,7 @@ class ZipStore(Store):
                 self.close()
 
     def close(self) -> None:
-        """Finish the archive that is written, or let go of the one that is read; no thread may be using the store."""
+        """Finish a new archive, or close the one that is read. No thread may be using the store."""
         writer, self._writer = self._writer, None
         fd, self._fd = self._fd, None
         if fd is not None:
@@ -170,8 +170,8 @@ class ZipStore(Store):
     def identity(self, key: str) -> Identity | None:
         """Return the identity of `key`: that of the file that was opened, with the size of the member.
 
-        Members of one size are told apart by their places, which are taken from the time of the last change. None while
-        the archive is written.
+        To distinguish members of one size, the offset is subtracted from the time of the last change. None while the
+        archive is written.
         """
         member = self._members.get(check_key(key))
         if member is None or not self.read_only:
@@ -193,12 +193,12 @@ class ZipStore(Store):
     # Writing
 
     def set(self, key: str, value) -> None:
-        """See `Store.set`; the bytes of a value that is replaced stay in the file, where nobody looks.
+        """See `Store.set`; the bytes of a value that is replaced stay in the file, unused.
 
         Raises
         ------
         StoreError
-            It could not be written; there will be no archive then.
+            It could not be written. Then there will be no archive.
         """
         self._check_writable("set", key)
         self._put(key, value, exclusive=False)
@@ -224,7 +224,7 @@ class ZipStore(Store):
             return self._put_held(key, view, exclusive)
 
     def _put_held(self, key, data, exclusive):
-        # The names know which keys cannot stand beside each other.
+        # This raises if the key conflicts with another one.
         is_new = self._names.set_if_not_exists(check_name(key), b"")
         if exclusive and not is_new:
             return False
@@ -260,13 +260,13 @@ def _opened(path):
 
 
 def _table_of(members):
-    """Return where members are, for the compiled code; a row that it cannot use leaves a chunk to Python."""
+    """Return the table of members for the compiled code. Rows for `_IN_PYTHON` leave a member to Python."""
     table = ReferenceTable()
     for key, member in members.items():
         if member.is_deflated or member.feature is not None:
             table.put(key.encode(), _IN_PYTHON, 0, None)
         else:
             table.put(key.encode(), _HERE, member.offset, member.n_stored)
-    # Sorted now, so that threads may list it together.
+    # This sorts the table, so that threads may list it at the same time.
     table.list_dir(b"")
     return table

@@ -1,7 +1,7 @@
-"""A zip archive that is being written: members one behind the other under a temporary name, the directory at the end.
+"""Write a zip archive: members one after the other in a temporary file, the directory at the end.
 
-Nothing has the archive's name before it is whole. A value that is replaced or erased is left out of the directory, and
-its bytes stay in the file, where readers do not look.
+The file gets the archive's name when it is complete. A value that is replaced or erased is left out of the directory;
+its bytes stay in the file, unused.
 """
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import contextlib
 import errno
 import os
 import zipfile
-from weakref import WeakSet
 
 from zcore.errors import StoreError
 from zcore.kernel.io.holds import ObjectLocks
+from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import TEMPORARY
 from zcore.stores.zip.members import Member
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-# So that equal values in equal order make equal archives.
+# Equal values in the same sequence make equal archives.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100644
 
@@ -36,7 +36,7 @@ class ZipWriter:
     Raises
     ------
     StoreError
-        A file is there, or none can be made.
+        A file has this name already, or none can be made.
     """
 
     def __init__(self, path, exclusive, method):
@@ -47,14 +47,14 @@ class ZipWriter:
         self._fault = self._errno = None
         self._temporary = os.path.join(os.path.dirname(path), TEMPORARY + os.urandom(8).hex())
         if os.path.isdir(path) or (exclusive and os.path.lexists(path)):
-            raise StoreError(f"{path} is there already", errno=errno.EEXIST)
+            raise StoreError(f"{path} exists already", errno=errno.EEXIST)
         try:
             fd = os.open(self._temporary, _CREATE, 0o666)
         except OSError as exc:
             raise StoreError(f"cannot make {path}: {exc.strerror}", errno=exc.errno) from exc
         self._file = os.fdopen(fd, "w+b")
         self._archive = zipfile.ZipFile(self._file, "w", method)
-        _writers.add(self)
+        renew_in_children(self)
 
     @property
     def is_open(self):
@@ -67,7 +67,7 @@ class ZipWriter:
         return self._file.fileno()
 
     def check(self):
-        """Raise StoreError when nothing more can come of the archive."""
+        """Raise StoreError if the archive was given up or closed."""
         if self._fault is not None:
             raise StoreError(f"{self._path}: {self._fault}", errno=self._errno)
 
@@ -77,13 +77,13 @@ class ZipWriter:
         info = zipfile.ZipInfo(key, _NO_TIME)
         info.compress_type = self._method
         info.external_attr = _MODE << 16
-        # Two members of one name are what this is for: the directory will have one of them.
+        # `zipfile` would warn of a second member of this name. The directory gets only the last one.
         self._archive.NameToInfo.pop(key, None)
         try:
             self._archive.writestr(info, data)
             self._file.flush()
         except BaseException as exc:
-            # Where the file ends now, and what of it is a member, nobody knows.
+            # It is unknown where the last whole member ends.
             self._fault = f"the archive was given up when a write failed: {exc!r:.200}"
             if not isinstance(exc, OSError):
                 raise
@@ -109,11 +109,11 @@ class ZipWriter:
             except OSError as exc:
                 raise StoreError(f"cannot finish {self._path}: {exc.strerror}", errno=exc.errno) from exc
         finally:
-            # Without its name, if it has got its own.
+            # Removes the temporary name after a link.
             self.discard()
 
     def discard(self):
-        """Remove the file, if it is not finished."""
+        """Remove the temporary file."""
         if self._temporary is not None:
             self._leave()
             with contextlib.suppress(OSError):
@@ -122,26 +122,14 @@ class ZipWriter:
             self._fault = self._fault or "the archive is closed"
 
     def _leave(self):
-        # `zipfile` would write the directory when its object goes.
+        # `zipfile` would write the directory when its object is deleted.
         self._archive.fp = None
         with contextlib.suppress(OSError):
             self._file.close()
 
-    def leave_to_parent(self):
-        """After a fork the file is the parent's, and stays."""
+    def _renew_locks(self):
+        # In a forked child: the file belongs to the parent and stays.
         if self._temporary is not None:
             self._leave()
             self._temporary = None
             self._fault = "the archive is written by the process that this one was forked from"
-
-
-_writers = WeakSet()
-
-
-def _leave_to_parents():
-    for writer in _writers:
-        writer.leave_to_parent()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_parents)
