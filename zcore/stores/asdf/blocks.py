@@ -1,21 +1,21 @@
-"""The blocks that arrays of an ASDF file are made of, to be verified: each is read once, whoever shares it."""
+"""The blocks of the arrays in an ASDF file, to be verified: each is read once, also if several arrays share it."""
 from zcore.asdf.checksums import check
 from zcore.asdf.tree.ndarray import NDArrayNode
 from zcore.errors import ZcoreError
 
 
 def blocks_below(path, arrays, file, map_of):
-    """Iterate over the blocks that have parts of arrays; see `BlockStore.blocks`.
+    """Iterate over the blocks of arrays; see `BlockStore.blocks`.
 
     Parameters
     ----------
     path : str
-        Of the node whose arrays, and those below it, are meant; of the root all blocks of the file are.
+        Only blocks of arrays at this node and below it; all blocks of the file for the root.
     arrays : iterable of (str, NDArrayNode or ChunkedNode)
-        All that there are, with their paths.
+        All arrays, with their paths.
     file : AsdfFile
     map_of : callable
-        Returns what `zcore.stores.asdf.chunks.read_map` does.
+        Returns the result of `zcore.stores.asdf.chunks.read_map`.
     """
     users = {}     # the first array of each block, a block of another file being its URI
     for name, node in arrays:
@@ -29,14 +29,14 @@ def blocks_below(path, arrays, file, map_of):
         if isinstance(source, str):
             yield source, user, _nbytes(file, source), lambda source=source: check(file.origin.block_of(source))
         elif source < n_blocks:
-            # One that is not there is a fault of the arrays that name it.
+            # A missing block is a mistake in the arrays that name it.
             yield f"block {source}", user, _nbytes(file, source), lambda source=source: check(file.blocks[source])
     if not path and file.blocks.fault is not None:
         yield f"block {n_blocks}", "", 0, lambda: len(file.blocks)     # which raises it
 
 
 def _sources(node, file, map_of):
-    """Return the numbers of the blocks of an array, or the URI of its file; nothing where what it says is wrong."""
+    """Return the numbers of the blocks of an array, or the URI of its file; nothing for an invalid array."""
     try:
         if isinstance(node, NDArrayNode):
             source = node.source

@@ -1,7 +1,7 @@
-"""Arrays in chunks, each of which is a block of an ASDF file: what the asdf-zarr package writes.
+"""Arrays of the asdf-zarr package: each chunk is a block of an ASDF file.
 
 The node has the document ``.zarray`` of Zarr v2, and the number of a block with an int32 for each chunk in C order: the
-number of its block, or -1 for a chunk that is absent.
+number of the chunk's block, or -1 for an absent chunk.
 """
 import math
 
@@ -13,12 +13,12 @@ from zcore.errors import AsdfFormatError
 
 
 def read_map(node, file):
-    """Return names and block numbers of the chunks that are there.
+    """Return the positions of the stored chunks by their names, and the block numbers of all chunks.
 
     Raises
     ------
     AsdfFormatError
-        The document is none, or the map is no int32 for each chunk, or names a block that is not there.
+        The document is invalid, or the map has not one int32 for each chunk, or names a missing block.
     """
     document = node.document
     shape = document.get("shape") if isinstance(document, dict) else None
@@ -34,7 +34,7 @@ def read_map(node, file):
                               member="chunk_block_map")
     numbers = np.frombuffer(block.read(), "<i4")
     if numbers.size and (numbers.min() < -1 or numbers.max() >= len(file.blocks)):
-        raise AsdfFormatError("chunk_block_map: a block that is not there", member="chunk_block_map")
+        raise AsdfFormatError("chunk_block_map: a missing block", member="chunk_block_map")
     separator = document.get("dimension_separator", ".")
     separator = separator if separator in (".", "/") else "."
     names = {}

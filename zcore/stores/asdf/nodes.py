@@ -1,8 +1,8 @@
-"""What of an ASDF tree is an array, a group or an attribute: the tree as a hierarchy of nodes.
+"""An ASDF tree as a hierarchy: its arrays, groups and attributes.
 
-Arrays are nodes, and so are the mappings and lists that lead to one; whatever else a mapping or list holds are its
-attributes. A tree may hold one thing in several places, and be part of itself: a mapping or list is a group where it is
-met first, and an attribute that says where that is in all other places.
+Arrays are nodes, and so are the mappings and lists that lead to one. All other members of a mapping or list are its
+attributes. A tree may hold one value several times, and contain itself. The first occurrence of a mapping or list is a
+group; all others are attributes with a reference to it.
 """
 import re
 from base64 import b64encode
@@ -14,9 +14,9 @@ from zcore.asdf.tree.scalars import MAX_DIGITS, complex_text
 from zcore.asdf.tree.tagged import IntegerNode
 from zcore.errors import AsdfFormatError, ZcoreError
 
-MAX_VALUES = 1 << 20  # of the attributes of a node: what is shared may stand for more than the text has
+MAX_VALUES = 1 << 20  # of the attributes of a node: shared values may be many more than the text has
 MAX_DEPTH = 100
-_MAX_BITS = MAX_DIGITS * 3  # fewer than as many decimal digits have
+_MAX_BITS = MAX_DIGITS * 3  # MAX_DIGITS decimal digits have more bits
 
 _ZARR_TAG = "asdf://asdf-format.org/zarr/tags/zarr-"
 _escaped = re.compile(r"[/\\%\x00-\x1f]").sub
@@ -29,9 +29,9 @@ class TreeGroup:
     Attributes
     ----------
     members : dict of str
-        The nodes in it, by their names: `TreeGroup`, `NDArrayNode` or `ChunkedNode`.
+        Its nodes by their names: `TreeGroup`, `NDArrayNode` or `ChunkedNode`.
     attributes : dict of str
-        All other members, as they stand in the tree.
+        All other members, as they are in the tree.
     path : str
     """
 
@@ -44,7 +44,7 @@ class TreeGroup:
 
 
 class ChunkedNode:
-    """An array in chunks: the document ``.zarray`` of Zarr v2, and a block that says which block each chunk is."""
+    """An array in chunks: the document ``.zarray`` of Zarr v2, and a block with the block number of each chunk."""
 
     __slots__ = ("document", "map", "attributes")
 
@@ -55,7 +55,7 @@ class ChunkedNode:
 
 
 def root_of(tree):
-    """Return the root of a tree's hierarchy: a `TreeGroup`, or an array where that is all there is."""
+    """Return the root of a tree's hierarchy: a `TreeGroup`, or an array if the tree is one."""
     if (node := _node_of(tree)) is not None:
         return node
     leading = _leading(tree)
@@ -85,7 +85,7 @@ def root_of(tree):
 
 
 def _node_of(value):
-    """Return the array that a value of the tree is, or None."""
+    """Return the array node for a value of the tree, or None if it is no array."""
     if isinstance(value, NDArrayNode):
         return value
     if isinstance(value, dict) and str(getattr(value, "tag", "")).startswith(_ZARR_TAG) and (
@@ -95,7 +95,7 @@ def _node_of(value):
 
 
 def _add_mask(node, name, group):
-    """Show the mask of an array as an array beside it, unless a name stands in the way."""
+    """Add the mask of an array as an array beside it, unless its name is taken."""
     try:
         mask = node.mask if isinstance(node, NDArrayNode) else None
     except ZcoreError:
@@ -129,7 +129,7 @@ def _leading(tree):
 
 
 def _followed(value):
-    """Return what a reference within the file leads to; one to another file is left as it is, and so is a wrong one."""
+    """Resolve a reference within the file. A reference to another file, or an invalid one, stays as it is."""
     if isinstance(value, Reference) and value["$ref"].startswith("#"):
         try:
             return value.resolve()
@@ -149,7 +149,7 @@ def _items(container):
 
 
 def name_of(key):
-    """Return the name of the node that has a key: itself, but for signs that no node's name may have.
+    """Return the name of the node for a key, with characters escaped that no name of a node may have.
 
     >>> name_of("a/b"), name_of(".z"), key_of("a%2Fb"), key_of("%2Ez")
     ('a%2Fb', '%2Ez', 'a/b', '.z')
@@ -159,21 +159,21 @@ def name_of(key):
 
 
 def key_of(name):
-    """Return the key that has the name of a node, where there is one; see `name_of`."""
+    """Return the key for the name of a node; see `name_of`."""
     return "" if name == "%" else _unescaped(lambda found: chr(int(found[1], 16)), name)
 
 
 def _free(name, group):
-    """Return a name that nothing in a group has."""
+    """Return a name that is not used in a group."""
     while name in group.members or name in group.attributes:
         name += "%"
     return name
 
 
 def attributes_of(node):
-    """Return the attributes of a node as JSON has them.
+    """Return the attributes of a node as JSON values.
 
-    Raises : AsdfFormatError, if they are more than `MAX_VALUES` values, or deeper than `MAX_DEPTH`.
+    Raises : AsdfFormatError, if they have more than `MAX_VALUES` values, or are deeper than `MAX_DEPTH`.
     """
     if isinstance(node, NDArrayNode):
         found = {} if node.is_list else {str(name): value for name, value in node.members.items() if name not in _OWN}
@@ -186,9 +186,9 @@ def attributes_of(node):
 
 
 def plain_of(value):
-    """Return a value of the tree as JSON has it; an array is just named as one.
+    """Return a value of the tree as a JSON value; an array becomes a text.
 
-    Raises : AsdfFormatError, if it is more than `MAX_VALUES` values, or deeper than `MAX_DEPTH`.
+    Raises : AsdfFormatError, if it has more than `MAX_VALUES` values, or is deeper than `MAX_DEPTH`.
     """
     return _plain(value, [MAX_VALUES], 0)
 
@@ -202,7 +202,7 @@ def _plain(value, left, depth):
         raise AsdfFormatError(f"attributes of more than {MAX_VALUES} values or {MAX_DEPTH} levels")
     if isinstance(value, IntegerNode):
         number = int(value)
-        # JSON has decimal digits, which Python makes and reads up to a bound only.
+        # JSON has decimal digits, and Python limits their number.
         return number if number.bit_length() <= _MAX_BITS else hex(number)
     if isinstance(value, dict):
         return {str(name): _plain(member, left, depth + 1) for name, member in value.items()}

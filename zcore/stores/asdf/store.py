@@ -1,8 +1,7 @@
-"""An ASDF file as a store: a hierarchy of Zarr v2 that nobody has written.
+"""An ASDF file as a store: a virtual hierarchy of Zarr v2.
 
-Documents are made of the tree when they are asked for. An array is one chunk, whose value are its elements; as long as
-they are not compressed the compiled code reads those that are selected straight from the file, wherever the offset and
-the strides of the array put them.
+Documents are made from the tree when they are read. An array is one chunk, and its value is the elements. If they are
+not compressed, the compiled code reads the selected elements from the file, by the offset and the strides of the array.
 """
 from __future__ import annotations
 
@@ -10,12 +9,13 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import numpy as np
 
 from zcore.asdf.file import AsdfFile
 from zcore.asdf.tree.ndarray import NDArrayNode, c_strides
-from zcore.errors import StoreError, ZcoreError
+from zcore.errors import StoreError
 from zcore.kernel.refs.table import ReferenceTable
 from zcore.model.dtypes import to_descr
 from zcore.stores.asdf.blocks import blocks_below
@@ -34,7 +34,7 @@ from zcore.stores.base import (
 )
 from zcore.stores.keys import check_key, check_prefix
 
-# What stands in a table for blocks that are compressed.
+# The target in a table for compressed blocks.
 _IN_PYTHON = "other"
 _GROUP = b'{"zarr_format": 2}'
 
@@ -51,19 +51,19 @@ class AsdfStore(BlockStore):
     allowed : sequence of str, optional
         See `zcore.asdf.open`.
     verify : bool
-        Compare the checksum of a compressed block whenever it is decoded. What is not compressed is read in parts, and
-        `zcore.asdf.AsdfFile.verify` is there for it.
+        Compare the checksum of a compressed block whenever it is decoded. Other blocks are read in parts;
+        `zcore.asdf.AsdfFile.verify` compares theirs.
 
     Raises
     ------
     AsdfFormatError, UnsupportedError
-        The file, or its tree, breaks a rule, or needs what zcore does not have.
+        The file, or its tree, breaks a rule, or needs a feature that zcore lacks.
     StoreError
         It cannot be read.
 
     Notes
     -----
-    What is read is the file that was opened, whatever has its name later.
+    The store reads the file that it opened, even if another file gets its name.
 
     Examples
     --------
@@ -86,7 +86,6 @@ class AsdfStore(BlockStore):
             raise
         self._maps = {}
         self._tables = {}
-        self._first_numbers = None
 
     def __repr__(self):
         return f"AsdfStore({self.path!r})"
@@ -122,9 +121,9 @@ class AsdfStore(BlockStore):
         Raises
         ------
         AsdfFormatError
-            What the tree says of an array is wrong.
+            The tree describes an array wrongly.
         ChecksumError
-            The block has another one.
+            The block has another checksum.
         """
         node, name = self._find(check_key(key))
         if name not in _documents_of(node):
@@ -143,26 +142,23 @@ class AsdfStore(BlockStore):
     def identity(self, key: str) -> Identity | None:
         """Return the identity of `key`: that of the file that was opened, with the size of the value, 0 for a document.
 
-        Values of one size are told apart by their numbers, which are taken from the time of the last change. None for
-        elements that lie in another file.
+        A hash of the device and the key distinguishes values of one size. None for elements in another file.
         """
         node, name = self._find(check_key(key))
-        size = number = 0
+        size = 0
         if name not in _documents_of(node):
             size = self.getsize(key)
             if size is None or isinstance(node, NDArrayNode) and isinstance(node.source, str):
                 return None
-            number = self._numbers()[key[:-len(name)]]
-            if isinstance(node, ChunkedNode):
-                number += self._map_of(node)[0][name]
         try:
             status = os.fstat(self._file.source.fd)
         except OSError as exc:
             raise StoreError(f"cannot read {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno) from exc
-        return status.st_dev, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns - number
+        place = int.from_bytes(blake2b(f"{status.st_dev}:{key}".encode(), digest_size=8).digest())
+        return place, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns
 
     def get_first(self, prefix, names, limit):
-        # Whether there is a document is known without what it says, which may be wrong.
+        # Without reading it: the content of a document may be wrong.
         for i, name in enumerate(names):
             if self._has(prefix + check_key(name)):
                 return (i, *self.get_with_identity(prefix + name, (0, limit))) if limit else (i, b"", None)
@@ -184,7 +180,7 @@ class AsdfStore(BlockStore):
         return self._block_of(node, name).data_size if isinstance(node, ChunkedNode) else node.nbytes
 
     def list_dir(self, prefix: str) -> Listing:
-        # What is behind the path of an array begins the names of its chunks.
+        # Behind the path of an array, `start` begins the names of its chunks.
         node, start = self._find(check_prefix(prefix))
         if node is None or isinstance(node, TreeGroup) and start:
             return Listing([], [])
@@ -213,7 +209,7 @@ class AsdfStore(BlockStore):
         return Strided(block.descriptor, block.data_offset + node.offset, node.strides)
 
     def _table_of(self, node, prefix):
-        """Return the table of an array that is chunks in blocks; compressed blocks are left to Python."""
+        """Return the table of an array with chunks in blocks. Python reads the compressed ones."""
         table = self._tables.get(prefix)
         if table is None:
             table = ReferenceTable()
@@ -257,16 +253,6 @@ class AsdfStore(BlockStore):
             raise StoreError(f"{self!r}: these blocks are decoded in Python")
         return os.dup(self._file.source.fd)
 
-    def _numbers(self):
-        """Return for the prefix of each array the number of its first chunk."""
-        if self._first_numbers is None:
-            numbers, number = {}, 1
-            for path, node in self._nodes():
-                numbers[f"{path}/" if path else ""] = number
-                number += self._n_chunks(node)
-            self._first_numbers = numbers
-        return self._first_numbers
-
     # Nodes
 
     def _node(self, path):
@@ -278,7 +264,7 @@ class AsdfStore(BlockStore):
         return node
 
     def _find(self, key):
-        """Return the node that a key belongs to, or None, and what of the key is behind its path."""
+        """Return the node of a key, or None, and the rest of the key behind the node's path."""
         node, rest = self._root, key
         while isinstance(node, TreeGroup) and "/" in rest:
             name, _, rest = rest.partition("/")
@@ -310,18 +296,11 @@ class AsdfStore(BlockStore):
             "dtype": to_descr(node.dtype), "compressor": None, "fill_value": None, "order": _order_of(node) or "C",
             "filters": None}).encode()
 
-    def _n_chunks(self, node):
-        """Return how many chunks an array has at the most; one where its map is damaged, which then has none."""
-        try:
-            return len(self._map_of(node)[1]) if isinstance(node, ChunkedNode) else 1
-        except ZcoreError:
-            return 1
-
     def _has_chunk(self, node, name):
         if isinstance(node, ChunkedNode):
-            # The map may be damaged: documents that are not there are asked for, too.
+            # In this sequence: the map may be damaged, and missing documents are looked up, too.
             return _is_name_of_many(name) is not None and name in self._map_of(node)[0]
-        # Asked for first: nothing that is wrong with an array matters to whoever looks for another key.
+        # In this sequence: a mistake in an array does not matter for other keys.
         return isinstance(node, NDArrayNode) and _is_chunk_name(name) is not None and name == _chunk_name(node)
 
     def _chunk(self, node, name, byte_range):
@@ -366,7 +345,7 @@ def _chunk_name(node):
 
 
 def _order_of(node):
-    """Return C or F where the elements lie one behind the other in this order, else None."""
+    """Return the memory order, C or F, if the elements are contiguous, else None."""
     if node.source is None or node.strides == c_strides(node.shape, node.dtype.itemsize):
         return "C"
     columns = c_strides(node.shape[::-1], node.dtype.itemsize)[::-1]
