@@ -1,4 +1,5 @@
 """`cast_value` and `scale_offset`: every way to round against exact fractions, ranges, maps, and what is refused."""
+import functools
 import itertools
 import json
 from fractions import Fraction
@@ -50,6 +51,7 @@ def samples(dtype):
     return np.concatenate([raw, around])
 
 
+@functools.lru_cache(maxsize=512)
 def neighbours(number, dtype):
     """Return two numbers next to a fraction, one of them itself if the type has it; with the one behind the last."""
     if is_integer(dtype):
