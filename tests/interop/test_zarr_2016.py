@@ -7,6 +7,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.each import each
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "zmeta"
 ARRAYS = sorted(path.stem for path in FIXTURES.glob("*.zarr"))
@@ -29,7 +30,7 @@ def needs(name):
         pytest.importorskip("cramjam")
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@each("name", ARRAYS)
 def test_they_read_bit_exact(way, name):
     needs(name)
     expected = np.load(FIXTURES / f"{name}.npy", allow_pickle=False)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.each import each
 from tests.judge import ask_the_oracle
 from zcore.indexing.numpy import indexed
 from zcore.kernel.select.box import basic
@@ -388,7 +389,7 @@ class NoIndex:
         raise RuntimeError
 
 
-@pytest.mark.parametrize("selection", [
+@each("selection", [
     2**63,
     np.uint64(2**64 - 1),
     (0, np.array(2**63, np.uint64)),

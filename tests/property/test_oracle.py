@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import zcore
 from tests import oracle
+from tests.each import each
 from tests.judge import ask_the_oracle
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -41,7 +42,7 @@ def test_its_checksum():
         "aa36918a", "43aba862", "4e79dd46"]
 
 
-@pytest.mark.parametrize("name", OF_V2)
+@each("name", OF_V2)
 def test_it_reads_what_zarr_2_wrote(name):
     found = oracle.read(FIXTURES / "zarr_v2_218", name)
     assert found.tobytes() == base64.b64decode(EXPECTED[name])

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 import zcore.kernel
+from tests.each import each
 from zcore.kernel.build_info import build_info
 
 KERNEL = Path(zcore.kernel.__file__).parent
@@ -109,7 +110,7 @@ def test_debug_build_turns_the_checks_on(setup_script):
     assert {"-O0", "-g", "-UNDEBUG"} <= set(flags)
 
 
-@pytest.mark.parametrize("path", sorted(KERNEL.rglob("*.pyx")), ids=lambda path: path.stem)
+@each("path", sorted(KERNEL.rglob("*.pyx")), ids=lambda path: path.stem)
 def test_source_leaves_the_checks_to_the_build(setup_script, path):
     # A header comment or a decorator wins over the directives of cythonize (seen with Cython 3.3): the debug build
     # would run unchecked and nobody would notice.

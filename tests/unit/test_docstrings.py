@@ -4,9 +4,8 @@ import inspect
 import pkgutil
 import re
 
-import pytest
-
 import zcore
+from tests.each import each
 from zcore.codecs.base import Codec
 from zcore.nodes.astype import Casted
 from zcore.nodes.attributes import Attributes
@@ -62,7 +61,7 @@ def listed(text):
 PUBLIC = dict(public_members())
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@each("name", PUBLIC)
 def test_what_is_public_has_a_docstring(name):
     """Its first line is a sentence, or leads to what follows."""
     text = inspect.getdoc(PUBLIC[name])

@@ -8,6 +8,7 @@ import pytest
 
 yaml = pytest.importorskip("yaml")
 
+from tests.each import each  # noqa: E402
 from tests.unit.asdf.made_blocks import MadeBlock, MadeFile  # noqa: E402
 from zcore.asdf.tree.dump import Inline, Stream  # noqa: E402
 from zcore.asdf.tree.load import dump, load  # noqa: E402
@@ -57,7 +58,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: ascii(value)[:20])
+@each("value", VALUES, ids=lambda value: ascii(value)[:20])
 def test_values_come_back(value):
     """AS-TREE-10, AS-TREE-11, AS-TREE-04, AS-ND-20"""
     text, file = written({"a": value, "b": [value], "c": {"d": value}})
@@ -141,9 +142,9 @@ def test_what_is_shared_is_written_once():
         written({"a": deep})
 
 
-@pytest.mark.parametrize("dtype", [[("x", "f4")], [("x", "f4", (2,)), ("y", "S3")], [("x", [("y", "i2")])],
-                                   [("x", "f4", (0,))], "S3", "f8", "?"])
-@pytest.mark.parametrize("shape", [(0,), (1,), (3,), (0, 2), (2, 0), (2, 3)])
+@each("dtype", [[("x", "f4")], [("x", "f4", (2,)), ("y", "S3")], [("x", [("y", "i2")])],
+                [("x", "f4", (0,))], "S3", "f8", "?"])
+@each("shape", [(0,), (1,), (3,), (0, 2), (2, 0), (2, 3)])
 def test_inline_arrays_of_any_shape_come_back(shape, dtype):
     """AS-ND-08"""
     array = np.zeros(shape, dtype)
@@ -165,8 +166,8 @@ DTYPES = ["?", "i1", "u1", "<i2", ">i2", "<u4", ">i8", "<f2", ">f4", "<f8", ">c8
           [("a", "i1"), ("b", ">f4", (2,)), ("c", [("d", "<i2")])]]
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0, 3), (1, 2, 1)])
+@each("dtype", DTYPES, ids=str)
+@each("shape", [(), (0,), (3,), (2, 3), (2, 0, 3), (1, 2, 1)])
 def test_arrays_come_back(dtype, shape):
     """AS-ND-03, AS-ND-07, AS-ND-08, AS-ND-09, AS-ND-10, AS-BLK-09"""
     dtype = np.dtype(dtype)

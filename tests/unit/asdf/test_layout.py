@@ -3,6 +3,7 @@ import struct
 
 import pytest
 
+from tests.each import each
 from zcore.asdf import layout
 from zcore.errors import AsdfFormatError, UnsupportedError
 
@@ -155,7 +156,7 @@ def test_block_index(text, offsets):
     assert layout.parse_block_index(layout.render_block_index(offsets)) == offsets
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     b"", b"%YAML 1.1\n", b"--- []\n...\n", b"--- [1, 2]\n...\n", b"--- [100, 10]\n...\n", b"--- [10, 10]\n...\n",
     b"--- [1, 54]\n...\n", b"--- [-1]\n...\n", b"--- [0100]\n...\n", b"--- [1_0]\n...\n", b"--- [0x10]\n...\n",
     b"--- [1.0]\n...\n", b"--- [a]\n...\n", b"--- {a: 1}\n...\n", b"--- 10\n...\n", b"--- [10]\n...\nx",

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("yaml")
 
+from tests.each import each
 from tests.unit.asdf.made_blocks import MadeBlock  # noqa: E402
 from zcore.asdf.tree.datatypes import datatype_of, dtype_of  # noqa: E402
 from zcore.asdf.tree.inline import array_of, lists_of  # noqa: E402
@@ -47,7 +48,7 @@ def test_nothing_is_read_before_it_is_asked_for():
     assert "nonsense" in repr(tree["a"])
 
 
-@pytest.mark.parametrize("members", [
+@each("members", [
     "{source: 0, datatype: int8, byteorder: little}", "{source: 0, shape: [1], byteorder: little}",
     "{source: 0, data: [1], shape: [1], datatype: int8, byteorder: big}", "{shape: [1], datatype: int8}",
     "{source: 0, datatype: int16, shape: [1]}", "{source: 0, datatype: int16, shape: [1], byteorder: middle}",
@@ -211,7 +212,7 @@ def test_strides():
     assert block.ranges == [(2099200, 255 * 8192 + 256 * 8)]
 
 
-@pytest.mark.parametrize(("shape", "strides", "offset", "fits"), [
+@each(("shape", "strides", "offset", "fits"), [
     ([24], [2], 0, True), ([25], [2], 0, False), ([24], [2], 1, False), ([24], [-2], 46, True), ([24], [-2], 44, False),
     ([24], [-2], 47, False), ([2, 3], [24, 8], 0, True), ([2, 3], [24, -8], 16, True), ([2, 3], [24, -8], 14, False),
     ([2, 3], [-24, 8], 24, True), ([2, 3], [-24, 8], 22, False), ([2], [2**62], 0, False), ([2], [-2**62], 0, False),
@@ -315,7 +316,7 @@ def test_types_of_inline_data(text, dtype, values):
         assert repr(node.read().tolist()) == repr(values)
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "[[1], 2]", "[1, [2]]", "[[1, 2], [3]]", "[a, 1]", "[a, true]", "[{}]", "[1, {a: 1}]", "[2020-01-02]",
     "[9223372036854775808]", "[!!binary YWJj]", "{data: {a: 1}}",
     "{data: [1, 2], shape: [3]}", "{data: [1, 2], shape: [2, 1]}", "{data: [[1, 2]], shape: ['*', 3]}",

@@ -8,6 +8,7 @@ import pytest
 
 yaml = pytest.importorskip("yaml")
 
+from tests.each import each  # noqa: E402
 from zcore.asdf.tree import load as tree_module  # noqa: E402
 from zcore.asdf.tree.load import dump, load  # noqa: E402
 from zcore.asdf.tree.ndarray import NDArrayNode  # noqa: E402
@@ -48,7 +49,7 @@ def test_scalars(parse):
     assert (tree["k"], tree["l"], tree["m"]) == (7, False, None)
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "1", "-12", "+3", "0", "00", "09", "017", "0o17", "0x1f", "0b10", "1_0", "1:30", "1:30.5", "1.", ".5", "-.5", "1e5",
     "1.e5", "1.e+5", "1.5e-3", ".inf", "-.Inf", "+.INF", ".nan", "yes", "NO", "oN", "y", "~", "", "null", "Null",
     "nULL", "2020-01-02", "2020-1-2", "2020-1-2 3:04:05", "2001-12-14t21:59:43.10-05:00", "2001-12-14 21:59:43.1 -5",

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.cli import selection as selections
 from zcore.cli.selection import parse_selection, pieces_of
 from zcore.cli.show.elements import write_bytes, write_json, write_text
@@ -40,8 +41,8 @@ SELECTIONS = ["...", "0", "-1", "2:5", "::-1", "::-3, 1", "1, ::2", "3:3", "...,
               "[4, 0, 0]", "None, 0", "1, 2, 3", "()", "..., [0, 2]"]
 
 
-@pytest.mark.parametrize("nbytes", [4, 64, 200, 10**6])
-@pytest.mark.parametrize("text", SELECTIONS)
+@each("nbytes", [4, 64, 200, 10**6])
+@each("text", SELECTIONS)
 def test_pieces_make_up_the_selection(text, nbytes):
     data = np.arange(7 * 5 * 4, dtype="<i4").reshape(7, 5, 4)
     array = zcore.create_array(zcore.MemoryStore(), data=data, chunks=(2, 3, 4))
@@ -81,8 +82,8 @@ def written(write, data, n_pieces, **keywords):
 SHAPES = [(), (1,), (4,), (2, 3), (2, 2, 2), (1, 1, 1, 1), (2, 1, 3, 2), (3, 1)]
 
 
-@pytest.mark.parametrize("n_pieces", [1, 3, 7])
-@pytest.mark.parametrize("shape", SHAPES)
+@each("n_pieces", [1, 3, 7])
+@each("shape", SHAPES)
 def test_text_and_json_whatever_the_pieces(shape, n_pieces):
     data = np.arange(int(np.prod(shape)), dtype="<i4").reshape(shape)
     text = written(write_text, data, n_pieces).decode()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.codecs import BytesCodec
 from zcore.codecs.chain import CodecChain
 from zcore.errors import CodecError, MetadataError, UnknownCodecError
@@ -13,8 +14,8 @@ BLOSC = CodecSpec("blosc", {"cname": "zlib", "clevel": 4, "shuffle": "shuffle", 
 CRC = CodecSpec("crc32c")
 
 
-@pytest.mark.parametrize("specs", [(BYTES,), (BYTES, BLOSC), (BYTES, CRC), (BYTES, BLOSC, CRC), (BYTES, CRC, CRC)])
-@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 5), (1, 2, 3, 4)])
+@each("specs", [(BYTES,), (BYTES, BLOSC), (BYTES, CRC), (BYTES, BLOSC, CRC), (BYTES, CRC, CRC)])
+@each("shape", [(), (1,), (7,), (3, 5), (1, 2, 3, 4)])
 def test_kernel_and_python_agree(specs, shape):
     """V3-BYTES-02, D3-CON-12, D3-COD-04"""
     chunk = (np.arange(np.prod(shape, dtype=int), dtype="<i2") // 3).reshape(shape)

@@ -3,6 +3,7 @@ import numcodecs
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.codecs.chain import CodecChain, codec_of
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.model.metadata import CodecSpec
@@ -36,8 +37,8 @@ def all_ways(chain, chunk):
     return encoded, decoded
 
 
-@pytest.mark.parametrize("astype", [*INTEGERS, "f4", "f8"])
-@pytest.mark.parametrize("dtype", [*INTEGERS, "f4", "f8"])
+@each("astype", [*INTEGERS, "f4", "f8"])
+@each("dtype", [*INTEGERS, "f4", "f8"])
 def test_delta_is_that_of_numcodecs(dtype, astype):
     """V2-COD-06: differences wrap in the decoded type, then become numbers of the encoded one."""
     configuration = {"dtype": f"<{dtype}", "astype": f"<{astype}"}
@@ -82,9 +83,9 @@ def test_delta_of_truth_values(configuration):
     assert (decoded.reshape(-1) == chunk).all()
 
 
-@pytest.mark.parametrize(("offset", "scale"), [(0, 1), (100, 10), (-3.5, 0.25), (1000.0, 1e-2), (7, -3)])
-@pytest.mark.parametrize("astype", ["i1", "u1", "i2", "i4", "u4", "f4", "f8"])
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u1", "i4", "f2"])
+@each(("offset", "scale"), [(0, 1), (100, 10), (-3.5, 0.25), (1000.0, 1e-2), (7, -3)])
+@each("astype", ["i1", "u1", "i2", "i4", "u4", "f4", "f8"])
+@each("dtype", ["f4", "f8", "i2", "u1", "i4", "f2"])
 def test_fixedscaleoffset_is_that_of_numcodecs(dtype, astype, offset, scale):
     """V2-COD-07: where the numbers fit, which is all that numcodecs promises."""
     configuration = {"offset": float(offset), "scale": float(scale), "dtype": f"<{dtype}", "astype": f"<{astype}"}

@@ -4,6 +4,7 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.codecs.chain import CodecChain
 from zcore.errors import CodecError, MetadataError
 from zcore.model.metadata import CodecSpec
@@ -67,9 +68,9 @@ def test_types_of_a_few_bits(name, items, expected):
     assert chain.decode(bytes.fromhex(expected)).astype("f4").tolist() == items
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (3, 5), (2, 1, 7)])
-@pytest.mark.parametrize("dtype", ["?", "i1", "<u2", "<c8"])
-@pytest.mark.parametrize("padding", ["none", "first_byte", "last_byte"])
+@each("shape", [(), (1,), (3, 5), (2, 1, 7)])
+@each("dtype", ["?", "i1", "<u2", "<c8"])
+@each("padding", ["none", "first_byte", "last_byte"])
 def test_round_trip(shape, dtype, padding):
     chunk = (np.arange(np.prod(shape, dtype=int)) % 2).reshape(shape).astype(dtype)
     chain = chain_of(dtype, shape, padding_encoding=padding)

@@ -4,6 +4,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.each import each
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.layout import ReshapeCodec
 from zcore.errors import MetadataError, UnsupportedError
@@ -30,7 +31,7 @@ def test_shapes(shape, chunk, expected):
     assert codec.configuration() == {"shape": shape}
 
 
-@pytest.mark.parametrize("shape", [
+@each("shape", [
     [[1], [0]], [[1, 0], 6], [[0, 0], -1], [[2], 24], [-1, -1], [0, 24], [-2, 12], [5, -1], [23], [48, -1], [4.0, 6],
     [True, 24], "24", None, [[0], [1, 2]], [[-1], 24], [6, [0]], [[1], 4], [2, [1], 2], [1] * 65, [["0"], 6], [None],
     [[0, 1], 2], [2**70],

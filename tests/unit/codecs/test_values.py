@@ -1,4 +1,5 @@
 """`cast_value` and `scale_offset`: every way to round against exact fractions, ranges, maps, and what is refused."""
+import functools
 import itertools
 import json
 from fractions import Fraction
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.codecs.casting import NotHeldError, cast, integer_range, is_integer, number_type, widened
 from zcore.codecs.chain import CodecChain
 from zcore.codecs.values import CastValue, ScaleOffset
@@ -50,6 +52,7 @@ def samples(dtype):
     return np.concatenate([raw, around])
 
 
+@functools.lru_cache(maxsize=512)
 def neighbours(number, dtype):
     """Return two numbers next to a fraction, one of them itself if the type has it; with the one behind the last."""
     if is_integer(dtype):
@@ -133,8 +136,8 @@ def same(found, wanted):
 
 
 @pytest.mark.parametrize("target", INTEGERS + FLOATS)
-@pytest.mark.parametrize("source", ["int8", "int64", "uint64", "uint16", "float16", "float32", "float64", "bfloat16",
-                                    "float8_e5m2", "int4"])
+@each("source", ["int8", "int64", "uint64", "uint16", "float16", "float32", "float64", "bfloat16", "float8_e5m2",
+                 "int4"])
 def test_every_number_is_rounded_as_fractions_are(source, target):
     """V3-XC-06"""
     target_name, source, target = target, type_of(source), type_of(target)
@@ -202,7 +205,7 @@ def test_the_map_goes_first_and_its_first_entry_counts():
     assert codec.decode(encoded, chunk.dtype, chunk.shape).tolist() == [[1, 2, 70000], [0, -3, 1]]
 
 
-@pytest.mark.parametrize("configuration", [
+@each("configuration", [
     {}, {"data_type": "bool"}, {"data_type": "complex64"}, {"data_type": "string"}, {"data_type": 5},
     {"data_type": {"name": "uint8", "configuration": {"a": 1}}}, {"data_type": "uint8", "rounding": "up"},
     {"data_type": "uint8", "rounding": None}, {"data_type": "uint8", "out_of_range": "error"},

@@ -6,6 +6,7 @@ import numcodecs
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.codecs.chain import CodecChain, codec_of
 from zcore.errors import ChunkError, CodecError, MetadataError, UnsupportedError
 from zcore.model.metadata import CodecSpec
@@ -170,7 +171,7 @@ def test_many_streams_are_one_content(name):
 ENCODED = bytes.fromhex("02000000 01000000 61 03000000 62c3a9")
 
 
-@pytest.mark.parametrize("damaged", [
+@each("damaged", [
     *[ENCODED[:n] for n in range(len(ENCODED))],
     ENCODED + b"\0",
     b"\3" + ENCODED[1:],
@@ -181,7 +182,7 @@ ENCODED = bytes.fromhex("02000000 01000000 61 03000000 62c3a9")
     ENCODED[:-1] + b"\xff",
     ENCODED[:8] + b"\xc3" + ENCODED[9:],
 ], ids=lambda raw: raw.hex() or "empty")
-@pytest.mark.parametrize("dtype", [STRING, OBJECT])
+@each("dtype", [STRING, OBJECT])
 def test_damaged_text(damaged, dtype):
     """V3-XC-01, V2-OBJ-07: count, sizes, trailing bytes and the encoding itself."""
     with pytest.raises(CodecError) as caught:
@@ -189,8 +190,8 @@ def test_damaged_text(damaged, dtype):
     assert caught.value.codec == "vlen-utf8" and caught.value.offset is not None
 
 
-@pytest.mark.parametrize("name", ["vlen-bytes", "numcodecs.vlen-array"])
-@pytest.mark.parametrize("damaged", [
+@each("name", ["vlen-bytes", "numcodecs.vlen-array"])
+@each("damaged", [
     *[ENCODED[:n] for n in range(len(ENCODED))], ENCODED + b"\0", b"\3" + ENCODED[1:], b"\1" + ENCODED[1:],
     ENCODED[:4] + b"\xff\xff\xff\xff" + ENCODED[8:], ENCODED[:4] + b"\2" + ENCODED[5:],
 ], ids=lambda raw: raw.hex() or "empty")
@@ -203,8 +204,8 @@ def test_damaged_bytes_and_arrays(name, damaged):
     assert caught.value.codec == name and caught.value.offset is not None
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("vlen-utf8", STRING), ("vlen-utf8", OBJECT), ("vlen-bytes", OBJECT)])
-@pytest.mark.parametrize(("raw", "offset", "expected", "found"), [
+@each(("name", "dtype"), [("vlen-utf8", STRING), ("vlen-utf8", OBJECT), ("vlen-bytes", OBJECT)])
+@each(("raw", "offset", "expected", "found"), [
     ("02000000 01000000 61 03000000 6262", 9, 15, 16),
     ("02000000 01000000 61 ffffffff 6262", 9, 15, 2**32 - 1 + 13),
     ("02000000 ffffffff 61 03000000 6262", 4, 15, 2**32 - 1 + 8),
@@ -294,12 +295,12 @@ def test_a_huge_chunk_of_nothing():
         chain.decode(b"\xff\xff\xff\xff")
 
 
-@pytest.mark.parametrize("raw", [
+@each("raw", [
     b"", b"{}", b"[]", b'["a","|O"]', b'["a","b","|O",[3]]', b'["a","b","c","|O",[2]]', b'["a","|O",[2]]',
     b'["a","b","|O",2]', b'[["a"],["b"],"|O",[2,2]]', b'["a","b","|O",[2,2]]', b'[["a","b"],"|O",[2,2]]', b"\xff",
     b"[" * 100_000, b'["a","b","|O",[2]',
 ])
-@pytest.mark.parametrize("shape", [(2,), (2, 2)])
+@each("shape", [(2,), (2, 2)])
 def test_damaged_json(raw, shape):
     """V2-OBJ-07"""
     with pytest.raises(CodecError):

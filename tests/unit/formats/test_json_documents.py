@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.formats.json_documents import MAX_DEPTH, Document, check_attributes, render_json, render_json_lines
 
@@ -12,7 +13,7 @@ def read(raw, **options):
     return Document(raw, "a/b", "doc.json", **options)
 
 
-@pytest.mark.parametrize(("raw", "found"), [
+@each(("raw", "found"), [
     (b"", "incomplete"), (b" \n", "incomplete"), (b'{"a": ', "incomplete"), (b'{"a": "b', "incomplete"),
     (b'{"a": "\\', "incomplete"), (b'{"a": {"b": []}', "incomplete"), (b'{"a": tru', "incomplete"),
     (b'{"a": "]}', "incomplete"), (b"{} {}", "mistake"), (b"{}x", "mistake"), (b'{"a": 1,}', "mistake"),

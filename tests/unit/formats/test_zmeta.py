@@ -6,6 +6,7 @@ import struct
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.formats import format_of
 from zcore.model.chunk_keys import ChunkKeyEncoding
@@ -171,7 +172,7 @@ def test_type_that_cannot_be_read_is_unsupported(dtype):
     assert caught.value.feature
 
 
-@pytest.mark.parametrize(("dtype", "fill_value", "expected"), [
+@each(("dtype", "fill_value", "expected"), [
     ("<i4", -1, -1), ("<i4", 5.0, 5), ("|b1", True, True), ("|b1", 0, False), ("<f8", 1, 1.0),
     ("<f4", 0.1, np.float32(0.1)),
     ("<u8", 2**64 - 1, 2**64 - 1), ("<i8", -2**63, -2**63), ("<i4", True, 1),
@@ -189,11 +190,11 @@ def test_fill_value_means_what_fill_stores(dtype, fill_value, expected):
     assert array.fill_bytes == np.array(expected, dtype).tobytes()
 
 
-@pytest.mark.parametrize(("token", "expected"), [
+@each(("token", "expected"), [
     ("NaN", math.nan), ('"NaN"', math.nan), ("Infinity", math.inf), ('"Infinity"', math.inf), ("-Infinity", -math.inf),
     ('"-Infinity"', -math.inf),
 ])
-@pytest.mark.parametrize("dtype", ["<f2", ">f4", "<f8", "<c8"])
+@each("dtype", ["<f2", ">f4", "<f8", "<c8"])
 def test_fill_values_json_has_not_are_read_bare_and_quoted(token, expected, dtype):
     """ZM-META-08"""
     raw = document(dtype=dtype).replace(b'"fill_value": 42', b'"fill_value": ' + token.encode())
@@ -316,7 +317,7 @@ def test_python_2_left_blanks_at_the_ends_of_lines():
     assert zmeta.parse_array(EXAMPLE.replace(b",\n", b", \n") + b"\n", "a") == new()
 
 
-@pytest.mark.parametrize("length", range(len(EXAMPLE)))
+@each("length", range(len(EXAMPLE)))
 def test_document_cut_off_anywhere_is_incomplete(length):
     """A failed create of the time left the document cut off after "fill_value"."""
     with pytest.raises(MetadataError, match="the document is incomplete"):
@@ -408,7 +409,7 @@ def test_chain_that_the_document_cannot_express_is_refused(codecs):
         new(codecs=codecs, cname=None, clevel=None, shuffle=None)
 
 
-@pytest.mark.parametrize("changes", [
+@each("changes", [
     {"cname": "gzip"}, {"cname": 1}, {"clevel": -1}, {"clevel": 10}, {"clevel": 3.0}, {"clevel": "3"}, {"shuffle": 3},
     {"shuffle": -1},
     {"shuffle": "yes"}, {"shuffle": True}, {"shuffle": 1.0}, {"codecs": ()}, {"dimension_names": ("x", "y")},

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
 
@@ -63,7 +64,7 @@ def document(**texts):
     return ("{" + ", ".join(f'"{name}": {text}' for name, text in {**members, **texts}.items()) + "}").encode()
 
 
-@pytest.mark.parametrize(("member", "text"), WRONG, ids=[f"{member}-{text[:30]}" for member, text in WRONG])
+@each(("member", "text"), WRONG, ids=[f"{member}-{text[:30]}" for member, text in WRONG])
 def test_wrong_member_is_named(member, text):
     with pytest.raises(MetadataError) as caught:
         zmeta.parse_array(document(**{member: text}), "x.zarr")
@@ -73,7 +74,7 @@ def test_wrong_member_is_named(member, text):
     assert len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize(("dtype", "text"), [
+@each(("dtype", "text"), [
     ("|b1", "2"), ("|b1", '"true"'), ("|u1", "256"), ("|u1", "-1"), ("<u8", "18446744073709551616"),
     ("<i8", "9223372036854775808"),
     ("<f4", "1e39"), ("<f4", "-1e39"), ("<f2", "65520"), ("<f8", '"nan"'), ("<f8", '"1.5"'), ("<f8", '"+Infinity"'),
@@ -108,7 +109,7 @@ def test_too_many_dimensions_are_unsupported():
         zmeta.parse_array(document(shape=json.dumps([1] * 65), chunks=json.dumps([1] * 65)), "x")
 
 
-@pytest.mark.parametrize("raw", [
+@each("raw", [
     b"[]", b"null", b"true", b"0", b"x", b"{}x", b"\0" * 200, b"\xef\xbb\xbf" + document(),
     document().decode().encode("utf-16"),
     document() + document(), document().replace(b'"lz4"', b'"lz\xff"'), document().replace(b'"lz4"', b"'lz4'"),

@@ -8,6 +8,7 @@ import pytest
 
 import zcore
 from tests import both_ways
+from tests.each import each
 from zcore.engine.binding import ArrayBinding
 from zcore.formats import NODE_DOCUMENTS
 from zcore.hierarchy import creation
@@ -68,18 +69,18 @@ OPENING = {
 
 
 def old_group(store, zarr_format=3):
-    group = zcore.create_group(store, zarr_format=zarr_format, attributes={"old": 1})
+    group = zcore.create_group(store, zarr_format=zarr_format, attributes={"old": 1}, overwrite=True)
     group.create_array("g/a", data=np.arange(4), chunks=2)
     return content(store)
 
 
 @pytest.mark.parametrize("zarr_format", [3, 2])
-@pytest.mark.parametrize("bad", BAD_ARRAYS)
+@each("bad", BAD_ARRAYS)
 @pytest.mark.parametrize("call", CALLS | OPENING)
 def test_an_array_that_cannot_be_made_replaces_nothing(store, call, bad, zarr_format):
     keywords = {"zarr_format": zarr_format, **BAD_ARRAYS[bad]}
     if zarr_format == 2 and "filters" in keywords or call in OPENING and {"data", "overwrite"} & keywords.keys():
-        pytest.skip("has no such keyword")
+        return      # it has no such keyword
     before = old_group(store, zarr_format)
     with pytest.raises((TypeError, ValueError, NotImplementedError, OverflowError, zcore.ZcoreError)):
         {**CALLS, **OPENING}[call](store, **keywords)

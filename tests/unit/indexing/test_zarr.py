@@ -10,6 +10,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.each import each
 from zcore.errors import SelectionError
 
 PLACES = (*WAYS, "memory")
@@ -643,8 +644,8 @@ class Integer:
 HUGE = [2**63, 2**64 - 4, 2**64 - 1]
 
 
-@pytest.mark.parametrize("huge", [*HUGE, 2**64, -(2**63) - 1, -(2**64)])
-@pytest.mark.parametrize("ways", ["oindex", "vindex", "blocks", None])
+@each("huge", [*HUGE, 2**64, -(2**63) - 1, -(2**64)])
+@each("ways", ["oindex", "vindex", "blocks", None])
 def test_an_index_beyond_64_bits_is_out_of_bounds_and_never_counts_from_the_end(huge, ways):
     array = zcore.array(np.arange(20).reshape(2, 10), chunks=(1, 4))
     accessor = array if ways is None else getattr(array, ways)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.each import each
 from zcore.errors import InvalidKeyError, SelectionError
 from zcore.model.chunk_keys import ChunkKeyEncoding, parse_index
 
@@ -125,7 +126,7 @@ def test_no_indices_never_make_an_empty_key(encoding, key):
     assert encoding.decode(key + "x", 0) is None
 
 
-@pytest.mark.parametrize("wrong", [
+@each("wrong", [
     {"separator": ""}, {"separator": "1"}, {"separator": "a0b"}, {"separator": "//"}, {"separator": "/./"},
     {"separator": "/../"}, {"separator": "\n"}, {"separator": "é"}, {"prefix": "\0"}, {"prefix": "\x7f"},
     {"prefix": "ü"}, {"prefix": "/"}, {"prefix": "/c"}, {"prefix": "c/", "separator": "/"},
@@ -147,7 +148,7 @@ def test_part_of_another_type_is_a_type_error(wrong):
         ChunkKeyEncoding(prefix=wrong)
 
 
-@pytest.mark.parametrize("key", [
+@each("key", [
     "", "c", "c.", "c.1", "c.1.2", "c.1.2.3.4.blosc", "c.1.2.blosc.x", "c.01.2.blosc", "c.+1.2.blosc", "c. 1.2.blosc",
     "c.1.2.blosc ", "c..2.blosc", "c.1..blosc", "x.1.2.blosc", "c.1.2.BLOSC", "c.-1.2.blosc", "c.1.2.3.blosc",
     "c.1.٢.blosc", "c.1." + "9" * 5000 + ".blosc", "c.blosc", "c.1.2.blosc.lock", "c.1.2.blosc.partial",

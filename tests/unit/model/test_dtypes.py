@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.errors import UnsupportedError
 from zcore.model.dtypes import byte_order, from_descr, from_typestr, to_descr
 
@@ -13,7 +14,7 @@ CANONICAL = [
 ]
 
 
-@pytest.mark.parametrize("text", CANONICAL)
+@each("text", CANONICAL)
 def test_canonical_typestr_comes_back(text):
     """ZM-META-04, ZM-META-06"""
     dtype = from_descr(text)
@@ -54,7 +55,7 @@ def test_byte_order_of_single_bytes_does_not_matter(text, meant):
         assert from_typestr(text) == np.dtype(meant)
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "|O", "O", "object", "", "<", "i3", "<i3", "<i16", "<f16", ">c32", "<f12", "<f", "float", "int", "<g", "f4,i4",
     "(2,)f4", "(99999,99999)i4", "<i4 ", " <i4", "<I4", "T", "<T16", "<i04", "<i-4", "<b2", "<U5[2]", "<M4[s]",
     "<M8[s", "M8[s]]", "<i4\n", "<i٤", "a5", "<V99999999999", "|S16777217", "<U4194305", "|S4294967297",
@@ -109,7 +110,7 @@ def test_aligned_structure_keeps_its_offsets():
     assert from_descr(to_descr(dtype)).fields == dtype.fields
 
 
-@pytest.mark.parametrize("descr", [
+@each("descr", [
     [], [[]], [["a"]], [["a", "<i4", [2], 1]], ["a", "<i4"], [["a", 4]], [["a", None]], [[1, "<i4"]], [["", "<i4"]],
     [["", "|V4"]], [["", "|V4", [2]], ["a", "|u1"]], [["", [["b", "|u1"]]], ["a", "|u1"]], [["a", "<i4"], ["a", "<i4"]],
     [[["t", "a"], "<i4"], [["t", "b"], "<i4"]], [[["a", "a"], "<i4"]], [[["t", ""], "|V4"], ["b", "|u1"]],

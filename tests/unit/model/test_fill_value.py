@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.each import each
 from zcore.model.fill_value import fill_bytes, fill_scalar, real_from_json, real_to_json
 
 STRUCT = np.dtype([("i", ">i4"), ("s", "S3"), ("n", [("f", "<f4"), ("u", "<U2")], (2,)), ("t", "<M8[D]")])
 
 
-@pytest.mark.parametrize(("dtype", "value"), [
+@each(("dtype", "value"), [
     ("?", 0), ("?", 1), ("?", True), ("i1", -128), ("u1", 255), (">i2", 258), ("<u8", 2**64 - 1), ("<i8", -2**63),
     ("<i4", True), ("<f2", 1.5), (">f4", 0.1), ("<f8", -0.0), ("<f8", math.inf), ("<f4", 7), ("<f8", 2**70),
     ("<c8", 1.5 - 2j), (">c16", 3), ("S10", 0), ("S3", 1.5), ("S4", True), ("S3", math.nan), ("U5", 0), (">U5", "é€😀"),
@@ -40,7 +41,7 @@ def test_bytes_where_fill_of_numpy_says_nothing(dtype, value, expected):
     assert fill_bytes(np.dtype(dtype), value) == expected
 
 
-@pytest.mark.parametrize(("dtype", "value"), [
+@each(("dtype", "value"), [
     ("?", 2), ("?", "true"), ("?", 0.5), ("i1", 128), ("i1", -129), ("u1", -1), ("u8", 2**64), ("i8", 2**63),
     ("i4", 1.5),
     ("i4", math.nan), ("i4", math.inf), ("i4", "1"), ("i4", b"1"), ("i4", 1j), ("f4", 1e39), ("f2", 65520.0),

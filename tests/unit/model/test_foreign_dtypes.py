@@ -5,6 +5,7 @@ import types
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.errors import UnsupportedError
 from zcore.formats.zarr_v3.fill import parse_fill, render_fill
 from zcore.model.fill_value import fill_bytes, fill_scalar
@@ -13,7 +14,7 @@ from zcore.model.foreign_dtypes import foreign_dtype, foreign_name, is_foreign, 
 pytest.importorskip("ml_dtypes", minversion="0.6")
 
 
-@pytest.mark.parametrize(("name", "value", "raw"), [
+@each(("name", "value", "raw"), [
     ("bfloat16", 1.5, b"\xc0\x3f"), ("bfloat16", "NaN", b"\xc0\x7f"), ("bfloat16", "-Infinity", b"\x80\xff"),
     ("bfloat16", 3, b"\x40\x40"), ("bfloat16", True, b"\x80\x3f"), ("bfloat16", -0.0, b"\x00\x80"),
     ("bfloat16", np.float32(1.5), b"\xc0\x3f"), ("bfloat16", None, b"\0\0"),

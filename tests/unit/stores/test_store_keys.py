@@ -1,6 +1,7 @@
 """Keys and paths as pure functions: both flavours on any system (FS-K2P-02)."""
 import pytest
 
+from tests.each import each
 from zcore.errors import InvalidKeyError
 from zcore.stores.keys import (
     POSIX,
@@ -18,8 +19,8 @@ from .conformance import NOT_KEYS, UNUSUAL_KEYS
 CWD = {POSIX: "/home/user", WINDOWS: "D:\\work"}
 
 
-@pytest.mark.parametrize("flavour", [POSIX, WINDOWS])
-@pytest.mark.parametrize("key", NOT_KEYS, ids=lambda key: ascii(key))
+@each("flavour", [POSIX, WINDOWS])
+@each("key", NOT_KEYS, ids=lambda key: ascii(key))
 def test_what_is_no_key(key, flavour):
     """FS-K2P-03, FS-K2P-04, FS-K2P-05, FS-K2P-06, FS-K2P-07, FS-K2P-08."""
     with pytest.raises(InvalidKeyError, match="is not a key: ") as caught:
@@ -29,7 +30,7 @@ def test_what_is_no_key(key, flavour):
         key_to_path(absolute_base("data", CWD[flavour], flavour), key, flavour)
 
 
-@pytest.mark.parametrize("key", UNUSUAL_KEYS, ids=lambda key: ascii(key)[:20])
+@each("key", UNUSUAL_KEYS, ids=lambda key: ascii(key)[:20])
 def test_unusual_keys_are_taken_as_they_are(key):
     """FS-K2P-10, FS-K2P-12."""
     assert check_key(key) == key
@@ -49,7 +50,7 @@ def test_the_reason_is_told():
             check_key(key, flavour)
 
 
-@pytest.mark.parametrize("key", [
+@each("key", [
     "a\\b", "a:b", "c:", "*", "a?", 'a"b', "<", ">", "a|b", "a\x1f", "a\tb", "a.", "a ", "d./x", "d /x", "...",
     "CON", "con", "PRN", "AUX", "NUL", "nul.txt", "NUL.tar.gz", "COM1", "com9.x", "LPT1", "lpt9", "x/Aux/y", "COM\xb9",
     "NUL .txt", "AUX.",

@@ -1,10 +1,10 @@
 """Addresses of this machine, its link and its cloud."""
-import pytest
 
+from tests.each import each
 from zcore.trust.addresses import is_near
 
 
-@pytest.mark.parametrize(("address", "near"), [
+@each(("address", "near"), [
     ("127.0.0.1", True), ("127.255.0.9", True), ("169.254.0.1", True), ("0.0.0.0", True), ("0.1.2.3", True),
     ("224.0.0.1", True), ("::", True), ("::1", True), ("fe80::1", True), ("fe80::1%lo", True),
     ("::ffff:127.0.0.1", True), ("::ffff:a9fe:a9fe", True), ("2002:7f00:1::", True), ("64:ff9b::7f00:1", True),

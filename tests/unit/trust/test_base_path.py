@@ -1,12 +1,13 @@
 """The one spelling of a base directory: both flavours on any system."""
 import pytest
 
+from tests.each import each
 from zcore.trust.base_path import POSIX, WINDOWS, absolute_base
 
 CWD = {POSIX: "/home/user", WINDOWS: "D:\\work"}
 
 
-@pytest.mark.parametrize("flavour, path, base", [
+@each("flavour, path, base", [
     (POSIX, "/data/", "/data"), (POSIX, "//data", "/data"), (POSIX, "/", "/"), (POSIX, "//", "/"),
     (POSIX, ".", "/home/user"), (POSIX, "x", "/home/user/x"),
     (POSIX, "../x", "/home/x"), (POSIX, "/../..", "/"), (POSIX, "/a/./b//c/..", "/a/b"),

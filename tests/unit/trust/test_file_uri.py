@@ -1,6 +1,7 @@
 """``file:`` URIs: file system store v1.0, "Canonical URI"; RFC 8089; RFC 3986."""
 import pytest
 
+from tests.each import each
 from zcore.errors import UnsupportedError
 from zcore.trust.base_path import POSIX, WINDOWS
 from zcore.trust.file_uri import path_to_uri, uri_to_path
@@ -67,8 +68,8 @@ def test_foreign_hosts(flavour, uri):
         uri_to_path(uri, flavour)
 
 
-@pytest.mark.parametrize("flavour", [POSIX, WINDOWS])
-@pytest.mark.parametrize("rest", [
+@each("flavour", [POSIX, WINDOWS])
+@each("rest", [
     "/p?q", "/p?", "/p#f", "/p#", "/%zz", "/%", "/%2", "/a%2", "/%G0", "/%00", "/a%00b", "/a%2Fb", "/a%2fb", "/a\0b",
 ])
 def test_broken_uris(flavour, rest):
@@ -87,11 +88,11 @@ def test_uris_without_an_absolute_path(flavour, uri):
         uri_to_path(uri, flavour)
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "/data/a%20b", "a%20b", "./x:y", "", "a?b#c", "1:2", "-x:y", "über:x", "C:\\x", "c:/x", "c:x", "//server/share",
     ":x",
 ])
-@pytest.mark.parametrize("flavour", [POSIX, WINDOWS])
+@each("flavour", [POSIX, WINDOWS])
 def test_a_path_is_taken_literally(text, flavour):
     """FS-URI-09, FS-URI-10: no scheme, or a drive."""
     assert uri_to_path(text, flavour) == text

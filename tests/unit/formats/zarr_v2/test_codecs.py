@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.formats import format_of
 from zcore.model.metadata import CodecSpec
@@ -214,7 +215,7 @@ def test_codecs_are_objects_with_an_id(member, value):
     assert caught.value.member == member
 
 
-@pytest.mark.parametrize("config", [
+@each("config", [
     {"id": "blosc", "cname": "gzip"}, {"id": "blosc", "cname": 1}, {"id": "blosc", "clevel": 10},
     {"id": "blosc", "clevel": True}, {"id": "blosc", "clevel": 5.0}, {"id": "blosc", "shuffle": 3},
     {"id": "blosc", "shuffle": "shuffle"}, {"id": "blosc", "blocksize": -1}, {"id": "blosc", "blocksize": 2**31},

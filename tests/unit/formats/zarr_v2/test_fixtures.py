@@ -8,6 +8,7 @@ import pytest
 
 import zcore
 from tests.both_ways import WAYS, directory
+from tests.each import each
 from zcore.errors import UnsupportedError
 from zcore.formats import NODE_DOCUMENTS, format_of
 from zcore.model.metadata import has_varying_items
@@ -79,7 +80,7 @@ def assert_expected(name, array, found):
         assert found.tobytes() == base64.b64decode(EXPECTED[name])
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
+@each("name", sorted(EXPECTED))
 def test_array_has_its_elements_along_the_chain(name):
     """V2-CHK-03, V2-CHK-04: the chain says in which order codecs are undone."""
     directory = FIXTURES / name
@@ -107,7 +108,7 @@ def test_array_is_read(name, way):
 ARRAYS = sorted(path.parent for path in FIXTURES.rglob(".zarray"))
 
 
-@pytest.mark.parametrize("directory", ARRAYS, ids=lambda directory: directory.name)
+@each("directory", ARRAYS, ids=lambda directory: directory.name)
 def test_document_is_rewritten_byte_for_byte(directory):
     """V2-ARR-10; a fill value of 0 on text and bytes of any length becomes the empty one that it means (V2-FV-10)."""
     raw = (directory / ".zarray").read_bytes()

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
 
@@ -56,7 +57,7 @@ def document(**texts):
     return ("{" + ", ".join(f'"{name}": {text}' for name, text in {**members, **texts}.items()) + "}").encode()
 
 
-@pytest.mark.parametrize(("member", "text"), WRONG, ids=[f"{member}-{text[:30]}" for member, text in WRONG])
+@each(("member", "text"), WRONG, ids=[f"{member}-{text[:30]}" for member, text in WRONG])
 def test_wrong_member_is_named(member, text):
     """V2-ARR-02 to V2-ARR-07, V2-DT-01, V2-ST-01, V2-FV-03"""
     with pytest.raises((MetadataError, UnsupportedError)) as caught:
@@ -66,12 +67,12 @@ def test_wrong_member_is_named(member, text):
         assert (caught.value.path, caught.value.document, caught.value.member) == ("x.zarr", ".zarray", member)
 
 
-@pytest.mark.parametrize("raw", [
+@each("raw", [
     b"", b"{", b"[]", b"null", b"\xef\xbb\xbf" + document(), document()[:-1] + b', "shape": [99, 99]}',
     document(extra="[" * 100000), document(extra="[" * 100000 + "]" * 100000), document(extra="1e999"),
     document(extra="NaN"), document(extra=" " * 2**24 + "1"), document().replace(b'"lz4"', b'"lz\xff"'),
 ])
-@pytest.mark.parametrize("parse", [zarr_v2.parse_array, zarr_v2.parse_group, zarr_v2.parse_consolidated])
+@each("parse", [zarr_v2.parse_array, zarr_v2.parse_group, zarr_v2.parse_consolidated])
 def test_document_that_is_not_strict_json_is_refused(parse, raw):
     with pytest.raises(MetadataError) as caught:
         parse(raw, "x")

@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.codecs import BloscCodec, BytesCodec, Crc32cCodec
 from zcore.errors import UnsupportedError
 from zcore.formats import format_of
@@ -113,7 +114,7 @@ def test_other_chunk_keys_are_refused(encoding):
         zarr_v2.new_array((4, 6), "<i4", (2, 3), chunk_key_encoding=encoding)
 
 
-@pytest.mark.parametrize(("dtype", "fill_value", "written"), [
+@each(("dtype", "fill_value", "written"), [
     ("<f8", ..., 0.0), ("<f8", None, None), ("<f4", 0.1, 0.10000000149011612), ("|b1", True, True), ("|S3", 0, ""),
     ("|S3", ..., ""), ("|S3", b"ab", "YWI="), ("|S3", "ab", "YWI="), ("<U3", 0, ""), ("<U3", np.int64(0), ""),
     ("|V2", 0, "AAA="),

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError
 from zcore.formats import format_of
 
@@ -26,7 +27,7 @@ def rewritten(array):
     return json.loads(zarr_v2.render_array(array), parse_constant=pytest.fail)
 
 
-@pytest.mark.parametrize("dtype", [
+@each("dtype", [
     "|b1", "|i1", "<i2", ">i4", "<i8", "|u1", ">u2", "<u4", ">u8", "<f2", ">f4", "<f8", "<c8", ">c16",
     "|S1", "|S300", "<U5", ">U2", "|V6", "<M8[ns]", ">M8[D]", "<M8[25s]", "<m8[25s]", "<m8",
 ])
@@ -126,7 +127,7 @@ def test_of_dates_null_is_undefined_and_reads_as_not_a_time(dtype):
     assert rewritten(array)["fill_value"] is None
 
 
-@pytest.mark.parametrize(("dtype", "value", "expected"), [
+@each(("dtype", "value", "expected"), [
     # V2-FV-02
     ("<f8", 0.1, 0.1), ("<f4", 0.10000000149011612, np.float32(0.1)), ("<f8", "NaN", math.nan),
     ("<f2", "Infinity", math.inf), (">f4", "-Infinity", -math.inf), ("<f8", -0.0, -0.0), ("<f8", 5e-324, 5e-324),
@@ -194,7 +195,7 @@ def test_payload_of_a_nan_becomes_the_usual_one():
     assert zarr_v2.new_array(3, "<f4", fill_value=payload).fill_bytes == np.float32(np.nan).tobytes()
 
 
-@pytest.mark.parametrize(("dtype", "value"), [
+@each(("dtype", "value"), [
     ("<f8", "nan"), ("<f8", "1.5"), ("<f4", 1e39), ("<f2", 65520), ("<f8", [1.0]), ("<f8", {}), ("<f8", "0x7fc00000"),
     ("<i4", 2**31), ("<i4", 0.5), ("<i4", "0"), ("<i4", "NaN"), ("|u1", -1), ("<u8", 2**64), ("<i4", []),
     ("|b1", 2), ("|b1", "true"), ("<c8", [1.0]), ("<c8", [1, 2, 3]), ("<c8", [1, None]), ("<c8", [1e39, 0]),

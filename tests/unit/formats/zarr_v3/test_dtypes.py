@@ -4,6 +4,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.errors import UnsupportedError
 from zcore.formats.zarr_v3.dtypes import named_dtype, packed, parse_data_type, render_data_type, stored_byte_order
 
@@ -34,7 +35,7 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "dtype"), TYPES)
+@each(("name", "dtype"), TYPES)
 def test_name_and_type(name, dtype):
     """V3-DT-01, V3-DT-02, V3-DT-03, V3-DT-04, V3-XDT-03, V3-XDT-04, V3-XDT-05, V3-XDT-07"""
     dtype = np.dtype(dtype)
@@ -60,7 +61,7 @@ def test_text_of_varying_length():
     assert render_data_type(np.dtypes.StringDType()) == "string" and render_data_type(np.dtype(object)) == "bytes"
 
 
-@pytest.mark.parametrize("value", [
+@each("value", [
     "r", "r0", "r12", "r08", "r016",                                                              # V3-DT-05
     named("fixed_length_utf32", length_bytes=0), named("fixed_length_utf32", length_bytes=6),     # V3-XDT-03
     named("fixed_length_utf32", length_bytes=4.0), named("fixed_length_utf32"), "fixed_length_utf32",

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.each import each
 from zcore.errors import MetadataError
 from zcore.formats import format_of
 from zcore.formats.zarr_v3.dtypes import render_data_type
@@ -22,7 +23,7 @@ def through(dtype, text, name=None):
     return raw, json.dumps(render_fill(dtype, value, raw, name or render_data_type(dtype)))
 
 
-@pytest.mark.parametrize(("dtype", "text", "raw"), [
+@each(("dtype", "text", "raw"), [
     # V3-FV-01, V3-FV-02
     ("?", "true", b"\1"), ("?", "false", b"\0"), ("i1", "-128", b"\x80"), (">i2", "-2", b"\xff\xfe"),
     ("<u8", "18446744073709551615", b"\xff" * 8), ("<i8", "-9223372036854775808", b"\0" * 7 + b"\x80"),
@@ -89,7 +90,7 @@ def test_structure_in_base64_is_read():
     assert raw == b"\1\2\x7f\xc0\0\1x\0" and text.startswith('{"a": 258')
 
 
-@pytest.mark.parametrize(("data_type", "text"), [
+@each(("data_type", "text"), [
     # V3-FV-01, V3-FV-02, V3-PY-04
     ("bool", "0"), ("bool", "1.0"), ("bool", '"true"'), ("bool", "null"), ("int8", "128"), ("int8", "-129"),
     ("uint8", "-1"), ("int32", "1.0"), ("int32", "1e3"), ("int32", '"1"'), ("int32", "true"), ("int32", "null"),

@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.errors import MetadataError, NodeNotFoundError, UnsupportedError
 from zcore.formats import NODE_DOCUMENTS, format_of
 from zcore.model.chunk_keys import ChunkKeyEncoding
@@ -108,7 +109,7 @@ def test_names_of_dimensions_may_repeat_and_be_empty():
     assert parse(dimension_names=["", "a", "a"]).dimension_names == ("", "a", "a")
 
 
-@pytest.mark.parametrize(("member", "value"), [
+@each(("member", "value"), [
     # V3-META-01, V3-META-02
     ("zarr_format", "3"), ("zarr_format", 3.0), ("zarr_format", 2), ("zarr_format", True), ("zarr_format", None),
     ("node_type", "Array"), ("node_type", None), ("node_type", "array "), ("node_type", ["array"]),

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.each import each
 from zcore.errors import UnsupportedError
 from zcore.formats.zarr_v3.grids import parse_grid, parse_key_encoding, render_grid, render_key_encoding
 from zcore.model.chunk_keys import ChunkKeyEncoding
@@ -76,7 +77,7 @@ def test_grid_that_is_not_known_is_named(grid, feature):
     assert caught.value.feature == feature
 
 
-@pytest.mark.parametrize("grid", [
+@each("grid", [
     rectilinear(), rectilinear(4, 4), rectilinear([]), rectilinear([4]), rectilinear([4, 4]), rectilinear([[4, 2]]),
     rectilinear(0), rectilinear([0, 10]), rectilinear([[4, 0], 10]), rectilinear([[4], 10]), rectilinear([[4, 2, 3]]),
     rectilinear([[[4, 2], 3]]), rectilinear("4"), rectilinear([4.0, 10]), rectilinear([True, 10]), rectilinear(None),

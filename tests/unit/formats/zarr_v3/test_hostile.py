@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.each import each
 from zcore.errors import MetadataError, UnsupportedError, ZcoreError
 from zcore.formats import format_of
 
@@ -36,8 +37,8 @@ def document(base=None, **texts):
     return ("{" + ", ".join(f'"{name}": {text}' for name, text in {**members, **texts}.items()) + "}").encode()
 
 
-@pytest.mark.parametrize("base", [ARRAY, GROUP])
-@pytest.mark.parametrize("damage", [
+@each("base", [ARRAY, GROUP])
+@each("damage", [
     lambda raw: b"[]", lambda raw: b"null", lambda raw: b"", lambda raw: raw[:-1], lambda raw: raw[:40],
     lambda raw: raw + b"x", lambda raw: raw + raw, lambda raw: b"\xef\xbb\xbf" + raw, lambda raw: b"\0" * 200,
     lambda raw: raw.decode().encode("utf-16"), lambda raw: raw.replace(b'"node_type"', b'"\xff"'),
@@ -63,7 +64,7 @@ def test_member_named_twice_is_refused():
             zarr_v3.parse_array(raw, "x")
 
 
-@pytest.mark.parametrize(("member", "text"), [
+@each(("member", "text"), [
     ("shape", "[9223372036854775808, 1]"), ("shape", "[4294967296, 4294967296]"), ("shape", f"[{'9' * 4000}, 1]"),
     ("shape", "[1e400, 1]"), ("shape", "[" * 60 + "]" * 60), ("shape", "[1E1, 10]"), ("shape", "[10.0, 10]"),
     ("chunk_grid", '{"name": "regular", "configuration": {"chunk_shape": [0, 5]}}'),

@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.errors import CodecError
 from zcore.kernel.codec.casting import MAX_MAPPED, OUT_OF_RANGE, ROUNDINGS
 from zcore.kernel.codec.filters import ITEM_TYPES
@@ -18,8 +19,8 @@ def cast(numbers, astype, rounding="nearest-even", out_of_range=None, pairs=(), 
     return np.frombuffer(raw[4 * len(before):], astype)
 
 
-@pytest.mark.parametrize("astype", INTEGERS)
-@pytest.mark.parametrize("dtype", ITEM_TYPES)
+@each("astype", INTEGERS)
+@each("dtype", ITEM_TYPES)
 def test_ends_of_integers(dtype, astype):
     """V3-XC-06"""
     low, high = int(np.iinfo(astype).min), int(np.iinfo(astype).max)

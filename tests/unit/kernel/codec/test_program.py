@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.each import each
 from zcore.errors import ChecksumError, CodecError, UnsupportedError
 from zcore.kernel.codec.program import Program
 
@@ -28,14 +29,14 @@ def test_what_cannot_be_lowered(steps, match):
         Program(steps)
 
 
-@pytest.mark.parametrize("steps", [
+@each("steps", [
     [], [BLOSC], [BLOSC, ("crc32c",)], [("crc32c",)] * 8, [BLOSC, BLOSC], [("crc32c",), BLOSC],
     [("crc32", True), ("zlib", 1), ("adler32", True), ("fletcher32", False)],
     [("zstd", 3, True), ("crc32c",), ("lz4", 1), ("crc32", True), ("gzip", 9), ("fletcher32",), BLOSC, ("crc32c",)],
     [("lz4", 1), ("lz4", 1), ("lz4", 1)], [("crc32c", True), ("crc32c",), ("crc32c", True)],
     [("gzip", 0), ("zstd", -5, False)],
 ])
-@pytest.mark.parametrize("n", [0, 1, 127, 128, 10_000])
+@each("n", [0, 1, 127, 128, 10_000])
 def test_round_trip(steps, n):
     program = Program(steps)
     assert program.n_steps == len(steps)

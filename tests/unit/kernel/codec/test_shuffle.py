@@ -8,6 +8,7 @@ import blosc
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.kernel.codec import blosc_header
 from zcore.kernel.codec import shuffle as module
 from zcore.kernel.codec.shuffle import shuffle, unbitshuffle, unshuffle
@@ -38,7 +39,7 @@ def test_docstrings_hold():
     assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.parametrize("typesize", TYPE_SIZES)
+@each("typesize", TYPE_SIZES)
 def test_blocks_of_every_size(typesize):
     """BL-SHF-01, BL-SHF-02, BL-SHF-03"""
     random = np.random.default_rng(typesize)

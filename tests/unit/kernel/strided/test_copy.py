@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.each import each
 from zcore.kernel.strided import copy
 
 ITEM_SIZES = (1, 2, 3, 4, 5, 7, 8, 12, 16, 20, 24, 32, 33, 40)
@@ -25,16 +26,16 @@ def test_docstrings_hold():
     assert doctest.testmod(copy).failed == 0
 
 
-@pytest.mark.parametrize("itemsize", ITEM_SIZES)
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (37,), (3, 0, 2), (5, 1, 7), (2, 3, 4, 5), (40, 50), (130, 70)])
+@each("itemsize", ITEM_SIZES)
+@each("shape", [(), (0,), (1,), (37,), (3, 0, 2), (5, 1, 7), (2, 3, 4, 5), (40, 50), (130, 70)])
 def test_contiguous(shape, itemsize):
     src = items(shape, itemsize)
     assert copied(src, np.zeros_like(src)).tobytes() == src.tobytes()
 
 
-@pytest.mark.parametrize("itemsize", ITEM_SIZES)
-@pytest.mark.parametrize("axes", [(0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
-@pytest.mark.parametrize("shape", [(2, 3, 4), (33, 17, 20), (5, 130, 7), (1, 40, 70)])
+@each("itemsize", ITEM_SIZES)
+@each("axes", [(0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
+@each("shape", [(2, 3, 4), (33, 17, 20), (5, 130, 7), (1, 40, 70)])
 def test_transposed(shape, axes, itemsize):
     src = items(shape, itemsize).transpose(axes)
     dst = np.zeros(src.shape, src.dtype)
@@ -43,8 +44,8 @@ def test_transposed(shape, axes, itemsize):
     assert copied(dst.transpose(np.argsort(axes)), back).tobytes() == items(shape, itemsize).tobytes()
 
 
-@pytest.mark.parametrize("itemsize", ITEM_SIZES)
-@pytest.mark.parametrize("index", [
+@each("itemsize", ITEM_SIZES)
+@each("index", [
     np.s_[::-1], np.s_[::2], np.s_[:, ::-1], np.s_[:, ::3], np.s_[::-1, ::-1], np.s_[::-2, ::2], np.s_[3:4],
     np.s_[:, 3:5],
 ])
@@ -62,8 +63,8 @@ def test_selections_on_either_side(index, itemsize):
     assert copied(part[::-1], np.zeros(part.shape, part.dtype)[:, ::-1]).tobytes() == part[::-1].tobytes()
 
 
-@pytest.mark.parametrize("itemsize", ITEM_SIZES)
-@pytest.mark.parametrize("shape", [(20,), (20, 1), (1, 20), (6, 1, 9)])
+@each("itemsize", ITEM_SIZES)
+@each("shape", [(20,), (20, 1), (1, 20), (6, 1, 9)])
 def test_source_strides_of_zero(shape, itemsize):
     src = np.broadcast_to(items(shape, itemsize), (5, *shape[:-1], 20 if shape[-1] == 1 else shape[-1]))
     assert copied(src, np.zeros(src.shape, src.dtype)).tobytes() == src.tobytes()
@@ -84,8 +85,8 @@ def test_unaligned_addresses(itemsize):
         assert dst.tobytes() == src.tobytes()
 
 
-@pytest.mark.parametrize("dtype", ["u2", "u4", "u8", "f2", "c8", "c16", "U1", "U5", "U7"])
-@pytest.mark.parametrize("index", [np.s_[...], np.s_[::-1], np.s_[:, ::2], np.s_[2, 3], np.s_[:0], np.s_[:, :, 0]])
+@each("dtype", ["u2", "u4", "u8", "f2", "c8", "c16", "U1", "U5", "U7"])
+@each("index", [np.s_[...], np.s_[::-1], np.s_[:, ::2], np.s_[2, 3], np.s_[:0], np.s_[:, :, 0]])
 def test_swap_reverses_every_unit(dtype, index):
     dtype = np.dtype(dtype)
     unit = 4 if dtype.kind == "U" else dtype.itemsize // (2 if dtype.kind == "c" else 1)
@@ -138,8 +139,8 @@ def test_overlapping_and_read_only_buffers_are_refused():
         copy.fill(b"x", b"y")
 
 
-@pytest.mark.parametrize("itemsize", ITEM_SIZES)
-@pytest.mark.parametrize("index", [
+@each("itemsize", ITEM_SIZES)
+@each("index", [
     np.s_[...], np.s_[::-1], np.s_[::2], np.s_[:, ::-2], np.s_[3:9, 5:7], np.s_[:, 4], np.s_[2, 3:4], np.s_[:0],
     np.s_[1, 2],
 ])
@@ -151,8 +152,8 @@ def test_fill_sets_the_selection_and_nothing_else(index, itemsize):
     assert target.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("n_items", [0, 1, 2, 3, 100, 8191, 8192, 8193, 50_000])
-@pytest.mark.parametrize("itemsize", [1, 3, 4, 16, 300, 9000])
+@each("n_items", [0, 1, 2, 3, 100, 8191, 8192, 8193, 50_000])
+@each("itemsize", [1, 3, 4, 16, 300, 9000])
 def test_contiguous_fill_and_its_test(itemsize, n_items):
     n_items = min(n_items, 2_000_000 // itemsize)
     for value in (items((), itemsize).tobytes(), b"\xff" * itemsize):
@@ -181,8 +182,8 @@ def test_fill_compares_bytes_not_values():
     assert not copy.is_filled(np.full(5, -0.0), np.float64(0).tobytes())
 
 
-@pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 8, 12, 16, 32, 33])
-@pytest.mark.parametrize("shape", [(127, 130), (128, 128), (256, 64), (300, 5), (4, 131), (3, 200, 33)])
+@each("itemsize", [1, 2, 3, 4, 8, 12, 16, 32, 33])
+@each("shape", [(127, 130), (128, 128), (256, 64), (300, 5), (4, 131), (3, 200, 33)])
 def test_transposing_planes_of_whole_and_broken_tiles(shape, itemsize):
     src = items(shape, itemsize)
     swaps = [0] + [unit for unit in (2, 4, 8, 16) if itemsize % unit == 0]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.each import each
 from zcore.errors import ReferenceFormatError, UnsupportedError
 from zcore.stores.reference.columns import MAX_EXPRESSIONS, MAX_GENERATED_TEXT
 from zcore.stores.reference.gen import WHOLE, Generation
@@ -102,8 +103,8 @@ def test_members_of_an_item(item, reason):
     assert caught.value.member == "gen[1]"
 
 
-@pytest.mark.parametrize("name", ["key", "url", "offset", "length"])
-@pytest.mark.parametrize("value", [None, True, 1.5, [], {}, -1, 2**63, ["1"]])
+@each("name", ["key", "url", "offset", "length"])
+@each("value", [None, True, 1.5, [], {}, -1, 2**63, ["1"]])
 def test_types_of_members(name, value):
     """RF-GEN-01, RF-GEN-06."""
     with pytest.raises(ReferenceFormatError, match=f"^gen\\[0\\].{name}: expected a text") as caught:
@@ -116,7 +117,7 @@ def test_neither_offset_nor_length_is_the_whole_target():
     assert references(TEXTS) == [(f"k{i}", "u", 0, WHOLE) for i in range(3)]
 
 
-@pytest.mark.parametrize("dimensions, reason", [
+@each("dimensions, reason", [
     (None, "a variable at least"), ({}, "a variable at least"), ([], "a variable at least"),
     ("i", "a variable at least"),
     ({"i": 5}, "stop at least"), ({"i": None}, "stop at least"), ({"i": "5"}, "stop at least"),
@@ -138,7 +139,7 @@ def test_dimensions(dimensions, reason):
     assert caught.value.member.startswith("gen[0].dimensions")
 
 
-@pytest.mark.parametrize("start, stop, step", [*itertools.product([-3, 0, 2, 7], [-4, 0, 3, 8], [-3, -1, 1, 2, 9])])
+@each("start, stop, step", [*itertools.product([-3, 0, 2, 7], [-4, 0, 3, 8], [-3, -1, 1, 2, 9])])
 def test_ranges_as_in_python(start, stop, step):
     """RF-GEN-03."""
     assert keys(i={"start": start, "stop": stop, "step": step}) == [str(i) for i in range(start, stop, step)]
@@ -200,12 +201,12 @@ def test_offset_and_length(value, integer):
     assert references({**item, "offset": 0, "length": value})[0][2:] == (0, integer)
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "", " ", "x", "-1", "+1", "1.0", "1e3", "1_000", "0x10", "1 2", "١", "{{ 'x' }}", "{{ i - 4 }}", "-{{i}}",
     "{{ i / 1 }}", "{{ i / 2 }}", "{{ i * 1.0 }}", "{{ i }} {{ i }}", "{{ i }}.0", str(2**63), "{{i}}" + "0" * 18,
     "9" * 100, "{{ 9223372036854775807 - i + i - 2 * i }}0", "{{ -i }}",
 ])
-@pytest.mark.parametrize("name", ["offset", "length"])
+@each("name", ["offset", "length"])
 def test_text_that_is_no_offset(name, text):
     """RF-GEN-06, RF-TPL-10."""
     item = {**TEXTS, "offset": 0, "length": 0, name: text, "dimensions": {"i": [3] * 3 + [10]}}

@@ -5,6 +5,7 @@ from binascii import a2b_base64
 
 import pytest
 
+from tests.each import each
 from zcore.errors import ReferenceFormatError
 from zcore.stores.reference.document import read_document
 
@@ -17,8 +18,8 @@ HALVES = [r"\ud800", r"\udc00", r"\udc00\ud800", r"\ud800\ud800", r"\ud800A", r"
           r"\ud800\\udc00", r"\ud800x\udc00"]
 
 
-@pytest.mark.parametrize("text", ESCAPES)
-@pytest.mark.parametrize("around", ["", "more"])
+@each("text", ESCAPES)
+@each("around", ["", "more"])
 def test_escapes_wherever_a_string_stands(text, around):
     """RF-DOC-01"""
     string = f'"{around}{text}{around}"'

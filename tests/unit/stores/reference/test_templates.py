@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from tests.each import each
 from zcore.errors import ReferenceFormatError, UnsupportedError
 from zcore.stores.reference import expressions
 from zcore.stores.reference.expressions import MAX_DEPTH
@@ -86,7 +87,7 @@ MIXED = [
 ]
 
 
-@pytest.mark.parametrize("text", SIMPLE + MIXED)
+@each("text", SIMPLE + MIXED)
 def test_rendered_as_jinja2_renders_it(jinja2, text):
     """RF-TPL-06, RF-TPL-07: blanks are free, single braces stay, one line end and comments are dropped."""
     templates = Templates(PLAIN)
@@ -94,7 +95,7 @@ def test_rendered_as_jinja2_renders_it(jinja2, text):
     assert templates.render(text) == templates.render(text, {"i": 1})
 
 
-@pytest.mark.parametrize("text", SIMPLE + MIXED)
+@each("text", SIMPLE + MIXED)
 def test_many_texts_are_rendered_as_one_is(jinja2, text):
     """RF-TPL-06: whatever stands before and behind it, and before and behind the others."""
     texts = [text + rest for rest in ("", "x", "y", "/a.nc", "{", "}", "}}", "\n", "a\n", "\r\n", "{{u}}", "{#", " ")]
@@ -123,7 +124,7 @@ def test_many_texts_have_their_bounds(jinja2):
             list(templates.render_all(["{{u}}", long]))
 
 
-@pytest.mark.parametrize("text", SIMPLE)
+@each("text", SIMPLE)
 def test_simple_texts_do_without_jinja2(without_jinja2, text):
     """RF-TPL-06."""
     assert isinstance(Templates(PLAIN).render(text), str)
@@ -208,7 +209,7 @@ def test_values_of_templates_are_not_rendered_again(jinja2):
     assert templates.render("{{ f(c='{{a}}') }}") == "{{a}}"
 
 
-@pytest.mark.parametrize("text, rendered", [
+@each("text, rendered", [
     ("{{ i }}", "7"), ("{{ i + 1 }}", "8"), ("{{ i - 10 }}", "-3"), ("{{ i * j }}", "-21"), ("{{ i // 2 }}", "3"),
     ("{{ j // 2 }}", "-2"), ("{{ j % 2 }}", "1"), ("{{ -i }}", "-7"), ("{{ +i }}", "7"),
     ("{{ (i + 1) * 1000 }}", "8000"),
@@ -238,7 +239,7 @@ def test_expressions(jinja2, text, rendered):
         assert templates.compile(text, variables).render(variables) == rendered
 
 
-@pytest.mark.parametrize("text, what", [
+@each("text, what", [
     ("{{ ''.__class__ }}", "attribute access"), ("{{ u.x }}", "attribute access"), ("{{ self.x }}", "attribute access"),
     ("{{ f(c='').__class__.__mro__ }}", "attribute access"), ("{{ ''['__class__'] }}", "subscripts"),
     ("{{ u[0] }}", "subscripts"), ("{{ u[0:1] }}", "subscripts"), ("{{ 1.__class__ }}", "attribute access"),
@@ -262,7 +263,7 @@ def test_syntax_that_is_not_needed(jinja2, text, what):
     assert str(caught.value).startswith("url: ")
 
 
-@pytest.mark.parametrize("name", [
+@each("name", [
     "range(10 ** 9)", "lipsum()", "cycler(1)", "joiner()", "namespace()", "dict()", "self", "self()", "loop",
     "caller()", "super()", "_('x')", "environment", "context", "undefined", "__class__", "__builtins__", "resolve",
     "l_0_u", "__import__('os')",
@@ -275,7 +276,7 @@ def test_there_are_no_globals(jinja2, name):
         Templates({"f": f"{{{{ {name} }}}}"}).render("{{ f() }}")
 
 
-@pytest.mark.parametrize("expression", [
+@each("expression", [
     "'a' * 10 ** 9", "10 ** 9 * 'a'", "'a' * 65537", "u * 40000", "'a' * 65536 ~ 'b'", "'a' * 65536 + 'b'",
     "'' ~ 'a' * 40000 ~ 'a' * 40000", "'%s%s' % ('a' * 40000, 'a' * 40000)", "('a' * 60000) * ('b' ~ 'c')",
     "10 ** 10 ** 10", "2 ** 63", "2 ** 64", "(-2) ** 10 ** 9", "10 ** 18 * 10", "2 ** 62 + 2 ** 62",
@@ -290,7 +291,7 @@ def test_what_would_take_much_memory_is_refused_before_it_does(jinja2, expressio
         Templates(SEED).render(f"{{{{ {expression} }}}}", {"i": 10**6})
 
 
-@pytest.mark.parametrize("expression", [
+@each("expression", [
     "1 // 0", "1 / 0", "i % 0", "0 ** -1", "(-8) ** 0.5", "'a' + 1", "1 + 'a'", "'a' - 'b'", "-'a'", "+u", "'a' * 1.5",
     "'a' * 'b'", "'%d' % 'a'", "'%d' % ()", "'%d' % (1, 2)", "'x' % 1", "'%c' % 9999999", "1 % (1, 2)",
     "'%d' % (1e308 * 10)", "'\\N{nothing}'",
@@ -303,7 +304,7 @@ def test_what_cannot_be_evaluated(jinja2, expression):
         assert repr(text)[1:-1] in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "{{ " + "(" * 10**5, "{{ " + "(" * 10**4 + "1" + ")" * 10**4 + " }}",
     "{{ " + "-" * 10**5 + "1 }}", "{{ " + "-" * 60000 + "1 }}", "{{ " + "-" * 200 + "1 }}",
     "{{ " + "a+" * 10**6 + "a }}", "{{ " + "1+" * 120 + "1 }}", "{{ 1" + "**1" * 20000 + " }}",
