@@ -424,11 +424,12 @@ def test_the_metadata_of_a_consolidated_group_have_the_copy(store, zarr_format):
 def during_creation(tmp_path, monkeypatch):
     """Return a function that creates the array g/s/a, and does something when its elements are there, its document not.
 
-    A thread does it, as it may have to wait for the creation. The function returns what the thread returned or raised.
+    A thread does it, as it may have to wait for the creation: that goes on after `seconds`. The function returns what
+    the thread returned or raised.
     """
     values = np.arange(1, 17).reshape(4, 4)
 
-    def create(change, **keywords):
+    def create(change, seconds=0.2):
         outcome, threads = [], []
         write_once = ArrayBinding.write_once
 
@@ -443,12 +444,12 @@ def during_creation(tmp_path, monkeypatch):
             if binding.path == "g/s/a" and not threads:
                 threads.append(threading.Thread(target=other))
                 threads[0].start()
-                threads[0].join(0.2)
+                threads[0].join(seconds)
             return plan
 
         monkeypatch.setattr(ArrayBinding, "write_once", write_and_change)
         try:
-            zcore.create_array(tmp_path, name="g/s/a", data=values, chunks=(2, 2), **keywords)
+            zcore.create_array(tmp_path, name="g/s/a", data=values, chunks=(2, 2))
         finally:
             threads[0].join()
         return outcome[0]
@@ -479,7 +480,7 @@ def test_a_group_that_is_deleted_meanwhile_stands_above_the_new_array(tmp_path, 
 
 def test_a_group_that_becomes_an_array_meanwhile_has_nothing_below(tmp_path, during_creation):
     with pytest.raises(zcore.NodeExistsError, match="an array stands"):
-        during_creation(lambda: zcore.create_array(tmp_path, name="g/s", data=np.arange(5), overwrite=True))
+        during_creation(lambda: zcore.create_array(tmp_path, name="g/s", data=np.arange(5), overwrite=True), seconds=60)
     assert np.array_equal(zcore.load(tmp_path, "g/s"), np.arange(5))
     assert zcore.verify(tmp_path).problems == []
 
@@ -489,7 +490,7 @@ def test_only_what_was_written_goes_when_nothing_can_stand_there(tmp_path, durin
     notes.parent.mkdir()
     notes.write_text("mine")
     with pytest.raises(zcore.NodeExistsError, match="an array stands"):
-        during_creation(lambda: zcore.create_array(tmp_path, name="g/s", data=np.arange(5), overwrite=True))
+        during_creation(lambda: zcore.create_array(tmp_path, name="g/s", data=np.arange(5), overwrite=True), seconds=60)
     assert [path for path in (tmp_path / "g/s/a").rglob("*") if path.is_file()] == [notes]
 
 
@@ -500,7 +501,7 @@ def test_the_document_never_comes_without_the_elements_when_a_group_above_is_mov
         zcore.create_array(tmp_path, name="g/s/a", data=np.full((7, 7), 7))
 
     with pytest.raises(zcore.NodeExistsError):
-        during_creation(change)
+        during_creation(change, seconds=60)
     assert np.array_equal(zcore.load(tmp_path, "g/s/a"), np.full((7, 7), 7))
     assert "a" not in zcore.open_group(tmp_path, path="g/t")
 
