@@ -1,24 +1,23 @@
 """Formats: how a node is written down. The contract is `zcore.formats.base.Format`; a new format is one line here.
 
-The class of a format is imported with the first node of its format: most processes meet only one.
+The class of a format is imported with the first node of its format: most processes use only one.
 """
 from collections import namedtuple
 from functools import cache
 from importlib import import_module
 
-# What a store is searched for, before any class is imported. The instance of the class has the same attributes.
+# The documents to look for in a store, before any class is imported. The instance of the class has the same attributes.
 Line = namedtuple("Line", ("module", "class_name", "array_document", "group_document", "consolidated_document"),
                   defaults=(None, None))
 
-# Name, as `zarr_format=` gives it -> its line. Where documents of several formats stand in one place, the first one
-# counts.
+# Name, as in `zarr_format=` -> its line. If a node has documents of several formats, the first format counts.
 FORMATS = {
     3: Line("zcore.formats.zarr_v3.format", "ZarrV3", "zarr.json", "zarr.json"),
     2: Line("zcore.formats.zarr_v2.format", "ZarrV2", ".zarray", ".zgroup", ".zmetadata"),
     "zmeta": Line("zcore.formats.zmeta", "Zmeta", "__zmeta__"),
 }
 NAMES = tuple(FORMATS)
-# Name -> the documents that make a directory a node of the format, the one that counts first.
+# Name -> the documents that make a directory a node of the format; the first one counts.
 NODE_DOCUMENTS = {name: tuple(dict.fromkeys(filter(None, (line.array_document, line.group_document))))
                   for name, line in FORMATS.items()}
 FORMAT_OF = {document: name for name, documents in NODE_DOCUMENTS.items() for document in documents}
@@ -28,7 +27,7 @@ DOCUMENTS = tuple(FORMAT_OF)
 def format_of(name):
     """Return the one `zcore.formats.base.Format` of a name.
 
-    Raises : ValueError, if `name` is no format's.
+    Raises : ValueError, if no format has this name.
     """
     check_format(name)
     return _instance(name)
@@ -41,11 +40,11 @@ def _instance(name):
 
 
 def check_format(zarr_format):
-    """Raise ValueError when a value of `zarr_format=` is no format's name; None leaves it open."""
+    """Raise ValueError if a value of `zarr_format=` is neither the name of a format nor None."""
     if zarr_format is not None and zarr_format not in NAMES:
         raise ValueError(f"zarr_format is {zarr_format!r:.60}, expected one of {', '.join(map(repr, NAMES))}")
 
 
 def name_from(text):
-    """Return the name that a text spells, such as an argument of the command line; it is one of `NAMES`."""
+    """Return the one of `NAMES` that has this text, such as an argument of the command line."""
     return next(name for name in NAMES if str(name) == text)

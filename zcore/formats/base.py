@@ -1,13 +1,13 @@
-"""The contract of a format: what a format says of itself, and what it does.
+"""The contract of a format: its capabilities and its methods.
 
-No caller asks which format a node has. A caller asks for a capability, an attribute below, or calls a method. A new
-format therefore changes three files:
+No caller depends on the name of a format. It reads a capability, which is an attribute below, or calls a method. So a
+new format changes three files:
 
-1. its own, with one subclass of `Format` (where it is long, a folder);
+1. its own, with one subclass of `Format` (a folder if it is long);
 2. `zcore/formats/__init__.py`, one line of the table `FORMATS`, with the names of its documents;
 3. its tests, with a subclass of `FormatConformance` from `tests/unit/formats/conformance.py`.
 
-A format reads and writes documents, as bytes. It knows no store: callers find the documents by their names.
+A format parses and renders documents, as bytes. It knows no store: callers find the documents by their names.
 """
 from abc import ABC, abstractmethod
 
@@ -23,34 +23,34 @@ class Format(ABC):
     Parameters
     ----------
     name : int or str
-        What ``zarr_format=`` says, and what metadata say in their `zarr_format`.
+        As in ``zarr_format=`` and in the `zarr_format` of metadata.
     array_document, group_document : str
         Names of the documents of a node, which may be the same. `group_document` is None where there are no groups.
     consolidated_document : str or None
-        Name of the document of consolidated metadata, beside the group's. None where the group's document has them as a
-        member, or where there are none.
+        Name of the document of consolidated metadata, beside the group's. None if the group's document has them as a
+        member, or if there are none.
     """
 
-    title = None  # what people call the format
+    title = None  # the name of the format in texts
     names = node_names.ANY  # rules for the names of nodes
     attributes_document = None  # the name of the document of attributes; None: they are members of the node's document
-    chunk_directory = None  # the name of the directory that holds all chunks, and nothing else; None: there is no such
-    strict_attributes = False  # no new attribute may be NaN or an infinity, which are not JSON
-    implies_typesize = False  # the item size in blosc chunks is the array's; False: a filter may have made another one
+    chunk_directory = None  # the name of the directory that has all chunks, and nothing else; None: there is none
+    strict_attributes = False  # a new attribute may not be NaN or an infinity, which are not JSON
+    implies_typesize = False  # the item size in blosc chunks is the array's; False: a filter may change it
     only_compressor = None  # the name of the codec that compresses every chunk; None: any number of any codecs does
-    spellings = ()  # members that `extra` of metadata may hold though the format defines them, as they were spelled
+    spellings = ()  # members of the format that `extra` of metadata may keep in their original spelling
 
-    # What `new_array` takes. It refuses a keyword that the format does not have, by a ValueError.
+    # Keywords of `new_array`. It raises ValueError for a keyword that the format does not have.
     has_shards = False  # `shards`
     has_checksum = False  # `checksum`, and by default every chunk ends in one
     has_dimension_names = False  # `dimension_names`
     has_chunk_key_encoding = False  # `chunk_key_encoding`, that of another array of the format
-    has_own_codec_names = False  # `compressors` as the format's documents and libraries name them; else `CodecSpec`
+    has_own_codec_names = False  # `compressors` with the names in the format's documents; else `CodecSpec`
 
-    # A document may leave open how the indices in chunk keys are joined, then the caller of `zcore.open` says it by
+    # A document need not say how the indices in chunk keys are joined. Then the caller of `zcore.open` passes
     # `dimension_separator`; see `with_separator`.
     has_dimension_separator = False
-    # Other libraries read the format by its specification. Reference sets describe arrays of any other as Zarr v2.
+    # Other libraries read the format. Reference sets describe arrays of any other format as Zarr v2.
     is_standard = True
 
     def __init__(self, name, array_document, group_document, consolidated_document):
@@ -61,7 +61,7 @@ class Format(ABC):
 
     @property
     def has_groups(self):
-        """Whether a node can be a group; else each array stands alone."""
+        """Whether a node can be a group; else there is no hierarchy."""
         return self.group_document is not None
 
     @property
@@ -86,9 +86,9 @@ class Format(ABC):
         Raises
         ------
         MetadataError
-            If the document breaks a rule; it names the member.
+            If the document breaks a rule; the error names the member.
         UnsupportedError
-            If it needs something that zcore, or this installation of it, does not have.
+            If it needs a feature that zcore, or this installation of it, does not have.
         """
 
     @abstractmethod
@@ -103,18 +103,18 @@ class Format(ABC):
 
     @abstractmethod
     def new_array(self, shape, dtype, chunks=None, fill_value=..., codecs=None, **settings):
-        """Return the metadata of an array to be created: what a caller leaves open is the format's choice.
+        """Return the metadata of an array to be created. The format has defaults for all that a caller leaves out.
 
-        `settings` are other keywords of `zcore.create_array`, without those that leave the choice to the format.
+        `settings` are other keywords of `zcore.create_array`, without those that the caller leaves out.
 
-        Raises : ValueError, TypeError, UnsupportedError, if the format cannot express what is asked for.
+        Raises : ValueError, TypeError, UnsupportedError, if the format cannot express the settings.
         """
 
     @abstractmethod
     def as_dtype(self, dtype):
-        """Return the type that a caller names, as arrays of the format have it.
+        """Return the data type of arrays of the format for the type that a caller names.
 
-        Raises : ValueError, TypeError, UnsupportedError, if there is none, or the format cannot store it.
+        Raises : ValueError, TypeError, UnsupportedError, if it is no type, or the format cannot store it.
         """
 
     # Required if there are groups
@@ -130,7 +130,7 @@ class Format(ABC):
     # Required if there is a `consolidated_document`
 
     def parse_consolidated(self, raw, path):
-        """Return the metadata of a group as the document of consolidated metadata repeats it, with attributes.
+        """Return the metadata of a group from the document of consolidated metadata, with attributes.
 
         Its `consolidated` maps the paths of all nodes below to their metadata, also with attributes.
 
@@ -142,22 +142,22 @@ class Format(ABC):
         """Return the document of consolidated metadata of a group; see `parse_consolidated`."""
         raise NotImplementedError
 
-    # Required if there is none, and the group's document may have them as a member
+    # Required if the group's document may have consolidated metadata as a member
 
     def may_have_copy(self, raw):
-        """Whether a group's document may hold consolidated metadata; told without parsing, which is slow."""
+        """Return whether a group's document may have consolidated metadata, without parsing, which is slow."""
         return False
 
     # Required with `has_dimension_separator`
 
     def with_separator(self, metadata, separator):
-        """Return the metadata of an array whose chunk keys are joined by `separator`, if its document names none."""
+        """Return the metadata with `separator` in the chunk keys, if the document names no separator."""
         raise NotImplementedError
 
-    # What all formats have in common
+    # The same for all formats
 
     def parse_attributes(self, raw, path):
-        """Return the attributes that an `attributes_document` holds; none when it is absent (None).
+        """Return the attributes in an `attributes_document`; none if it is absent (None).
 
         Raises : MetadataError, if it is not a JSON object.
         """
@@ -192,7 +192,7 @@ class Format(ABC):
         raise NodeNotFoundError(f"{path or 'the root'} is {found}, not {what}", path=path, format=self.name)
 
     def describes(self, metadata):
-        """Whether metadata are those of a node of this format."""
+        """Return whether metadata are those of a node of this format."""
         return metadata.zarr_format == self.name
 
     def __repr__(self):

@@ -1,4 +1,4 @@
-"""The nodes that consolidated metadata list, as a mapping: what is the same however a format writes the copy down."""
+"""The nodes in consolidated metadata, as a mapping. It is the same for all formats."""
 from bisect import bisect_left
 from collections.abc import Mapping
 
@@ -8,25 +8,25 @@ from zcore.model.metadata import GroupMetadata
 class ConsolidatedNodes(Mapping):
     """The nodes below a group: `ArrayMetadata` and `GroupMetadata` by their path relative to it.
 
-    A group in it holds in turn, as its `consolidated`, what lies below that group. Asking for a node raises
-    MetadataError or UnsupportedError as opening it would.
+    The `consolidated` of a group in it are the nodes below that group. A lookup raises MetadataError or
+    UnsupportedError as opening the node would.
 
     Parameters
     ----------
     documents : dict
-        What the copy has of each node, by its path relative to the outermost group.
+        The copied documents of each node, by its path relative to the outermost group.
     parse : callable
-        ``parse(path)`` makes metadata of that.
+        ``parse(path)`` returns their metadata.
     paths : list of str, optional
-        The sorted keys of `documents`, where they are known.
+        The sorted keys of `documents`, if they are known.
     prefix : str
-        Of the group in the outermost one.
+        Of this group, relative to the outermost one.
     """
 
     __slots__ = ("_documents", "_parse", "_paths", "_prefix", "_start", "_stop")
 
     def __init__(self, documents, parse, paths=None, prefix=""):
-        # Sorted: what lies below a group is a range.
+        # Sorted, so the nodes below a group are a range.
         paths = sorted(documents) if paths is None else paths
         self._documents = documents
         self._parse = parse
@@ -56,7 +56,7 @@ class ConsolidatedNodes(Mapping):
         return node
 
     def documents(self, path):
-        """Return what the copy has of a node, unparsed."""
+        """Return the copied documents of a node, unparsed."""
         return self._documents[self._prefix + path]
 
     def __repr__(self):

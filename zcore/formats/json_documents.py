@@ -1,10 +1,10 @@
-"""JSON documents that are not trusted: read strictly, asked for members one by one, written in one form.
+"""Untrusted JSON documents: a strict parser, checked access to members, and a printer.
 
-`Document` reads RFC 8259 JSON in UTF-8 and nothing looser: no byte order mark, no member named twice, no number beyond
-float64, nothing after the object. Size and depth are bounded before the parser sees a byte. The bare tokens ``NaN``,
-``Infinity`` and ``-Infinity``, which Python's json has always written, are accepted where a format says so.
+`Document` reads only RFC 8259 JSON in UTF-8: no byte order mark, no member twice, no number beyond float64, no text
+after the object. Size and depth are checked before parsing. The bare tokens ``NaN``, ``Infinity`` and ``-Infinity``,
+which Python's json has always written, are accepted where a format allows them.
 
-Every refusal is a `MetadataError` that says where: path, document, member, what was expected and what was found.
+An invalid document raises a `MetadataError` with path, document, member, and the expected and the found value.
 """
 import json
 import re
@@ -16,10 +16,10 @@ from zcore.errors import MetadataError, UnsupportedError, warn
 from zcore.model.fill_value import fill_scalar, real_from_json
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS, RepeatedMember, TooManyDigitsError, checked
 
-MAX_NBYTES = 2**24  # of a document; JSON takes some twenty times as much when parsed
+MAX_NBYTES = 2**24  # of a document; parsed JSON needs some twenty times as much memory
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
 
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # the last one may lack its end
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # the last one may have no end
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
 
@@ -36,27 +36,27 @@ def _nesting(raw):
 
 
 class Document:
-    """One JSON object read from a store, with the means to ask for its members and to complain about them.
+    """One JSON object from a store, with checked access to its members.
 
     Parameters
     ----------
     raw : bytes
         The document.
     path, name : str
-        Of the node it describes, and the document's own: they stand in every message.
+        Of the node that it describes, and of the document itself. Each message has both.
     bare_constants : bool or tuple of str
-        Accept the tokens NaN, Infinity and -Infinity: everywhere, or in the members that are named.
+        Accept the tokens NaN, Infinity and -Infinity: everywhere, or in these members.
     max_nbytes : int
-        The size above which a document is refused unread.
+        The size above which a document is refused without parsing.
 
     Attributes
     ----------
     members : dict
         All members, as JSON's Python equivalents.
     inside : str
-        Where in another document this one lies, as a prefix of its members' names; empty for one of its own.
+        The position of this document inside another one, as a prefix of its members' names; else empty.
     has_constants : bool
-        Whether bare constants may have been read.
+        Whether the document may have bare constants.
     """
 
     __slots__ = ("path", "name", "members", "inside", "has_constants")
@@ -92,28 +92,28 @@ class Document:
 
     @classmethod
     def within(cls, outer, members, inside):
-        """Return the document that the object `members` is, which lies in the document `outer`."""
+        """Return the document for the object `members` inside the document `outer`."""
         self = object.__new__(cls)
         self.path, self.name, self.has_constants = outer.path, outer.name, outer.has_constants
         self.members, self.inside = members, inside
         return self
 
     def refuse_constants(self, allowed):
-        """Refuse NaN, Infinity and -Infinity in all members but the `allowed` ones."""
+        """Raise MetadataError for NaN, Infinity and -Infinity in all but the `allowed` members."""
         for member, value in self.members.items():
             if member not in allowed and not _is_finite(value):
                 raise self.error(member, "NaN, Infinity and -Infinity without quotes are not JSON")
 
     def where(self):
-        """Return the document's place, as messages begin."""
+        """Return the path of the document, which begins each message."""
         return f"{self.path.rstrip('/')}/{self.name}" if self.path.rstrip("/") else self.name
 
     def warn(self, remark):
-        """Warn of what is read though it is not as it should be."""
+        """Warn about a mistake in the document that does not prevent reading."""
         warn(f"{self.where()}{self.inside and ' ' + self.inside}: {remark}")
 
     def error(self, member, reason):
-        """Return the MetadataError about a member, or about the document when `member` is None."""
+        """Return the MetadataError about a member, or about the document if `member` is None."""
         if self.inside:
             member = self.inside if member is None else f"{self.inside}.{member}"
         return self._refusal(member, reason if member is None else f"member {member!r}: {reason}")
@@ -122,7 +122,7 @@ class Document:
         return MetadataError(f"{self.where()}: {sentence}", path=self.path, document=self.name, member=member)
 
     def unexpected(self, member, expected):
-        """Return the MetadataError that says what was expected of a member, and what was found."""
+        """Return the MetadataError with the expected and the found value of a member."""
         return self.error(member, f"expected {expected}, found {shown(self.members[member])}")
 
     def required(self, member):
@@ -144,7 +144,7 @@ class Document:
         raise self.unexpected(member, f"a list of integers >= {minimum}")
 
     def integer(self, member, minimum, maximum):
-        """Return a mandatory integer between two bounds, which are allowed themselves."""
+        """Return a mandatory integer from `minimum` to `maximum`."""
         value = self.required(member)
         if type(value) is not int or not minimum <= value <= maximum:
             raise self.unexpected(member, f"an integer from {minimum} to {maximum}")
@@ -158,7 +158,7 @@ class Document:
         return value
 
     def checked(self, member, function, *arguments):
-        """Return `function(*arguments)`; a ValueError or UnsupportedError of it becomes one about this member."""
+        """Return `function(*arguments)`. Its ValueError or UnsupportedError becomes one about this member."""
         try:
             return function(*arguments)
         except UnsupportedError as exc:
@@ -169,7 +169,7 @@ class Document:
 
 
 def shown(value):
-    """Return a JSON value as messages show it: its text, cut where it is long."""
+    """Return a JSON value for messages: its text, cut if it is long."""
     text = json.dumps(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -211,18 +211,18 @@ def render_json(members):
 
     Numbers that JSON does not have are written as the tokens NaN, Infinity and -Infinity.
 
-    Raises : TypeError, if a name is not a string or a value not JSON's; ValueError, if it nests too deep, or is too
-    long, to be read again.
+    Raises : TypeError, if a name is not a string or a value not JSON's; ValueError, if it is too deep or too long to be
+    read again.
     """
     _check_writable(members, 1)
     return _readable(checked(_encode_indented, members))
 
 
 def render_json_lines(members, bare_constants=()):
-    """Return an object as bytes: strict JSON, a line for each member, in the order given, ASCII, no final newline.
+    """Return an object as bytes: strict JSON, a line for each member, in their sequence, ASCII, no final newline.
 
-    It is easier to read than a line for each number, and several times faster: Python indents in Python. In the
-    members that `bare_constants` names, numbers that JSON does not have are written as by `render_json`.
+    This is easier to read than a line for each number, and several times faster, because json indents in Python. In the
+    members in `bare_constants`, numbers that JSON does not have are written as by `render_json`.
 
     Raises : as `render_json`; ValueError too if another member holds a NaN or an infinity.
 
@@ -239,12 +239,12 @@ def render_json_lines(members, bare_constants=()):
 
 
 def check_attributes(attributes, old):
-    """Refuse NaN and infinities in the attributes of a node, two dicts: those to be written, and those there are.
+    """Raise an error for NaN and infinities in the new `attributes` of a node; `old` are its present ones.
 
-    An attribute that is the same as the old one keeps them, wherever they come from: who changes another one, or the
-    shape of an array, does not answer for it, and must not lose it either.
+    An attribute that does not change may have them. So a caller can change another attribute, or the shape of an array,
+    and loses nothing.
 
-    Raises : ValueError; TypeError for what is no JSON at all. Both name the attribute.
+    Raises : ValueError; TypeError for a value that is no JSON at all. Both name the attribute.
     """
     for name, value in attributes.items():
         if name in old and value is old[name]:
@@ -253,7 +253,7 @@ def check_attributes(attributes, old):
             _check_writable({name: value}, 1)
             _encoded_strictly(value)
         except (TypeError, ValueError) as exc:
-            # NaN does not equal itself, its text does.
+            # NaN does not equal itself, but its text does.
             if isinstance(exc, TooManyDigitsError) or name not in old or repr(value) != repr(old[name]):
                 kind = TypeError if isinstance(exc, TypeError) else ValueError
                 raise kind(f"attribute {name!r:.60}: {exc}") from None
@@ -276,21 +276,21 @@ def _readable(text):
 
 
 def _scalar(value):
-    """Return the number, text or truth value of a NumPy scalar, which JSON's encoder does not know."""
+    """Return the Python value of a NumPy scalar, which JSON's encoder does not know."""
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":
         return value.item()
     advice = "; the list that its tolist() returns may be one" if isinstance(value, np.ndarray) else ""
     raise TypeError(f"{value!r:.60} of type {type(value).__name__} is no JSON value{advice}")
 
 
-_quote = json.encoder.encode_basestring_ascii  # what `_encode` does with text
+_quote = json.encoder.encode_basestring_ascii  # as `_encode` writes text
 _encode = json.JSONEncoder(default=_scalar, allow_nan=False, check_circular=False).encode
 _encode_indented = json.JSONEncoder(default=_scalar, indent=4, sort_keys=True).encode
 _encoded_loosely = partial(checked, json.JSONEncoder(default=_scalar, check_circular=False).encode)
 
 
 def _check_writable(value, depth):
-    """Refuse what json would write as something else: names that are not strings, and endless nesting."""
+    """Raise an error for names that are not strings, which json would convert, and for too deep nesting."""
     if isinstance(value, dict):
         for name in value:
             if not isinstance(name, str):
@@ -299,5 +299,5 @@ def _check_writable(value, depth):
     if depth > MAX_DEPTH:
         raise ValueError(f"more than {MAX_DEPTH} nested lists and objects")
     for part in value:
-        if isinstance(part, (dict, list, tuple)):  # most are not, and a call for each would take longer than json
+        if isinstance(part, (dict, list, tuple)):  # most are not; a call for each would take longer than json
             _check_writable(part, depth + 1)

@@ -7,19 +7,18 @@
         __zattr__              JSON: the user's attributes                               (may be absent: none)
         __zdata__/4.2.blosc    chunk (4, 2), in C order, in the byte order of dtype      (may be absent: fill value)
 
-Source: zarr "Persistence" (2016). The document leaves points open; where arrays written by zarr 0.4 decide them, we
-follow the arrays:
+Source: zarr "Persistence" (2016). Where the document is silent, zcore follows the arrays that zarr 0.4 wrote:
 
 - `dtype` may be a list of fields; `fill_value` may be null (undefined, read as zeros), a bare NaN, or a number on any
   type, and means what `ndarray.fill` stores: 0 on ``|S10`` is the character "0", 0 on ``<M8[D]`` is the epoch.
 - 0-d arrays are read (their chunk would be ``0.blosc``), never written.
 - Members that the document does not name are kept. There is no `order`: chunks are in C order.
-- Border chunks are stored in full shape. Arrays from before the document may have cut them at the border; to read those
-  is a choice of whoever decodes the chunk, nothing in `__zmeta__` tells.
+- Border chunks are stored in full shape. Older arrays may have cut them at the border, and `__zmeta__` does not tell;
+  the decoder of a chunk has to find out.
 - Version 0.3 wrote `__zmeta__` as a pickle, which is recognised and never loaded.
 
-NaN and infinities are written as strings, which is JSON; attributes keep Python's bare tokens, which is what their only
-other reader knows.
+NaN and infinities in `__zmeta__` are written as strings, which is JSON; in attributes as Python's bare tokens, because
+the only other reader expects those.
 """
 import numpy as np
 
@@ -88,7 +87,7 @@ class Zmeta(Format):
         ------
         ValueError
             If the format cannot express it: 0-d, another chain of codecs than bytes and blosc, dimension names, a fill
-            value that no JSON scalar stands for.
+            value without a JSON scalar for it.
         UnsupportedError
             If the type has no fixed, portable bytes.
         """
@@ -114,9 +113,9 @@ class Zmeta(Format):
         })
 
     def as_dtype(self, dtype):
-        """Return the type that a caller names, as arrays have it.
+        """Return the data type of arrays for the type that a caller names.
 
-        Raises : ValueError, TypeError, UnsupportedError, if there is none, or the format cannot store it.
+        Raises : ValueError, TypeError, UnsupportedError, if it is no type, or the format cannot store it.
         """
         dtype = np.dtype(dtype)
         if dtype.itemsize == 0:
@@ -132,12 +131,12 @@ class Zmeta(Format):
         shape : int or sequence of int
             At least one dimension.
         dtype : object
-            What `numpy.dtype` takes; stored in canonical form, with its byte order.
+            Any argument of `numpy.dtype`; stored in canonical form, with its byte order.
         chunks : None, "auto", str, int or sequence of int
             See `zcore.model.auto_chunks.normalize_chunks`; stored in full.
         fill_value : object
-            None is undefined; else as `ndarray.fill` takes it, so that 0 on text is the character "0". By default zero
-            or empty text, and undefined for structures, in which no scalar is both.
+            None is undefined; else an argument of `ndarray.fill`, so 0 in text is the character "0". By default zero or
+            empty text, and undefined for structures, for which no scalar is both.
         codecs : sequence of CodecSpec, optional
             ``bytes`` and ``blosc``, the only chain of the format.
         compressors : sequence of CodecSpec, optional
@@ -145,12 +144,12 @@ class Zmeta(Format):
         cname, clevel, shuffle : str, int, and int or str, optional
             Instead of `compressors`: level 0 to 9; 0, 1, 2 or a name. By default ``"lz4"``, 5 and ``"shuffle"``.
         **others
-            What other formats record, and this one refuses.
+            Settings of other formats, which are refused.
 
         Raises
         ------
         ValueError, TypeError, UnsupportedError
-            If the format cannot express what is asked for.
+            If the format cannot express the settings.
 
         Examples
         --------
@@ -176,13 +175,13 @@ class Zmeta(Format):
         if fill_value is ...:
             fill_value = None if dtype.names is not None else "" if dtype.kind in "SU" else 0
         stored_fill = None if fill_value is None else render_fill(dtype, fill_bytes(dtype, fill_value))
-        raw_fill = parse_fill(dtype, stored_fill)  # as a reader of the document will find it: NaN without a payload
+        raw_fill = parse_fill(dtype, stored_fill)  # as a reader of the document gets it: NaN without a payload
         metadata = ArrayMetadata(
             shape, dtype, normalize_chunks(chunks, shape, dtype.itemsize or 1, MAX_BLOSC_NBYTES), _CHUNK_KEYS, chain,
             fill_value=None if stored_fill is None else fill_scalar(dtype, raw_fill), fill_bytes=raw_fill,
             zarr_format=self.name,
         )
-        self.render_array(metadata)  # what cannot be written down is not made
+        self.render_array(metadata)  # raises if the format cannot express the metadata
         return metadata
 
 
@@ -201,7 +200,7 @@ def _check_chunk_nbytes(chunk_shape, dtype):
         raise ValueError(f"expected chunks of at most {MAX_BLOSC_NBYTES} bytes, the limit of blosc, found {nbytes}")
 
 
-# The codec chain: cname, clevel and shuffle stand for v3's `bytes` and `blosc`.
+# The codec chain: cname, clevel and shuffle are v3's `bytes` and `blosc`.
 
 
 def _completed(codecs, dtype):
@@ -215,7 +214,7 @@ def _completed(codecs, dtype):
 
 
 def _chain_members(codecs, dtype):
-    """Return `(cname, clevel, shuffle)` of a chain, as the document has them."""
+    """Return `(cname, clevel, shuffle)` of a chain for the document."""
     names = [codec.name for codec in codecs]
     if "blosc" not in names:
         raise ValueError("the __zmeta__ format always compresses by blosc; clevel=0 stores the bytes as they are")
@@ -243,17 +242,17 @@ def _chain_members(codecs, dtype):
 
 
 def parse_fill(dtype, value):
-    """Return the bytes of the fill value that stands in a document; None, JSON's null, is undefined and reads as zeros.
+    """Return the bytes of the fill value in a document; None, JSON's null, is undefined and reads as zeros.
 
-    Raises : ValueError, if it is no scalar, or one that the type cannot hold.
+    Raises : ValueError, if it is no scalar, or the type cannot have it.
     """
     return fill_bytes(dtype, scalar_from_json(dtype, value), cut_text=True)
 
 
 def render_fill(dtype, raw):
-    """Return the JSON scalar that stands for the fill value of bytes `raw`.
+    """Return the JSON scalar for the fill value of bytes `raw`.
 
-    Raises : ValueError, if there is none: text that is not ASCII, fields that no one scalar fills.
+    Raises : ValueError, if there is none: text that is not ASCII, fields that no single scalar fills.
     """
     if dtype.names is not None:
         for candidate in _candidates(dtype, raw):
@@ -279,7 +278,7 @@ def _fills(dtype, candidate, raw):
 
 
 def _candidates(dtype, raw):
-    """Yield the scalars that may have filled a structure, seen from each of its fields: as number and as text."""
+    """Yield the scalars that may have filled a structure: the value of each field, as number and as text."""
     yield from (0, False, True)
     for name in dtype.names:
         base, offset = dtype.fields[name][:2]

@@ -1,1 +1,1 @@
-"""What stands in texts: strict JSON, sizes such as ``"4 MB"``, names that can be printed."""
+"""Parsers and printers of text: strict JSON, sizes such as ``"4 MB"``, printable names."""

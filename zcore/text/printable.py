@@ -1,10 +1,10 @@
-"""Names as they can be shown. A leaf: every module may import it."""
+"""Printable names. A leaf: every module may import it."""
 
 
 def printable(text):
-    r"""Return text that does nothing to a terminal: other letters, and line ends, are escaped as Python does.
+    r"""Return text without control characters for a terminal: they, and line ends, are escaped as Python does.
 
-    Names and attributes are whatever a file says they are.
+    Names and attributes come from files, and may be anything.
 
     >>> printable("t2m\x1b[2J\n")
     't2m\\x1b[2J\\n'

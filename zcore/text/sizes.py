@@ -1,4 +1,4 @@
-"""Sizes in bytes as people say them. A leaf: every module may import it."""
+"""Sizes in bytes as text. A leaf: every module may import it."""
 import re
 
 _NBYTES = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kKMGT]?)(i?)B?", re.ASCII)
@@ -8,7 +8,7 @@ _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 def parse_nbytes(text):
     """Return the number of bytes of a size such as ``"4 MB"`` (10**6 bytes each), ``"512 KiB"`` or ``"65536"``.
 
-    Raises : ValueError, if `text` is none or less than a byte.
+    Raises : ValueError, if `text` is no size or less than a byte.
 
     >>> parse_nbytes("1.5 MiB")
     1572864
@@ -23,9 +23,9 @@ def parse_nbytes(text):
 
 
 def room_of(value, name):
-    """Return a number of bytes, 0 or more, that is given as an integer or as a size for `parse_nbytes`.
+    """Return a number of bytes, 0 or more, from an integer or a size as for `parse_nbytes`.
 
-    Raises : TypeError or ValueError, which call it `name`.
+    Raises : TypeError or ValueError, with `name` in the message.
 
     >>> room_of("64 MB", "cache"), room_of(0, "cache")
     (64000000, 0)

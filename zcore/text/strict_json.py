@@ -1,10 +1,10 @@
-"""JSON as RFC 8259 has it and nothing looser: no member named twice, no number beyond float64."""
+"""Strict JSON (RFC 8259): also no member twice, and no number beyond float64."""
 import json
 import sys
 
 
 class TooManyDigitsError(ValueError):
-    """An integer has more digits than Python makes of a number, or a number of: the work would be their square."""
+    """An integer has more digits than Python converts, because the time grows with their square."""
 
     def __str__(self):
         return f"an integer has more than {sys.get_int_max_str_digits()} digits, which Python neither reads nor writes"
@@ -13,7 +13,7 @@ class TooManyDigitsError(ValueError):
 def checked(function, *arguments):
     """Return ``function(*arguments)``, which reads or writes JSON.
 
-    Raises : TooManyDigitsError, in place of Python's own, which speaks of its settings.
+    Raises : TooManyDigitsError, instead of Python's error, whose message is about its settings.
     """
     try:
         return function(*arguments)
@@ -55,5 +55,5 @@ class _Decoder(json.JSONDecoder):
 
 
 STRICT = _Decoder(object_pairs_hook=_members, parse_float=_finite, parse_constant=_no_constant)
-# The bare tokens NaN, Infinity and -Infinity, which Python's json has always written, are taken.
+# Accepts the bare tokens NaN, Infinity and -Infinity, which Python's json has always written.
 WITH_CONSTANTS = _Decoder(object_pairs_hook=_members, parse_float=_finite)

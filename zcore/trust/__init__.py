@@ -1,1 +1,1 @@
-"""What a document may point at: the rules for files, links, URLs and network addresses, without reading anything."""
+"""Rules for the targets of untrusted documents: files, links, URLs and network addresses. Nothing is read here."""

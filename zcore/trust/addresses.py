@@ -1,20 +1,19 @@
-"""Network addresses that a document of a stranger may not name."""
+"""Network addresses that an untrusted document may not name."""
 from __future__ import annotations
 
 from ipaddress import ip_address, ip_network
 
 _TRANSLATED = ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48")  # RFC 6052, RFC 8215
-# Where clouds tell their machines who they are, as far as that is not link-local: Alibaba, Azure, Oracle; by IPv6 AWS
-# and Google.
+# Metadata services of clouds with addresses that are not link-local: Alibaba, Azure, Oracle; in IPv6 AWS and Google.
 _METADATA = frozenset(map(ip_address, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254",
                                        "fd20:ce::254")))
 
 
 def is_near(address: str) -> bool:
-    """Return whether an address is one of this machine, of its link alone, or of the cloud that this machine runs in.
+    """Return whether an address is one of this machine, of its link, or of the cloud that this machine runs in.
 
-    Loopback, link-local, those that stand for no address or all, and those at which clouds give credentials to their
-    machines; also as IPv6 writes them. Private networks are not near: archives lie there.
+    These are loopback, link-local, unspecified and multicast addresses, and those at which clouds give credentials to
+    their machines; also in the form of IPv6 addresses. Private networks are not near, because archives lie there.
 
     >>> is_near("127.0.0.1"), is_near("::ffff:169.254.1.1"), is_near("10.0.0.1"), is_near("fe80::1%eth0")
     (True, True, False, True)

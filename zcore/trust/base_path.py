@@ -1,6 +1,6 @@
-"""The one spelling of a base directory, as text, on POSIX and on Windows.
+"""The canonical path of a base directory, on POSIX and on Windows.
 
-Pure functions with the flavour as an argument: the rules of one system are tested on the other.
+Pure functions with the flavour as an argument, so the rules of one system are tested on the other.
 """
 import os
 import posixpath
@@ -8,19 +8,19 @@ import posixpath
 POSIX = "posix"
 WINDOWS = "windows"
 NATIVE = WINDOWS if os.name == "nt" else POSIX
-MAX_WINDOWS_PATH = 32_767  # characters that any of its calls takes
+MAX_WINDOWS_PATH = 32_767  # characters; the limit of all calls of Windows
 
 LONG = "\\\\?\\"
 LONG_UNC = "\\\\?\\UNC\\"
 
 
 def absolute_base(path, cwd, flavour=NATIVE):
-    """Return the one spelling of a base directory: absolute, without ``.``, ``..`` or a trailing separator.
+    """Return the canonical path of a base directory: absolute, without ``.``, ``..`` or a trailing separator.
 
     Only a root (``/``, ``C:\\``, ``\\\\server\\share\\``) keeps its final separator. ``..`` is resolved as text.
 
-    Raises : ValueError, if `path` is empty, holds NUL or a surrogate that stands for no byte, or does not name a
-        directory of a drive or share.
+    Raises : ValueError, if `path` is empty, has NUL or a surrogate that encodes no byte, or does not name a directory
+        of a drive or share.
     >>> absolute_base("x/../data/", "/home", POSIX), absolute_base("c:/my data", "C:\\\\", WINDOWS)
     ('/home/data', 'c:\\\\my data')
     """
@@ -34,7 +34,7 @@ def absolute_base(path, cwd, flavour=NATIVE):
         except UnicodeEncodeError as exc:
             raise ValueError(f"the base directory of a store holds a lone surrogate: {path!r}") from exc
         base = posixpath.normpath(posixpath.join(cwd, path))
-        # Two leading slashes are kept by normpath, but are one on Linux and macOS.
+        # `normpath` keeps two leading slashes, which mean one on Linux and macOS.
         return base[1:] if base.startswith("//") else base
     if len(path) > MAX_WINDOWS_PATH:
         raise ValueError(f"the base directory of a store has a path of {len(path)} characters, Windows takes "

@@ -1,6 +1,6 @@
-"""``file:`` URIs of base directories, written in one canonical form and read in all forms that are met.
+"""``file:`` URIs of base directories, written in one canonical form and read in all common forms.
 
-Pure functions with the flavour as an argument, like the key translations.
+Pure functions with the flavour as an argument, like the translations of keys.
 File system store v1.0, "Canonical URI"; RFC 8089 section 2 and appendices D and E; RFC 3986 section 2.
 """
 import re
@@ -8,12 +8,12 @@ import re
 from zcore.errors import UnsupportedError
 from zcore.trust.base_path import NATIVE, POSIX, absolute_base
 
-# How a path that is not text (a POSIX name of any bytes, a Windows name with half a surrogate pair) becomes bytes.
+# How to encode a path that is not text: a POSIX name of any bytes, a Windows name with half a surrogate pair.
 _BYTES_RULE = {POSIX: "surrogateescape", "windows": "surrogatepass"}
 
 
 def path_to_uri(base, flavour=NATIVE):
-    """Return the canonical URI of a base directory that comes from `absolute_base`.
+    """Return the canonical URI of a base directory from `absolute_base`.
 
     Everything but ``A-Z a-z 0-9 - . _ ~ /`` and the colon of a drive is percent-encoded as UTF-8.
 
@@ -25,28 +25,28 @@ def path_to_uri(base, flavour=NATIVE):
     path = base.replace("\\", "/")
     if not path.startswith("//"):
         return f"file:///{path[:2]}{_quote(path[2:], flavour)}"
-    # A share of the server "localhost" would read as a local path: it takes the form without an authority.
+    # With an authority, a share of the server "localhost" would be a local path.
     local = path[2:].split("/", 1)[0].lower() == "localhost"
     return ("file://" if local else "file:") + _quote(path, flavour)
 
 
 def uri_to_path(text, flavour=NATIVE):
-    """Return the base directory that a URI names, or `text` itself when it has no scheme.
+    """Return the base directory of a URI, or `text` itself if it has no scheme.
 
-    A text without a scheme is a path and taken literally: ``/data/a%20b`` is a directory named ``a%20b``. A scheme of
-    one letter is a drive on Windows and part of a relative path elsewhere.
+    A text without a scheme is a literal path: ``/data/a%20b`` is a directory named ``a%20b``. A scheme of one letter is
+    a drive on Windows and part of a relative path elsewhere.
 
     Raises
     ------
     UnsupportedError
         The scheme is not ``file``.
     ValueError
-        The URI has a query, a fragment, a relative path or a remote host, or a percent-encoding that is broken or
-        hides a separator or NUL.
+        The URI has a query, a fragment, a relative path or a remote host, or its percent-encoding is invalid or hides
+        a separator or NUL.
 
     Notes
     -----
-    Read beside the canonical form: ``file:/p``, ``file://localhost/p`` (RFC 8089, section 2 and appendix B); on
+    Also read: ``file:/p``, ``file://localhost/p`` (RFC 8089, section 2 and appendix B); on
     Windows ``file:c:/p``, ``file:///c|/p``, ``file://server/share/p``, ``file:////server/share/p`` (appendix E).
 
     Examples

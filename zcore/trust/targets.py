@@ -1,9 +1,8 @@
-"""Targets that a document names: which of them it may point to.
+"""The targets that an untrusted document may point to.
 
-A reference set, or the tree of an ASDF file, is a stranger's document. One that lies in a directory may point to files
-below that, and to remote URLs; one that came from a service to remote URLs alone. The caller says what else it may
-point to (`allowed`). So a document that was copied from somewhere cannot show the reader's own files, neither to the
-reader nor to those whom the reader serves.
+A reference set, or the tree of an ASDF file, is not trusted. A document in a directory may point to files below that
+directory, and to remote URLs; a document from a service only to remote URLs. The caller may allow other targets
+(`allowed`). So a document from elsewhere cannot expose the reader's own files.
 """
 import os
 
@@ -11,7 +10,7 @@ from zcore.errors import ReferenceTargetError, UnsupportedError
 from zcore.trust.file_uri import uri_to_path
 from zcore.trust.urls import is_below, is_chained, joined, may_lead_out, names_service, scheme_of
 
-MAX_PATH = 4096  # bytes, as in Linux; to follow a long one takes time that grows faster than it
+MAX_PATH = 4096  # bytes, as in Linux; the time to resolve a path grows faster than its length
 
 
 class AllowedTargets:
@@ -20,12 +19,12 @@ class AllowedTargets:
     Parameters
     ----------
     base : str or None
-        The directory that relative URLs start from, and below which files may be read; or the URL of one, of a document
-        that came from there; None: there is none.
+        The directory for relative URLs, below which files may be read; or a URL, for a document from a service. None:
+        the document has no location.
     allowed : sequence of str, or None
-        URLs and directories besides, and what lies below them: ``"/data/"``, ``"s3://bucket/"``, with or without the
-        final ``/``. Of remote URLs all are allowed where this is None, and only these where it is not; an empty list
-        leaves nothing but data in the document itself.
+        Other URLs and directories, with everything below them: ``"/data/"``, ``"s3://bucket/"``, with or without the
+        final ``/``. With None all remote URLs are allowed, else only those in the list. An empty list allows only data
+        in the document itself.
 
     Raises
     ------
@@ -34,34 +33,34 @@ class AllowedTargets:
 
     Notes
     -----
-    Relative URLs are relative to the document. The specification of references leaves that open; fsspec takes the
-    process's directory.
+    Relative URLs are relative to the document. The specification of references does not define this; in fsspec they are
+    relative to the current directory.
     """
 
     def __init__(self, base, allowed=None):
         self.is_remote = isinstance(base, str) and names_service(base)
         self.base = base if self.is_remote or base is None else _directory(base)
-        # Made absolute once: what was allowed is the same in another directory and in another process.
+        # Made absolute here, so it is the same in another current directory and in another process.
         self.allowed = None if allowed is None else tuple([_allowed(root) for root in allowed])
         roots = [] if self.base is None or self.is_remote or self.allowed == () else [self.base]
         self._roots = (*roots, *[root for root in self.allowed or () if not names_service(root)])
 
     def is_url(self, url):
-        """Return whether a target is one that a service keeps, whether it is allowed or not."""
+        """Return whether a target is at a service, allowed or not."""
         return url is not None and not is_chained(url) and (
             names_service(url) or self.is_remote and scheme_of(url) is None and not os.path.isabs(url))
 
     def is_local(self, url):
-        """Return whether a URL names a file, by its form."""
+        """Return whether a URL has the form of a local file."""
         return url is not None and not is_chained(url) and not self.is_url(url)
 
     def url_of(self, key, url):
-        """Return the absolute URL of a target that a service keeps, which is allowed; None of a local one."""
+        """Return the absolute URL of an allowed target at a service; None for a local target."""
         if url is None:
             raise self._error(key, url, "the set names no URL; open it with target=")
         if is_chained(url):
             self._check_remote(key, url)
-            raise UnsupportedError(f"key {key!r}: the target {url!r:.200} is a URL in a URL, which nothing here reads",
+            raise UnsupportedError(f"key {key!r}: the target {url!r:.200} is a chained URL, which zcore does not read",
                                    feature="chained URLs of references")
         if not names_service(url):
             if not self.is_remote or scheme_of(url) is not None or os.path.isabs(url):
@@ -71,11 +70,11 @@ class AllowedTargets:
         return url
 
     def path_of(self, key, url):
-        """Return the path of a local target, which is allowed; with links resolved."""
+        """Return the path of an allowed local target, with links resolved."""
         return self._followed(key, url, self._named_path(key, url))
 
     def _named_path(self, key, url):
-        """Return the path that a URL names, absolute."""
+        """Return the absolute path of a URL."""
         if self.url_of(key, url) is not None:
             raise self._error(key, url, "it is no file")
         try:
@@ -89,16 +88,16 @@ class AllowedTargets:
             raise self._error(key, url, f"its path has {n_bytes} bytes, at most {MAX_PATH} are followed")
         if not os.path.isabs(path):
             if self.base is None:
-                raise self._error(key, url, "it is relative, and the set lies nowhere; open it with base=")
+                raise self._error(key, url, "it is relative, and the set has no location; open it with base=")
             path = os.path.join(self.base, path)
         return path
 
     def _followed(self, key, url, path):
-        """Return a path with its links resolved, which is allowed."""
+        """Return an allowed path with its links resolved."""
         try:
             real = os.path.realpath(path)
         except OSError as exc:
-            # What was a link when it was looked at is none any more.
+            # Another process has removed a link meanwhile.
             raise self._error(key, url, f"cannot follow its path: {exc.strerror}", exc.errno) from exc
         if not self._is_allowed(real):
             where = ("a file here, and the set came from elsewhere" if self.is_remote else
@@ -111,7 +110,7 @@ class AllowedTargets:
         return any([is_below(path, root) for root in self._roots])
 
     def seen_from(self, directory, url):
-        """Return the URL by which a document in another directory, or anywhere (None), means the same target."""
+        """Return the URL of the same target for a document in another directory, or anywhere (None)."""
         directory = directory and os.path.realpath(directory)
         if (url is None or self.base in (None, directory) or scheme_of(url) is not None or is_chained(url)
                 or os.path.isabs(url)):
@@ -124,7 +123,7 @@ class AllowedTargets:
         return path[len(directory.rstrip("/")) + 1:] if is_below(path, directory) else path
 
     def allows_url(self, url):
-        """Return whether `allowed` names a remote URL; None where it is not given."""
+        """Return whether `allowed` names a remote URL; None without `allowed`."""
         return None if self.allowed is None else self._names(url) and not may_lead_out(url)
 
     def _check_remote(self, key, url):
@@ -134,8 +133,8 @@ class AllowedTargets:
             root = url.rpartition("/")[0] + "/"
             raise self._error(key, url, f"it is not allowed; allowed={[root]!r} would permit it")
         if may_lead_out(url):
-            raise self._error(key, url, "it has a part '..', or control characters, which may lead out of what is "
-                                        "allowed")
+            raise self._error(key, url, "it has a part '..', or control characters, which may lead out of the "
+                                        "allowed URLs")
 
     def _names(self, url):
         return any([is_below(url, root) for root in self.allowed if names_service(root)])
@@ -146,12 +145,12 @@ class AllowedTargets:
 
 
 def _local(url):
-    """Return the path of a ``file:`` URI, percent-decoded (RFC 8089); None for what is none."""
+    """Return the path of a ``file:`` URI, percent-decoded (RFC 8089); None for any other text."""
     return uri_to_path(url) if scheme_of(url) == "file" else None
 
 
 def _directory(path):
-    """Return the directory that a path or a ``file:`` URI names, with links resolved."""
+    """Return the directory of a path or a ``file:`` URI, with links resolved."""
     path = os.fspath(path)
     if path == "":
         raise ValueError("expected a directory, found an empty text; '.' is the current directory")
@@ -159,8 +158,8 @@ def _directory(path):
 
 
 def _allowed(root):
-    """Return what is allowed in the form that targets are compared with."""
+    """Return an allowed directory or URL in the form for comparisons."""
     root = os.fspath(root)
     if root == "*":
-        raise ValueError("allowed=['*']: directories and URLs are named, with all below them; '/' stands for all files")
+        raise ValueError("allowed=['*']: name directories and URLs, with all below them; '/' stands for all files")
     return root if names_service(root) else _directory(root)

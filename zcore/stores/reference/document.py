@@ -1,8 +1,8 @@
-"""What a reference set says: its references, whichever of the two JSON forms it is written in.
+"""Read a reference set in JSON, of version 0 or 1.
 
 References specification, version 0: an object of references; version 1: that as the member "refs", with templates for
-URLs and generated references beside it. A document of that kind is a stranger's: it is read once, strictly, into
-columns, and what it generates is counted before it is made.
+URLs and generated references beside it. The document is not trusted: it is parsed strictly, into columns, and generated
+references are counted before they are made.
 """
 import json
 
@@ -13,9 +13,9 @@ from zcore.kernel.refs.table import ReferenceTable
 from zcore.text.strict_json import STRICT, WITH_CONSTANTS
 
 MAX_NBYTES = 1 << 31
-MAX_RENDERED = 1 << 30     # characters of all URLs with templates, each of them once
+MAX_RENDERED = 1 << 30     # characters of all URLs with templates, each URL once
 MIN_DECOMPRESSED = 1 << 20
-MAX_DECOMPRESSED = 1 << 29  # of what is compressed: a few bytes may stand for as many as these
+MAX_DECOMPRESSED = 1 << 29  # of a compressed document, in which a few bytes may encode so many
 STEPS = {"gzip": ("gzip", 1), "zstd": ("zstd", 0, False)}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -27,11 +27,11 @@ def read_document(raw, *, target=None, template_overrides=None, max_generated=No
     ----------
     raw : bytes
     target : str, optional
-        What references without a URL mean.
+        The URL of references without one.
     template_overrides : dict of str to str, optional
-        In place of templates of the document, or besides them.
+        Templates that replace those of the document, or are added.
     max_generated : int, optional
-        References that the document may generate.
+        Maximum number of references that the document generates.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def read_document(raw, *, target=None, template_overrides=None, max_generated=No
 
     Notes
     -----
-    References checklist, RF-DOC-01: a document may be compressed, which its first bytes tell.
+    References checklist, RF-DOC-01: a document may be compressed. Its first bytes show that.
     """
     for magic, name in _MAGIC.items():
         if raw.startswith(magic):
@@ -70,7 +70,7 @@ def read_document(raw, *, target=None, template_overrides=None, max_generated=No
 
 
 def _decompressed(raw, name):
-    """Return the content of a compressed document, which tells its size late or not at all: more and more is tried."""
+    """Return the content of a compressed document. Its size may be unknown, so the limit grows step by step."""
     program, limit = Program((STEPS[name],)), MIN_DECOMPRESSED
     while True:
         limit = min(limit, MAX_DECOMPRESSED)
@@ -86,15 +86,15 @@ def _decompressed(raw, name):
 
 
 def _compact(text):
-    """Return the bytes that an object stands for: JSON without blanks, its members in their order.
+    """Return the value for an object: JSON without blanks, its members in their sequence.
 
-    NaN and infinities may stand in it, as they do in the attributes that Python's json has written.
+    It may have NaN and infinities, as attributes that Python's json has written do.
     """
     return json.dumps(WITH_CONSTANTS.decode(text.decode()), separators=(",", ":")).encode()
 
 
 def _strict(text):
-    """Return what a part of the document says, of which RFC 8259 is kept and no name is there twice."""
+    """Return the value of a part of the document, parsed by RFC 8259 without repeated names."""
     return STRICT.decode(text.decode())
 
 
@@ -113,7 +113,7 @@ def _version_of(raw, members, n_members):
 
 
 def _member(raw, members, name, default=None):
-    """Return the value of a member, as JSON's Python equivalent."""
+    """Return the value of a member."""
     if name not in members:
         return default
     start, stop = members[name]
@@ -124,8 +124,8 @@ def _member(raw, members, name, default=None):
 
 
 def _render(table, definitions, overrides, gen, max_generated):
-    """Render the URLs of a table, and add what is generated."""
-    # As in fsspec: without templates there is nothing that braces could stand for, but in what is generated.
+    """Render the URLs of a table, and add the generated references."""
+    # As in fsspec: without templates, braces have a meaning only in `gen`.
     if (definitions != {} or overrides) and any([url is not None and "{" in url for url in table.targets]):
         templates = _templates(definitions, overrides)
         table.set_targets(_rendered(table.targets, templates))
@@ -148,7 +148,7 @@ def _rendered(urls, templates):
     rendered, n_characters = list(urls), 0
     places = [i for i, url in enumerate(urls) if url is not None and "{" in url]
     for i, url in zip(places, templates.render_all(map(urls.__getitem__, places)), strict=True):
-        # A few letters in a document can stand for 64 KiB, as often as there are URLs.
+        # A few characters can expand to 64 KiB in each URL.
         n_characters += len(url)
         if n_characters > MAX_RENDERED:
             raise ReferenceFormatError(f"templates: expected URLs of {MAX_RENDERED} characters in all at the most, "

@@ -1,8 +1,9 @@
 """Reference sets in Parquet: a directory of documents, and for each array files of references in columns.
 
-References specification, "Parquet references". ``.zmetadata`` holds the documents, which are those of Zarr v2, and how
-many references a file has; ``<array>/refs.<n>.parq`` has the rows of the chunks from number ``n * record_size`` on, in
-C order. A file is read when a chunk of it is asked for, and kept in columns; a set of millions of chunks opens at once.
+References specification, "Parquet references". ``.zmetadata`` has the documents, which are those of Zarr v2, and the
+number of references in a file; ``<array>/refs.<n>.parq`` has the rows of the chunks from number ``n * record_size`` on,
+in C order. A file is read when one of its chunks is needed, and its columns are cached. So a set of millions of chunks
+opens at once.
 """
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from zcore.text.strict_json import WITH_CONSTANTS
 
 METADATA = PARQUET_DOCUMENT
 MAX_METADATA_NBYTES = 1 << 28
-MAX_KEPT_NBYTES = 1 << 28  # of columns that are not in use
+MAX_KEPT_NBYTES = 1 << 28  # of cached columns
 MAX_KEPT_FILES = 1 << 12
 MAX_NDIM = 64              # of numpy.ndarray
 MAX_DEPTH = 64             # of lists and objects in the documents
@@ -31,7 +32,7 @@ _DOCUMENTS = (".zarray", ".zgroup", ".zattrs")
 
 
 def is_parquet_set(store):
-    """Return whether a store holds a reference set in Parquet: consolidated metadata that say `record_size`."""
+    """Return whether a store is a reference set in Parquet: its consolidated metadata have `record_size`."""
     raw = store.get(METADATA, (0, MAX_METADATA_NBYTES))
     if raw is None or b'"record_size"' not in raw:
         return False
@@ -43,17 +44,17 @@ def is_parquet_set(store):
 
 
 class ParquetTable:
-    """The references of a Parquet set, asked for as those of a `ReferenceTable`.
+    """The references of a Parquet set, with the methods of a `ReferenceTable`.
 
     Parameters
     ----------
     store : Store
-        It holds ``.zmetadata`` and the files of references.
+        Has ``.zmetadata`` and the files of references.
 
     Raises
     ------
     ReferenceFormatError
-        The metadata are none of a set.
+        The metadata are not those of a set.
     UnsupportedError
         They are of another Zarr version than 2.
     """
@@ -63,8 +64,8 @@ class ParquetTable:
         self._renew_locks()
         renew_in_children(self)
         self._documents = ReferenceTable()
-        self._arrays = {}          # prefix: RecordTable; of those that were asked for
-        self._kept = {}            # (prefix, number of a file): Records or None, those used last at the end
+        self._arrays = {}          # prefix: RecordTable, of the arrays in use
+        self._kept = {}            # LRU cache, (prefix, number of a file): Records or None
         self._kept_nbytes = 0
         raw = store.get(METADATA, (0, MAX_METADATA_NBYTES + 1))
         if raw is None:
@@ -83,7 +84,7 @@ class ParquetTable:
         if len(raw) > MAX_METADATA_NBYTES:
             raise _wrong(f"expected {MAX_METADATA_NBYTES} bytes at the most, found more")
         try:
-            # NaN may stand in attributes, as Python's json has written them.
+            # Attributes may have NaN, because Python's json writes it.
             outer = WITH_CONSTANTS.decode(raw.decode())
         except RecursionError:
             raise _wrong(f"expected at most {MAX_DEPTH} nested lists and objects, found more") from None
@@ -116,20 +117,20 @@ class ParquetTable:
 
     @property
     def nbytes(self):
-        """Bytes of memory that what is kept takes."""
+        """Bytes of memory in use."""
         return self._documents.nbytes + self._kept_nbytes
 
     @property
     def targets(self):
-        """The URLs of targets that are known so far, a list of str."""
+        """The URLs of the targets in the files that were read, a list of str."""
         return self._documents.targets
 
     @property
     def n_targets(self):
-        """How many these are."""
+        """The number of `targets`."""
         return self._documents.n_targets
 
-    # Asking, as of a `ReferenceTable`
+    # The methods of a `ReferenceTable`
 
     def find(self, key):
         """Return the value of a key, bytes, as `ReferenceTable.find` does."""
@@ -151,7 +152,7 @@ class ParquetTable:
         return self._documents.target(target), offset, None if length < 0 else length
 
     def table_of(self, prefix):
-        """Return the table in which compiled code looks up the keys of the array with this prefix, bytes."""
+        """Return the table for compiled code, with the keys of the array with this prefix, bytes."""
         array = self._array_at(prefix)
         return self._documents if array is None else array
 
@@ -166,7 +167,7 @@ class ParquetTable:
         return keys, prefixes
 
     def _chunks_below(self, array, prefix):
-        """Return the keys and the prefixes of chunks right below a prefix: of "x/4/" those of chunks [4, ...]."""
+        """Return the keys and the prefixes of chunks right below a prefix, such as chunks [4, ...] for "x/4/"."""
         grid = array.grid_shape
         nested = array.separator == b"/"
         given = prefix[len(array.prefix):].split(b"/")[:-1]
@@ -198,10 +199,10 @@ class ParquetTable:
         return np.concatenate(found)
 
     def _files_of(self, array, start, stop):
-        """Return the numbers of the files that there are of these chunks, ascending."""
+        """Return the numbers of the existing files for these chunks, ascending."""
         numbers = []
         found = self._store.list_dir(array.prefix.decode())
-        # To load a file that is unreachable is an error: its chunks are not absent.
+        # Loading an unreachable file is an error: its chunks are not absent.
         for key in (*found.keys, *found.unreachable):
             name = key[len(array.prefix):]
             digits = name[5:-5]
@@ -226,7 +227,7 @@ class ParquetTable:
     # Arrays, and their files
 
     def _array_of(self, key):
-        """Return the `RecordTable` of the array that a chunk of this key belongs to, or None."""
+        """Return the `RecordTable` of the array for the key of a chunk, or None."""
         end = len(key)
         for _ in range(MAX_NDIM + 1):
             end = key.rfind(b"/", 0, end)
@@ -272,16 +273,16 @@ class ParquetTable:
         return RecordTable(self._documents, prefix, grid, separator.encode(), self.record_size, load)
 
     def _load(self, prefix, file):
-        """Return the `Records` of a file, or None where there is no such file."""
-        place = prefix, file
+        """Return the `Records` of a file, or None for a missing file."""
+        entry = prefix, file
         with self._lock:
-            if place in self._kept:
-                self._kept[place] = records = self._kept.pop(place)
+            if entry in self._kept:
+                self._kept[entry] = records = self._kept.pop(entry)
                 return records
             n_rows = math.prod(self._arrays[prefix].grid_shape) - file * self.record_size
             key = f"{prefix.decode()}refs.{file}.parq"
-            self._kept[place] = records = read_records(self._store, key, self.record_size, n_rows,
-                                                       self._documents.numbers_of)
+            self._kept[entry] = records = read_records(self._store, key, self.record_size, n_rows,
+                                                        self._documents.numbers_of)
             self._kept_nbytes += 0 if records is None else records.nbytes
             while len(self._kept) > MAX_KEPT_FILES or (self._kept_nbytes > MAX_KEPT_NBYTES and len(self._kept) > 1):
                 oldest = self._kept.pop(next(iter(self._kept)))

@@ -1,7 +1,7 @@
 """One file of references in Parquet, read by pyarrow (extra "parquet") and checked, as columns for compiled code.
 
-Paths and data are read as dictionaries, each value once, however many rows have it; so what a file can make of itself
-is bounded by the sizes that its own footer declares, and these are compared with limits before anything is decoded.
+Paths and data are read as dictionaries, each value once, however many rows have it. So the sizes in the footer bound
+the memory, and they are compared with limits before anything is decoded.
 """
 import numpy as np
 
@@ -18,23 +18,23 @@ COLUMNS = ("path", "offset", "size", "raw")
 
 
 def read_records(store, key, record_size, n_rows, numbers_of):
-    """Return the `Records` of a file, or None when there is none.
+    """Return the `Records` of a file, or None for a missing file.
 
     Parameters
     ----------
     store : Store
     key : str
     record_size : int
-        Rows that it may have.
+        Maximum number of rows.
     n_rows : int
-        Rows that count: the array has no chunks for those behind them.
+        Rows for which the array has chunks; later ones are ignored.
     numbers_of : callable
-        Makes numbers of a list of URLs.
+        Returns the numbers of a list of URLs.
 
     Raises
     ------
     ReferenceFormatError
-        It is no such file, or a row is no reference.
+        The file is invalid, or a row is no reference.
     UnsupportedError
         pyarrow is not installed.
     """
@@ -67,7 +67,7 @@ def _pyarrow():
 
 
 def _columns(pyarrow, raw, key, record_size):
-    """Return the columns that there are, a dict of ChunkedArray, and the number of rows."""
+    """Return the columns, a dict of ChunkedArray, and the number of rows."""
     options = {"thrift_string_size_limit": MAX_FOOTER_NBYTES, "thrift_container_size_limit": MAX_FOOTER_NBYTES}
     file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(raw), **options)
     metadata, schema = file.metadata, file.schema_arrow
@@ -80,7 +80,7 @@ def _columns(pyarrow, raw, key, record_size):
         raise _wrong(key, "two columns have one name")
     n_bytes = 0
     for group in range(metadata.num_row_groups):
-        # Not those of its columns: pyarrow ends the process when it is asked for the metadata of a damaged one.
+        # Not the sizes of its columns: pyarrow ends the process if the metadata of one are damaged.
         of_group = metadata.row_group(group).total_byte_size
         n_bytes += of_group
         if of_group < 0 or n_bytes > MAX_DECODED_NBYTES:
@@ -90,7 +90,7 @@ def _columns(pyarrow, raw, key, record_size):
     values = [name for name in present if name in ("path", "raw") and _is_of_bytes(pyarrow, schema.field(name).type)]
     file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(raw), metadata=metadata, read_dictionary=values,
                                        page_checksum_verification=True, **options)
-    # In this thread: a page may have 2 GiB whatever the footer says, and several of them should not be there at once.
+    # In this thread: a page may have 2 GiB whatever the footer says, so only one is decoded at a time.
     table = file.read(columns=present, use_threads=False)
     if table.num_rows != n:
         raise _wrong(key, f"expected {n} rows, as it declares, found {table.num_rows}")
@@ -105,7 +105,7 @@ def _is_of_bytes(pyarrow, kind):
 
 
 def _rows(pyarrow, columns, n, key, numbers_of):
-    """Return targets, offsets and lengths of the rows, and the data that are at hand."""
+    """Return targets, offsets and lengths of the rows, and the data inside the file."""
     targets = np.full(n, MISSING, np.int32)
     offsets, has_offset = _integers(pyarrow, columns.get("offset"), n, key, "offset")
     lengths, has_length = _integers(pyarrow, columns.get("size"), n, key, "size")
@@ -117,7 +117,7 @@ def _rows(pyarrow, columns, n, key, numbers_of):
         urls = np.array(numbers_of(urls.to_pylist()), np.int32)
         targets[start + rows] = urls[chosen]
     is_part = targets >= 0
-    # A size of 0 alone means the whole file by the text; what is written has 0 for both.
+    # In the text, a size of 0 is the whole file; kerchunk writes 0 for offset and size.
     lengths[is_part & (offsets == 0) & (lengths == 0)] = WHOLE
     data = []
     n_data = 0
@@ -137,7 +137,7 @@ def _rows(pyarrow, columns, n, key, numbers_of):
 
 
 def _integers(pyarrow, column, n, key, name):
-    """Return a column of integers as int64, with 0 where there is none, and where there is one; None: everywhere."""
+    """Return a column of integers as int64, 0 for missing values, and which are present; None: all."""
     if column is None or pyarrow.types.is_null(column.type):
         return np.zeros(n, np.int64), None if column is None else np.zeros(n, np.bool)
     if not pyarrow.types.is_integer(column.type):
@@ -148,14 +148,14 @@ def _integers(pyarrow, column, n, key, name):
 
 
 def _texts(pyarrow, column, key, name):
-    """Iterate over the chunks of a column: its first row, the rows that have a value, the values, and which of them."""
+    """Iterate over the chunks of a column: first row, rows with a value, distinct values, and their indices."""
     is_text = pyarrow.types.is_string if name == "path" else pyarrow.types.is_binary
     is_large = pyarrow.types.is_large_string if name == "path" else pyarrow.types.is_large_binary
     stop = 0
     for part in column.chunks if column is not None else ():
         start, stop, kind = stop, stop + len(part), part.type
         if pyarrow.types.is_null(kind) or (pyarrow.types.is_floating(kind) and not _has_numbers(part)):
-            continue           # what pandas makes of a column without values
+            continue           # pandas writes a column without values like this
         if not pyarrow.types.is_dictionary(kind):
             part = part.dictionary_encode() if is_text(kind) or is_large(kind) else part
         if not pyarrow.types.is_dictionary(part.type) or not (

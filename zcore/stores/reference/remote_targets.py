@@ -1,9 +1,9 @@
-"""Targets of references that services keep: who may be asked for them, and by which client.
+"""Remote targets of references: which URLs are allowed, and which client reads them.
 
-A local document may point to any service. One that came from a service itself may point to services, too, but neither
-to files here nor to this machine and its link by their network addresses: whoever wrote it would learn what is served
-here to nobody else. Of HTTP servers each redirect is judged like the URL itself, and the address that a name stands
-for. What `allowed` names is the caller's own word, and goes without.
+A local document may point to any service. A document from a service may point to services, too, but not to local files,
+and not to addresses of this machine and its link: its author could read what is served only here. For HTTP servers,
+each redirect is judged like the URL itself, and so are the addresses of a name. URLs in `allowed` are named by the
+caller, so their addresses are not judged.
 """
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from zcore.stores.remote.http import HttpClient, Permit, RefusedError
 from zcore.stores.remote.store import N_REQUESTS, RemoteStore, message_of
 from zcore.trust.urls import split_url
 
-# Of the schemes that obstore knows, those whose URLs name no server: that is the caller's option. What a stranger names
-# a server by is only asked over HTTP, where the address is judged.
+# With these schemes of obstore, only the caller's options name a server. A server that an untrusted document names is
+# only requested over HTTP, where its address is judged.
 SCHEMES = frozenset(("s3", "gs", "az", "http", "https"))
 _OPTIONS_OF_HTTP = frozenset(("headers", "timeout", "retries"))
 
@@ -30,12 +30,12 @@ class RemoteTargets:
     Parameters
     ----------
     is_allowed : callable
-        ``is_allowed(url)``: True where `allowed` names it, None where that is not given, False else.
+        ``is_allowed(url)``: True if `allowed` names the URL, None without `allowed`, else False.
     is_remote : bool
         The document came from a service.
     services : mapping of str to object, or None
-        Beginnings of URLs, and for what begins so the options of its client, or a client: see `RemoteStore`. For
-        ``http`` and ``https`` options are ``headers``, ``timeout`` in seconds and ``retries``.
+        Beginnings of URLs, and for each the options of a client, or a client: see `RemoteStore`. Options for ``http``
+        and ``https`` are ``headers``, ``timeout`` in seconds and ``retries``.
     """
 
     def __init__(self, is_allowed, is_remote, services=None):
@@ -60,14 +60,14 @@ class RemoteTargets:
         self._lock = RLock()
 
     def get(self, url, start, length, key=None):
-        """Return bytes of a target, `length` from `start` on, fewer where it ends; all with a `length` of None.
+        """Return `length` bytes of a target from `start` on, fewer where it ends; all with a `length` of None.
 
         Raises
         ------
         ReferenceTargetError
-            It is missing, cannot be read, or may not be pointed to.
+            It is missing, cannot be read, or is not allowed.
         UnsupportedError
-            Nothing here reads such URLs.
+            There is no client for such URLs.
         """
         part = None if start == 0 and length is None else (start, length)
         answer = self._ask(url, key, "get", part, part=part)
@@ -95,10 +95,10 @@ class RemoteTargets:
             raise ReferenceTargetError(f"{what}: it is missing", key=key, url=url, range=part)
         return found
 
-    # Who is asked
+    # Clients
 
     def _client_of(self, url):
-        """Return the client for a URL that is allowed, and the name of what it means there."""
+        """Return the client for an allowed URL, and the name of the object there."""
         beginning, service = service_of(url, self._services)
         scheme = url.partition("://")[0].lower()
         if not isinstance(service, dict):
@@ -112,15 +112,15 @@ class RemoteTargets:
         root, name = split_url(url)
         return self._client(root, lambda: client_of(root, service)), name
 
-    def _client(self, place, make):
+    def _client(self, root, make):
         with self._lock:
-            client = self._clients.get(place)
+            client = self._clients.get(root)
             if client is None:
-                client = self._clients[place] = make()[0]
+                client = self._clients[root] = make()[0]
             return client
 
     def _permit(self, url):
-        """Return the `Permit` of the URL of an HTTP server, one of a redirect perhaps."""
+        """Return the `Permit` for the URL of an HTTP server, which may come from a redirect."""
         is_allowed = self._is_allowed(url)
         if is_allowed is False:
             raise RefusedError(f"it leads to {url!r:.200}, which is not allowed", url=url)
@@ -130,13 +130,13 @@ class RemoteTargets:
 
 
 def service_of(url, services):
-    """Return the longest beginning of a URL that `services` has, and what that is; else nothing, and no options."""
+    """Return the longest beginning of a URL in `services`, and its service; else ``""`` and no options."""
     longest = max([beginning for beginning in services if _begins(url, beginning)], key=len, default="")
     return longest, services.get(longest, {})
 
 
 def read_remote(url, services, limit):
-    """Return up to `limit` bytes of a document that the caller names by its URL."""
+    """Return up to `limit` bytes of the document at a URL of the caller."""
     try:
         return RemoteTargets(lambda url: True, False, services).get(url, 0, limit)
     except ReferenceTargetError as exc:
@@ -145,7 +145,7 @@ def read_remote(url, services, limit):
 
 
 def store_at(url, services):
-    """Return the store below the URL of a set in Parquet, which the caller names."""
+    """Return the store at the caller's URL of a set in Parquet."""
     beginning, service = service_of(url, services or {})
     if not isinstance(service, dict):
         return RemoteStore(service, path=url[len(beginning):], read_only=True)
@@ -166,11 +166,11 @@ def _options_of_obstore(headers=None, timeout=None, retries=None):
 
 def _refusal(error):
     if error.url is None:
-        return error.message       # nothing would permit it
+        return error.message       # `allowed` would not help
     root = error.url.partition("?")[0].rpartition("/")[0] + "/"
     return f"{error.message}; allowed={[root]!r} would permit it"
 
 
 def _begins(url, beginning):
-    """Whether a URL is, or lies below, a beginning: "s3://bucket2" does not begin with "s3://bucket"."""
+    """Return whether a URL is `beginning` or lies below it: "s3://bucket2" is not below "s3://bucket"."""
     return url.startswith(beginning) and (beginning[-1] == "/" or url[len(beginning):len(beginning) + 1] in ("", "/"))

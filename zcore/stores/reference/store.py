@@ -1,7 +1,7 @@
 """Byte ranges of existing files as a store: reference sets, of versions 0 and 1 or in Parquet.
 
-A set lists for each key a value, or where in another file its bytes lie. So archives of other formats are read as
-Zarr without a copy.
+A set lists a value for each key, or the file and the range of its bytes. So archives of other formats are read as Zarr
+without a copy.
 """
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from zcore.stores.keys import check_key, check_prefix
 from zcore.stores.openers import PARQUET, named_kind
 from zcore.stores.reference.document import MAX_NBYTES, read_document
 from zcore.stores.reference.targets import Targets
-from zcore.trust.urls import is_remote as _is_remote
+from zcore.trust.urls import is_remote
 
 MAX_WORD = 2**64 - 1
-LISTED = 1024  # keys that are held while a store is listed
+LISTED = 1024  # keys in memory while a store is listed
 
 
 class ReferenceStore(Store):
-    """The store that a reference set describes.
+    """The store of a reference set.
 
     Parameters
     ----------
     source : str, os.PathLike or mapping
-        A JSON document, by its path or URL, or what is in one; or a directory, or a name that ends with ``.parq``,
-        ``.parquet`` or ``/``: a set in Parquet, whose references are read when they are asked for.
+        A JSON document, by its path or URL, or its content; or a directory, or a name that ends with ``.parq``,
+        ``.parquet`` or ``/``: a set in Parquet, whose references are read when they are needed.
     base : str, optional
-        Directory that relative URLs start from, or its URL; by default the one that the document, or the set, lies in.
+        Directory or URL for relative URLs; by default that of the document, or of the set.
     allowed : sequence of str or os.PathLike, optional
-        What else the set may point to, see `Targets`: by default files below `base` alone, and remote URLs.
+        Other targets of the set, see `Targets`: by default only files below `base`, and remote URLs.
     services : mapping of str to object, optional
-        How remote targets, and the document itself, are read: beginnings of URLs (``"s3://"``, ``"s3://bucket/"``), and
-        for each the options of `RemoteStore`, or a client as it takes one. Options for ``http`` and ``https`` are
+        How to read remote targets, and the document itself. The keys are beginnings of URLs (``"s3://"``,
+        ``"s3://bucket/"``), the values options of `RemoteStore`, or clients. Options for ``http`` and ``https`` are
         ``headers``, ``timeout`` in seconds and ``retries``.
     target : str, optional
-        What references without a URL mean.
+        The URL of references without one.
     template_overrides : dict of str to str, optional
-        Templates in place of the document's, or besides them.
+        Templates that replace those of the document, or are added.
     max_generated : int, optional
-        References that the document may generate.
+        Maximum number of references that the document generates.
     read_only : bool
-        Refuse changes. Those that are made stay in memory until `save`; a set in Parquet is read as a whole for them.
+        Refuse changes. Changes stay in memory until `save`. For changes, a set in Parquet is read as a whole.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class ReferenceStore(Store):
     StoreError
         It cannot be read.
     ValueError
-        `base` or one of `allowed` is empty; options are given that a set in Parquet has no use for.
+        `base` or one of `allowed` is empty; or an option does not apply to a set in Parquet.
 
     Examples
     --------
@@ -79,14 +79,14 @@ class ReferenceStore(Store):
             raise TypeError(f"allowed={allowed!r}: expected a list of str")
         self._renew_locks()
         renew_in_children(self)
-        self.path = None if isinstance(source, Mapping) else _place_of(source)
+        self.path = None if isinstance(source, Mapping) else _absolute(source)
         in_parquet = self.path is not None and names_parquet(os.fspath(source))
         if in_parquet and (target, template_overrides, max_generated) != (None, None, None):
             raise ValueError("target, template_overrides and max_generated are of JSON documents, and "
                              f"{self.path} is a reference set in Parquet")
         if base is None and self.path is not None:
             base = _directory_of(self.path)
-        self._requests_of = 0, 0       # for so many known targets, so many requests
+        self._requests_of = 0, 0       # number of known targets, and `n_requests` for them
         self._targets = Targets(base, allowed, services)
         raw = None if in_parquet else _as_document(source) if self.path is None else _read(self.path, services)
         try:
@@ -115,14 +115,14 @@ class ReferenceStore(Store):
         Parameters
         ----------
         references : dict of str to bytes or tuple
-            For each key its value, or ``(url, offset, length)``, where a length of None is all of the target.
+            For each key its value, or ``(url, offset, length)``; a length of None is the whole target.
         base, allowed
             As for the class.
 
         Raises
         ------
         InvalidKeyError
-            One of the keys is none.
+            One of the keys is invalid.
         ReferenceFormatError
             An offset or a length is negative, or their sum is 2**63 or more.
 
@@ -151,23 +151,23 @@ class ReferenceStore(Store):
 
     def __reduce__(self):
         if not self.read_only:
-            raise TypeError(f"{self!r} may hold changes that no other process has; save it, and pickle what is opened")
+            raise TypeError(f"{self!r} may have unsaved changes; save it, and pickle a store of the saved document")
         source = {"version": 1, "refs": self.to_v0()} if self._source is None else self._source
         return _reopened, (source, self._options)
 
     @property
     def read_only(self) -> bool:
-        """Whether changes are refused. It stays so: the compiled code reads what nobody may change meanwhile."""
+        """Whether changes are refused. It cannot be set, because the compiled code reads the table without a lock."""
         return self._read_only
 
     @property
     def base(self) -> str | None:
-        """The directory that relative URLs start from; None where there is none."""
+        """The directory or URL for relative URLs, or None."""
         return self._targets.base
 
     @property
     def allowed(self) -> tuple[str, ...] | None:
-        """What the set may point to besides files below `base`, as it was given."""
+        """Other allowed targets than files below `base`, as passed by the caller."""
         return self._targets.allowed
 
     def locate(self, prefix: str) -> Extents | Objects:
@@ -208,7 +208,7 @@ class ReferenceStore(Store):
     def get_with_identity(
         self, key: str, byte_range: ByteRange | None = None
     ) -> tuple[bytes, Identity | None] | None:
-        """See `Store.get_with_identity`. What may be changed here, or lies elsewhere than in files, has no identity."""
+        """See `Store.get_with_identity`. A value in a store for writing, or at a service, has no identity."""
         found = self._find(key)
         if not self._has_identity(found):
             return super().get_with_identity(key, byte_range)
@@ -233,16 +233,16 @@ class ReferenceStore(Store):
 
     @property
     def targets(self) -> Targets:
-        """What the references may point to."""
+        """The rules for targets, and access to them."""
         return self._targets
 
     @property
     def n_requests(self) -> int:
-        """As a `RemoteStore` has it, if there is a remote target."""
+        """As for a `RemoteStore` if there is a remote target, else 0."""
         if not self._read_only:
             return 0
         n_known, n_requests = self._requests_of
-        # Of a set in Parquet they become known as its files are read.
+        # The targets of a set in Parquet become known when its files are read.
         n_targets = self._table.n_targets
         if n_requests == 0 and (n_known < n_targets or self._targets.is_remote):
             is_remote = self._targets.is_remote or any(map(self._targets.is_url, self._table.targets[n_known:]))
@@ -268,7 +268,7 @@ class ReferenceStore(Store):
         return self._targets.getsize(key, url) if length is None else length
 
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
-        # Targets are not asked for.
+        # Without access to the targets.
         return [name for name in names if self._find(prefix + check_key(name)) is not None]
 
     def extent(self, key: str) -> tuple[str, int, int | None] | None:
@@ -286,7 +286,7 @@ class ReferenceStore(Store):
     def list_sizes(self, prefix: str) -> Iterator[tuple[str, int | None]]:
         if self._in_parquet:
             return super().list_sizes(prefix)
-        # Not by a walk, which takes a step for each level of a key: 30 000 of them fit into one.
+        # Not by a walk, which takes a step for each level: one key may have 30 000 levels.
         return ((key, None) for key in self._keys_below(check_prefix(prefix).encode()))
 
     def _keys_below(self, prefix):
@@ -306,7 +306,7 @@ class ReferenceStore(Store):
         else:
             with self._lock:
                 found = self._table.find(name)
-        # Of nothing no target is asked for.
+        # For an empty value the target is not read.
         return b"" if isinstance(found, tuple) and found[2] == 0 else found
 
     # Changes, in memory
@@ -336,16 +336,16 @@ class ReferenceStore(Store):
     # As a document
 
     def to_v0(self, *, absolute: bool = False) -> dict:
-        """Return the set as version 0 has it: a dict of keys to str, ``[url]`` or ``[url, offset, length]``.
+        """Return the set in version 0: a dict of keys to str, ``[url]`` or ``[url, offset, length]``.
 
         Parameters
         ----------
         absolute : bool
-            Make relative URLs absolute. fsspec takes them from the current directory of the process, not from `base`.
+            Make relative URLs absolute. For fsspec they are relative to the current directory, not to `base`.
 
         Notes
         -----
-        Data that are not ASCII are written as base64, which all readers take, though version 0 does not tell of it.
+        Data that are not ASCII are written as base64. All readers take it, although version 0 does not define it.
         """
         absolute = as_bool(absolute, "absolute")
         with self._lock:
@@ -353,18 +353,18 @@ class ReferenceStore(Store):
                     for key, value in self._table.items()}
 
     def _seen_from(self, directory, value):
-        """Return a reference by a URL that means the same target in another directory, or anywhere (None)."""
+        """Return a reference with a URL for a document in another directory, or anywhere (None)."""
         return value if isinstance(value, bytes) else (self._targets.seen_from(directory, value[0]), *value[1:])
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the set as a document of version 1, with all that it generated; the file is replaced as a whole.
+        """Write the set as a document of version 1, with all generated references; replaces the file atomically.
 
-        In another directory relative URLs are written such that they mean the same targets.
+        If it is in another directory, relative URLs are changed such that they have the same targets.
 
         Raises
         ------
         ValueError
-            The name is that of a set in Parquet, which zcore reads and does not write.
+            The name is that of a set in Parquet, which zcore does not write.
         """
         if named_kind(os.fspath(path)) is PARQUET:
             raise ValueError(f"{os.fspath(path)!r} names a set in Parquet, and sets are written as JSON: name it .json")
@@ -380,12 +380,12 @@ class ReferenceStore(Store):
 
 
 def _identity_of_data(data):
-    """Return the identity of data that the set holds: of what they are, since nothing else can come in their place."""
+    """Return the identity of data inside the set, which cannot be replaced: a hash of the data."""
     return hash(data) & MAX_WORD, 0, len(data), 0, 0
 
 
 def _identity_of_part(status, offset, length):
-    """Return the identity of a part of a file: the file's, with the part's place and size."""
+    """Return the identity of a part of a file: the file's, with the part's offset and size."""
     length = max(0, status.st_size - offset) if length is None else length
     place = hash((status.st_dev, status.st_ino, offset)) & MAX_WORD
     return place, status.st_ino, length, status.st_mtime_ns, status.st_ctime_ns
@@ -401,39 +401,39 @@ def _written(value):
     return text
 
 
-def _place_of(source):
-    return source if isinstance(source, str) and _is_remote(source) else os.path.abspath(os.fspath(source))
+def _absolute(source):
+    return source if isinstance(source, str) and is_remote(source) else os.path.abspath(os.fspath(source))
 
 
-def _directory_of(place):
-    if _is_remote(place):
-        return place.partition("?")[0].rstrip("/").rpartition("/")[0] + "/"
-    return os.path.dirname(place)
+def _directory_of(path):
+    if is_remote(path):
+        return path.partition("?")[0].rstrip("/").rpartition("/")[0] + "/"
+    return os.path.dirname(path)
 
 
-def _read(place, services):
-    if not _is_remote(place):
-        return _read_file(place)
+def _read(path, services):
+    if not is_remote(path):
+        return _read_file(path)
     from zcore.stores.reference.remote_targets import read_remote
 
-    return read_remote(place, services, MAX_NBYTES + 1)
+    return read_remote(path, services, MAX_NBYTES + 1)
 
 
-def _store_at(place, services):
-    """Return the store that a set in Parquet lies in."""
-    if _is_remote(place):
+def _store_at(path, services):
+    """Return the store of a set in Parquet."""
+    if is_remote(path):
         from zcore.stores.reference.remote_targets import store_at
 
-        return store_at(place, services)
+        return store_at(path, services)
     from zcore.stores.directory.store import DirectoryStore
 
-    return DirectoryStore(place, read_only=True, confined=True)
+    return DirectoryStore(path, read_only=True, confined=True)
 
 
 def _read_file(path):
     try:
         with open(path, "rb") as file:
-            # Not `read(MAX_NBYTES + 1)`, which allocates as much before it reads.
+            # Not `read(MAX_NBYTES + 1)`, which allocates that much first.
             if os.fstat(file.fileno()).st_size > MAX_NBYTES:
                 raise ReferenceFormatError(f"expected a reference set of {MAX_NBYTES} bytes at the most, found more",
                                            document=path)
@@ -443,7 +443,7 @@ def _read_file(path):
 
 
 def names_parquet(path):
-    """Return whether a reference set of this name is one in Parquet."""
+    """Return whether this is the name of a set in Parquet."""
     return path.endswith("/") or named_kind(path) is PARQUET or os.path.isdir(path)
 
 

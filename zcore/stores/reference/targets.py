@@ -1,4 +1,4 @@
-"""Targets of references: their bytes, read where the set may point to them (`zcore.trust`)."""
+"""Targets of references: reads the bytes of those that `zcore.trust` allows."""
 import os
 import stat
 
@@ -7,7 +7,7 @@ from zcore.kernel.io.reopen import open_again
 from zcore.stores.base import resolve_range
 from zcore.trust.targets import AllowedTargets
 
-MAX_PLACES = 1 << 14  # of targets that were found, which are kept
+MAX_PATHS = 1 << 14  # of targets in memory
 
 # Links anywhere in a path are refused where the system can do it (macOS); else the last part alone.
 _NO_LINKS = getattr(os, "O_NOFOLLOW_ANY", os.O_NOFOLLOW)
@@ -26,17 +26,17 @@ class Targets(AllowedTargets):
 
     def __init__(self, base, allowed=None, services=None):
         super().__init__(base, allowed)
-        # URL to (path, place): where that has led to, which is allowed. To follow it again costs more than to read.
-        self._places = {}
+        # URL to (path, resolved path) of an allowed target. Resolving the path again costs more than reading.
+        self._paths = {}
         self._services = services
         self._remote = None
         if services is not None:
-            # Checks them.
+            # This checks the services.
             self.remote  # noqa: B018
 
     @property
     def remote(self):
-        """The `RemoteTargets`, made when the first is needed."""
+        """The `RemoteTargets`, made at the first use."""
         if self._remote is None:
             from zcore.stores.reference.remote_targets import RemoteTargets
 
@@ -44,23 +44,23 @@ class Targets(AllowedTargets):
         return self._remote
 
     def get(self, key, url, offset, length):
-        """Return bytes of a target; with a `length` of None all from `offset` on.
+        """Return bytes of a target; with a `length` of None all bytes from `offset` on.
 
         Raises
         ------
         ReferenceTargetError
             It is missing, too short, or not allowed.
         UnsupportedError
-            Nothing here reads such URLs.
+            There is no client for such URLs.
         OutOfMemoryError
-            There is not enough memory for them.
+            There is not enough memory.
         """
         return b"" if length == 0 else self.get_part(key, url, offset, length, None)[0]
 
     def get_part(self, key, url, offset, length, byte_range):
-        """Return of the bytes that `get` gives those of a range, and the status of the file that they come from.
+        """Return a range of the bytes that `get` returns, and the status of the file.
 
-        The status is None of a remote target. Raises : as `get`.
+        The status is None for a remote target. Raises : as `get`.
         """
         remote = self.url_of(key, url)
         if remote is not None:
@@ -92,7 +92,7 @@ class Targets(AllowedTargets):
         return self.status_of(key, url).st_size if remote is None else self.remote.getsize(remote, key)
 
     def status_of(self, key, url):
-        """Return the status of a local target, which is allowed: an os.stat_result."""
+        """Return the status of an allowed local target: an os.stat_result."""
         fd = self.open(url, key)
         try:
             return os.fstat(fd)
@@ -100,23 +100,23 @@ class Targets(AllowedTargets):
             os.close(fd)
 
     def check_length(self, key, url, offset, length, data):
-        """Return the bytes of a remote target, of which as many have come as there are; all have to."""
+        """Return the bytes of a remote target if all of them have come."""
         if len(data) < length:
             raise self._error(key, url, f"expected bytes {offset} to {offset + length}, it ends at "
                                         f"{offset + len(data)}", part=(offset, length))
         return data
 
     def open(self, url, key=None):
-        """Open a local target, which is allowed, for reading, and return the descriptor."""
-        # What was allowed stays so. What a path leads to does not: `open_again` gives that, and no other file.
-        place = self._places.get(url)
-        fd = None if place is None else open_again(*place)
+        """Open an allowed local target for reading, and return the descriptor."""
+        # The resolved path stays allowed. `open_again` opens it only if the path still leads to it.
+        paths = self._paths.get(url)
+        fd = None if paths is None else open_again(*paths)
         if fd is not None:
             return fd
         named = self._named_path(key, url)
         path = self._followed(key, url, named)
         try:
-            # Links were followed and judged above. One that has come since is refused, and a FIFO does not wait.
+            # Links were resolved and judged above. A link that appears later is refused, and a FIFO does not block.
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | _NO_LINKS)
         except OSError as exc:
             raise self._error(key, url, f"cannot open it: {exc.strerror}", exc.errno) from exc
@@ -129,15 +129,15 @@ class Targets(AllowedTargets):
         except BaseException:
             os.close(fd)
             raise
-        if len(self._places) >= MAX_PLACES:
-            self._places.clear()
-        self._places[url] = os.fsencode(named), os.fsencode(path)
+        if len(self._paths) >= MAX_PATHS:
+            self._paths.clear()
+        self._paths[url] = os.fsencode(named), os.fsencode(path)
         return fd
 
     def _read(self, fd, key, url, offset, length):
         size = os.fstat(fd).st_size
         if offset + length > size:
-            # Before anything is allocated on the set's word.
+            # Checked before a size from the set is allocated.
             raise self._error(key, url, f"expected bytes {offset} to {offset + length}, it has {size}",
                               part=(offset, length))
         parts = []
@@ -145,7 +145,7 @@ class Targets(AllowedTargets):
             try:
                 part = os.pread(fd, length, offset)
             except MemoryError as exc:
-                # A file may be as long as the set says, and hold next to nothing.
+                # A sparse file may be as long as the set says.
                 raise OutOfMemoryError(f"the target of {key!r} is {url!r:.300}: its {length} bytes do not fit into "
                                        "memory", nbytes=length) from exc
             if not part:
@@ -158,9 +158,9 @@ class Targets(AllowedTargets):
 
 
 def _opened_path(fd, path):
-    """Return where the file that was opened lies, as far as the system tells; `path` is where it was looked for.
+    """Return the path of the opened file as the system tells it, else `path`.
 
-    Somebody may have put a link in place of a directory of the path after its links were followed.
+    Another process may replace a directory of the path by a link after the links were resolved.
     """
     try:
         return os.readlink(f"/proc/self/fd/{fd}")

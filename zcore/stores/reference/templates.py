@@ -26,21 +26,21 @@ _MARK = re.compile(r"\{[{%#]")
 
 
 class Templates:
-    """The templates of one document; they render its texts.
+    """The templates of one document, which render its texts.
 
     Parameters
     ----------
     definitions : dict
         Name to text, the member `templates` of the document.
     overrides : dict, optional
-        The same of the caller, instead of those of the document or beside them.
+        Templates of the caller, which replace those of the document, or are added.
 
     Raises
     ------
     ReferenceFormatError
-        `definitions` is something else, a name is none, or a value is no text.
+        `definitions` has another type, a name is invalid, or a value is no text.
     TypeError
-        `overrides` is something else, or a value is no text.
+        `overrides` has another type, or a value is no text.
 
     Examples
     --------
@@ -76,17 +76,17 @@ class Templates:
         return self._values.keys()
 
     def is_function(self, name):
-        """Return whether the template of this name is called, and does not stand for its value."""
+        """Return whether the template of this name is a function; else it is a text."""
         return "{{" in self._values[name]
 
     def value(self, name):
-        """Return the text that a template stands for which is no function."""
+        """Return the text of a template that is no function."""
         return self._values[name]
 
     def function(self, name):
-        """Return a function template as the `Text` that its arguments make.
+        """Return a function template as a `Text` of its arguments.
 
-        Raises : ReferenceFormatError, UnsupportedError, if its value cannot be rendered whatever they are.
+        Raises : ReferenceFormatError, UnsupportedError, if no arguments can render its value.
         """
         text = self._functions.get(name)
         if text is None:
@@ -95,7 +95,7 @@ class Templates:
         return text
 
     def render(self, text, variables=None, member="url"):
-        """Return what `text` is with these templates and variables.
+        """Return `text` rendered with these templates and variables.
 
         Parameters
         ----------
@@ -103,14 +103,14 @@ class Templates:
         variables : dict, optional
             Name to int.
         member : str
-            Which member of the document the text is, for messages.
+            The member of the document, for messages.
 
         Raises
         ------
         ReferenceFormatError
-            The text is none, breaks the syntax, names what there is not, is too long, or cannot be evaluated.
+            It is no text, breaks the syntax, uses an undefined name, is too long, or cannot be evaluated.
         UnsupportedError
-            It uses what the format has no need of, or jinja2 is needed and not installed.
+            It uses a feature that the format does not need, or it needs jinja2, which is not installed.
         """
         if variables or not isinstance(text, str):
             return self.compile(text, variables or (), member).render(variables)
@@ -118,9 +118,9 @@ class Templates:
         return self.compile(text, (), member).render({}) if rendered is None else rendered
 
     def render_all(self, texts, member="url"):
-        """Iterate over what `texts` are, strings; see `render`.
+        """Iterate over `texts` rendered; see `render`.
 
-        Of many URLs most differ only behind their last template. What stands before that is rendered once.
+        Most URLs differ only behind their last template, so the part before it is rendered once.
         """
         fronts = {}
         for text in texts:
@@ -137,9 +137,9 @@ class Templates:
                 yield rendered + rest
 
     def _substituted(self, text):
-        """Return what a text of the plainest kind is, a URL of one line without braces but for templates; else None.
+        """Return a text of one line rendered, if all its braces are names of templates; else None.
 
-        There may be one for each chunk, and `compile` takes three times as long for it.
+        There may be a URL for each chunk, and `compile` takes three times as long.
         """
         if "\n" in text or "\r" in text:
             return None
@@ -177,16 +177,16 @@ _NO_TEMPLATES = Templates({})
 
 
 class Text:
-    """A text ready to be rendered, often.
+    """A compiled text.
 
     Attributes
     ----------
     parts : tuple
-        Literals (str) and `Expression`\\ s, one behind the other.
+        Literals (str) and `Expression`\\ s, one after the other.
     names : frozenset of str
         The variables that it depends on.
     source, member : str
-        What it was made of, and which member of the document that is.
+        The original text, and the member of the document.
     """
 
     __slots__ = ("parts", "names", "source", "member")
@@ -198,7 +198,7 @@ class Text:
         self.member = member
 
     def render(self, variables):
-        """Return the text for a dict of variables; other ones in it do no harm. Raises: as `Templates.render`."""
+        """Return the text for a dict of variables; extra ones are ignored. Raises: as `Templates.render`."""
         texts = [part if type(part) is str else part.render(variables) for part in self.parts]
         if len(texts) == 1:
             return texts[0]
@@ -208,7 +208,7 @@ class Text:
 
 
 def _compiled(text, templates, names, member):
-    """Return the `Text` of a string. `names` are the variables, None when every other name is one."""
+    """Return the `Text` of a string. `names` are the variables; None if every name is one."""
     if not ("{" in text or "\n" in text or "\r" in text):
         return Text((text,), text, member)
     normal = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
@@ -239,10 +239,10 @@ def _compiled(text, templates, names, member):
 
 
 def _simple_pieces(text):
-    """Return literals and names in turn, when there is nothing else to the text; None when there is."""
+    """Return literals and names in turn; None if the text has anything else."""
     pieces = _SIMPLE.split(text)
     for literal in pieces[::2]:
         if _MARK.search(literal) is not None:
             return None
-    # The first of three braces begins the expression, not the second.
+    # Of three braces, the first two begin the expression.
     return None if any(literal.endswith("{") for literal in pieces[:-1:2]) else pieces

@@ -119,13 +119,13 @@ def test_links_of_the_set_that_lead_elsewhere(place):
 
 def test_places_that_are_kept_have_a_bound(place, monkeypatch):
     """However many targets a set has; each is found anew then."""
-    monkeypatch.setattr("zcore.stores.reference.targets.MAX_PLACES", 5)
+    monkeypatch.setattr("zcore.stores.reference.targets.MAX_PATHS", 5)
     targets = Targets(place / "data")
     for i in range(20):
         (place / "data" / str(i)).write_text(str(i))
     for i in (*range(20), *range(20)):
         assert targets.get("x", str(i), 0, None) == str(i).encode()
-        assert len(targets._places) <= 5
+        assert len(targets._paths) <= 5
 
 
 def test_opening_again(place):

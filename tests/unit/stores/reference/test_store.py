@@ -174,7 +174,7 @@ def test_what_a_set_may_point_to(folder, tmp_path_factory):
             store.get(key)
     with pytest.raises(ReferenceTargetError, match="No such file"):
         store.get("plain")
-    for key, what in {"unknown": "no client for the scheme 'gopher'", "chain": "a URL in a URL"}.items():
+    for key, what in {"unknown": "no client for the scheme 'gopher'", "chain": "a chained URL"}.items():
         with pytest.raises(UnsupportedError, match=what):
             store.get(key)
     allowing = opened(folder, refs, allowed=[str(other)])
