@@ -221,7 +221,7 @@ def _chain_members(codecs, dtype):
     if names != ["bytes", "blosc"]:
         raise ValueError(f"a __zmeta__ array is encoded by 'bytes' and 'blosc', not by {names}")
     if codecs[0] != bytes_spec(dtype):
-        raise ValueError(f"the bytes of {dtype.str} are in its own order; {codecs[0].configuration} says another")
+        raise ValueError(f"the bytes of {dtype.str} have its byte order, but {codecs[0].configuration} has another one")
     blosc = codecs[1].configuration
     expected = {*BLOSC_DEFAULTS, "shuffle", "typesize", "blocksize"}
     if blosc.keys() != expected:

@@ -7,10 +7,10 @@ compressor. As a chain::
     F      |  delta …         |  vlen-utf8 … or, behind them, nothing  |  shuffle, crc32 …  |  zlib
     transpose, array to array,   array to bytes, or `bytes`,              bytes to bytes
 
-- F order is a `transpose` of all dimensions in front. numcodecs' filters take elements in the order of the memory, so
-  what they see of an F chunk is the C order of the transposed one.
-- Elements that are still numbers where the first codec of bytes comes are made bytes by `bytes`, in the byte order that
-  the last filter gave them.
+- F order is a leading `transpose` of all dimensions. numcodecs' filters take elements in memory order, so their input
+  for an F chunk is the transposed one in C order.
+- If elements are still numbers before the first codec of bytes, `bytes` converts them, in the byte order of the last
+  filter's output.
 - An array of objects needs one codec from objects to bytes, among the filters or as the compressor.
 """
 import numpy as np
@@ -31,7 +31,7 @@ from zcore.model.metadata import CodecSpec, has_varying_items
 
 
 class _Elements:
-    """What a chunk is between two codecs: elements of a `dtype`, or bytes (None), in items of `itemsize` bytes."""
+    """The state of a chunk between two codecs: elements of a `dtype`, or bytes (None), in items of `itemsize` bytes."""
 
     __slots__ = ("dtype", "itemsize")
 
@@ -40,27 +40,27 @@ class _Elements:
         self.itemsize = dtype.itemsize
 
     def bytes_codec(self):
-        """Return the codec that makes bytes of the elements.
+        """Return the codec that converts the elements to bytes.
 
         Raises : ValueError, if they are objects.
         """
         if has_varying_items(self.dtype):
-            raise ValueError("objects need a codec that makes bytes of them: "
+            raise ValueError("objects need a codec that encodes them: "
                              f"{', '.join(sorted(OBJECT_CODECS))}, json2 or msgpack2")
         return bytes_spec(self.dtype)
 
     def become_bytes(self):
-        """Be single bytes from here on."""
+        """Change the state to single bytes."""
         self.dtype = None
         self.itemsize = 1
 
     def pass_codec(self, kind, id, parameters):
-        """Become what a codec from array to array or bytes makes of the elements.
+        """Change the state to the output of a codec from array to array or bytes.
 
-        Raises : ValueError, UnsupportedError, if it does not take them.
+        Raises : ValueError, UnsupportedError, if the codec does not take the elements.
         """
         if self.dtype is None:
-            raise UnsupportedError(f"the codec {id!r} takes elements, but those in front of it have made them bytes",
+            raise UnsupportedError(f"the codec {id!r} takes elements, but an earlier codec has converted them to bytes",
                                    feature=f"filter {id} behind a filter of bytes")
         is_object = has_varying_items(self.dtype)
         if kind == SERIALIZER:
@@ -78,7 +78,7 @@ class _Elements:
 
 
 class ChainBuilder:
-    """A chain that is built from a document's `order`, then its filters, then its compressor.
+    """Builds a chain from a document's `order`, then its filters, then its compressor.
 
     >>> builder = ChainBuilder("F", np.dtype(">i2"), 2)
     >>> builder.add({"id": "zlib", "level": 1})
@@ -103,9 +103,9 @@ class ChainBuilder:
         Raises
         ------
         ValueError
-            If it is malformed, or does not take what the codec before it gives.
+            If it is malformed, or does not take the output of the previous codec.
         UnsupportedError
-            If it is never run, or takes elements behind a codec of bytes, which no chain expresses.
+            If it is never run, or takes elements after a codec of bytes, which no chain expresses.
         """
         id, parameters = read_config(config)
         kind = kind_of(id)
@@ -121,7 +121,7 @@ class ChainBuilder:
     def finished(self):
         """Return the chain as a tuple of `CodecSpec`.
 
-        Raises : ValueError, if nothing makes bytes of objects.
+        Raises : ValueError, if no codec encodes objects.
         """
         if self._elements.dtype is not None:
             self._codecs.append(self._elements.bytes_codec())
@@ -129,7 +129,7 @@ class ChainBuilder:
 
 
 def to_chain(order, filters, compressor, dtype, ndim):
-    """Return the chain of what a document has, all at once; `filters` and `compressor` may be None.
+    """Return the chain of a document; `filters` and `compressor` may be None.
 
     Raises : ValueError, UnsupportedError as `ChainBuilder`.
     """
@@ -142,12 +142,12 @@ def to_chain(order, filters, compressor, dtype, ndim):
 
 
 def from_chain(codecs, dtype, ndim):
-    """Return `(order, filters, compressor)` of a chain as zarr-python 2 would have written them; no filters are None.
+    """Return `(order, filters, compressor)` of a chain as zarr-python 2 writes them; no filters are None.
 
     Raises
     ------
     ValueError, UnsupportedError
-        If they cannot express it: another transpose than of all dimensions, codecs that v2 has not.
+        If they cannot express it: a transpose that does not reverse all dimensions, codecs that v2 does not have.
     """
     codecs = list(codecs)
     order = "C"
@@ -163,8 +163,8 @@ def from_chain(codecs, dtype, ndim):
         if codec.name == "bytes" and elements.dtype is not None:
             endian = elements.bytes_codec().configuration.get("endian")
             if endian is not None and codec.configuration.get("endian") != endian:
-                raise ValueError(f"the bytes of {elements.dtype.str} are in its own order; {codec.configuration} says "
-                                 "another")
+                raise ValueError(f"the bytes of {elements.dtype.str} have its byte order, but {codec.configuration} "
+                                 "has another one")
             elements.dtype = None
             continue
         config = from_spec(codec, elements.itemsize)

@@ -1,14 +1,14 @@
 """The codecs of Zarr v2 documents, one by one: ``{"id": "zlib", "level": 1}`` ↔ `CodecSpec` in Zarr v3's terms.
 
 Source: v2.0, "Metadata" (compressor, filters: objects with a string `id`, everything else is the codec's own), and the
-codecs' parameters as numcodecs records them. What a document leaves out gets numcodecs' default; a parameter that a
-known codec does not have is ignored, since v2 has no strictness.
+codecs' parameters as numcodecs records them. A missing parameter gets numcodecs' default. A parameter that a known
+codec does not have is ignored, because v2 is not strict.
 
-A codec that v3 or its registry has too is named as there (``blosc``, ``zstd``, ``gzip``, ``crc32c``, ``bitround``,
+A codec that v3 or its registry also has is named as there (``blosc``, ``zstd``, ``gzip``, ``crc32c``, ``bitround``,
 ``vlen-utf8``, ``vlen-bytes``), with v3's configuration; all others are ``numcodecs.<id>``, configured as in v2. v2's
 `packbits` is not v3's: it packs the most significant bit first.
 
-Codecs that nothing is known of are kept as they are, for whoever has installed them.
+Unknown codecs are kept unchanged: they may be installed elsewhere.
 """
 from zcore.errors import UnsupportedError
 from zcore.formats.codec_specs import BLOSC_COMPRESSORS, BLOSC_SHUFFLES, blosc_spec, blosc_typesize
@@ -20,9 +20,9 @@ ARRAY, SERIALIZER, BYTES = "array to array", "array to bytes", "bytes to bytes"
 BLOSC_AUTO_SHUFFLE = -1  # numcodecs: bits for items of one byte, bytes for others
 
 _REQUIRED = object()
-_OF_DTYPE = object()  # the default of `astype`: what `dtype` is
+_OF_DTYPE = object()  # the default of `astype`: the value of `dtype`
 _REFUSED = {
-    "pickle": "unpickling runs whatever code the data name",
+    "pickle": "unpickling runs any code that the data name",
     "json": "its layout is older than that of 'json2'",
     "msgpack": "its layout is older than that of 'msgpack2'",
 }
@@ -37,7 +37,7 @@ def _integer(minimum, maximum):
 
 
 def _level_of_zstd(value):
-    """Return the level that the library takes this one for."""
+    """Return the level that the library uses for this one."""
     return max(-131072, min(_ANY_INT32(value), 22))
 
 
@@ -75,7 +75,7 @@ _ANY_INT32 = _integer(-2**31, 2**31 - 1)
 _DTYPES = {"dtype": (_REQUIRED, _typestr), "astype": (_OF_DTYPE, _typestr)}
 _LOCATION = _one_of("start", "end")
 
-# id: (kind, v3's name or None, parameters or None: all are taken); parameter: (default, how it is read).
+# id: (kind, v3's name or None, parameters or None for any); parameter: (default, parser).
 _CODECS = {
     "delta": (ARRAY, None, _DTYPES),
     "fixedscaleoffset": (ARRAY, None, {"offset": (_REQUIRED, _number), "scale": (_REQUIRED, _number), **_DTYPES}),
@@ -110,29 +110,29 @@ _CODECS = {
     "jenkins_lookup3": (BYTES, None, None),
     "base64": (BYTES, None, {}),
 }
-# What numcodecs records only where it is not the default, and zarr-python 3 of zstd's.
+# Recorded only if it is not the default: by numcodecs, and zstd's by zarr-python 3.
 _UNRECORDED_DEFAULTS = {("crc32", "location"), ("adler32", "location"), ("crc32c", "location"), ("zstd", "checksum"),
                         ("blosc", "typesize")}
 _IDS = {codec[1]: id for id, codec in _CODECS.items() if codec[1] is not None}
-# Which codec of a chain is the document's compressor, where it comes last.
+# The last codec of a chain becomes the document's compressor if it is one of these.
 COMPRESSORS = frozenset(("blosc", "zstd", "gzip", "lz4", "zlib", "bz2", "lzma", "zfpy", "pcodec"))
-OBJECT_CODECS = frozenset(("vlen-utf8", "vlen-bytes", "vlen-array"))  # of objects alone
+OBJECT_CODECS = frozenset(("vlen-utf8", "vlen-bytes", "vlen-array"))  # only for objects
 
 
 def kind_of(id):
-    """Return whether the codec goes from array to array, array to bytes, or, as unknown ones, bytes to bytes."""
+    """Return `ARRAY`, `SERIALIZER` or `BYTES` for a codec; an unknown one goes from bytes to bytes."""
     return _CODECS[id][0] if id in _CODECS else BYTES
 
 
 def read_config(config):
-    """Return `(id, parameters)` of a codec as a document has it, every known parameter checked and spelled out.
+    """Return `(id, parameters)` of a codec in a document, every known parameter checked or set to its default.
 
     Raises
     ------
     ValueError
         If it is no object with a string `id`, or a parameter of a known codec is missing or out of its range.
     UnsupportedError
-        If it is one of the codecs that are never run.
+        If it is a codec that is never run.
     """
     if type(config) is not dict or type(config.get("id")) is not str or not config["id"]:
         raise ValueError(f"expected codecs as objects with a string 'id', found {config!r:.60}")
@@ -158,7 +158,7 @@ def read_config(config):
 
 
 def unknown_parameters(config):
-    """Return the names of parameters that a known codec does not have, sorted; `read_config` leaves them out."""
+    """Return the sorted names of parameters that a known codec does not have; `read_config` drops them."""
     known = _CODECS[config["id"]][2] if config["id"] in _CODECS else None
     return [] if known is None else sorted(config.keys() - known.keys() - {"id"})
 
@@ -185,10 +185,9 @@ def to_spec(id, parameters, itemsize):
 
 
 def from_spec(spec, itemsize):
-    """Return the codec as a v2 document has it, as numcodecs writes it.
+    """Return the codec for a v2 document, as numcodecs writes it.
 
-    An item size that a codec records stays out of the document if it is that of the items it is given, `itemsize`; if
-    this is None, nobody knows that yet.
+    The item size of a codec is left out of the document if it is the `itemsize` of its input; None is unknown.
 
     Raises : ValueError, if Zarr v2 has no such codec.
 
@@ -217,5 +216,5 @@ def _blosc_v2(configuration, itemsize):
     elif shuffle is None:
         configuration["shuffle"] = BLOSC_AUTO_SHUFFLE
     if itemsize is not None and configuration.get("typesize") == blosc_typesize(itemsize):
-        del configuration["typesize"]  # numcodecs takes that of the data, and old ones know no such parameter
+        del configuration["typesize"]  # numcodecs uses that of the data, and old versions have no such parameter
     return configuration

@@ -1,11 +1,11 @@
-"""Copies of all documents below a Zarr v2 group, in one: ``.zmetadata`` (zarr-python's practice, not in the text).
+"""Copies of all documents below a Zarr v2 group in one: ``.zmetadata`` (zarr-python's practice, not in the text).
 
 ::
 
     {"zarr_consolidated_format": 1, "metadata": {".zgroup": {…}, ".zattrs": {…}, "a/.zarray": {…}, "a/.zattrs": {…}}}
 
 The copies may be older than the documents. Reference sets in Parquet have the same member without the format's number,
-but with `record_size`; some old writers put each document in as a string.
+but with `record_size`. Some old writers store each document as a string.
 """
 from functools import partial
 
@@ -14,7 +14,7 @@ from zcore.formats.json_documents import Document
 from zcore.model.metadata import ArrayMetadata
 
 FORMAT = 1
-GROUP_MEMBERS = {"zarr_format": 2}  # of a `.zgroup` document, all that it has
+GROUP_MEMBERS = {"zarr_format": 2}  # all members of a `.zgroup` document
 _ARRAY, _GROUP, _ATTRIBUTES = ".zarray", ".zgroup", ".zattrs"
 
 
@@ -25,12 +25,12 @@ def parse(document, parse_array, parse_group):
     ----------
     document : Document
     parse_array, parse_group : callable
-        Make metadata of a Document and a dict of attributes.
+        Return the metadata for a Document and a dict of attributes.
 
     Raises
     ------
     MetadataError
-        If it has another format, a key in it is impossible, or it repeats no group.
+        If it has another format, an invalid key, or no copy of the group's document.
     """
     if "record_size" not in document.members or "zarr_consolidated_format" in document.members:
         document.integer("zarr_consolidated_format", FORMAT, FORMAT)

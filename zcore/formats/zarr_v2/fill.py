@@ -13,10 +13,10 @@ any                    null: undefined, reads as zero, empty or, of ``m M``, as 
 ``U``                  a string
 ``O``, vlen-utf8       a string
 ``O``, vlen-bytes      Base64
-``O``, other codecs    whatever JSON value the element is
+``O``, other codecs    any JSON value
 =====================  =======================================================================================
 
-What older programs left is read: 0 for empty text and bytes, 0 and 1 for truth values, whole floats for integers,
+Values of older programs are read: 0 for empty text and bytes, 0 and 1 for truth values, whole floats for integers,
 "NaT", a single number for a complex one, the bare tokens NaN and Infinity.
 """
 from binascii import Error as Base64Error
@@ -27,13 +27,13 @@ from zcore.model.fill_value import fill_bytes, real_to_json
 
 
 def parse_fill(dtype, value):
-    """Return the bytes of the fill value that stands in a document.
+    """Return the bytes of the fill value in a document.
 
-    Raises : ValueError, if it is none that the type can hold.
+    Raises : ValueError, if the type cannot have it.
     """
     kind = dtype.kind
     if value is None:
-        # Of dates zarr-python 3 leaves out chunks that are not a time; of other types, those that are zero or empty.
+        # zarr-python 3 leaves out chunks that are all NaT, for dates, or all zero or empty, for other types.
         return fill_bytes(dtype, "NaT") if kind in "mM" else bytes(dtype.itemsize)
     if kind in "SV":
         raw = _from_base64(value)
@@ -46,26 +46,26 @@ def parse_fill(dtype, value):
 
 
 def render_fill(dtype, raw):
-    """Return the JSON value that stands for the fill value of bytes `raw`, as zarr-python 2 writes it."""
+    """Return the JSON value for the fill value of bytes `raw`, as zarr-python 2 writes it."""
     if dtype.kind == "S":
         return _to_base64(raw.rstrip(b"\0"))
     return _to_base64(raw) if dtype.kind == "V" else scalar_to_json(dtype, raw, _real)
 
 
 def parse_object_fill(codec, value):
-    """Return the element that the fill value of an array of objects stands for; None is undefined.
+    """Return the element for the fill value of an array of objects; None is undefined.
 
     Parameters
     ----------
     codec : str
-        The name of the codec that makes bytes of objects.
+        The name of the codec that encodes objects.
     value : object
         From a document.
 
     Raises
     ------
     ValueError
-        If it is none that the codec can hold.
+        If the codec cannot encode it.
     """
     if value is None:
         return None
@@ -77,9 +77,9 @@ def parse_object_fill(codec, value):
 
 
 def render_object_fill(codec, value):
-    """Return the JSON value that stands for an element of an array of objects.
+    """Return the JSON value for an element of an array of objects.
 
-    Raises : ValueError, if the codec cannot hold it.
+    Raises : ValueError, if the codec cannot encode it.
     """
     expected = {"vlen-utf8": str, "vlen-bytes": bytes}.get(codec)
     if value is None or expected is None:

@@ -11,18 +11,18 @@
         a/.zattrs
         a/4.2  or  a/4/2    chunk (4, 2): full shape also at the border                    (may be absent: fill value)
 
-Source: Zarr storage specification version 2, and what zarr-python 2 and 3 read and write. `order`, `filters` and
-`compressor` are read as a codec chain (`zarr_v2.chain`). Where files decide what the text leaves open:
+Source: Zarr storage specification version 2, and the practice of zarr-python 2 and 3. `order`, `filters` and
+`compressor` are read as a codec chain (`zarr_v2.chain`). Where the text is silent, existing files decide:
 
 - Members that the text does not name are kept when the document is rewritten; the opposite of v3.
 - A document without `filters` or `fill_value` is read with a warning, as if they were null.
-- Objects of `vlen-utf8` are strings, others stay objects. What needs unpickling is refused.
-- Old nested arrays do not say that ``/`` joins the indices in their chunks' names. Who knows it says so when they are
-  opened, and the document does from its next rewriting on; nothing is probed.
-- Chunk lengths of 0, which old programs wrote where the array has length 0, are read as 1.
+- Objects of `vlen-utf8` are strings, others stay objects. Objects that need unpickling are refused.
+- Old nested arrays do not say that ``/`` joins the indices in the names of chunks. The caller has to pass it when they
+  are opened, and the document records it when it is rewritten. zcore does not guess it.
+- Chunk lengths of 0, which old programs wrote if the array has length 0, are read as 1.
 
-What is rewritten is written as zarr-python 2 does (indent 4, sorted), and the codecs as they stood there, though
-several spellings mean the same: those that differ from ours travel in the metadata's `extra`.
+A document is rewritten as zarr-python 2 does (indent 4, sorted). Codecs keep their spelling if several mean the same:
+a spelling that zcore would not write is kept in the metadata's `extra`.
 """
 
 import numpy as np
@@ -43,7 +43,7 @@ from zcore.model.fill_value import fill_scalar
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, check_chunk_shape, check_shape, has_varying_items
 
 _OBJECT = np.dtype(object)
-_SPELLINGS = ("order", "filters", "compressor", "dimension_separator")  # members that `extra` may hold as they stood
+_SPELLINGS = ("order", "filters", "compressor", "dimension_separator")  # `extra` may keep their original form
 _MEMBERS = frozenset(("zarr_format", "shape", "chunks", "dtype", "fill_value", *_SPELLINGS))
 _CHUNK_KEYS = {separator: ChunkKeyEncoding.v2(separator) for separator in ("/", ".")}
 
@@ -67,7 +67,7 @@ class ZarrV2(Format):
         return _parse_group(Document(raw, path, document))
 
     def render_array(self, metadata):
-        """Return the `.zarray` document of an array; its attributes are no part of it.
+        """Return the `.zarray` document of an array, without its attributes.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class ZarrV2(Format):
             If the format cannot express it: other chunk keys, dimension names, a chain that is not order, filters and
             compressor.
         UnsupportedError
-            If the type has no fixed, portable bytes, and no codec makes bytes of it.
+            If the type has no fixed, portable bytes, and no codec encodes it.
         """
         return render_json(_array_members(metadata))
 
@@ -83,11 +83,11 @@ class ZarrV2(Format):
         return render_json(GROUP_MEMBERS)
 
     def parse_consolidated(self, raw, path):
-        """Return the metadata of a group as its `.zmetadata` document repeats it, with all nodes below.
+        """Return the metadata of a group from its `.zmetadata` document, with all nodes below.
 
-        A node is parsed when it is asked for, so that one that zcore cannot read spoils no other.
+        A node is parsed at its lookup, so a node that zcore cannot read does not affect others.
 
-        Raises : MetadataError, if it is no consolidated metadata of format 1, or repeats no group.
+        Raises : MetadataError, if it is no consolidated metadata of format 1, or has no copy of the group's document.
         """
         document = Document(raw, path, self.consolidated_document, bare_constants=True)
         return consolidated.parse(document, _parse_array, _parse_group)
@@ -96,7 +96,7 @@ class ZarrV2(Format):
         return render_json(consolidated.members_of(metadata, _array_members))
 
     def with_separator(self, metadata, separator):
-        # Old programs (N5 with Zarr's names, OME-Zarr 0.2) joined them by "/" and did not say so.
+        # Old programs (N5 with Zarr's names, OME-Zarr 0.2) used "/" without recording it.
         says_so = metadata.chunk_keys.separator != "." or "dimension_separator" in metadata.extra
         return metadata if says_so else metadata.replace(chunk_keys=_CHUNK_KEYS[separator])
 
@@ -125,10 +125,10 @@ def _parse_array(document, attributes=None):
     extra = {member: value for member, value in members.items() if member not in _MEMBERS}
     ours = _spelled(codecs, dtype, len(shape), separator)
     for member in _SPELLINGS:
-        stood = members.get(member)
-        stood = None if stood == [] else stood
-        if stood != ours.get(member) and (stood is not None or member in ours):
-            extra[member] = stood
+        original = members.get(member)
+        original = None if original == [] else original
+        if original != ours.get(member) and (original is not None or member in ours):
+            extra[member] = original
     return document.checked("chunks", lambda: ArrayMetadata(
         shape, dtype, chunk_shape, _CHUNK_KEYS[separator], codecs, fill_value, raw_fill, 2, attributes, extra=extra,
     ))
@@ -171,7 +171,7 @@ def _parse_chain(document, order, dtype, ndim):
 
 
 def _object_codec(codecs):
-    """Return the name of the codec that makes bytes, or numbers, of objects."""
+    """Return the name of the codec that converts objects to bytes or numbers."""
     return codecs[1 if codecs[0].name == "transpose" else 0].name
 
 
@@ -198,9 +198,9 @@ def _array_members(metadata):
         "dtype": "|O" if has_varying_items(dtype) else to_descr(dtype), "fill_value": _fill_member(metadata),
         **_spelled(metadata.codecs, dtype, ndim, separator),
     }
-    stood = {member: metadata.extra[member] for member in _SPELLINGS if member in metadata.extra}
-    if stood and _means(members | stood, metadata):
-        members |= stood
+    original = {member: metadata.extra[member] for member in _SPELLINGS if member in metadata.extra}
+    if original and _means(members | original, metadata):
+        members |= original
     own = _MEMBERS.difference(_SPELLINGS).intersection(metadata.extra)
     if own:
         raise ValueError(f"extra members {sorted(own)} are the format's own")
@@ -208,7 +208,7 @@ def _array_members(metadata):
 
 
 def _spelled(codecs, dtype, ndim, separator):
-    """Return the members that say the same in several ways, as zarr-python 2 writes them."""
+    """Return the members with several equivalent spellings, as zarr-python 2 writes them."""
     order, filters, compressor = from_chain(codecs, dtype, ndim)
     members = {"order": order, "filters": filters, "compressor": compressor}
     if separator != ".":
@@ -217,7 +217,7 @@ def _spelled(codecs, dtype, ndim, separator):
 
 
 def _means(members, metadata):
-    """Return whether members of a document, as they stood there, still mean what the metadata say."""
+    """Return whether the original members of a document still agree with the metadata."""
     try:
         chain = to_chain(members["order"], members["filters"], members["compressor"], metadata.dtype, metadata.ndim)
     except (ValueError, UnsupportedError):

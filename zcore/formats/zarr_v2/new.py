@@ -1,7 +1,6 @@
-"""What a new Zarr v2 array gets: chunks, codecs and fill value from what a caller says, and what he leaves open.
+"""Metadata of a new Zarr v2 array: chunks, codecs and fill value from the caller's settings, with defaults.
 
-Codecs may be named in any way that users of Zarr know: as v2 documents have them, as codecs of numcodecs, as codecs of
-zcore or as v3 documents have them.
+A codec may be given as in v2 documents, as a codec of numcodecs, as a codec of zcore, or as in v3 documents.
 """
 import math
 from collections.abc import Mapping
@@ -33,8 +32,8 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     ----------
     shape : int or sequence of int
     dtype : object
-        What `numpy.dtype` takes; `str` (see `is_text`) and `numpy.dtypes.StringDType` are text of any length, `bytes`
-        (see `is_bytes`) bytes of any length, and objects need a codec that makes bytes of them.
+        Any argument of `numpy.dtype`; `str` (see `is_text`) and `numpy.dtypes.StringDType` are text of any length,
+        `bytes` (see `is_bytes`) bytes of any length, and objects need a codec that encodes them.
     chunks : None, "auto", str, int or sequence of int
         See `zcore.model.auto_chunks.normalize_chunks`.
     fill_value : object
@@ -42,26 +41,26 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     codecs : sequence, optional
         The chain in Zarr v3's terms, instead of `order`, `filters`, `serializer` and `compressors`.
     order : {"C", "F"}
-        How elements lie in a chunk.
+        Memory order of a chunk.
     filters : sequence, optional
-        Codecs in front of the compressor, of arrays or bytes.
+        Codecs before the compressor, of arrays or bytes.
     serializer : object, optional
-        The codec that makes bytes of objects, if it is not among the filters.
+        The codec that encodes objects, if it is not among the filters.
     compressors : "auto", None, codec or sequence of codecs
-        The last one becomes the document's compressor, those in front of it filters.
+        The last one becomes the document's compressor, the others filters.
     shards, dimension_names : None
         Zarr v2 has none.
     attributes : dict, optional
-        They become part of the value, not of its document.
+        They become part of the metadata, not of the `.zarray` document.
     chunk_key_encoding : ChunkKeyEncoding, "v2", ".", "/" or dict, optional
         The separator of chunk keys, ``.`` by default; a dict is ``{"name": "v2", "separator": "/"}``.
     checksum : bool
-        Without effect: the compressor comes last here, and any checksum is a filter that the caller names.
+        Without effect: the compressor is the last codec, and a checksum is a filter that the caller names.
 
     Raises
     ------
     ValueError, TypeError, UnsupportedError
-        If the format cannot express what is asked for.
+        If the format cannot express the settings.
 
     Examples
     --------
@@ -105,15 +104,15 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
 
 
 def as_dtype(dtype):
-    """Return the type that a caller names, as arrays have it; what makes bytes of objects is another matter.
+    """Return the data type of arrays for the type that a caller names, without the codec for objects.
 
-    Raises : ValueError, TypeError, UnsupportedError, if there is none, or Zarr v2 cannot store it.
+    Raises : ValueError, TypeError, UnsupportedError, if it is no type, or Zarr v2 cannot store it.
     """
     if is_bytes(dtype):
         return _OBJECT
     dtype = np.dtypes.StringDType() if is_text(dtype) else np.dtype(dtype)
     if dtype.kind == "T":
-        return np.dtypes.StringDType()  # without the missing value that the caller's may have
+        return np.dtypes.StringDType()  # without the missing value that the given type may have
     return dtype if dtype.kind == "O" else from_descr(to_descr(dtype))
 
 
@@ -123,7 +122,7 @@ def new_group(attributes=None):
 
 
 def _configs(codecs):
-    """Return codecs, however they are named, as v2 documents have them; "auto" and `bytes` say nothing there."""
+    """Return codecs in any form as in v2 documents, which do not need "auto" and `bytes`."""
     if codecs is None or (isinstance(codecs, str) and codecs == "auto"):
         return []
     if not isinstance(codecs, (list, tuple)):
@@ -140,7 +139,7 @@ def _configs(codecs):
 
 
 def _spec(codec):
-    """Return a codec of zcore, or one as v3 documents have it, as a `CodecSpec`."""
+    """Return a codec of zcore, or one as in v3 documents, as a `CodecSpec`."""
     codec = named_codec(codec)
     if not isinstance(codec, CodecSpec):
         codec = CodecSpec(codec.get("name"), codec.get("configuration"))
@@ -156,7 +155,7 @@ def _fill(dtype, value):
         raw = bytes(dtype.itemsize)
     else:
         raw = fill_bytes(dtype, value)
-    raw = parse_fill(dtype, render_fill(dtype, raw))  # as a reader of the document will find it: NaN without a payload
+    raw = parse_fill(dtype, render_fill(dtype, raw))  # as a reader of the document gets it: NaN without a payload
     return fill_scalar(dtype, raw), raw
 
 

@@ -1,11 +1,12 @@
-"""What Zarr v3 documents say of codecs: their list, and which byte order it gives to the items of an array.
+"""Codec chains in Zarr v3 documents, and the byte order that they give to the items of an array.
 
-Zarr v3 core, "Chunk encoding". A chain is a list of extension objects, nested where `sharding_indexed` has chains of
-its own. What each configuration means is left to the codecs; the format only needs the codec that makes bytes of
-elements, since the byte order is a part of the model's type.
+Zarr v3 core, "Chunk encoding". A chain is a list of extension objects, nested where `sharding_indexed` has its own
+chains. The codecs interpret their configurations. The format only needs the codec from array to bytes, because the
+byte order is a part of the model's type.
 """
 from zcore.formats.codec_specs import BLOSC_SHUFFLES
 from zcore.formats.json_documents import shown
+from zcore.formats.zarr_v3.dtypes import stored_byte_order
 from zcore.formats.zarr_v3.extensions import parse_extension, render_extension
 from zcore.model.metadata import CodecSpec
 
@@ -13,20 +14,20 @@ _NESTED = ("codecs", "index_codecs")
 _OLD_NAMES = {"endian": "bytes"}  # drafts before August 2023
 _VARYING = {"T": "vlen-utf8", "O": "vlen-bytes"}
 _FIXED = ("bytes", "packbits")  # array-to-bytes codecs that need items of one size
-# What the texts of codecs ask of every document, though it says nothing about chunks that are there already.
+# Members that the specifications of codecs require, although existing chunks can be read without them.
 _NEEDED = {"blosc": ("cname", "clevel", "shuffle", "blocksize"), "gzip": ("level",), "transpose": ("order",),
            "zstd": ("level",)}
-# Array-to-array codecs behind which items still have the array's type; behind others (`delta`, `cast_value`, …) only
-# the codecs themselves can tell.
+# Array-to-array codecs that keep the type of the items. Only the codec itself knows the type behind another one
+# (`delta`, `cast_value`, …).
 _KEEP_TYPE = frozenset(("transpose", "reshape", "bitround", "scale_offset", "numcodecs.bitround"))
 
 
 def parse_chain(value, ndim):
-    """Return the tuple of `CodecSpec` of a list of codecs; nested lists are brought to the form of objects.
+    """Return the tuple of `CodecSpec` of a list of codecs; nested lists are converted to the form of objects.
 
-    No codec is ever skipped, not even one that says it need not be understood: without it elements would be wrong.
+    No codec is skipped, not even one that need not be understood: elements would be wrong without it.
 
-    Raises : ValueError, if it is none.
+    Raises : ValueError, if it is no such list.
     """
     if type(value) is not list or not value:
         raise ValueError(f"expected a list of at least one codec, found {shown(value)}")
@@ -37,9 +38,9 @@ def parse_chain(value, ndim):
 
 
 def check_configuration(codec):
-    """Check that the configuration of a `CodecSpec` is one for documents: complete, and shuffles by their names.
+    """Check that the configuration of a `CodecSpec` is complete, and has shuffles by their names.
 
-    What values mean is left to the codecs, which may be made of less.
+    The codecs check the values. They also accept incomplete configurations.
     """
     name, configuration = codec.name, codec.configuration
     for member in _NEEDED.get(name, ()):
@@ -74,9 +75,9 @@ def render_chain(codecs):
 
 
 def array_to_bytes(codecs):
-    """Return `(codec, keeps_type)`: the codec that makes bytes of elements, the innermost one of a shard.
+    """Return `(codec, keeps_type)`: the codec from array to bytes, the innermost one of a shard.
 
-    None, if the chain has none that is known here. `keeps_type`: no codec before it changes the type of the items.
+    None, if it is not known here. `keeps_type`: no codec before it changes the type of the items.
     """
     keeps_type = True
     for codec in codecs:
@@ -92,10 +93,10 @@ def array_to_bytes(codecs):
     return None, keeps_type
 
 
-def stored_endian(codecs):
-    """Return ``"<"`` or ``">"`` as the `bytes` codec of a chain says, None if it does not or there is none.
+def byte_order_of(codecs):
+    """Return ``"<"`` or ``">"``, the byte order in the `bytes` codec of a chain; None without it.
 
-    Raises : ValueError, if it says something else.
+    Raises : ValueError, if it is another one.
     """
     codec, _ = array_to_bytes(codecs)
     endian = None if codec is None or codec.name != "bytes" else codec.configuration.get("endian")
@@ -104,24 +105,23 @@ def stored_endian(codecs):
     return {None: None, "little": "<", "big": ">"}[endian]
 
 
-def check_chain(codecs, dtype, order, name):
+def check_chain(codecs, dtype, name):
     """Check that a chain can store items of a type.
 
     Parameters
     ----------
     codecs : sequence of CodecSpec
     dtype : numpy.dtype
-    order : {"<", ">", None}
-        Of the type's items of several bytes; None if it has none.
     name : str or dict
-        How the document names the type, for messages.
+        The name of the type in the document, for messages.
 
     Raises
     ------
     ValueError
-        If items of varying length go to a codec for fixed ones or the other way round, or the `bytes` codec does not
-        say the byte order, or another one than the type has.
+        If the codec is for items of fixed length and these vary, or the reverse; or the `bytes` codec has not the byte
+        order of the type. Fields that differ in byte order are an error, too.
     """
+    byte_order = stored_byte_order(dtype)
     codec, keeps_type = array_to_bytes(codecs)
     if codec is None or not keeps_type:
         return
@@ -129,8 +129,8 @@ def check_chain(codecs, dtype, order, name):
     if codec.name != needed if needed else codec.name in _VARYING.values():
         raise ValueError(f"{codec.name!r} cannot store the data type {shown(name)}"
                          + (f", which needs {needed!r}" if needed else ""))
-    if codec.name == "bytes" and order is not None:
-        endian = "big" if order == ">" else "little"
+    if codec.name == "bytes" and byte_order is not None:
+        endian = "big" if byte_order == ">" else "little"
         if "endian" not in codec.configuration:
             raise ValueError(f"'bytes' needs the member 'endian' in its configuration for the data type {shown(name)}")
         if codec.configuration["endian"] != endian:

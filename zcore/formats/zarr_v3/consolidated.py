@@ -4,9 +4,9 @@ Zarr-python, "Consolidated metadata" (Zarr v3 core names the member as an exampl
 
     "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {"a": {…}, "a/b": {…}}}
 
-The keys are paths relative to the group. Groups in it carry an empty member of that name; what lies below them stands
-in the list of the outermost group, whatever their own says. A node is parsed when it is asked for, so that one that
-zcore cannot read spoils no other.
+The keys are paths relative to the group. Groups in it have an empty member of that name; the nodes below them are in
+the list of the outermost group, and their own lists are ignored. A node is parsed at its lookup, so a node that zcore
+cannot read does not affect others.
 """
 from functools import partial
 
@@ -19,26 +19,26 @@ _EMPTY = {"kind": "inline", "must_understand": False, "metadata": {}}
 
 
 def parse_consolidated(document, parse):
-    """Return the `ConsolidatedNodes` of a group's document, None if it has none.
+    """Return the `ConsolidatedNodes` of a group's document, or None without them.
 
     Parameters
     ----------
     document : Document
     parse : callable
-        Makes metadata of the Document of a node.
+        Returns the metadata for the Document of a node.
 
     Raises
     ------
     MetadataError
-        If it is no object of the one kind that there is.
+        If the member is no object of the kind 'inline'.
 
     Warns
     -----
     UserWarning
-        If its nodes make no hierarchy; then it counts as absent.
+        If its nodes are no hierarchy; then the member is ignored.
     """
     value = document.members.get(_MEMBER)
-    if value is None or document.inside:  # of a nested group: all that counts stands in the outermost one
+    if value is None or document.inside:  # a nested group: only the outermost one counts
         return None
     if type(value) is not dict or value.get("must_understand") is not False or value.get("kind") != "inline":
         raise document.unexpected(_MEMBER, "an object of the kind 'inline' that need not be understood")
@@ -61,7 +61,7 @@ def _node(document, nodes, parse, path):
 
 
 def _mistake(path, members, nodes):
-    """Return what makes a node of a list impossible, or None."""
+    """Return the mistake in a node of the list, or None."""
     if any([names.fault(part) for part in path.split("/")]):
         return f"{path!r:.60} is not the path of a node"
     if type(members) is not dict:
@@ -81,7 +81,7 @@ def render_consolidated(nodes, members_of):
     ----------
     nodes : Mapping
     members_of : callable
-        Returns the members of the document of one node.
+        Returns the members of a node's document.
     """
     known = isinstance(nodes, ConsolidatedNodes)
     documents = {}
@@ -94,7 +94,7 @@ def render_consolidated(nodes, members_of):
 
 
 def _depth_and_name(path):
-    """Return what zarr-python sorts nodes by; imported here, as few groups are consolidated."""
+    """Return the sort key of zarr-python for nodes; the import is here, because few groups are consolidated."""
     import unicodedata
 
     return path.count("/"), unicodedata.normalize("NFKC", path).casefold(), path

@@ -1,4 +1,4 @@
-"""Data types as Zarr v3 documents name them, and as NumPy types; byte order comes from the `bytes` codec.
+"""Data types of Zarr v3 documents, and their NumPy types. The byte order comes from the `bytes` codec.
 
 Zarr v3 core, "Data types", and zarr-extensions, "data-types":
 
@@ -13,8 +13,8 @@ string; bytes                         of varying length: `numpy.dtypes.StringDTy
 bfloat16, int4, float8_e5m2, …        by the package ml_dtypes
 ====================================  ======================================================================
 
-Some types have two names, and other readers may know one of them only: a document that is rewritten keeps its own. The
-names of one meaning that are never written are `structured`, and the object form of a name without configuration.
+Some types have two names, and other readers may know only one of them, so a rewritten document keeps its name. Never
+written are `structured`, and the object form of a name without configuration.
 """
 import re
 from functools import lru_cache
@@ -42,21 +42,21 @@ _UNITS = frozenset(("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "μs", "ns", 
 _RAW_BITS = re.compile(r"r([1-9][0-9]{0,11})", re.ASCII)
 
 
-def parse_data_type(value, order):
+def parse_data_type(value, byte_order):
     """Return `(dtype, name)` of the data type `value` of a document.
 
     Parameters
     ----------
     value : str or dict
         A name or an extension object.
-    order : {"<", ">"}
+    byte_order : {"<", ">"}
         Of items of several bytes.
 
     Returns
     -------
     dtype : numpy.dtype
     name : str or dict
-        `value` as it may be written again.
+        `value` for rewriting the document.
 
     Raises
     ------
@@ -65,19 +65,19 @@ def parse_data_type(value, order):
     UnsupportedError
         If the type is not known, or needs a package that is missing.
     """
-    if type(value) is str and (found := _plain(value, order)) is not None:
+    if type(value) is str and (found := _plain(value, byte_order)) is not None:
         return found, value
     name, configuration = parse_extension(value)
     if name in _FIXED:
         check_members(name, configuration, ("length_bytes",))
-        return _fixed(name, configuration["length_bytes"], order), {"name": name, "configuration": configuration}
+        return _fixed(name, configuration["length_bytes"], byte_order), {"name": name, "configuration": configuration}
     if name in _TIMES:
         check_members(name, configuration, ("unit", "scale_factor"))
-        return _time(name, **configuration, order=order), {"name": name, "configuration": configuration}
+        return _time(name, **configuration, byte_order=byte_order), {"name": name, "configuration": configuration}
     if name in ("struct", "structured"):
         check_members(name, configuration, ("fields",))
-        return _struct(configuration["fields"], order, pairs=name == "structured")
-    dtype = _plain(name, order)
+        return _struct(configuration["fields"], byte_order, pairs=name == "structured")
+    dtype = _plain(name, byte_order)
     if dtype is None:
         raise UnsupportedError(f"zcore does not know the data type {name!r:.60}", feature=f"data type {name[:60]}")
     check_members(name, configuration, ())
@@ -85,16 +85,16 @@ def parse_data_type(value, order):
 
 
 @lru_cache(maxsize=256)
-def _plain(name, order):
-    """Return the type of a name that has no configuration, None if it is none."""
+def _plain(name, byte_order):
+    """Return the type for a name without configuration, or None if there is no such type."""
     if name in _NUMBERS:
-        return np.dtype(order + _NUMBERS[name])
+        return np.dtype(byte_order + _NUMBERS[name])
     if name == "string":
         return np.dtypes.StringDType()
     if name in _BYTES_NAMES:
         return np.dtype(object)
     if is_foreign_name(name):
-        return foreign_dtype(name, order)
+        return foreign_dtype(name, byte_order)
     if (bits := _RAW_BITS.fullmatch(name)) is not None:
         if int(bits[1]) % 8:
             raise ValueError(f"expected a multiple of 8 bits, found {name!r}")
@@ -104,21 +104,21 @@ def _plain(name, order):
     return None
 
 
-def _sized(code, nbytes, order="|"):
+def _sized(code, nbytes, byte_order="|"):
     if nbytes > MAX_ITEM_NBYTES:
         raise UnsupportedError(f"items of {nbytes} bytes", feature="items larger than 16 MiB")
-    return np.dtype(f"{order}{code}{nbytes // 4 if code == 'U' else nbytes}")
+    return np.dtype(f"{byte_order}{code}{nbytes // 4 if code == 'U' else nbytes}")
 
 
-def _fixed(name, length_bytes, order):
+def _fixed(name, length_bytes, byte_order):
     step = 4 if name == "fixed_length_utf32" else 1
     if type(length_bytes) is not int or length_bytes < 1 or length_bytes % step or length_bytes > 2**63:
         multiple = "a multiple of 4" if step == 4 else "an integer >= 1"
         raise ValueError(f"{name!r}: expected {multiple} as 'length_bytes', found {shown(length_bytes)}")
-    return _sized(_FIXED[name], length_bytes, order if step == 4 else "|")
+    return _sized(_FIXED[name], length_bytes, byte_order if step == 4 else "|")
 
 
-def _time(name, unit, scale_factor, order):
+def _time(name, unit, scale_factor, byte_order):
     if type(unit) is not str or unit not in _UNITS:
         raise ValueError(f"{name!r}: expected one of {', '.join(sorted(_UNITS))} as 'unit', found {shown(unit)}")
     if type(scale_factor) is not int or not 1 <= scale_factor < 2**31:
@@ -127,12 +127,12 @@ def _time(name, unit, scale_factor, order):
     if unit == "generic":
         if scale_factor != 1:
             raise ValueError(f"{name!r}: expected 1 as 'scale_factor' of the unit 'generic', found {scale_factor}")
-        return np.dtype(order + _TIMES[name])
-    return np.dtype(f"{order}{_TIMES[name]}[{scale_factor}{unit.replace('μ', 'u')}]")
+        return np.dtype(byte_order + _TIMES[name])
+    return np.dtype(f"{byte_order}{_TIMES[name]}[{scale_factor}{unit.replace('μ', 'u')}]")
 
 
-def _struct(fields, order, pairs):
-    """Return `(dtype, name)` of a structure; `pairs`: of the older kind, whose fields may be ``[name, type]``."""
+def _struct(fields, byte_order, pairs):
+    """Return `(dtype, name)` of a structure; with `pairs`, its fields may be ``[name, type]`` as in older documents."""
     if type(fields) is not list or not fields:
         raise ValueError(f"expected a list of at least one field, found {shown(fields)}")
     parts, names = [], []
@@ -144,7 +144,7 @@ def _struct(fields, order, pairs):
         label = field["name"]
         if type(label) is not str or not label:
             raise ValueError(f"expected a string that is not empty as the name of a field, found {shown(label)}")
-        dtype, name = parse_data_type(field["data_type"], order)
+        dtype, name = parse_data_type(field["data_type"], byte_order)
         if dtype.kind in "TO":
             raise ValueError(f"field {label!r:.60}: expected a type of fixed size, found {shown(name)}")
         parts.append((label, dtype))
@@ -157,18 +157,18 @@ def _struct(fields, order, pairs):
 
 
 def render_data_type(dtype):
-    """Return the name of a type, as zcore writes it where nobody has asked for another one.
+    """Return the default name of a type in documents.
 
     Raises
     ------
     UnsupportedError
         If Zarr v3 has no name for it: long double, a field that is an array.
     ValueError
-        If a structure has padding, or titles, which its stored form does not have, or its fields differ in byte order.
+        If a structure has padding or titles, which are not stored, or its fields differ in byte order.
     """
     kind = dtype.kind
     if dtype.names is not None:
-        stored_order(dtype)
+        stored_byte_order(dtype)
         return {"name": "struct", "configuration": {"fields": _fields(dtype)}}
     if dtype.subdtype is not None:
         raise UnsupportedError("Zarr v3 has no fields that are arrays", feature="fields that are arrays in Zarr v3")
@@ -204,52 +204,51 @@ def _fields(dtype):
     return fields
 
 
-def stored_order(dtype):
+def stored_byte_order(dtype):
     """Return ``"<"`` or ``">"``, the byte order of all items of several bytes; None, if there are none.
 
-    Raises : ValueError, if fields differ: there is one byte order for a whole chunk.
+    Raises : ValueError, if fields differ: a chunk has one byte order.
     """
     if dtype.names is not None:
-        orders = {stored_order(dtype.fields[name][0]) for name in dtype.names} - {None}
-        if len(orders) > 1:
+        byte_orders = {stored_byte_order(dtype.fields[name][0]) for name in dtype.names} - {None}
+        if len(byte_orders) > 1:
             raise ValueError(f"the fields of {dtype!r} differ in byte order, which Zarr v3 does not store")
-        return orders.pop() if orders else None
+        return byte_orders.pop() if byte_orders else None
     if dtype.subdtype is not None:
-        return stored_order(dtype.subdtype[0])
+        return stored_byte_order(dtype.subdtype[0])
     if dtype.kind in "TOS" or dtype.itemsize == 1 or (dtype.kind == "V" and not is_foreign(dtype)):
         return None
     return dtype.str[0]
 
 
-def packed(dtype, order=None):
+def packed(dtype, byte_order=None):
     """Return a structure without padding and in one byte order, by default little-endian if its fields differ.
 
-    What is no structure only gets the order; without one it stays as it is.
+    Any other type only gets the byte order, if there is one.
     """
-    if order is None:
+    if byte_order is None:
         try:
-            order = stored_order(dtype) or "<"
+            byte_order = stored_byte_order(dtype) or "<"
         except ValueError:
-            order = "<"
+            byte_order = "<"
     if dtype.names is None:
-        return dtype if stored_order(dtype) in (None, order) else dtype.newbyteorder(order)
+        return dtype if stored_byte_order(dtype) in (None, byte_order) else dtype.newbyteorder(byte_order)
     for name in dtype.names:
         if len(dtype.fields[name]) > 2:
             raise ValueError(f"field {name!r} has a title, which Zarr v3 does not store")
-    return np.dtype([(name, packed(dtype.fields[name][0], order)) for name in dtype.names])
+    return np.dtype([(name, packed(dtype.fields[name][0], byte_order)) for name in dtype.names])
 
 
 def as_dtype(dtype):
-    """Return the type that a caller names, as arrays have it; see `named_dtype`."""
+    """Return the data type of arrays for the type that a caller names; see `named_dtype`."""
     return named_dtype(dtype)[0]
 
 
 def named_dtype(dtype):
-    """Return `(dtype, name)` of what a caller names: by Zarr v3's name or object, else by what `numpy.dtype` takes.
+    """Return `(dtype, name)` for a name or an object of Zarr v3, or for an argument of `numpy.dtype`.
 
-    `name` is how he names it, if that is one of Zarr v3; else None.
-
-    `str` is text and `bytes` are bytes, both of varying length; see `is_text`.
+    `name` is the name or object of Zarr v3, else None. `str` is text and `bytes` are bytes, both of varying length; see
+    `is_text`.
 
     Raises
     ------
@@ -267,7 +266,7 @@ def named_dtype(dtype):
     if dtype.kind == "O":
         raise ValueError("objects are no data type of Zarr v3; expected 'string', 'bytes' or a type of fixed size")
     if dtype.kind == "T":
-        return np.dtypes.StringDType(), None  # without the missing value that the caller's may have
+        return np.dtypes.StringDType(), None  # without the missing value that the given type may have
     if dtype.itemsize == 0:
         raise ValueError(f"data type {dtype.str!r} has items of no bytes; text needs a length, such as 'U10'")
     return packed(dtype), None

@@ -13,7 +13,7 @@ _MEMBERS = frozenset(("name", "configuration", "must_understand"))
 def parse_extension(value):
     """Return `(name, configuration)` of an extension object; a configuration that is absent is empty.
 
-    Raises : ValueError, if it is none; UnsupportedError, for the form that drafts before 2023 had.
+    Raises : ValueError, if it is no such object; UnsupportedError, for the form in drafts before 2023.
     """
     if type(value) is str:
         return value, {}
@@ -35,9 +35,9 @@ def parse_extension(value):
 
 
 def render_extension(name, configuration):
-    """Return the object that stands for an extension.
+    """Return the object for an extension.
 
-    A configuration that is empty is left out; but zarr-python looks for that of each codec of numcodecs.
+    An empty configuration is left out, except for codecs of numcodecs, where zarr-python expects it.
     """
     if configuration or name.startswith("numcodecs."):
         return {"name": name, "configuration": configuration}
@@ -45,9 +45,9 @@ def render_extension(name, configuration):
 
 
 def check_members(name, configuration, required, optional=()):
-    """Check that a configuration has all `required` members and else `optional` ones only.
+    """Check that a configuration has all `required` members, and besides only `optional` ones.
 
-    What is not known may change the meaning of the rest, so it is refused like a mistake.
+    An unknown member may change the meaning of the others, so it is an error.
     """
     for member in required:
         if member not in configuration:
@@ -58,5 +58,5 @@ def check_members(name, configuration, required, optional=()):
 
 
 def is_optional(value):
-    """Return whether an unknown part of a document says of itself that readers may ignore it."""
+    """Return whether readers may ignore an unknown part of a document."""
     return type(value) is dict and value.get("must_understand") is False

@@ -14,8 +14,8 @@ r8, r16, …                  the bytes as a list of integers, or (read only) in
 struct                      an object of every field; in the older `structured` also the packed bytes in base64
 ==========================  =====================================================================================
 
-"NaN" is one pattern of bits: sign 0, quiet, payload 0. Every other NaN is written as its bits, and is never handed to a
-Python float, where a signalling NaN would become a quiet one.
+"NaN" is one pattern of bits: sign 0, quiet, payload 0. Every other NaN is written as its bits, and never becomes a
+Python float, which would make a signalling NaN quiet.
 """
 import binascii
 
@@ -27,11 +27,11 @@ from zcore.model.foreign_dtypes import component, is_foreign
 
 
 def parse_fill(dtype, value):
-    """Return `(fill_value, raw)`: the scalar that a document's fill value stands for, and its bytes as an item.
+    """Return `(fill_value, raw)` for the fill value in a document: the scalar, and its bytes as an item.
 
     Items of varying length have no such bytes; `raw` is then ``b""``.
 
-    Raises : ValueError, if the type does not have such a value.
+    Raises : ValueError, if the type has no such value.
     """
     if dtype.kind == "T":
         return _text(value), b""
@@ -42,17 +42,17 @@ def parse_fill(dtype, value):
 
 
 def render_fill(dtype, fill_value, raw, name):
-    """Return what stands in a document for a fill value.
+    """Return the JSON value for a fill value.
 
     Parameters
     ----------
     dtype : numpy.dtype
     fill_value : object
-        Counts where items vary in length.
+        Used if items vary in length.
     raw : bytes
-        The item, where they do not.
+        The item; used otherwise.
     name : str or dict
-        How the document names the type.
+        The name of the type in the document.
     """
     if dtype.kind == "T":
         return _text(fill_value)
@@ -112,14 +112,14 @@ def _typed(value, expected, words):
 
 
 def _text(value):
-    """Return text, if it has a UTF-8 form: a half of a surrogate pair alone has none."""
+    """Return text, if UTF-8 can encode it: half of a surrogate pair cannot be encoded."""
     if isinstance(value, str) and not any(["\ud800" <= character <= "\udfff" for character in value]):
         return str(value)
     raise ValueError(f"expected a string of whole characters, found {shown(value)}")
 
 
 def _binary(value):
-    """Return the bytes that base64, or a list of their numbers, stands for."""
+    """Return the bytes from base64, or from a list of their numbers."""
     if type(value) is str:
         try:
             return binascii.a2b_base64(value, strict_mode=True)

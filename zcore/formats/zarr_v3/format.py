@@ -8,26 +8,25 @@
             zarr.json          {"zarr_format": 3, "node_type": "array", "shape": […], …}
             c/4/2              chunk (4, 2) of the key encoding `default`    (may be absent: fill value)
 
-Source: Zarr v3 core 3.1, "Metadata". Where it leaves points open, or real documents stray from it:
+Source: Zarr v3 core 3.1, "Metadata". Where it is silent, or real documents differ from it:
 
-- A member that the text does not define is an error, unless it says ``"must_understand": false``; then it is kept.
+- A member that the text does not define is an error, unless it has ``"must_understand": false``; then it is kept.
 - The tokens NaN and Infinity, which are not JSON, are accepted in attributes, where zarr-python writes them. An
-  attribute that holds them is written again as it was for as long as it is not changed, also into consolidated
-  metadata, so that nothing else is held up by it and nothing is lost. None is written anew: a node that is created, or
-  an attribute that is set, with such a number is refused until that is text.
+  unchanged attribute with such a number is written again, also into consolidated metadata, so other changes are
+  possible and nothing is lost. A new node or a new attribute with such a number is refused; it can be stored as text.
 - A storage transformer that must be understood is refused: none is registered.
-- `consolidated_metadata` is a copy of other documents and never keeps a group from being opened: where its nodes
-  contradict each other, it counts as absent, with a warning.
+- `consolidated_metadata` is a copy of other documents and never prevents opening a group: if its nodes contradict each
+  other, it is ignored with a warning.
 
-The modules beside this one say how the parts of a document are spelled: `dtypes`, `fill`, `grids`, `chain` and
-`consolidated`; `new` and `new_chain` say what a new array gets.
+Other modules parse and render the parts of a document: `dtypes`, `fill`, `grids`, `chain` and `consolidated`; `new` and
+`new_chain` make the metadata of a new array.
 """
 from zcore.errors import UnsupportedError
 from zcore.formats.base import Format
 from zcore.formats.json_documents import Document, render_json_lines
-from zcore.formats.zarr_v3.chain import check_chain, parse_chain, render_chain, stored_endian
+from zcore.formats.zarr_v3.chain import byte_order_of, check_chain, parse_chain, render_chain
 from zcore.formats.zarr_v3.consolidated import parse_consolidated, render_consolidated
-from zcore.formats.zarr_v3.dtypes import as_dtype, parse_data_type, render_data_type, stored_order
+from zcore.formats.zarr_v3.dtypes import as_dtype, parse_data_type, render_data_type, stored_byte_order
 from zcore.formats.zarr_v3.extensions import is_optional
 from zcore.formats.zarr_v3.fill import parse_fill, render_fill
 from zcore.formats.zarr_v3.grids import parse_grid, parse_key_encoding, render_grid, render_key_encoding
@@ -74,15 +73,15 @@ class ZarrV3(Format):
         """
         return render_json_lines(_members_of(metadata), _WITH_ATTRIBUTES)
 
-    render_group = render_array  # the metadata say which it is
+    render_group = render_array  # the type of the metadata decides
 
     def may_have_copy(self, raw):
-        # The member's name is in the text, unless it is written with escapes.
+        # The name is in the text, except in escaped form.
         return b"consolidated_metadata" in raw or b"\\u" in raw
 
 
 def _parse(document):
-    """Return the metadata of a document's members."""
+    """Return the metadata for a document."""
     members = document.members
     if "metadata_key_suffix" in members or str(members.get("zarr_format")).startswith("http"):
         raise UnsupportedError(f"{document.where()}: a document of a draft of Zarr v3 from before 2023, whose "
@@ -99,13 +98,13 @@ def _parse(document):
 
 
 def _extra(document, known):
-    """Return the members that readers may ignore, to be kept when the document is rewritten."""
+    """Return the unknown members that readers may ignore, which are kept when the document is rewritten."""
     extra = {}
     for member, value in document.members.items():
         if member not in known:
             if not is_optional(value):
-                raise UnsupportedError(f"{document.where()}: member {member!r:.60} is not known to zcore, and does "
-                                       "not say that it need not be understood", feature=f"member {member[:60]}")
+                raise UnsupportedError(f"{document.where()}: member {member!r:.60} is not known to zcore, and must "
+                                       "be understood", feature=f"member {member[:60]}")
             extra[member] = value
     return extra
 
@@ -116,15 +115,14 @@ def _parse_array(document, attributes, extra):
     chunk_shape, edges = document.checked("chunk_grid", _grid, document.required("chunk_grid"), shape)
     chunk_keys = document.checked("chunk_key_encoding", parse_key_encoding, document.required("chunk_key_encoding"))
     codecs = document.checked("codecs", parse_chain, document.required("codecs"), len(shape))
-    order = document.checked("codecs", stored_endian, codecs)
-    dtype, data_type = document.checked("data_type", parse_data_type, document.required("data_type"), order or "<")
-    needed = stored_order(dtype)
-    if order is None and needed and _is_old_structure(members["data_type"]):
-        # zarr-extensions, "struct": older documents lack it.
+    byte_order = document.checked("codecs", byte_order_of, codecs)
+    dtype, data_type = document.checked("data_type", parse_data_type, document.required("data_type"), byte_order or "<")
+    if byte_order is None and stored_byte_order(dtype) and _is_old_structure(members["data_type"]):
+        # zarr-extensions, "struct": older documents lack the byte order.
         document.warn("the fields do not say their byte order; little-endian is assumed")
         codecs = tuple([codec.replace(configuration={**codec.configuration, "endian": "little"})
                         if codec.name == "bytes" else codec for codec in codecs])
-    document.checked("codecs", check_chain, codecs, dtype, needed, data_type)
+    document.checked("codecs", check_chain, codecs, dtype, data_type)
     fill_value, raw_fill = document.checked("fill_value", parse_fill, dtype, document.required("fill_value"))
     dimension_names = _dimension_names(document, len(shape))
     if transformers := members.get("storage_transformers"):
@@ -186,7 +184,7 @@ def _members_of(metadata):
 def _array_members(metadata):
     dtype = metadata.dtype
     data_type = render_data_type(dtype) if metadata.data_type is None else metadata.data_type
-    check_chain(metadata.codecs, dtype, stored_order(dtype), data_type)
+    check_chain(metadata.codecs, dtype, data_type)
     members = {
         "zarr_format": 3,
         "node_type": "array",

@@ -1,7 +1,7 @@
-"""Where chunks lie in the array and what they are called: `chunk_grid` and `chunk_key_encoding` of Zarr v3 documents.
+"""Positions and keys of chunks: `chunk_grid` and `chunk_key_encoding` of Zarr v3 documents.
 
 Zarr v3, "Regular grid", "Default chunk key encoding", "V2 chunk key encoding"; zarr-extensions, "rectilinear". A
-rectilinear grid whose chunks are all of one shape is read, and written from then on, as the regular one that it is.
+rectilinear grid whose chunks have one shape is read as a regular grid, and written as such from then on.
 """
 from functools import lru_cache
 
@@ -15,9 +15,9 @@ _SEPARATORS = {"default": "/", "v2": "."}
 
 
 def parse_grid(value, shape):
-    """Return `(chunk_shape, edges)` as `ArrayMetadata` has them, of the `chunk_grid` of an array of `shape`.
+    """Return `(chunk_shape, edges)` of `ArrayMetadata` for the `chunk_grid` of an array of `shape`.
 
-    A length of 0 counts as 1 in a dimension of length 0, where other writers have left it.
+    In a dimension of length 0, a chunk length of 0 counts as 1, because some writers leave it so.
 
     Raises : ValueError, if a rule is broken; UnsupportedError, if the grid is not known.
     """
@@ -65,14 +65,14 @@ def _parse_rectilinear(dimensions, shape):
 
 
 def _parse_dimension(entries, length):
-    """Return the length of the chunks of a dimension, the longest where they differ, and None or their `Edges`."""
+    """Return the length of the chunks of a dimension, the longest if they differ, and None or their `Edges`."""
     if type(entries) is int and is_entry(entries):
         return entries, None
     if type(entries) is not list or not entries:
         raise ValueError(f"expected an integer >= 1, or a list of lengths and [length, count] pairs, found "
                          f"{shown(entries)}")
     try:
-        # There may be millions: none is looked at in Python, and no count is spelled out.
+        # There may be millions, so there is no loop in Python, and counts are not expanded.
         run = equal_run(entries)
         edges = None if run else Edges(entries)
     except (ValueError, TypeError):
@@ -87,7 +87,7 @@ def _parse_dimension(entries, length):
 
 
 def parse_key_encoding(value):
-    """Return the `ChunkKeyEncoding` that a `chunk_key_encoding` stands for.
+    """Return the `ChunkKeyEncoding` for a `chunk_key_encoding`.
 
     Raises : ValueError, if a rule is broken; UnsupportedError, if it is not known.
     """
@@ -110,7 +110,7 @@ def _encoding(name, separator):
 def render_key_encoding(chunk_keys):
     """Return the `chunk_key_encoding` of a `ChunkKeyEncoding`.
 
-    Raises : ValueError, if Zarr v3 cannot express it; it has no other prefix than ``c``, and no suffix.
+    Raises : ValueError, if Zarr v3 cannot express it: its only prefix is ``c``, and it has no suffix.
     """
     name, separator = _name(chunk_keys)
     return {"name": name, "configuration": {"separator": separator}}

@@ -1,14 +1,14 @@
-"""What a new Zarr v3 array gets: chunks, codecs and fill value from what a caller says, and what he leaves open.
+"""Metadata of a new Zarr v3 array: chunks, codecs and fill value from the caller's settings, with defaults.
 
-In a sharded array the inner chunks and the index have checksums of their own; one around the whole shard would have to
-be read whole.
+In a sharded array the inner chunks and the index have their own checksums. With one for the whole shard, each read
+would need the whole shard.
 """
 import math
 from collections.abc import Mapping
 
 from zcore.formats.codec_specs import MAX_BLOSC_NBYTES
-from zcore.formats.zarr_v3.chain import check_chain, render_chain, stored_endian
-from zcore.formats.zarr_v3.dtypes import named_dtype, packed, render_data_type, stored_order
+from zcore.formats.zarr_v3.chain import byte_order_of, check_chain, render_chain
+from zcore.formats.zarr_v3.dtypes import named_dtype, packed, render_data_type
 from zcore.formats.zarr_v3.fill import parse_fill
 from zcore.formats.zarr_v3.grids import parse_key_encoding, render_key_encoding
 from zcore.formats.zarr_v3.new_chain import CHECKSUM, new_chain, spec_of, specs_of
@@ -37,17 +37,17 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     ----------
     shape : int or sequence of int
     dtype : object
-        A name or object of Zarr v3 (``"string"``, ``"bfloat16"``, ``{"name": "struct", …}``), or what `numpy.dtype`
-        takes; `str` is text and `bytes` are bytes of varying length. Byte order is kept, except that structures are
-        packed, and little-endian where their fields differ.
+        A name or object of Zarr v3 (``"string"``, ``"bfloat16"``, ``{"name": "struct", …}``), or an argument of
+        `numpy.dtype`; `str` is text and `bytes` are bytes of varying length. Byte order is kept. Structures are packed,
+        and little-endian if their fields differ.
     chunks : None, "auto", str, int or sequence of (int or sequence of int)
         See `zcore.model.auto_chunks.normalize_grid`: a sequence of lengths in a dimension makes the grid rectilinear.
         In a sharded array, of the inner chunks, which have one shape.
     fill_value : object
-        As `numpy.ndarray.fill` takes it; of a structure also a mapping of fields. By default, and for None: zero, empty
-        text, NaT.
+        An argument of `numpy.ndarray.fill`, or a mapping of fields for a structure. By default, and for None: zero,
+        empty text, NaT.
     codecs : sequence of codec, optional
-        The whole chain, taken as it is. It excludes `order`, `filters`, `serializer`, `compressors` and `shards`.
+        The whole chain, which is not changed. It excludes `order`, `filters`, `serializer`, `compressors` and `shards`.
     order : {"C", "F"}
         Of the elements in a chunk; F is a `transpose` ahead of all other codecs.
     dimension_names : sequence of (str or None), optional
@@ -59,24 +59,23 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     serializer : codec, optional
         Array to bytes; by default `bytes`, `vlen-utf8` or `vlen-bytes`, as the type needs.
     compressors : "auto", None, codec or sequence of codec
-        Bytes to bytes; ``"auto"`` is blosc with lz4, level 5, and nothing behind shards.
+        Bytes to bytes; ``"auto"`` is blosc with lz4, level 5, and none after shards.
     shards : None, "auto", str, int, sequence of (int or sequence of int), or dict
-        Shape of the stored objects, in elements and a multiple of the inner chunks', or their target size; what is to
-        hold a whole dimension (-1) is rounded up to such a multiple. A sequence of lengths in a dimension makes the
-        grid rectilinear. A dict has it as ``"shape"``, beside
-        ``"index_location"``, ``"start"`` or ``"end"``.
+        Shape of the stored objects, in elements and a multiple of the inner chunks', or their target size. The length
+        of a whole dimension (-1) is rounded up to such a multiple. A sequence of lengths in a dimension makes the grid
+        rectilinear. A dict has the shape as ``"shape"``, and ``"index_location"``, ``"start"`` or ``"end"``.
     checksum : bool
-        Put `crc32c` last, behind every chunk (inside a shard, behind every inner chunk).
+        End each chunk with a `crc32c` (inside a shard, each inner chunk).
 
     Returns
     -------
     ArrayMetadata
-        A codec above is a name, or what `zcore.model.named_codecs.named_codec` takes.
+        A codec above is a name, or an argument of `zcore.model.named_codecs.named_codec`.
 
     Raises
     ------
     ValueError, TypeError, UnsupportedError
-        If Zarr v3 cannot express what is asked for.
+        If Zarr v3 cannot express the settings.
 
     Examples
     --------
@@ -88,7 +87,7 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     dtype, data_type = named_dtype(dtype)
     if codecs is None:
         serializer = None if serializer is None or serializer == "auto" else spec_of(serializer, dtype, len(shape))
-        dtype = _in_order_of((serializer,) if serializer is not None else (), dtype)
+        dtype = _in_byte_order_of((serializer,) if serializer is not None else (), dtype)
         chunk_shape, shard_shape, edges, index_location = _chunks_and_shards(chunks, shards, shape, dtype.itemsize)
         chain = new_chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum)
         if shard_shape is not None:
@@ -98,10 +97,10 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
         if (order, filters, serializer, compressors, shards) != ("C", None, None, "auto", None):
             raise ValueError("codecs= is the whole chain; it excludes order, filters, serializer, compressors, shards")
         chain = specs_of(codecs, dtype, len(shape))
-        dtype = _in_order_of(chain, dtype)
+        dtype = _in_byte_order_of(chain, dtype)
         chunk_shape, edges = normalize_grid(chunks, shape, dtype.itemsize)
     name = render_data_type(dtype)
-    check_chain(chain, dtype, stored_order(dtype), name)
+    check_chain(chain, dtype, name)
     value, raw = _fill(dtype, fill_value)
     return ArrayMetadata(
         shape, dtype, chunk_shape, _chunk_keys(chunk_key_encoding), chain, value, raw, 3,
@@ -110,17 +109,17 @@ def new_array(shape, dtype, chunks=None, fill_value=..., codecs=None, *, order="
     )
 
 
-def _in_order_of(chain, dtype):
-    """Return the type in the byte order that the `bytes` codec of a chain says, if it does."""
-    order = stored_endian(chain)
-    return dtype if order is None or has_varying_items(dtype) else packed(dtype, order)
+def _in_byte_order_of(chain, dtype):
+    """Return the type in the byte order of the `bytes` codec of a chain, if that has one."""
+    byte_order = byte_order_of(chain)
+    return dtype if byte_order is None or has_varying_items(dtype) else packed(dtype, byte_order)
 
 
 # Chunks and shards.
 
 
 def _chunks_and_shards(chunks, shards, shape, itemsize):
-    """Return `(chunk_shape, shard_shape, edges, index_location)`; the shard's shape is None where there are none.
+    """Return `(chunk_shape, shard_shape, edges, index_location)`; `shard_shape` is None without shards.
 
     `edges` are those of the stored objects.
     """
@@ -152,7 +151,7 @@ def _chunks_and_shards(chunks, shards, shape, itemsize):
             raise ValueError("shards that differ in length need chunks of a given shape")
         return tuple(map(_divisor, shard_shape, target)), shard_shape, None, index_location
     chunk_shape = normalize_chunks(chunks, shape, itemsize)
-    # A shard that was to be as long as its dimension, whatever that is, ends with a whole chunk.
+    # A shard as long as its dimension ends with a whole chunk.
     shard_shape = tuple([-(-shard // chunk) * chunk if is_whole else shard for chunk, shard, is_whole
                          in zip(chunk_shape, shard_shape, whole_dimensions(shards, len(shape)), strict=True)])
     if any([shard % chunk if unequal is None else not unequal.are_multiples_of(chunk) for chunk, (_, shard, unequal)
@@ -208,11 +207,11 @@ def _fill(dtype, value):
 
 
 def _chunk_keys(encoding):
-    """Return the `ChunkKeyEncoding` that a caller names; a separator may stand beside the name, as in zarr-python."""
+    """Return the `ChunkKeyEncoding` that a caller names; the separator may be beside the name, as in zarr-python."""
     if encoding is None:
         return parse_key_encoding("default")
     if isinstance(encoding, ChunkKeyEncoding):
-        render_key_encoding(encoding)  # what cannot be written down is not made
+        render_key_encoding(encoding)  # raises if Zarr v3 cannot express it
         return encoding
     if isinstance(encoding, Mapping) and encoding.keys() == {"name", "separator"}:
         encoding = {"name": encoding["name"], "configuration": {"separator": encoding["separator"]}}

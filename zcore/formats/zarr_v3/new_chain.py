@@ -1,7 +1,7 @@
-"""The codec chain of a new Zarr v3 array, from what a caller says and what he leaves open.
+"""The codec chain of a new Zarr v3 array, from the caller's settings, with defaults.
 
-By default chunks are blosc with a checksum behind it, so that damage is always found. What names a codec is completed
-where that depends on the array: blosc, by the items that it gets.
+By default, chunks are blosc with a checksum, so damage is always found. Parameters of a codec that depend on the array
+are completed, such as the item size of blosc.
 """
 import math
 from collections.abc import Mapping
@@ -10,19 +10,19 @@ import numpy as np
 
 from zcore.formats.codec_specs import MAX_BLOSC_NBYTES, blosc_spec
 from zcore.formats.zarr_v3.chain import check_configuration, parse_codec, render_chain
-from zcore.formats.zarr_v3.dtypes import parse_data_type, stored_order
+from zcore.formats.zarr_v3.dtypes import parse_data_type, stored_byte_order
 from zcore.model.metadata import CodecSpec, has_varying_items
 from zcore.model.named_codecs import named_codec
 
 CHECKSUM = CodecSpec("crc32c")
-# Codecs of numcodecs whose documents name the type of the items that they get, and of those that they make.
+# Codecs of numcodecs whose documents have the types of their input and their output.
 _FILTERS = frozenset(("numcodecs.delta", "numcodecs.fixedscaleoffset", "numcodecs.quantize"))
 
 
 def new_chain(dtype, chunk_shape, order, filters, serializer, compressors, checksum):
     """Return the chain of a chunk; see `zcore.formats.zarr_v3.new.new_array`. The serializer is a `CodecSpec` or None.
 
-    Behind shards there is nothing unless a caller names it: their chunks could not be read one by one any more.
+    By default no codec follows shards, because their chunks could not be read one by one then.
     """
     ndim = len(chunk_shape)
     chain = ()
@@ -56,28 +56,28 @@ def new_chain(dtype, chunk_shape, order, filters, serializer, compressors, check
 
 
 def _filtered_type(filters, dtype):
-    """Return the type of what filters make of items of `dtype`, where their documents say it."""
+    """Return the type of the items behind filters, as far as their documents tell it."""
     for codec in filters:
         if codec.name == "cast_value":
-            dtype, _ = parse_data_type(codec.configuration["data_type"], stored_order(dtype) or "<")
+            dtype, _ = parse_data_type(codec.configuration["data_type"], stored_byte_order(dtype) or "<")
         elif codec.name.startswith("numcodecs."):
             made = codec.configuration.get("encode_dtype" if codec.name == "numcodecs.astype" else "astype")
-            # A filter's byte order says nothing: the array's goes on.
-            dtype = dtype if made is None else np.dtype(made).newbyteorder(stored_order(dtype) or "=")
+            # The byte order of a filter is ignored; that of the array stays.
+            dtype = dtype if made is None else np.dtype(made).newbyteorder(stored_byte_order(dtype) or "=")
     return dtype
 
 
 def _serializer(dtype):
     if has_varying_items(dtype):
         return CodecSpec("vlen-utf8" if dtype.kind == "T" else "vlen-bytes")
-    order = stored_order(dtype)
-    if order is None and dtype.names is not None:
-        order = "<"  # it means nothing, but readers expect it of every structure
-    return CodecSpec("bytes", {} if order is None else {"endian": "big" if order == ">" else "little"})
+    byte_order = stored_byte_order(dtype)
+    if byte_order is None and dtype.names is not None:
+        byte_order = "<"  # without meaning, but readers expect it for every structure
+    return CodecSpec("bytes", {} if byte_order is None else {"endian": "big" if byte_order == ">" else "little"})
 
 
 def specs_of(codecs, dtype, ndim):
-    """Return what a caller gives as one codec or several as a tuple of `CodecSpec`; `dtype` is what the first gets."""
+    """Return one codec of a caller, or several, as a tuple of `CodecSpec`; `dtype` is the input of the first."""
     if not isinstance(codecs, (list, tuple)):
         codecs = (codecs,)
     specs = []
@@ -88,7 +88,7 @@ def specs_of(codecs, dtype, ndim):
 
 
 def spec_of(codec, dtype, ndim):
-    """Return what a caller gives as a codec as a `CodecSpec`, with nothing left to choose."""
+    """Return a codec of a caller as a complete `CodecSpec`."""
     if not isinstance(codec, str):
         codec = _completed_shards(named_codec(codec), dtype, ndim)
     if not isinstance(codec, CodecSpec):
@@ -99,13 +99,13 @@ def spec_of(codec, dtype, ndim):
 
 
 def _completed_shards(codec, dtype, ndim):
-    """Return a codec as `named_codec` gives it; one of shards with all its codecs as `spec_of` gives them."""
+    """Return a result of `named_codec`, with all codecs inside shards completed by `spec_of`."""
     is_spec = isinstance(codec, CodecSpec)
     name, configuration = ((codec.name, codec.configuration) if is_spec
                            else (codec.get("name"), codec.get("configuration")))
     if name != "sharding_indexed" or not isinstance(configuration, Mapping):
         return codec
-    # zarr-python's have tuples.
+    # zarr-python has tuples here.
     configuration = {member: list(value) if isinstance(value, tuple) else value
                      for member, value in configuration.items()}
     if type(configuration.get("codecs")) is list:
@@ -114,12 +114,12 @@ def _completed_shards(codec, dtype, ndim):
 
 
 def _completed(codec, dtype):
-    """Return a codec with the members that are left out, or None, as items of `dtype` need them."""
+    """Return a codec with the members that are missing or None, for items of `dtype`."""
     name = codec.name
     given = {member: value for member, value in codec.configuration.items() if value is not None}
     varying = has_varying_items(dtype)
     itemsize = 1 if varying else dtype.itemsize
-    # Readers have no default for these members of numcodecs, or another one.
+    # Readers have no default for these members of numcodecs, or a different one.
     if name in _FILTERS:
         taken = given.get("dtype", dtype.str)
         return CodecSpec(name, {"dtype": taken, "astype": taken, **given})

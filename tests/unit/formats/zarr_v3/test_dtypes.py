@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from zcore.errors import UnsupportedError
-from zcore.formats.zarr_v3.dtypes import named_dtype, packed, parse_data_type, render_data_type, stored_order
+from zcore.formats.zarr_v3.dtypes import named_dtype, packed, parse_data_type, render_data_type, stored_byte_order
 
 
 def named(name, **configuration):
@@ -41,7 +41,7 @@ def test_name_and_type(name, dtype):
     assert parse_data_type(name, "<") == (dtype, name) and render_data_type(dtype) == name
     swapped, _ = parse_data_type(name, ">")
     assert swapped == dtype.newbyteorder(">") and render_data_type(swapped) == name
-    assert stored_order(swapped) == (">" if stored_order(dtype) else None)
+    assert stored_byte_order(swapped) == (">" if stored_byte_order(dtype) else None)
 
 
 @pytest.mark.parametrize(("name", "dtype"), [
@@ -156,9 +156,9 @@ def test_types_of_ml_dtypes(name):
     pytest.importorskip("ml_dtypes", minversion="0.6")
     dtype, kept = parse_data_type(name, "<")
     assert kept == name == render_data_type(dtype)
-    assert stored_order(dtype) == (None if dtype.itemsize == 1 else "<")
+    assert stored_byte_order(dtype) == (None if dtype.itemsize == 1 else "<")
     if name == "bfloat16":
-        assert stored_order(parse_data_type(name, ">")[0]) == ">"
+        assert stored_byte_order(parse_data_type(name, ">")[0]) == ">"
 
 
 def test_package_that_is_missing_is_named(monkeypatch):
