@@ -162,8 +162,8 @@ class Document:
         try:
             return function(*arguments)
         except UnsupportedError as exc:
-            place = f"{self.inside}.{member}" if self.inside else member
-            raise UnsupportedError(f"{self.where()}: member {place!r}: {exc.message}", feature=exc.feature) from exc
+            full_name = f"{self.inside}.{member}" if self.inside else member
+            raise UnsupportedError(f"{self.where()}: member {full_name!r}: {exc.message}", feature=exc.feature) from exc
         except ValueError as exc:
             raise self.error(member, str(exc)) from exc
 
@@ -185,7 +185,7 @@ def _is_finite(value):
 
 
 def scalar_from_json(dtype, value):
-    """Return the scalar that a JSON value stands for: a complex number is a list of its two parts.
+    """Return the scalar for a JSON value; a complex number is a list of its two parts.
 
     Raises : ValueError, if it is another list, or an object.
     """

@@ -76,7 +76,7 @@ class Store(ABC):
     The author of a store writes the required methods, and any of the optional ones. No other methods are called.
 
     =====================  ============================================================================================
-    required               what it does
+    required               effect
     =====================  ============================================================================================
     `get`                  returns a value, or a part of it
     `list_dir`             returns the keys and prefixes right below a prefix
@@ -89,14 +89,14 @@ class Store(ABC):
     =====================  ============================================================================================
     `identity`             None: the store cannot tell whether a value was replaced
     `get_with_identity`    `get`, between two calls of `identity`
-    `getsize`              the length of what `get` returns
+    `getsize`              the length of the value from `get`
     `existing`             `getsize` of each key
     `get_first`            `get_with_identity` of each key in turn
     `list_sizes`           a walk by `list_dir`, with unknown sizes
     `set_if_not_exists`    `existing`, then `set`, under a lock of this process
     `set_if_same`          none; needed where `swaps` is true
     `erase_values`         `erase` of each key
-    `locate`               `Objects()`: values are asked for by `get`
+    `locate`               `Objects()`: `get` reads values
     `extent`               None: a value is no part of a file
     =====================  ============================================================================================
 

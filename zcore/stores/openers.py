@@ -112,7 +112,7 @@ def is_url(text: str) -> bool:
 def library_of(client) -> str | None:
     """Return the library whose stores, filesystems or clients an object is one of, without importing the library.
 
-    ``"object"`` stands for any object with `get` and `get_range`; None for anything else.
+    ``"object"`` for any object with `get` and `get_range`; None for any other object.
     """
     for kind in type(client).__mro__:
         library = kind.__module__.partition(".")[0]

@@ -60,7 +60,7 @@ def root_of(tree):
         return node
     leading = _leading(tree)
     root = TreeGroup("")
-    places = {id(tree): root}
+    groups = {id(tree): root}
     pending = [(tree, root)]
     while pending:
         container, group = pending.pop()
@@ -71,10 +71,10 @@ def root_of(tree):
             # An attribute may have any name.
             name = _free(label if node is None and id(value) not in leading else name_of(label), group)
             if node is None and id(value) in leading:
-                if id(value) in places:
-                    group.attributes[name] = {"$ref": f"#/{places[id(value)].path}".rstrip("/")}
+                if id(value) in groups:
+                    group.attributes[name] = {"$ref": f"#/{groups[id(value)].path}".rstrip("/")}
                     continue
-                node = places[id(value)] = TreeGroup(f"{group.path}/{name}".lstrip("/"))
+                node = groups[id(value)] = TreeGroup(f"{group.path}/{name}".lstrip("/"))
                 pending.append((value, node))
             if node is None:
                 group.attributes[name] = value

@@ -154,8 +154,8 @@ class AsdfStore(BlockStore):
             status = os.fstat(self._file.source.fd)
         except OSError as exc:
             raise StoreError(f"cannot read {self.path}: {exc.strerror or exc}", key=self.path, errno=exc.errno) from exc
-        place = int.from_bytes(blake2b(f"{status.st_dev}:{key}".encode(), digest_size=8).digest())
-        return place, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns
+        key_hash = int.from_bytes(blake2b(f"{status.st_dev}:{key}".encode(), digest_size=8).digest())
+        return key_hash, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns
 
     def get_first(self, prefix, names, limit):
         # Without reading it: the content of a document may be wrong.

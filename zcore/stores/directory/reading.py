@@ -10,7 +10,7 @@ from zcore.stores.base import ByteRange, Identity, resolve_range
 NO_FILE = "it is neither a file nor a directory"
 NOWHERE = "a symbolic link leads nowhere; mount the disk it points to, fetch the content, or remove the link"
 
-# O_NONBLOCK: a FIFO in the place of a value must not hang its reader. Regular files ignore it.
+# O_NONBLOCK: a FIFO with the name of a value must not block a reader. Regular files ignore the flag.
 _OPEN = os.O_RDONLY
 for _flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"):
     _OPEN |= getattr(os, _flag, 0)

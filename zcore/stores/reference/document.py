@@ -146,8 +146,8 @@ def _render(table, definitions, overrides, gen, max_generated):
 
 def _rendered(urls, templates):
     rendered, n_characters = list(urls), 0
-    places = [i for i, url in enumerate(urls) if url is not None and "{" in url]
-    for i, url in zip(places, templates.render_all(map(urls.__getitem__, places)), strict=True):
+    indices = [i for i, url in enumerate(urls) if url is not None and "{" in url]
+    for i, url in zip(indices, templates.render_all(map(urls.__getitem__, indices)), strict=True):
         # A few characters can expand to 64 KiB in each URL.
         n_characters += len(url)
         if n_characters > MAX_RENDERED:

@@ -195,7 +195,7 @@ def _unsupported(what, source, member):
 # From a text to its parts
 
 def check_name(name, templates, names, source, member):
-    """Raise unless `name` stands for a value: that of a template or of a variable; see `parsed`.
+    """Raise an error unless `name` is a variable, or a template that is no function; see `parsed`.
 
     `templates` are a `Templates`. `names` are the variables; None in the value of a function, where all names are.
     """

@@ -387,8 +387,8 @@ def _identity_of_data(data):
 def _identity_of_part(status, offset, length):
     """Return the identity of a part of a file: the file's, with the part's offset and size."""
     length = max(0, status.st_size - offset) if length is None else length
-    place = hash((status.st_dev, status.st_ino, offset)) & MAX_WORD
-    return place, status.st_ino, length, status.st_mtime_ns, status.st_ctime_ns
+    part_hash = hash((status.st_dev, status.st_ino, offset)) & MAX_WORD
+    return part_hash, status.st_ino, length, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _written(value):

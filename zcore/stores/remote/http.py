@@ -352,7 +352,7 @@ def _answer(response, byte_range):
     if response.status == 206:
         found = _content_range(content_range)
         if found is None:
-            raise StoreError(f"a part came of which {content_range!r:.60} says where it lies")
+            raise StoreError(f"a part came with the invalid Content-Range {content_range!r:.60}")
         if found[3] == "*" and is_to_the_end:
             raise StoreError("a part came, of a whole of unknown size")
         first, stop = int(found[1]), int(found[2]) + 1
