@@ -18,7 +18,7 @@ from zcore.kernel.io.holds cimport ObjectLocks
 from zcore.kernel.plan.shard_index cimport Extent, IndexCache
 from zcore.kernel.plan.shard_levels cimport ShardLevels
 from zcore.kernel.status cimport MAX_SHARD_LEVELS, Status
-from zcore.kernel.select.tasks cimport Layout, Tasks
+from zcore.kernel.select.tasks cimport Layout, Selected, Tasks
 
 
 cdef enum:                     # what an object that is to be written may be instead of a size, beside FAILED
@@ -96,9 +96,19 @@ cdef class Plan(Tasks):
     cdef int64_t max_deferred
     cdef int64_t *deferred_tasks
 
+    # What follows from the selection and the number of threads, beside the tasks: OK or NO_MEMORY.
+    cdef int adapt(self, int n_threads) noexcept nogil
+    # Makes it the plan of another box, as if it were new, without Python: OK; NO_MEMORY, or -1 - d where the box does
+    # not fit into the dimension d.
+    cdef int begin_anew(self, const Selected *selected, char *data, const int64_t *strides, int n_threads) noexcept nogil
+    # Opens the directory of the objects: 0, or the errno.
+    cdef int open_directory(self) noexcept nogil
+    cdef void close_directory(self) noexcept nogil
+    # Runs tasks, on the thread that waits for the plan or on another one.
+    cdef void work(self, bint main) noexcept nogil
     cdef int _resume(self, Plan before) except -1
     cdef int _take_only(self, object tasks) except -1
-    cdef void furnish(self, Worker *worker) noexcept
+    cdef void furnish(self, Worker *worker) noexcept nogil
     cdef int open_worker(self, Worker *worker) noexcept nogil
     cdef void close_worker(self, Worker *worker) noexcept nogil
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil

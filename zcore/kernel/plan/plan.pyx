@@ -34,7 +34,7 @@ from zcore.kernel.status cimport (
     BLOSC_NBYTES, CHUNK_LONG, CHUNK_SIZE, INNER_NONE, INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, RAISED,
     STALE, fail, locate_error, make_error, status_clear,
 )
-from zcore.kernel.select.tasks cimport Layout, Tasks
+from zcore.kernel.select.tasks cimport Layout, Selected, Tasks
 
 cdef enum:
     POLL_NS = 50_000_000       # between two looks for signals
@@ -43,16 +43,13 @@ cdef enum:
 cdef int _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-cdef int _open_directory(bytes directory) except -1:
-    cdef const char *name = directory
-    cdef int fd
+cdef int _open_objects(Plan plan, bytes directory) except -1:
     cdef int error
     while True:
         with nogil:
-            fd = openat(AT_FDCWD, name, _OPEN_DIRECTORY)
-            error = errno
-        if fd >= 0:
-            return fd
+            error = plan.open_directory()
+        if error == 0:
+            return 0
         if error == EINTR:
             PyErr_CheckSignals()
             continue
@@ -138,15 +135,12 @@ cdef class Plan(Tasks):
             self.program = <Program>self.opened.program
         if self.opened.n_levels:
             self.levels = ShardLevels(self)
-        self.task_threads = 1
-        self.n_inner_threads = 1
-        if 0 < self.n_chunks < options.n_threads:
-            self.n_inner_threads = <int>(options.n_threads // self.n_chunks)
+        Plan.adapt(self, options.n_threads)
         self.extents = options.extents
         if self.extents is not None:
             self.extents.prepare(self)
         elif options.opens_files and array.directory is not None:
-            self.dirfd = _open_directory(array.directory)
+            _open_objects(self, array.directory)
         status_clear(&self.status)
         if options.resume is not None:
             self._resume(options.resume)
@@ -154,10 +148,34 @@ cdef class Plan(Tasks):
             self._take_only(options.tasks)
 
     def __dealloc__(self):
-        if self.dirfd >= 0:
-            close(self.dirfd)
+        self.close_directory()
         free(self.again)
         free(self.deferred_tasks)
+
+    cdef int adapt(self, int n_threads) noexcept nogil:
+        self.task_threads = 1
+        self.n_inner_threads = 1
+        if 0 < self.n_chunks < n_threads:
+            self.n_inner_threads = <int>(n_threads // self.n_chunks)
+        if self.levels is not None:
+            self.levels.follow(self)
+        return OK
+
+    cdef int begin_anew(self, const Selected *selected, char *data, const int64_t *strides,
+                        int n_threads) noexcept nogil:
+        cdef int code = self.project_anew(selected, data, strides)
+        status_clear(&self.status)
+        self.n_taken = self.stop = self.first = self.n_again = self.n_deferred = 0
+        return code if code != OK else self.adapt(n_threads)
+
+    cdef int open_directory(self) noexcept nogil:
+        self.dirfd = openat(AT_FDCWD, self.opened.directory, _OPEN_DIRECTORY)
+        return errno if self.dirfd < 0 else 0
+
+    cdef void close_directory(self) noexcept nogil:
+        if self.dirfd >= 0:
+            close(self.dirfd)
+        self.dirfd = -1
 
     cdef int _resume(self, Plan before) except -1:
         """Take over what `before` did not do. Its `n_taken` counts its own list first, then new tasks."""
@@ -310,6 +328,10 @@ cdef class Plan(Tasks):
         Never raises for a task: `raise_failure` does when all have left. `main` is for the thread that
         waits for the plan, of which there is one.
         """
+        with nogil:
+            self.work(main)
+
+    cdef void work(self, bint main) noexcept nogil:
         cdef Worker worker
         memset(&worker, 0, sizeof(Worker))
         worker.main = main
@@ -318,15 +340,14 @@ cdef class Plan(Tasks):
         worker.holder.fd = -1
         self.furnish(&worker)
         status_clear(&worker.status)
-        with nogil:
-            worker.last_poll_ns = zc_now_ns()
-            if self.open_worker(&worker) == OK:
-                self._loop(&worker)
-            else:
-                self.record(&worker, -1)
-            self.close_worker(&worker)
+        worker.last_poll_ns = zc_now_ns()
+        if self.open_worker(&worker) == OK:
+            self._loop(&worker)
+        else:
+            self.record(&worker, -1)
+        self.close_worker(&worker)
 
-    cdef void furnish(self, Worker *worker) noexcept:
+    cdef void furnish(self, Worker *worker) noexcept nogil:
         """Let a worker know the shape of each chunk, where chunks differ."""
         worker.work.ndim = self.ndim
         if self.opened.is_irregular:

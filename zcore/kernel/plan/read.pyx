@@ -36,6 +36,12 @@ cdef class ReadPlan(Plan):
         if self.levels is not None:
             self.shards = ShardReader(self, options)
 
+    cdef int adapt(self, int n_threads) noexcept nogil:
+        Plan.adapt(self, n_threads)
+        if self.chunks is not None:
+            self.keeps = self._fits_cache()
+        return OK if self.shards is None else self.shards.follow(self, n_threads)
+
     def _direction(self):
         return "decode"
 
@@ -56,7 +62,10 @@ cdef class ReadPlan(Plan):
             return
         self.chunks = chunks
         self.form = form
-        self.keeps = self.n_tasks > 0 and self.task_nbytes <= chunks.max_nbytes // self.n_tasks
+        self.keeps = self._fits_cache()
+
+    cdef bint _fits_cache(self) noexcept nogil:
+        return self.n_tasks > 0 and self.task_nbytes <= self.chunks.max_nbytes // self.n_tasks
 
     cdef int open_worker(self, Worker *worker) noexcept nogil:
         if self.shards is not None:

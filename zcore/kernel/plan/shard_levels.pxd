@@ -15,6 +15,8 @@ cdef class ShardLevels:
     cdef Axis *_outer          # of all levels but the innermost
     cdef int64_t _chunk_limit
 
+    # Takes over what the tasks select.
+    cdef void follow(self, Tasks tasks) noexcept nogil
     # The axes of the chunks of the shards of a level.
     cdef const Axis *axes_of(self, int level) noexcept nogil
     # Their order in the index, see `ShardProgram`.

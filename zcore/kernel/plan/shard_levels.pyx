@@ -27,18 +27,25 @@ cdef class ShardLevels:
 
     def __init__(self, Tasks tasks not None):
         cdef const Opened *opened = tasks.opened
-        cdef const Axis *axis
-        cdef int64_t start
         cdef int i
-        cdef int d
         self.n = opened.n_levels
         for i in range(self.n):
             self.programs[i] = <void *>(<ShardProgram?><object>opened.levels[i])
         self._innermost = &tasks.axes[0]
-        self._chunk_limit = (<Program>opened.program).max_encoded(tasks.layout.n_bytes)
         self._outer = <Axis *>calloc(self.n * MAX_NDIM, sizeof(Axis))
         if self._outer == NULL:
             raise MemoryError
+
+    def __dealloc__(self):
+        free(self._outer)
+
+    cdef void follow(self, Tasks tasks) noexcept nogil:
+        cdef const Opened *opened = tasks.opened
+        cdef const Axis *axis
+        cdef int64_t start
+        cdef int i
+        cdef int d
+        self._chunk_limit = (<Program>opened.program).max_encoded(tasks.layout.n_bytes)
         for i in range(self.n - 1):
             for d in range(opened.ndim):
                 if tasks.points is not None and tasks.points.group_of[d] >= 0:
@@ -49,9 +56,6 @@ cdef class ShardLevels:
                 # It fits: the tasks have shown that.
                 axis_init(&self._outer[i * MAX_NDIM + d], axis.length, opened.level_chunks[i][d], start,
                           axis.step * axis.out_step, axis.count)
-
-    def __dealloc__(self):
-        free(self._outer)
 
     cdef const Axis *axes_of(self, int level) noexcept nogil:
         return self._innermost if level == self.n - 1 else &self._outer[level * MAX_NDIM]

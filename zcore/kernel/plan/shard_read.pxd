@@ -45,6 +45,8 @@ cdef class ShardReader:
     cdef int64_t n_inside      # threads that run the plan
     cdef int64_t guard         # spin lock of the places
 
+    # Follows the selection of the plan, and a number of threads: OK or NO_MEMORY.
+    cdef int follow(self, Plan plan, int n_threads) noexcept nogil
     # Whether chunks are read out of files as they are stored, so that each has a place there.
     cdef bint reads_chunks(self) noexcept nogil
     # A thread begins to run the plan, and ends that: the last one closes what is open.
@@ -62,6 +64,7 @@ cdef class ShardReader:
     cdef int take_in(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                      Worker *worker) noexcept nogil
 
+    cdef void _free_places(self) noexcept nogil
     cdef void _close_all(self) noexcept nogil
     cdef void _close(self, Shard *shard) noexcept nogil
     cdef OpenShard *_enter(self, Plan plan, int64_t task, const Span *object, Worker *worker) noexcept nogil

@@ -73,42 +73,55 @@ cdef class ShardReader:
         self.places = NULL
 
     def __init__(self, Plan plan not None, PlanOptions options not None):
-        cdef int64_t n_threads = options.n_threads
-        cdef int64_t n_parts = 1
-        cdef int64_t i
-        cdef int d
         self.levels = plan.levels
         self.shards = <ShardProgram>self.levels.programs[0]
         self.cache = INDICES if options.indices is None else options.indices
         self.n_open = 0 if self.shards.is_wrapped else self.levels.last_of(0) + 1
-        # No shard has more of the selection than this.
-        plan.task_nbytes = plan.layout.n_bytes
-        for d in range(plan.ndim):
-            plan.task_nbytes *= min(plan.axes[d].n_chunks, plan.objects[d].chunk // plan.axes[d].chunk)
-        if (plan.dirfd < 0 and plan.extents is None) or plan.n_tasks == 0:
-            return
-        if n_threads > 1 and self.n_open:
-            n_parts = max(1, min(plan.task_nbytes // GROUP_NBYTES,
-                                 ceil_div(GROUPS_PER_THREAD * n_threads, plan.n_tasks)))
-        # As many as tasks can be under way, and the one whose tasks are being taken.
-        self.n_places = min(n_threads + 1, plan.n_tasks)
-        self.places = <OpenShard *>calloc(self.n_places, sizeof(OpenShard))
-        if self.places == NULL:
+        if self.follow(plan, options.n_threads) != OK:
             raise MemoryError
-        for i in range(self.n_places):
-            self.places[i].shard = -1
-            self.places[i].read.content.fd = -1
-        plan.task_nbytes //= n_parts
-        plan.n_tasks *= n_parts
-        plan.n_parts = n_parts
 
     def __dealloc__(self):
+        self._free_places()
+
+    cdef void _free_places(self) noexcept nogil:
         cdef int64_t i
         if self.places != NULL:
             self._close_all()
             for i in range(self.n_places):
                 buffer_free(&self.places[i].extents)
             free(self.places)
+        self.places = NULL
+        self.n_places = 0
+
+    cdef int follow(self, Plan plan, int n_threads) noexcept nogil:
+        cdef int64_t n_parts = 1
+        cdef int64_t n_places
+        cdef int64_t i
+        cdef int d
+        # No shard has more of the selection than this.
+        plan.task_nbytes = plan.layout.n_bytes
+        for d in range(plan.ndim):
+            plan.task_nbytes *= min(plan.axes[d].n_chunks, plan.objects[d].chunk // plan.axes[d].chunk)
+        if (plan.dirfd < 0 and plan.extents is None) or plan.n_tasks == 0:
+            return OK
+        if n_threads > 1 and self.n_open:
+            n_parts = max(1, min(plan.task_nbytes // GROUP_NBYTES,
+                                 ceil_div(GROUPS_PER_THREAD * n_threads, plan.n_tasks)))
+        # As many as tasks can be under way, and the one whose tasks are being taken.
+        n_places = min(n_threads + 1, plan.n_tasks)
+        if n_places > self.n_places:
+            self._free_places()
+            self.places = <OpenShard *>calloc(n_places, sizeof(OpenShard))
+            if self.places == NULL:
+                return NO_MEMORY
+            self.n_places = n_places
+        for i in range(self.n_places):
+            self.places[i].shard = -1
+            self.places[i].read.content.fd = -1
+        plan.task_nbytes //= n_parts
+        plan.n_tasks *= n_parts
+        plan.n_parts = n_parts
+        return OK
 
     cdef bint reads_chunks(self) noexcept nogil:
         return self.n_open == self.levels.n

@@ -34,6 +34,8 @@ cdef class Crews:
     cdef int64_t n_open        # tasks that are under way
     cdef bint parts_are_encoded    # a part without any codec is copied; others would only copy it once more
 
+    # Lets another number of threads run the plan: OK or NO_MEMORY.
+    cdef int admit(self, int n_threads) noexcept nogil
     # A task is begun, and done. A thread that looks between the taking of a task and its beginning may leave without
     # helping.
     cdef void begin(self) noexcept nogil

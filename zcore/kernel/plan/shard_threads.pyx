@@ -15,7 +15,7 @@ from libc.string cimport memcpy, memset
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
 from zcore.kernel.io.files cimport FAILED, buffer_free, buffer_reserve
 from zcore.kernel.codec.table cimport Workspace, workspace_free
-from zcore.kernel.status cimport INTERRUPTED, OK, status_clear
+from zcore.kernel.status cimport INTERRUPTED, NO_MEMORY, OK, status_clear
 
 cdef enum:
     SLOTS_PER_THREAD = 4
@@ -34,13 +34,22 @@ cdef class Crews:
         self.crews = NULL
 
     def __init__(self, int n_threads):
-        self.n_crew = n_threads
-        self.crews = <Crew **>calloc(n_threads, sizeof(Crew *))
-        if self.crews == NULL:
+        if self.admit(n_threads) != OK:
             raise MemoryError
 
     def __dealloc__(self):
         free(self.crews)
+
+    cdef int admit(self, int n_threads) noexcept nogil:
+        cdef Crew **crews
+        if n_threads != self.n_crew:
+            crews = <Crew **>calloc(n_threads, sizeof(Crew *))
+            if crews == NULL:
+                return NO_MEMORY
+            free(self.crews)
+            self.crews = crews
+            self.n_crew = n_threads
+        return OK
 
     cdef void begin(self) noexcept nogil:
         zc_add(&self.n_open, 1)

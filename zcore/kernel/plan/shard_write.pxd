@@ -39,6 +39,8 @@ cdef class ShardWriter(Crews):
     cdef ShardLevels levels
     cdef bint in_parts         # a shard is written to its file in parts: there are no codecs behind it
 
+    # Follows a plan that is begun anew: OK or NO_MEMORY.
+    cdef int follow(self, Plan plan, int n_threads) noexcept nogil
     # Makes a file of a covered shard, and stages it, or finds that it is to be erased.
     cdef int prepare(self, Plan plan, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil
     # Changes one that is locked, in its file.

@@ -52,7 +52,11 @@ cdef class ShardWriter(Crews):
         self.shards = <ShardProgram>self.levels.programs[0]
         self.in_parts = not self.shards.is_wrapped
         self.parts_are_encoded = plan.program.n_steps > 0 or self.levels.n > 1
+        self.follow(plan, n_threads)
+
+    cdef int follow(self, Plan plan, int n_threads) noexcept nogil:
         plan.task_threads = max(1, self.shards.n_chunks // 2)
+        return self.admit(n_threads)
 
     # objects: files that are written in parts, or as a whole where there are codecs behind the shard
 

@@ -50,6 +50,10 @@ cdef class WritePlan(Plan):
         for d in range(0 if options.old_shape is None else self.ndim):
             self.old_shape[d] = options.old_shape[d]
 
+    cdef int adapt(self, int n_threads) noexcept nogil:
+        Plan.adapt(self, n_threads)
+        return OK if self.shards is None else self.shards.follow(self, n_threads)
+
     @property
     def keep_filled(self):
         """Whether objects are stored that hold nothing but the fill value."""

@@ -51,10 +51,14 @@ cdef class Tasks:
     # Says which elements of the array are meant, dimension by dimension: OK, NO_MEMORY, or -1 - d where they do not
     # fit into the dimension d. Those of `points` are known already.
     cdef int project(self, const Opened *opened, const Selected *selected) noexcept nogil
+    # The same for another box of the same array, whose elements the caller has at `data`.
+    cdef int project_anew(self, const Selected *selected, char *data, const int64_t *strides) noexcept nogil
     # The same of Python's values, and where the caller has the elements: an ndarray, `Items` or None.
     cdef int select(self, OpenArray array, selection, elements, part) except -1
     cdef int _set_axis(self, int d, const Selected *selected) noexcept nogil
     cdef int _set_array(self, object array) except -1
+    cdef void _measure_longest(self) noexcept nogil
+    cdef void _free_axes(self) noexcept nogil
     cdef void measure(self, const int64_t *lengths, Layout *layout) noexcept nogil
     cdef void spans_of(self, int64_t object, Span *spans) noexcept nogil
     # Which of the objects a task is, or is a part of.

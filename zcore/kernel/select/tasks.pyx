@@ -27,27 +27,31 @@ cdef class Tasks:
         self.objects = self.axes
 
     def __dealloc__(self):
+        self._free_axes()
+        if self.objects != self.axes:
+            free(self.objects)
+        opened_release(self.opened)
+
+    cdef void _free_axes(self) noexcept nogil:
         cdef int d
         for d in range(self.ndim):
             axis_free(&self.axes[d])
             if self.objects != self.axes:
                 axis_free(&self.objects[d])
-        if self.objects != self.axes:
-            free(self.objects)
-        opened_release(self.opened)
 
     # made from what a plan is given
 
     cdef int project(self, const Opened *opened, const Selected *selected) noexcept nogil:
         cdef int d
         cdef int code
-        self.opened = opened_hold(opened)
-        self.ndim = opened.ndim
+        if self.opened == NULL:
+            self.opened = opened_hold(opened)
+            self.ndim = opened.ndim
         self.n_tasks = 1
         self.n_parts = 1
         self.n_chunks = 1
         self.task_nbytes = opened.itemsize
-        if opened.n_levels:
+        if opened.n_levels and self.objects == self.axes:
             self.objects = <Axis *>calloc(MAX_NDIM, sizeof(Axis))
             if self.objects == NULL:
                 self.objects = self.axes
@@ -86,7 +90,6 @@ cdef class Tasks:
 
     cdef int select(self, OpenArray array, selection, elements, part) except -1:
         cdef Selected selected
-        cdef int64_t lengths[MAX_NDIM]
         cdef const Opened *opened = array.opened
         cdef tuple starts = selection.starts
         cdef tuple steps = selection.steps
@@ -117,10 +120,23 @@ cdef class Tasks:
         else:
             self.items = elements
             self.has_elements = elements.has_elements
-        for d in range(self.ndim):
-            lengths[d] = opened.chunk_shape[d]
-        self.measure(lengths, &self.layout)
+        self._measure_longest()
         return 0
+
+    cdef int project_anew(self, const Selected *selected, char *data, const int64_t *strides) noexcept nogil:
+        cdef int code
+        cdef int d
+        self._free_axes()
+        code = self.project(self.opened, selected)
+        self.data = data
+        self.has_elements = True
+        for d in range(self.ndim):
+            self.data_strides[d] = strides[d]
+        self._measure_longest()
+        return code
+
+    cdef void _measure_longest(self) noexcept nogil:
+        self.measure(self.opened.chunk_shape, &self.layout)
 
     cdef int _set_array(self, object elements) except -1:
         cdef cnp.ndarray array = elements

@@ -1,0 +1,47 @@
+"""Boxes of one open array, read and written without the GIL."""
+from libc.stdint cimport int64_t
+
+from zcore.kernel.cache.chunks cimport ChunkCache
+from zcore.kernel.io.files cimport Identity
+from zcore.kernel.io.holds cimport ObjectLocks
+from zcore.kernel.plan.plan cimport Plan
+from zcore.kernel.select.open_array cimport OpenArray, Opened
+from zcore.kernel.select.tasks cimport Selected
+
+
+cdef struct Idle:              # a plan that waits for its next box
+    void *plan
+    Idle *next
+
+
+cdef class Boxes:
+    cdef OpenArray array
+    cdef const Opened *opened
+    cdef ObjectLocks locks
+    cdef ChunkCache chunks
+    cdef int64_t form
+    cdef bint is_bool
+    cdef int n_threads         # of a call that names no number
+    cdef int dirfd             # of the objects, for reading
+    cdef bytes path            # of the document
+    cdef const char *name      # the same
+    cdef int64_t is_trusted    # no other document can have its identity
+    cdef list plans            # all of them, idle or not
+    cdef Idle *readers
+    cdef Idle *writers
+    cdef int64_t guard         # spin lock of the two
+    cdef int64_t n_inside      # calls that use this: counted by the caller
+
+    # Both: whether that was done; if not, the caller has to do the whole again in another way, which says why. `data`
+    # and `strides` are those of the caller's elements; `n_threads` is 0 for the setting.
+    cdef bint read(self, const Selected *box, char *data, const int64_t *strides, int n_threads) noexcept nogil
+    cdef bint write(self, const Selected *box, const char *data, const int64_t *strides,
+                    int n_threads) noexcept nogil
+
+    cdef object _add(self, bint writes)
+    cdef Idle *_grow(self, bint writes) noexcept with gil
+    cdef Idle *_take(self, Idle **idle) noexcept nogil
+    cdef void _give(self, Idle **idle, Idle *plan) noexcept nogil
+    cdef bint _run(self, Plan plan, int n_threads) noexcept nogil
+    cdef bint _is_document(self, int fd) noexcept nogil
+    cdef int _open_document(self, Identity *identity) noexcept nogil

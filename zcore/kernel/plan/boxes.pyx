@@ -1,0 +1,267 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""Boxes of one open array, read and written without the GIL, for callers that are not Python.
+
+Compiled because there is no Python in it: plans are made beforehand, and each call takes one that is idle and aims it
+at its box. What is out of the ordinary (a document that was replaced, a damaged chunk, a full disk) is only noted as
+not done. The caller then does the whole again through the engine, which finds out what it is and has the words for it.
+Reading twice is harmless, and so is writing the same elements twice.
+"""
+import os
+import weakref
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcmp
+from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_DIRECTORY, O_RDONLY, open, openat
+from posix.unistd cimport close
+
+from zcore.kernel.atomics cimport zc_back_off, zc_load, zc_store, zc_swap_if, zc_wall_ns
+from zcore.kernel.cache.chunks cimport ChunkCache
+from zcore.kernel.io.files cimport (
+    Buffer, Identity, buffer_free, identify_fd, identify_name, object_read, same_identity,
+)
+from zcore.kernel.io.holds cimport ObjectLocks
+from zcore.kernel.plan.plan cimport Plan, PlanOptions
+from zcore.kernel.plan.read cimport ReadPlan
+from zcore.kernel.plan.write cimport WritePlan
+from zcore.kernel.select.box import whole
+from zcore.kernel.select.open_array cimport OpenArray
+from zcore.kernel.select.tasks cimport Selected
+from zcore.kernel.status cimport OK, Status, status_clear
+
+cdef extern from "threads.h" nogil:
+    void zc_run_together(int n, void (*work)(void *) noexcept nogil, void *context)
+
+cdef enum:
+    MIN_SHARED_NBYTES = 1 << 17            # as in the engine: a smaller plan is done before a second thread wakes up
+    TRUSTED_AGE_NS = 2_000_000_000         # of a document; `views.TRUSTED_AGE_NS` has the reason
+
+
+cdef void _work(void *plan) noexcept nogil:
+    (<Plan>plan).work(False)
+
+
+_all = weakref.WeakSet()
+
+
+def _after_fork_in_child():
+    # Other threads of the parent may have been in the middle of anything. Their plans are lost, not used by two.
+    cdef Boxes boxes
+    for boxes in list(_all):
+        boxes.guard = 0
+        boxes.readers = boxes.writers = NULL
+        boxes.n_inside = 0
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+@cython.no_gc_clear
+@cython.final
+cdef class Boxes:
+    """Reads and writes boxes of one array in a directory.
+
+    Parameters
+    ----------
+    array : OpenArray
+        It has a directory, a document and the identity of that, and its program runs without Python.
+    locks : ObjectLocks or None
+        None writes without locks.
+    chunks : ChunkCache or None
+        Where reads look for decoded chunks, and keep them.
+    form : int
+        See `ReadPlan.keep`.
+    n_threads : int
+        Of a call that names no number.
+    n_callers : int
+        For so many threads at once plans are made now. For more of them the GIL is taken, each time there are more than
+        ever before.
+    is_bool : bool
+        Elements are booleans, of which some programs store other bytes than 0 and 1.
+    """
+
+    def __cinit__(self):
+        self.dirfd = -1
+        self.readers = self.writers = NULL
+
+    def __init__(self, OpenArray array not None, ObjectLocks locks, ChunkCache chunks, int64_t form, int n_threads,
+                 int n_callers, bint is_bool, bint writes):
+        self.array = array
+        self.opened = array.opened
+        assert self.opened.directory != NULL and self.opened.document != NULL and self.opened.has_identity
+        self.locks = locks
+        self.chunks = chunks
+        self.form = form
+        self.n_threads = n_threads
+        self.is_bool = is_bool
+        self.is_trusted = self.opened.n_content < 0
+        self.path = <bytes>self.opened.directory + b"/" + <bytes>self.opened.document
+        self.name = self.path
+        self.plans = []
+        # A directory that cannot be opened is found out by the call that misses it.
+        self.dirfd = open(self.opened.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        for _ in range(n_callers):
+            self._give(&self.readers, self._grow(False))
+            if writes:
+                self._give(&self.writers, self._grow(True))
+        _all.add(self)
+
+    def __dealloc__(self):
+        cdef Idle *idle
+        while self.readers != NULL:
+            idle, self.readers = self.readers, self.readers.next
+            free(idle)
+        while self.writers != NULL:
+            idle, self.writers = self.writers, self.writers.next
+            free(idle)
+        if self.dirfd >= 0:
+            close(self.dirfd)
+
+    cdef object _add(self, bint writes):
+        cdef ReadPlan reader
+        nothing = whole((0,) * self.opened.ndim)
+        options = PlanOptions(opens_files=False, n_threads=self.n_threads, locks=self.locks if writes else None,
+                              token=int.from_bytes(os.urandom(8)))
+        if writes:
+            plan = WritePlan(self.array, nothing, None, options)
+        else:
+            plan = reader = ReadPlan(self.array, nothing, None, options)
+            if self.chunks is not None:
+                reader.keep(self.chunks, self.form)
+        self.plans.append(plan)
+        return plan
+
+    cdef Idle *_grow(self, bint writes) noexcept with gil:
+        """Make one plan more; NULL if that fails."""
+        cdef Idle *idle = <Idle *>malloc(sizeof(Idle))
+        if idle == NULL:
+            return NULL
+        try:
+            try:
+                plan = self._add(writes)
+                idle.plan = <void *>plan
+                return idle
+            except BaseException:
+                pass
+        except:  # noqa: E722 (the only clause that cannot raise itself)
+            pass
+        free(idle)
+        return NULL
+
+    cdef Idle *_take(self, Idle **list_of_idle) noexcept nogil:
+        cdef Idle *idle
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        idle = list_of_idle[0]
+        if idle != NULL:
+            list_of_idle[0] = idle.next
+        zc_store(&self.guard, 0)
+        if idle == NULL:
+            idle = self._grow(list_of_idle == &self.writers)
+        return idle
+
+    cdef void _give(self, Idle **list_of_idle, Idle *idle) noexcept nogil:
+        if idle == NULL:
+            return
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        idle.next = list_of_idle[0]
+        list_of_idle[0] = idle
+        zc_store(&self.guard, 0)
+
+    cdef bint _run(self, Plan plan, int n_threads) noexcept nogil:
+        """Run a plan that was begun anew, and tell whether every task of it is done."""
+        cdef int64_t n = min(<int64_t>n_threads, plan.n_tasks * plan.task_threads)
+        if plan.n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
+            n = 1
+        if plan.n_tasks:
+            zc_run_together(<int>n, _work, <void *>plan)
+        return zc_load(&plan.stop) == 0 and plan.status.code == OK and plan.n_deferred == 0
+
+    cdef bint read(self, const Selected *box, char *data, const int64_t *strides, int n_threads) noexcept nogil:
+        cdef Idle *idle
+        cdef Identity known
+        cdef Identity now
+        cdef int fd = -1
+        cdef bint done
+        if self.dirfd < 0:
+            return False
+        n_threads = n_threads or self.n_threads
+        if not zc_load(&self.is_trusted):
+            # Held open, nothing else can have its identity meanwhile.
+            fd = self._open_document(&known)
+            if fd < 0:
+                return False
+        idle = self._take(&self.readers)
+        done = idle != NULL
+        if done:
+            (<Plan>idle.plan).dirfd = self.dirfd
+            done = ((<Plan>idle.plan).begin_anew(box, data, strides, n_threads) == OK
+                    and self._run(<Plan>idle.plan, n_threads))
+            (<Plan>idle.plan).dirfd = -1
+            self._give(&self.readers, idle)
+        # It has to stand at its whole path: another directory may have been given the name of the one that is open.
+        done = (done and identify_name(AT_FDCWD, self.name, &now) == 0
+                and same_identity(&now, &self.opened.identity))
+        if fd >= 0:
+            close(fd)
+        if done and self.is_bool:
+            _make_true_one(data, self.opened.ndim, box.counts, strides)
+        return done
+
+    cdef int _open_document(self, Identity *identity) noexcept nogil:
+        """Open the document of the array; -1 if it is another one, or none."""
+        cdef int fd = openat(AT_FDCWD, self.name, O_RDONLY | O_CLOEXEC)
+        if fd < 0:
+            return -1
+        if (identify_fd(fd, identity) == 0 and same_identity(identity, &self.opened.identity)
+                and self._is_document(fd)):
+            if zc_wall_ns() - max(identity.mtime_ns, identity.ctime_ns) > TRUSTED_AGE_NS:
+                zc_store(&self.is_trusted, 1)
+            return fd
+        close(fd)
+        return -1
+
+    cdef bint _is_document(self, int fd) noexcept nogil:
+        """Whether an open document has the content that the array was opened by."""
+        cdef Buffer content
+        cdef Status status
+        cdef bint same
+        content.data = NULL
+        content.capacity = 0
+        status_clear(&status)
+        same = (object_read(fd, self.opened.n_content, &content, &status) == self.opened.n_content
+                and memcmp(content.data, self.opened.content, <size_t>self.opened.n_content) == 0)
+        buffer_free(&content)
+        return same
+
+    cdef bint write(self, const Selected *box, const char *data, const int64_t *strides,
+                    int n_threads) noexcept nogil:
+        cdef Idle *idle
+        cdef Identity now
+        cdef bint done
+        n_threads = n_threads or self.n_threads
+        if self.locks is None and (identify_name(AT_FDCWD, self.name, &now) != 0
+                                   or not same_identity(&now, &self.opened.identity)):
+            # Without locks nothing stops this write later.
+            return False
+        idle = self._take(&self.writers)
+        if idle == NULL:
+            return False
+        done = ((<Plan>idle.plan).open_directory() == 0
+                and (<Plan>idle.plan).begin_anew(box, <char *>data, strides, n_threads) == OK
+                and self._run(<Plan>idle.plan, n_threads))
+        (<Plan>idle.plan).close_directory()
+        self._give(&self.writers, idle)
+        return done
+
+
+cdef void _make_true_one(char *data, int ndim, const int64_t *counts, const int64_t *strides) noexcept nogil:
+    """Replace every byte but 0 by 1, as the engine does with booleans."""
+    cdef int64_t i
+    if ndim == 0:
+        data[0] = data[0] != 0
+        return
+    for i in range(counts[0]):
+        _make_true_one(data + i * strides[0], ndim - 1, counts + 1, strides + 1)

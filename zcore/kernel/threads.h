@@ -1,0 +1,37 @@
+/* Threads of one call that are no threads of Python. */
+#ifndef ZCORE_THREADS_H
+#define ZCORE_THREADS_H
+
+#include <pthread.h>
+#include <signal.h>
+
+enum { ZC_MAX_THREADS = 64 };
+
+struct zc_thread_call { void (*work)(void *); void *context; };
+
+static inline void *zc_thread_main(void *call)
+{
+    ((struct zc_thread_call *)call)->work(((struct zc_thread_call *)call)->context);
+    return 0;
+}
+
+/* Calls `work(context)` on this thread and on `n - 1` others, fewer where the system gives none, and waits for them.
+   The others take no signals: these are for the threads of the program. */
+static inline void zc_run_together(int n, void (*work)(void *), void *context)
+{
+    pthread_t threads[ZC_MAX_THREADS];
+    struct zc_thread_call call = {work, context};
+    sigset_t all, before;
+    int started = 0;
+    if (n > ZC_MAX_THREADS) n = ZC_MAX_THREADS;
+    if (n > 1) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        while (started < n - 1 && pthread_create(&threads[started], 0, zc_thread_main, &call) == 0) started++;
+        pthread_sigmask(SIG_SETMASK, &before, 0);
+    }
+    work(context);
+    while (started > 0) pthread_join(threads[--started], 0);
+}
+
+#endif
