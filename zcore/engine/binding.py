@@ -692,6 +692,24 @@ class ArrayBinding(NodeBinding):
             return self.store.identity(self.document) == view.identity
         return self.store.get(self.document) == view.raw
 
+    # without Python
+
+    def boxes(self, n_callers):
+        """Return the kernel's `Boxes` of this array as it is seen now, or None where a read or write needs Python.
+
+        `n_callers`: threads that are expected to read or write at once.
+        """
+        from zcore.kernel.plan.boxes import Boxes
+
+        view, options = self.view, self.options
+        dtype = view.metadata.dtype
+        if (type(self._locate()) is not Directory or view.identity is None or not view.chain.is_native
+                or has_varying_items(dtype) or dtype.names is not None):
+            return None
+        threads = min(options.threads or config.threads, MAX_THREADS)
+        return Boxes(self.opened(view), self.locks() if options.lock else None, options.chunks,
+                     form_of(view, options.strict), threads, n_callers, dtype.kind == "b", not options.read_only)
+
     # objects
 
     def stored_chunks(self):

@@ -31,6 +31,9 @@ cdef extern from *:
     #include <unistd.h>
     #ifdef __linux__
     #include <sys/syscall.h>
+    #define zc_sync_files(fd) syncfs(fd)
+    #else
+    #define zc_sync_files(fd) (sync(), 0)
     #endif
     #define ZC_TEMP_PREFIX ".__zc_tmp."
     #define ZC_TEMP_NAME ZC_TEMP_PREFIX "%016llx%08llx"
@@ -88,6 +91,7 @@ cdef extern from *:
     #endif
     }
     """
+    int zc_sync_files(int fd) nogil
     const char *ZC_TEMP_PREFIX
     const char *ZC_TEMP_NAME
     ctypedef struct c_stat "struct stat":
@@ -594,3 +598,14 @@ cdef int object_erase(int dirfd, const char *name, Staging *staging, Status *sta
         if error:
             return fail_errno(status, IO_WRITE, error)
     return OK
+
+
+def sync_files(str directory not None):
+    """Return when all that was written to the file system of a directory is on the disk."""
+    cdef int fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    cdef int error
+    with nogil:
+        error = errno if zc_sync_files(fd) != 0 else 0
+        close(fd)
+    if error:
+        raise OSError(error, os.strerror(error), directory)

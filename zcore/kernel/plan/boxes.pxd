@@ -21,6 +21,7 @@ cdef class Boxes:
     cdef ChunkCache chunks
     cdef int64_t form
     cdef bint is_bool
+    cdef bint writes
     cdef int n_threads         # of a call that names no number
     cdef int dirfd             # of the objects, for reading
     cdef bytes path            # of the document
@@ -31,6 +32,7 @@ cdef class Boxes:
     cdef Idle *writers
     cdef int64_t guard         # spin lock of the two
     cdef int64_t n_inside      # calls that use this: counted by the caller
+    cdef object __weakref__
 
     # Both: whether that was done; if not, the caller has to do the whole again in another way, which says why. `data`
     # and `strides` are those of the caller's elements; `n_threads` is 0 for the setting.

@@ -79,6 +79,8 @@ cdef class Boxes:
         ever before.
     is_bool : bool
         Elements are booleans, of which some programs store other bytes than 0 and 1.
+    writes : bool
+        Else every write is left undone.
     """
 
     def __cinit__(self):
@@ -95,6 +97,7 @@ cdef class Boxes:
         self.form = form
         self.n_threads = n_threads
         self.is_bool = is_bool
+        self.writes = writes
         self.is_trusted = self.opened.n_content < 0
         self.path = <bytes>self.opened.directory + b"/" + <bytes>self.opened.document
         self.name = self.path
@@ -242,6 +245,8 @@ cdef class Boxes:
         cdef Identity now
         cdef bint done
         n_threads = n_threads or self.n_threads
+        if not self.writes:
+            return False
         if self.locks is None and (identify_name(AT_FDCWD, self.name, &now) != 0
                                    or not same_identity(&now, &self.opened.identity)):
             # Without locks nothing stops this write later.

@@ -1,0 +1,149 @@
+"""What the functions of `zcore.h` do in Python: everything but plain reads and writes of arrays in directories.
+
+`zcore.kernel.embed.table` calls this with the GIL, and turns each exception into a code and a sentence.
+"""
+import json
+from contextlib import contextmanager
+
+import numpy as np
+
+from zcore import config, create_array
+from zcore import open as open_node
+from zcore.engine.binding import ArrayBinding
+from zcore.errors import ArrayMismatchError, SelectionError, UnsupportedError
+from zcore.formats.zarr_v3.dtypes import render_data_type
+from zcore.kernel.io.files import sync_files
+from zcore.kernel.select.box import Box
+from zcore.model.metadata import has_varying_items
+from zcore.nodes.array import Array
+
+# Threads that a program calls from at once, for which a handle has plans from the beginning.
+_MAX_CALLERS = 64
+
+
+def open(place, mode, options):
+    """Open an array; `options` is a JSON object of keywords, or None."""
+    return adopted(open_node(place, mode=mode, **_keywords(options)))
+
+
+def create(place, shape, chunks, dtype, options):
+    """Create an array; the arguments are those of `zcore.create_array`, of which `options` has the rest."""
+    keywords = _keywords(options)
+    if chunks is not None:
+        keywords["chunks"] = chunks
+    return adopted(create_array(place, shape=shape, dtype=dtype, **keywords))
+
+
+def adopted(array):
+    """Return `array` if a handle may stand for it."""
+    if not isinstance(array, Array):
+        raise ArrayMismatchError(f"{array!r:.200} is no array", asked={"node": "array"},
+                                 found={"node": type(array).__name__})
+    dtype = array.dtype
+    if has_varying_items(dtype) or dtype.hasobject:
+        raise UnsupportedError(f"{array!r:.200}: elements of varying length have no type in C",
+                               feature="elements of varying length in C")
+    return array
+
+
+def _keywords(options):
+    keywords = {} if options is None else json.loads(options)
+    if type(keywords) is not dict:
+        raise ValueError(f"options are {options!r:.60}, expected a JSON object")
+    # JSON has no tuples, and what is a shape here may be compared with one.
+    return {name: tuple(value) if type(value) is list and all(type(n) is int for n in value) else value
+            for name, value in keywords.items()}
+
+
+def described(array, seen):
+    """Return what a handle keeps of an array, or None if it has all of this `seen` already.
+
+    Returns
+    -------
+    tuple
+        What to give as `seen` the next time; the shape, that of chunks, and that of stored objects; kind and byte order
+        of the type as NumPy's letters, its item size, its name in Zarr v3 as bytes; the `Boxes`, or None.
+    """
+    binding = array._binding
+    view = binding.view
+    if view is seen:
+        return None
+    dtype = array.dtype
+    metadata = view.metadata
+    chunks = metadata.chunk_shape if view.chain.shards is None else view.chain.inner_shape
+    return (view, array.shape, chunks, metadata.chunk_shape, dtype.kind, dtype.str[0], dtype.itemsize, _name_of(dtype),
+            binding.boxes(min(_MAX_CALLERS, config.available_cpus())))
+
+
+def _name_of(dtype):
+    """Return the name of a data type in Zarr v3, as bytes; empty if it has none that fits into the header's field."""
+    try:
+        name = render_data_type(dtype)
+    except (UnsupportedError, ValueError, TypeError):
+        return b""
+    name = name.encode() if isinstance(name, str) else b""
+    return name if len(name) < 32 else b""
+
+
+def read(array, starts, steps, counts, memory, offset, strides, threads):
+    """Read a box into the caller's memory; `offset` in bytes is where its first element lies there."""
+    with _bound(array, threads) as binding:
+        binding.read(*_box(array, starts, steps, counts, memory, offset, strides))
+
+
+def write(array, starts, steps, counts, memory, offset, strides, threads):
+    """Write a box from the caller's memory."""
+    with _bound(array, threads) as binding:
+        binding.check_writable()
+        binding.write(*_box(array, starts, steps, counts, memory, offset, strides))
+
+
+@contextmanager
+def _bound(array, threads):
+    """Context manager: the binding of an array, or one of the same array with another number of threads."""
+    binding = array._binding
+    if threads is None:
+        yield binding
+        return
+    same = ArrayBinding(binding.store, binding.path, binding.format, binding.options.changed({"threads": threads}),
+                        binding.view)
+    yield same
+    binding.adopt(same.view)
+
+
+def _box(array, starts, steps, counts, memory, offset, strides):
+    box = Box(starts, steps, counts)
+    if not box.fits(array.shape):
+        raise SelectionError(f"start {starts}, step {steps}, count {counts} do not lie in an array of shape "
+                             f"{array.shape}; zcore_refresh takes over another shape")
+    return box, np.ndarray(counts, array.dtype, memory, offset, strides)
+
+
+def resize(array, shape):
+    """Change the shape."""
+    array.resize(shape)
+
+
+def refresh(array):
+    """Take over what others have changed."""
+    array.refresh()
+
+
+def attributes(array):
+    """Return the attributes as JSON, in UTF-8."""
+    return json.dumps(dict(array.attrs), ensure_ascii=False).encode()
+
+
+def set_attribute(array, name, value):
+    """Set an attribute to what a JSON text says; None deletes it."""
+    if value is None:
+        del array.attrs[name]
+    else:
+        array.attrs[name] = json.loads(value)
+
+
+def sync(array):
+    """Return when what was written is on the disk; a store without files has it when a write returns."""
+    directory = array._binding.locks().directory
+    if directory is not None:
+        sync_files(directory)

@@ -1,0 +1,50 @@
+"""`zcore.h`, as the kernel implements it."""
+from libc.stdint cimport int64_t
+
+
+cdef extern from "../include/zcore.h" nogil:
+    int64_t ZCORE_ABI_VERSION
+    int ZCORE_MAX_NDIM
+    int ZCORE_OK, ZCORE_ERROR, ZCORE_NODE_NOT_FOUND, ZCORE_NODE_EXISTS, ZCORE_ARRAY_MISMATCH, ZCORE_OUT_OF_MEMORY
+    int ZCORE_METADATA, ZCORE_UNSUPPORTED, ZCORE_UNKNOWN_CODEC, ZCORE_SELECTION, ZCORE_HUGE_INDEX, ZCORE_STORE
+    int ZCORE_INVALID_KEY, ZCORE_KEY_CONFLICT, ZCORE_READ_ONLY, ZCORE_NOT_A_DIRECTORY_STORE, ZCORE_LOCK
+    int ZCORE_REFERENCE_TARGET, ZCORE_REFERENCE_FORMAT, ZCORE_ASDF_FORMAT, ZCORE_CHUNK, ZCORE_CHUNK_MEMORY
+    int ZCORE_CODEC, ZCORE_CHECKSUM, ZCORE_SHARD_INDEX, ZCORE_TRUNCATED
+    int ZCORE_ARGUMENT, ZCORE_CLOSED, ZCORE_INTERRUPTED, ZCORE_PYTHON
+
+    ctypedef struct zcore_array:
+        pass
+
+    ctypedef struct zcore_error:
+        int code
+        int sys_errno
+        char message[1000]
+
+    ctypedef struct zcore_dtype:
+        char kind
+        char byte_order
+        int64_t itemsize
+        char name[32]
+
+    ctypedef struct zcore_api:
+        int64_t abi_version
+        int64_t n_bytes
+        zcore_array *(*open)(const char *, const char *, const char *, zcore_error *) noexcept
+        zcore_array *(*create)(const char *, int, const int64_t *, const int64_t *, const char *, const char *,
+                               zcore_error *) noexcept
+        zcore_array *(*from_object)(void *, zcore_error *) noexcept
+        void (*close)(zcore_array *) noexcept
+        int (*ndim)(const zcore_array *) noexcept
+        void (*shape)(const zcore_array *, int64_t *) noexcept
+        void (*chunk_shape)(const zcore_array *, int64_t *) noexcept
+        void (*object_shape)(const zcore_array *, int64_t *) noexcept
+        void (*get_dtype)(const zcore_array *, zcore_dtype *) noexcept
+        int (*read)(zcore_array *, const int64_t *, const int64_t *, const int64_t *, void *, const int64_t *, int,
+                    zcore_error *) noexcept
+        int (*write)(zcore_array *, const int64_t *, const int64_t *, const int64_t *, const void *, const int64_t *,
+                     int, zcore_error *) noexcept
+        int (*resize)(zcore_array *, const int64_t *, zcore_error *) noexcept
+        int (*refresh)(zcore_array *, zcore_error *) noexcept
+        int64_t (*get_attrs)(zcore_array *, char *, int64_t, zcore_error *) noexcept
+        int (*set_attr)(zcore_array *, const char *, const char *, zcore_error *) noexcept
+        int (*sync)(zcore_array *, zcore_error *) noexcept

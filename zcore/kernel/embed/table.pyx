@@ -1,0 +1,671 @@
+# cython: language_level=3, cdivision=True, freethreading_compatible=True
+"""The functions behind `zcore.h`: handles of open arrays for callers that hold no GIL.
+
+Compiled because these callers are C. A read or write of an array in a directory goes to its `Boxes` and needs no Python
+at all. All else, and whatever `Boxes` has left undone, goes to the callables that `install` was given, with the GIL.
+
+A handle is no address but a number: the place of a slot, and how often that was used. So a handle that was closed is
+told from one that is open, always, and no memory is looked at that was given back.
+"""
+from zcore import errors
+
+from cpython.bytes cimport PyBytes_AsString, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.pycapsule cimport PyCapsule_New
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, intptr_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc, llabs
+from libc.string cimport memcpy
+
+from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
+from zcore.kernel.embed.header cimport *
+from zcore.kernel.plan.boxes cimport Boxes
+from zcore.kernel.select.tasks cimport Selected
+from zcore.kernel.strided.copy cimport MAX_NDIM
+
+cdef extern from "Python.h" nogil:
+    ctypedef struct PyThreadState:
+        pass
+    int PyGILState_Check()
+    PyThreadState *PyEval_SaveThread()
+    void PyEval_RestoreThread(PyThreadState *state)
+    int PyBUF_READ, PyBUF_WRITE
+
+cdef enum:
+    BLOCK = 1024               # slots that are allocated at once, and never freed
+    MAX_BLOCKS = 1024
+    INDEX_BITS = 20
+
+cdef enum Asked:
+    RESIZE
+    REFRESH
+    SET_ATTRIBUTE
+    SYNC
+
+cdef struct Slot:
+    int64_t generation         # how often it was used: that of the open handle, if there is one
+    int64_t n_inside           # calls that are using it
+    bint is_open
+    void *handle               # a Handle
+    int64_t next_free          # index + 1; 0: none
+
+cdef Slot *_blocks[MAX_BLOCKS]
+cdef int64_t _n_slots = 0
+cdef int64_t _first_free = 0
+cdef int64_t _guard = 0        # spin lock of these
+
+_calls = None
+_CODES = {
+    errors.ZcoreError: ZCORE_ERROR, errors.NodeNotFoundError: ZCORE_NODE_NOT_FOUND,
+    errors.NodeExistsError: ZCORE_NODE_EXISTS, errors.ArrayMismatchError: ZCORE_ARRAY_MISMATCH,
+    errors.OutOfMemoryError: ZCORE_OUT_OF_MEMORY, errors.MetadataError: ZCORE_METADATA,
+    errors.UnsupportedError: ZCORE_UNSUPPORTED, errors.UnknownCodecError: ZCORE_UNKNOWN_CODEC,
+    errors.SelectionError: ZCORE_SELECTION, errors.HugeIndexError: ZCORE_HUGE_INDEX, errors.StoreError: ZCORE_STORE,
+    errors.InvalidKeyError: ZCORE_INVALID_KEY, errors.KeyConflictError: ZCORE_KEY_CONFLICT,
+    errors.ReadOnlyError: ZCORE_READ_ONLY, errors.NotADirectoryStoreError: ZCORE_NOT_A_DIRECTORY_STORE,
+    errors.LockError: ZCORE_LOCK, errors.ReferenceTargetError: ZCORE_REFERENCE_TARGET,
+    errors.ReferenceFormatError: ZCORE_REFERENCE_FORMAT, errors.AsdfFormatError: ZCORE_ASDF_FORMAT,
+    errors.ChunkError: ZCORE_CHUNK, errors.ChunkMemoryError: ZCORE_CHUNK_MEMORY, errors.CodecError: ZCORE_CODEC,
+    errors.ChecksumError: ZCORE_CHECKSUM, errors.ShardIndexError: ZCORE_SHARD_INDEX,
+    errors.TruncatedError: ZCORE_TRUNCATED,
+    KeyboardInterrupt: ZCORE_INTERRUPTED, MemoryError: ZCORE_OUT_OF_MEMORY, ValueError: ZCORE_ARGUMENT,
+    TypeError: ZCORE_ARGUMENT, BaseException: ZCORE_PYTHON,
+}
+
+
+def install(calls):
+    """Take what is done in Python.
+
+    Parameters
+    ----------
+    calls : module or object
+        With ``open(place, mode, options)`` and ``create(place, shape, chunks, dtype, options)``, which return an array;
+        ``described(array)``, see `Handle`; ``read(array, box, memory, offset, strides)``, ``write``, ``resize``,
+        ``refresh``, ``attributes``, ``set_attribute``, ``sync``.
+    """
+    global _calls
+    _calls = calls
+
+
+cdef class Handle:
+    """What a handle stands for.
+
+    The lengths, the type and the `Boxes` are those of the array as this handle has seen it last. They are taken over
+    under the GIL and under `guard`, and read under the latter.
+    """
+
+    cdef object array
+    cdef object seen           # by which `update` tells whether anything is new
+    cdef Boxes boxes           # None: each call takes the GIL
+    cdef void *current         # the same, for calls without the GIL
+    cdef list retired          # `Boxes` that calls may be using still
+    cdef int64_t guard
+    cdef int ndim
+    cdef int64_t shape[MAX_NDIM]
+    cdef int64_t chunks[MAX_NDIM]
+    cdef int64_t objects[MAX_NDIM]
+    cdef zcore_dtype dtype
+
+    cdef int update(self) except -1:
+        """Take over what the array says now."""
+        cdef Boxes old
+        cdef bytes name
+        cdef int d
+        described = _calls.described(self.array, self.seen)
+        if described is None:
+            return 0
+        seen, shape, chunks, objects, kind, byte_order, itemsize, name, boxes = described
+        if len(shape) > ZCORE_MAX_NDIM:
+            raise errors.UnsupportedError(f"an array of {len(shape)} dimensions", feature="more dimensions than in C")
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        self.ndim = <int>len(shape)
+        for d in range(self.ndim):
+            self.shape[d], self.chunks[d], self.objects[d] = shape[d], chunks[d], objects[d]
+        self.dtype.kind, self.dtype.byte_order, self.dtype.itemsize = ord(kind), ord(byte_order), itemsize
+        memcpy(self.dtype.name, PyBytes_AsString(name), PyBytes_GET_SIZE(name) + 1)
+        old, self.boxes = self.boxes, boxes
+        self.current = NULL if boxes is None else <void *>boxes
+        zc_store(&self.guard, 0)
+        self.seen = seen
+        self.retired = [retired for retired in self.retired if _is_used(retired)]
+        if old is not None and _is_used(old):
+            self.retired.append(old)
+        return 0
+
+    cdef void *borrow(self) noexcept nogil:
+        """The `Boxes` of now, which stay until `give_back`; or NULL."""
+        cdef void *boxes
+        while not zc_swap_if(&self.guard, 0, 1):
+            pass
+        boxes = self.current
+        if boxes != NULL:
+            zc_add(&(<Boxes>boxes).n_inside, 1)
+        zc_store(&self.guard, 0)
+        return boxes
+
+
+cdef void give_back(void *boxes) noexcept nogil:
+    zc_add(&(<Boxes>boxes).n_inside, -1)
+
+
+cdef bint _is_used(Boxes boxes):
+    return zc_load(&boxes.n_inside) != 0
+
+
+# handles
+
+cdef Slot *_slot_of(const zcore_array *array) noexcept nogil:
+    """The slot of a handle, open or not; NULL for what never was a handle."""
+    cdef int64_t number = <int64_t><intptr_t>array
+    cdef int64_t index = (number & ((1 << INDEX_BITS) - 1)) - 1
+    if number <= 0 or index < 0 or index >= zc_load(&_n_slots):
+        return NULL
+    return &_blocks[index // BLOCK][index % BLOCK]
+
+
+cdef Slot *_enter(const zcore_array *array, zcore_error *error) noexcept nogil:
+    """The slot of an open handle, which stays open until `_leave`; else NULL, with the error."""
+    cdef Slot *slot = _slot_of(array)
+    if slot != NULL:
+        zc_add(&slot.n_inside, 1)
+        if zc_load(&slot.generation) == <int64_t><intptr_t>array >> INDEX_BITS and slot.is_open:
+            return slot
+        zc_add(&slot.n_inside, -1)
+    if array == NULL:
+        _fail(error, ZCORE_ARGUMENT, "the array is NULL")
+    else:
+        _fail(error, ZCORE_CLOSED, "the array was closed, or never was one")
+    return NULL
+
+
+cdef void _leave(Slot *slot) noexcept nogil:
+    zc_add(&slot.n_inside, -1)
+
+
+cdef zcore_array *_new_handle(object array) except NULL:
+    cdef Handle handle = Handle.__new__(Handle)
+    cdef Slot *slot
+    cdef Slot *block
+    cdef int64_t index
+    handle.array = array
+    handle.retired = []
+    handle.update()
+    while not zc_swap_if(&_guard, 0, 1):
+        pass
+    global _first_free, _n_slots
+    if _first_free == 0:
+        block = NULL
+        if _n_slots < MAX_BLOCKS * BLOCK - 1:
+            if _n_slots % BLOCK == 0:
+                _blocks[_n_slots // BLOCK] = <Slot *>calloc(BLOCK, sizeof(Slot))
+            block = _blocks[_n_slots // BLOCK]
+        if block == NULL:
+            zc_store(&_guard, 0)
+            raise errors.OutOfMemoryError("no memory for one more open array")
+        zc_add(&_n_slots, 1)
+        index = _n_slots - 1
+    else:
+        index = _first_free - 1
+        _first_free = _blocks[index // BLOCK][index % BLOCK].next_free
+    zc_store(&_guard, 0)
+    slot = &_blocks[index // BLOCK][index % BLOCK]
+    Py_INCREF(handle)
+    slot.handle = <void *>handle
+    slot.generation += 1
+    slot.is_open = True
+    return <zcore_array *><intptr_t>(slot.generation << INDEX_BITS | (index + 1))
+
+
+cdef void _close(zcore_array *array) noexcept nogil:
+    cdef Slot *slot = _slot_of(array)
+    cdef PyThreadState *python
+    cdef int64_t generation = <int64_t><intptr_t>array >> INDEX_BITS
+    cdef int64_t n_waits = 0
+    cdef bint closes = False
+    if slot == NULL:
+        return
+    while not zc_swap_if(&_guard, 0, 1):
+        pass
+    if slot.is_open and slot.generation == generation:
+        slot.is_open = False
+        closes = True
+    zc_store(&_guard, 0)
+    if not closes:
+        return
+    python = _leave_python()
+    while zc_load(&slot.n_inside):
+        zc_back_off(n_waits)
+        n_waits += 1
+    _enter_python(python)
+    with gil:
+        Py_DECREF(<object>slot.handle)
+        slot.handle = NULL
+    while not zc_swap_if(&_guard, 0, 1):
+        pass
+    global _first_free
+    slot.next_free = _first_free
+    _first_free = (<int64_t><intptr_t>array & ((1 << INDEX_BITS) - 1))
+    zc_store(&_guard, 0)
+
+
+# A caller that holds the GIL must not keep it while it waits for others: they may need it to get on.
+
+cdef PyThreadState *_leave_python() noexcept nogil:
+    return PyEval_SaveThread() if PyGILState_Check() else NULL
+
+
+cdef void _enter_python(PyThreadState *python) noexcept nogil:
+    if python != NULL:
+        PyEval_RestoreThread(python)
+
+
+# errors
+
+cdef int _fail(zcore_error *error, int code, const char *message) noexcept nogil:
+    cdef size_t i = 0
+    if error != NULL:
+        error.code = code
+        error.sys_errno = 0
+        while message[i] != 0 and i < sizeof(error.message) - 1:
+            error.message[i] = message[i]
+            i += 1
+        error.message[i] = 0
+    return -1
+
+
+cdef int _fail_at(zcore_error *error, int code, const char *sentence, int d, int64_t found,
+                  int64_t expected) noexcept nogil:
+    _fail(error, code, "")
+    if error != NULL:
+        snprintf(error.message, sizeof(error.message), sentence, d, <long long>found, <long long>expected)
+    return -1
+
+
+cdef int _raised(zcore_error *error, object exception) noexcept:
+    """Note an exception of Python; returns -1."""
+    cdef bytes message
+    cdef Py_ssize_t n
+    try:
+        try:
+            text = exception.message if isinstance(exception, errors.ZcoreError) else str(exception)
+            code = next(_CODES[cls] for cls in type(exception).__mro__ if cls in _CODES)
+            if not isinstance(exception, errors.ZcoreError):
+                text = f"{type(exception).__name__}: {text}"
+            # Cut between characters.
+            message = text.encode("utf-8", "replace").replace(b"\0", b"?")[:sizeof(error.message) - 1].decode(
+                "utf-8", "ignore").encode()
+            number = getattr(exception, "errno", None)
+            if error != NULL:
+                error.code = code
+                error.sys_errno = number if isinstance(number, int) else 0
+                n = PyBytes_GET_SIZE(message)
+                memcpy(error.message, PyBytes_AsString(message), n + 1)
+            return -1
+        except BaseException:
+            pass
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    return _fail(error, ZCORE_PYTHON, "an exception that has no words")
+
+
+cdef str _text(const char *text, str name):
+    if text == NULL:
+        raise ValueError(f"{name} is NULL")
+    return text.decode()
+
+
+# the functions of the table
+
+cdef zcore_array *_open(const char *place, const char *mode, const char *options,
+                        zcore_error *error) noexcept with gil:
+    try:
+        try:
+            where = _text(place, "place")
+            how = "r" if mode == NULL else mode.decode()
+            array = _new_handle(_calls.open(where, how, None if options == NULL else options.decode()))
+            _fail(error, ZCORE_OK, "")
+            return array
+        except BaseException as exception:
+            _raised(error, exception)
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    return NULL
+
+
+cdef zcore_array *_create(const char *place, int ndim, const int64_t *shape, const int64_t *chunks, const char *dtype,
+                          const char *options, zcore_error *error) noexcept with gil:
+    cdef int d
+    try:
+        try:
+            if not 0 <= ndim <= ZCORE_MAX_NDIM:
+                raise ValueError(f"ndim is {ndim}, expected 0 to {ZCORE_MAX_NDIM}")
+            if shape == NULL and ndim > 0:
+                raise ValueError("shape is NULL")
+            where = _text(place, "place")
+            what = _text(dtype, "dtype")
+            lengths = tuple([shape[d] for d in range(ndim)])
+            cut = None if chunks == NULL else tuple([chunks[d] for d in range(ndim)])
+            array = _new_handle(_calls.create(where, lengths, cut, what, None if options == NULL else options.decode()))
+            _fail(error, ZCORE_OK, "")
+            return array
+        except BaseException as exception:
+            _raised(error, exception)
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    return NULL
+
+
+cdef zcore_array *_from_object(void *array, zcore_error *error) noexcept with gil:
+    try:
+        try:
+            if array == NULL:
+                raise ValueError("array is NULL")
+            handle = _new_handle(_calls.adopted(<object>array))
+            _fail(error, ZCORE_OK, "")
+            return handle
+        except BaseException as exception:
+            _raised(error, exception)
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    return NULL
+
+
+cdef int _ndim(const zcore_array *array) noexcept nogil:
+    cdef Slot *slot = _enter(array, NULL)
+    cdef int ndim
+    if slot == NULL:
+        return -1
+    ndim = (<Handle>slot.handle).ndim
+    _leave(slot)
+    return ndim
+
+
+cdef void _lengths(const zcore_array *array, int which, int64_t *lengths) noexcept nogil:
+    cdef Slot *slot = _enter(array, NULL)
+    cdef const int64_t *found
+    if slot == NULL or lengths == NULL:
+        if slot != NULL:
+            _leave(slot)
+        return
+    while not zc_swap_if(&(<Handle>slot.handle).guard, 0, 1):
+        pass
+    if which == 0:
+        found = (<Handle>slot.handle).shape
+    elif which == 1:
+        found = (<Handle>slot.handle).chunks
+    else:
+        found = (<Handle>slot.handle).objects
+    memcpy(lengths, found, (<Handle>slot.handle).ndim * sizeof(int64_t))
+    zc_store(&(<Handle>slot.handle).guard, 0)
+    _leave(slot)
+
+
+cdef void _shape(const zcore_array *array, int64_t *shape) noexcept nogil:
+    _lengths(array, 0, shape)
+
+
+cdef void _chunk_shape(const zcore_array *array, int64_t *chunks) noexcept nogil:
+    _lengths(array, 1, chunks)
+
+
+cdef void _object_shape(const zcore_array *array, int64_t *chunks) noexcept nogil:
+    _lengths(array, 2, chunks)
+
+
+cdef void _get_dtype(const zcore_array *array, zcore_dtype *dtype) noexcept nogil:
+    cdef Slot *slot = _enter(array, NULL)
+    if slot == NULL:
+        return
+    if dtype != NULL:
+        dtype[0] = (<Handle>slot.handle).dtype
+    _leave(slot)
+
+
+cdef int _select(Handle handle, const int64_t *start, const int64_t *count, const int64_t *step, const void *data,
+                 const int64_t *strides, int n_threads, Selected *box, int64_t *all_strides, int64_t *n_items,
+                 zcore_error *error) noexcept nogil:
+    """Look at what a caller wants; 0, or -1 with the error."""
+    cdef int64_t stride = handle.dtype.itemsize
+    cdef int d = handle.ndim - 1
+    n_items[0] = 1
+    if handle.ndim and (start == NULL or count == NULL):
+        return _fail(error, ZCORE_ARGUMENT, "start or count is NULL")
+    if n_threads < 0:
+        return _fail(error, ZCORE_ARGUMENT, "n_threads is negative")
+    while d >= 0:
+        box.starts[d] = start[d]
+        box.counts[d] = count[d]
+        box.steps[d] = 1 if step == NULL else step[d]
+        if count[d] < 0:
+            return _fail_at(error, ZCORE_ARGUMENT, "dimension %d: the count is %lld, expected at least %lld", d,
+                            count[d], 0)
+        if box.steps[d] == 0:
+            return _fail_at(error, ZCORE_ARGUMENT, "dimension %d: the step is %lld, expected another than %lld", d, 0,
+                            0)
+        all_strides[d] = stride if strides == NULL else strides[d]
+        # A box that leaves the array is refused before memory is looked at, so no product overflows there.
+        if count[d] > handle.shape[d]:
+            return _fail_at(error, ZCORE_SELECTION, "dimension %d: the count is %lld, the array has %lld elements "
+                            "there; zcore_refresh takes over another shape", d, count[d], handle.shape[d])
+        stride *= count[d]
+        n_items[0] *= count[d]
+        d -= 1
+    if data == NULL and n_items[0]:
+        return _fail(error, ZCORE_ARGUMENT, "data is NULL")
+    return 0
+
+
+cdef bint _overlaps(Handle handle, const Selected *box, const int64_t *strides) noexcept nogil:
+    """Whether elements of the caller may lie in each other: each stride has to reach over all smaller ones."""
+    cdef bint used[MAX_NDIM]
+    cdef int64_t reach = handle.dtype.itemsize
+    cdef int64_t smallest
+    cdef int at
+    cdef int d
+    cdef int i
+    for d in range(handle.ndim):
+        used[d] = box.counts[d] < 2
+    for i in range(handle.ndim):
+        at = -1
+        for d in range(handle.ndim):
+            if not used[d] and (at < 0 or llabs(strides[d]) < smallest):
+                at = d
+                smallest = llabs(strides[d])
+        if at < 0:
+            return False
+        used[at] = True
+        if smallest < reach:
+            return True
+        # Of what a caller has in memory no such product overflows.
+        reach += smallest * (box.counts[at] - 1)
+    return False
+
+
+cdef int _move(Slot *slot, const Selected *box, char *data, const int64_t *strides, bint is_write, int n_threads,
+               zcore_error *error) noexcept with gil:
+    """Read or write with the GIL: what `Boxes` does not do, and whatever has failed there."""
+    cdef Handle handle = <Handle>slot.handle
+    cdef int64_t low = 0
+    cdef int64_t high = handle.dtype.itemsize
+    cdef int d
+    try:
+        try:
+            for d in range(handle.ndim):
+                if strides[d] < 0:
+                    low += strides[d] * (box.counts[d] - 1)
+                else:
+                    high += strides[d] * (box.counts[d] - 1)
+            flags = PyBUF_READ if is_write else PyBUF_WRITE
+            memory = PyMemoryView_FromMemory(data + low, high - low, flags)
+            call = _calls.write if is_write else _calls.read
+            starts = tuple([box.starts[d] for d in range(handle.ndim)])
+            steps = tuple([box.steps[d] for d in range(handle.ndim)])
+            counts = tuple([box.counts[d] for d in range(handle.ndim)])
+            all_strides = tuple([strides[d] for d in range(handle.ndim)])
+            call(handle.array, starts, steps, counts, memory, -low, all_strides, n_threads or None)
+            handle.update()
+            return 0
+        except BaseException as exception:
+            return _raised(error, exception)
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    return -1
+
+
+cdef int _transfer(zcore_array *array, const int64_t *start, const int64_t *count, const int64_t *step, char *data,
+                   const int64_t *strides, bint is_write, int n_threads, zcore_error *error) noexcept nogil:
+    cdef Slot *slot = _enter(array, error)
+    cdef PyThreadState *python
+    cdef Selected box
+    cdef int64_t all_strides[MAX_NDIM]
+    cdef int64_t n_items
+    cdef void *boxes
+    cdef int code = 0
+    cdef bint done = False
+    if slot == NULL:
+        return -1
+    if _select(<Handle>slot.handle, start, count, step, data, strides, n_threads, &box, all_strides, &n_items,
+               error) != 0:
+        code = -1
+    elif n_items and not is_write and _overlaps(<Handle>slot.handle, &box, all_strides):
+        code = _fail(error, ZCORE_ARGUMENT, "the strides let elements overlap in memory")
+    elif n_items:
+        python = _leave_python()
+        boxes = (<Handle>slot.handle).borrow()
+        if boxes != NULL:
+            if is_write:
+                done = (<Boxes>boxes).write(&box, data, all_strides, n_threads)
+            else:
+                done = (<Boxes>boxes).read(&box, data, all_strides, n_threads)
+            give_back(boxes)
+        _enter_python(python)
+        if not done:
+            code = _move(slot, &box, data, all_strides, is_write, n_threads, error)
+    if code == 0:
+        _fail(error, ZCORE_OK, "")
+    _leave(slot)
+    return code
+
+
+cdef int _read(zcore_array *array, const int64_t *start, const int64_t *count, const int64_t *step, void *data,
+               const int64_t *strides, int n_threads, zcore_error *error) noexcept nogil:
+    return _transfer(array, start, count, step, <char *>data, strides, False, n_threads, error)
+
+
+cdef int _write(zcore_array *array, const int64_t *start, const int64_t *count, const int64_t *step, const void *data,
+                const int64_t *strides, int n_threads, zcore_error *error) noexcept nogil:
+    return _transfer(array, start, count, step, <char *>data, strides, True, n_threads, error)
+
+
+cdef int64_t _get_attrs(zcore_array *array, char *json, int64_t size, zcore_error *error) noexcept with gil:
+    cdef Slot *slot = _enter(array, error)
+    cdef bytes text
+    cdef int64_t n = -1
+    cdef int64_t n_copied
+    if slot == NULL:
+        return -1
+    try:
+        try:
+            if size < 0 or (json == NULL and size):
+                what = "size is negative" if size < 0 else "json is NULL"
+                raise ValueError(what)
+            text = _calls.attributes((<Handle>slot.handle).array)
+            n = PyBytes_GET_SIZE(text)
+            if size:
+                n_copied = min(n, size - 1)
+                memcpy(json, PyBytes_AsString(text), n_copied)
+                json[n_copied] = 0
+            _fail(error, ZCORE_OK, "")
+        except BaseException as exception:
+            n = _raised(error, exception)
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    _leave(slot)
+    return n
+
+
+cdef int _ask(zcore_array *array, Asked what, const int64_t *shape, const char *name, const char *json,
+              zcore_error *error) noexcept with gil:
+    """Do what only Python does; `shape`, `name` and `json` are what it needs."""
+    cdef Slot *slot = _enter(array, error)
+    cdef Handle handle
+    cdef int code = -1
+    cdef int d
+    if slot == NULL:
+        return -1
+    try:
+        try:
+            handle = <Handle>slot.handle
+            if what == RESIZE:
+                if shape == NULL and handle.ndim:
+                    raise ValueError("shape is NULL")
+                _calls.resize(handle.array, tuple([shape[d] for d in range(handle.ndim)]))
+            elif what == REFRESH:
+                _calls.refresh(handle.array)
+            elif what == SET_ATTRIBUTE:
+                attribute = _text(name, "name")
+                _calls.set_attribute(handle.array, attribute, None if json == NULL else json.decode())
+            else:
+                _calls.sync(handle.array)
+            handle.update()
+            code = 0
+            _fail(error, ZCORE_OK, "")
+        except BaseException as exception:
+            code = _raised(error, exception)
+    except:  # noqa: E722 (the only clause that cannot raise itself)
+        pass
+    _leave(slot)
+    return code
+
+
+cdef int _resize(zcore_array *array, const int64_t *shape, zcore_error *error) noexcept nogil:
+    return _ask(array, RESIZE, shape, NULL, NULL, error)
+
+
+cdef int _refresh(zcore_array *array, zcore_error *error) noexcept nogil:
+    return _ask(array, REFRESH, NULL, NULL, NULL, error)
+
+
+cdef int _set_attr(zcore_array *array, const char *name, const char *json, zcore_error *error) noexcept nogil:
+    return _ask(array, SET_ATTRIBUTE, NULL, name, json, error)
+
+
+cdef int _sync(zcore_array *array, zcore_error *error) noexcept nogil:
+    return _ask(array, SYNC, NULL, NULL, NULL, error)
+
+
+cdef zcore_api _table
+_table.abi_version = ZCORE_ABI_VERSION
+_table.n_bytes = sizeof(zcore_api)
+_table.open = _open
+_table.create = _create
+_table.from_object = _from_object
+_table.close = _close
+_table.ndim = _ndim
+_table.shape = _shape
+_table.chunk_shape = _chunk_shape
+_table.object_shape = _object_shape
+_table.get_dtype = _get_dtype
+_table.read = _read
+_table.write = _write
+_table.resize = _resize
+_table.refresh = _refresh
+_table.get_attrs = _get_attrs
+_table.set_attr = _set_attr
+_table.sync = _sync
+
+CAPSULE = PyCapsule_New(<void *>&_table, "zcore.embed._C_API", NULL)
+# Of each function by its name in `zcore.h`: for numba, cffi and ctypes.
+ADDRESSES = {
+    "zcore_open": <intptr_t><void *>_table.open, "zcore_create": <intptr_t><void *>_table.create,
+    "zcore_from_object": <intptr_t><void *>_table.from_object, "zcore_close": <intptr_t><void *>_table.close,
+    "zcore_ndim": <intptr_t><void *>_table.ndim, "zcore_shape": <intptr_t><void *>_table.shape,
+    "zcore_chunk_shape": <intptr_t><void *>_table.chunk_shape,
+    "zcore_object_shape": <intptr_t><void *>_table.object_shape,
+    "zcore_get_dtype": <intptr_t><void *>_table.get_dtype, "zcore_read": <intptr_t><void *>_table.read,
+    "zcore_write": <intptr_t><void *>_table.write, "zcore_resize": <intptr_t><void *>_table.resize,
+    "zcore_refresh": <intptr_t><void *>_table.refresh, "zcore_get_attrs": <intptr_t><void *>_table.get_attrs,
+    "zcore_set_attr": <intptr_t><void *>_table.set_attr, "zcore_sync": <intptr_t><void *>_table.sync,
+}
