@@ -30,6 +30,8 @@ LIBRARIES = ("blosc", "zstd", "lz4", "z")
 LINKS_LIBRARIES = "compress"     # the only module that calls them: a second copy would be a second set of symbols
 # What Cython would write into every module (memoryviews, functions, imports) stands in one: half of the kernel's size.
 SHARED = "zcore.kernel.cython_shared"
+# The header for programs in C, and the library of what a program without Python needs besides.
+INCLUDE, START = "zcore/include", "zcore_start"
 COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
            "-fvisibility=hidden", "-Wno-unused-function"]
 # By module. Nobody asks which floating point exceptions a cast has raised, and gcc makes vectors of loops that select
@@ -108,7 +110,7 @@ def make_extension(source, variant, libs):
     _, compile_flags, link_flags = VARIANTS[variant]
     name = ".".join(source.with_suffix("").parts)
     extension = Extension(
-        name, [] if name == SHARED else [str(source)], include_dirs=["zcore/kernel", numpy.get_include()],
+        name, [] if name == SHARED else [str(source)], include_dirs=["zcore/kernel", INCLUDE, numpy.get_include()],
         extra_compile_args=COMPILE + COMPILE_ONLY.get(source.stem, []) + compile_flags, extra_link_args=[*link_flags])
     if source.stem == "build_info":
         extension.define_macros += [("ZCORE_VARIANT", f'"{variant}"'), ("ZCORE_LIBS", f'"{libs}"')]
@@ -142,8 +144,16 @@ class BuildKernel(build_ext):
             extension.sources = by_name[extension.name].sources
             extension.depends = by_name[extension.name].depends
         super().run()
+        self.build_start_library()
         stamp.parent.mkdir(exist_ok=True)
         stamp.write_text(current)
+
+    def build_start_library(self):
+        """Make the static library that a program in C or Fortran links: it starts an interpreter."""
+        objects = self.compiler.compile([f"{INCLUDE}/{START}.c"], output_dir=self.build_temp, include_dirs=[INCLUDE],
+                                        extra_postargs=["-std=c11", "-O2", "-fPIC"])
+        root = Path("." if self.inplace else self.build_lib)
+        self.compiler.create_static_lib(objects, START, output_dir=str(root / "zcore/lib"))
 
 
 def build_base(variant, libs):

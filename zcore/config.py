@@ -75,11 +75,8 @@ def __dir__():
 
 
 def get_include():
-    """Return the directory to give to Cython's `include_path` for `cimport zcore.kernel`: the parent of the package.
-
-    Cython does not follow the import finder of an editable installation, so a build that cimports zcore names it.
-    """
-    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    """Return the folder of `zcore.h`, for the `include_dirs` of a module or program that is built with it."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 
 
 def show_config(mode="stdout"):

@@ -135,8 +135,8 @@ def test_bad_environment_does_not_break_the_import():
     subprocess.run([sys.executable, "-c", "import zcore, zcore.config"], env=environment, check=True)
 
 
-def test_get_include_is_the_parent_of_the_package():
-    assert os.path.isfile(os.path.join(zcore.config.get_include(), "zcore", "kernel", "status.pxd"))
+def test_get_include_is_the_folder_of_the_header():
+    assert os.path.isfile(os.path.join(zcore.config.get_include(), "zcore.h"))
 
 
 def test_show_config_returns_what_it_prints(capsys):

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "zcore"
 
 # From top to bottom. A unit is a module or a subpackage right under zcore; units of one row never import each other.
 LAYERS = (
-    ("cli", "__main__", "xarray", "dask", "zarr"),       # the command, and the bridges to other libraries
+    ("cli", "__main__", "embed", "xarray", "dask", "zarr"),   # the command, and the bridges to other libraries
     ("tools",),
     ("__init__", "api", "storage"),    # the public names
     ("nodes",),
@@ -22,7 +22,7 @@ LAYERS = (
     ("formats", "codecs", "stores", "indexing"),
     ("model", "asdf", "blosc"),
     ("kernel", "config", "trust"),
-    ("errors", "buffers", "deflate", "workers", "text"),
+    ("errors", "buffers", "capi", "deflate", "workers", "text"),
 )
 ROW = {unit: row for row, units in enumerate(LAYERS) for unit in units}
 # Allowed all the same: (importer, unit), and why.

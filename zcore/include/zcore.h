@@ -110,6 +110,8 @@ __attribute__((weak, visibility("hidden"))) const zcore_api *zcore_table = NULL;
 /* Of Python, for modules that have it anyway; a program without Python never calls these. */
 #ifndef Py_PYTHON_H
 extern void *PyCapsule_Import(const char *name, int no_block);
+extern struct _object *PyImport_ImportModule(const char *name);
+extern void Py_DecRef(struct _object *object);
 extern struct _object *PyExc_ImportError;
 extern void PyErr_SetString(struct _object *type, const char *message);
 #endif
@@ -117,7 +119,11 @@ extern void PyErr_SetString(struct _object *type, const char *message);
 /* In a Python process, with the GIL: finds the library. 0, or -1 with a Python error. */
 static inline int zcore_import(void)
 {
-    const zcore_api *table = (const zcore_api *)PyCapsule_Import("zcore.embed._C_API", 0);
+    struct _object *module = PyImport_ImportModule("zcore.embed");
+    const zcore_api *table;
+    if (module == NULL) return -1;
+    Py_DecRef(module);
+    table = (const zcore_api *)PyCapsule_Import("zcore.embed._C_API", 0);
     if (table == NULL) return -1;
     if (table->abi_version < ZCORE_ABI_VERSION) {
         PyErr_SetString(PyExc_ImportError, "the installed zcore is older than the zcore.h that this was built with");

@@ -1,4 +1,6 @@
 """The build of an extension that cimports the private headers of zcore."""
+from pathlib import Path
+
 from Cython.Build import cythonize
 from setuptools import setup
 
@@ -7,5 +9,5 @@ import zcore
 setup(
     name="chunk-reader",
     py_modules=[],
-    ext_modules=cythonize(["chunk_reader.pyx", "masking.pyx"], include_path=[zcore.get_include()]),
+    ext_modules=cythonize(["chunk_reader.pyx", "masking.pyx"], include_path=[str(Path(zcore.__file__).parents[1])]),
 )

@@ -18,8 +18,8 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, llabs
 from libc.string cimport memcpy
 
+from zcore.capi cimport *
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
-from zcore.kernel.embed.header cimport *
 from zcore.kernel.plan.boxes cimport Boxes
 from zcore.kernel.select.tasks cimport Selected
 from zcore.kernel.strided.copy cimport MAX_NDIM

@@ -1,0 +1,593 @@
+! zcore: chunked N-dimensional arrays for Fortran.
+!
+! Dimensions are listed as Fortran has them, the fastest first. In the file, and for Python and C, the same array has them
+! in the reverse order; no element is moved for that. Indices begin with 1.
+!
+!   use zcore
+!   type(zcore_array) :: array
+!   type(zcore_error) :: error
+!   call zcore_start(error)
+!   array = zcore_create("run.zarr", [nx, ny, nt], "float64", chunks=[nx, ny, 1], error=error)
+!   call zcore_write(array, field, start=[1, 1, t], error=error)
+!   call zcore_close(array)
+!
+! Every `error` may be left out: then a failure ends the program with its sentence. Build: the flags of
+! `python -m zcore.embed --libs`, and this file.
+module zcore
+  use, intrinsic :: iso_c_binding
+  use, intrinsic :: iso_fortran_env, only: error_unit
+  implicit none
+  private
+  public :: zcore_array, zcore_error, zcore_start, zcore_open, zcore_create, zcore_close, zcore_ndim, zcore_shape
+  public :: zcore_chunk_shape, zcore_object_shape, zcore_dtype, zcore_read, zcore_write, zcore_resize, zcore_refresh
+  public :: zcore_get_attrs, zcore_set_attr, zcore_sync, zcore_is_open
+
+  integer, parameter :: i8 = c_int64_t
+  integer, parameter :: max_ndim = 64
+  integer(c_int), parameter :: mismatch = 4, argument = 40    ! ZCORE_ARRAY_MISMATCH, ZCORE_ARGUMENT
+
+  type :: zcore_array                  ! an open array; may be shared by threads
+    private
+    type(c_ptr) :: handle = c_null_ptr
+  end type
+
+  type :: zcore_error
+    integer :: code = 0                ! 0: all is well; else one of the numbers in zcore.h
+    integer :: sys_errno = 0
+    character(len=1000) :: message = ""
+  end type
+
+  type, bind(c) :: c_error
+    integer(c_int) :: code = 0
+    integer(c_int) :: sys_errno = 0
+    character(kind=c_char) :: message(1000)
+  end type
+
+  type, bind(c) :: c_dtype
+    character(kind=c_char) :: kind, byte_order
+    integer(c_int64_t) :: itemsize
+    character(kind=c_char) :: name(32)
+  end type
+
+  interface
+    integer(c_int) function f_start(error) bind(c, name="zcore_f_start")
+      import
+      type(c_error) :: error
+    end function
+    type(c_ptr) function f_open(place, mode, options, error) bind(c, name="zcore_f_open")
+      import
+      character(kind=c_char), intent(in) :: place(*), mode(*)
+      type(c_ptr), value :: options
+      type(c_error) :: error
+    end function
+    type(c_ptr) function f_create(place, ndim, shape, chunks, dtype, options, error) bind(c, name="zcore_f_create")
+      import
+      character(kind=c_char), intent(in) :: place(*), dtype(*)
+      integer(c_int), value :: ndim
+      integer(c_int64_t), intent(in) :: shape(*)
+      type(c_ptr), value :: chunks, options
+      type(c_error) :: error
+    end function
+    subroutine f_close(array) bind(c, name="zcore_f_close")
+      import
+      type(c_ptr), value :: array
+    end subroutine
+    integer(c_int) function f_ndim(array) bind(c, name="zcore_f_ndim")
+      import
+      type(c_ptr), value :: array
+    end function
+    subroutine f_shape(array, shape) bind(c, name="zcore_f_shape")
+      import
+      type(c_ptr), value :: array
+      integer(c_int64_t) :: shape(*)
+    end subroutine
+    subroutine f_chunk_shape(array, shape) bind(c, name="zcore_f_chunk_shape")
+      import
+      type(c_ptr), value :: array
+      integer(c_int64_t) :: shape(*)
+    end subroutine
+    subroutine f_object_shape(array, shape) bind(c, name="zcore_f_object_shape")
+      import
+      type(c_ptr), value :: array
+      integer(c_int64_t) :: shape(*)
+    end subroutine
+    subroutine f_get_dtype(array, dtype) bind(c, name="zcore_f_get_dtype")
+      import
+      type(c_ptr), value :: array
+      type(c_dtype) :: dtype
+    end subroutine
+    integer(c_int) function f_read(array, start, count, step, data, strides, threads, error) &
+        bind(c, name="zcore_f_read")
+      import
+      type(c_ptr), value :: array, step, data, strides
+      integer(c_int64_t), intent(in) :: start(*), count(*)
+      integer(c_int), value :: threads
+      type(c_error) :: error
+    end function
+    integer(c_int) function f_write(array, start, count, step, data, strides, threads, error) &
+        bind(c, name="zcore_f_write")
+      import
+      type(c_ptr), value :: array, step, data, strides
+      integer(c_int64_t), intent(in) :: start(*), count(*)
+      integer(c_int), value :: threads
+      type(c_error) :: error
+    end function
+    integer(c_int) function f_resize(array, shape, error) bind(c, name="zcore_f_resize")
+      import
+      type(c_ptr), value :: array
+      integer(c_int64_t), intent(in) :: shape(*)
+      type(c_error) :: error
+    end function
+    integer(c_int) function f_refresh(array, error) bind(c, name="zcore_f_refresh")
+      import
+      type(c_ptr), value :: array
+      type(c_error) :: error
+    end function
+    integer(c_int64_t) function f_get_attrs(array, json, size, error) bind(c, name="zcore_f_get_attrs")
+      import
+      type(c_ptr), value :: array
+      character(kind=c_char) :: json(*)
+      integer(c_int64_t), value :: size
+      type(c_error) :: error
+    end function
+    integer(c_int) function f_set_attr(array, name, json, error) bind(c, name="zcore_f_set_attr")
+      import
+      type(c_ptr), value :: array, json
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_error) :: error
+    end function
+    integer(c_int) function f_sync(array, error) bind(c, name="zcore_f_sync")
+      import
+      type(c_ptr), value :: array
+      type(c_error) :: error
+    end function
+  end interface
+
+  ! zcore_read(array, data [, start] [, step] [, threads] [, error]): the elements from `start` on, every `step`-th, as
+  ! many as `data` has. zcore_write the same. `data`: any rank of the array's, any of the types below, which has to be the
+  ! array's own. `threads`: 0 for the setting, 1 for none but the caller's.
+  interface zcore_read
+    module procedure read_i1, read_i2, read_i4, read_i8, read_r4, read_r8, read_c8, read_c16, read_bool
+  end interface
+  interface zcore_write
+    module procedure write_i1, write_i2, write_i4, write_i8, write_r4, write_r8, write_c8, write_c16, write_bool
+  end interface
+
+contains
+
+  subroutine zcore_start(error)
+    ! Starts an interpreter in this program, once. Call it before anything else.
+    type(zcore_error), intent(out), optional :: error
+    type(c_error) :: found
+    if (f_start(found) /= 0) call report(found, error)
+  end subroutine
+
+  function zcore_open(place, mode, options, error) result(array)
+    ! `options`: a JSON object of keywords of zcore.open.
+    character(len=*), intent(in) :: place, mode
+    character(len=*), intent(in), optional :: options
+    type(zcore_error), intent(out), optional :: error
+    type(zcore_array) :: array
+    type(c_error) :: found
+    character(kind=c_char), allocatable, target :: text(:)
+    type(c_ptr) :: at
+    at = pointer_to(options, text)
+    array%handle = f_open(to_c(place), to_c(mode), at, found)
+    if (.not. c_associated(array%handle)) call report(found, error)
+  end function
+
+  function zcore_create(place, shape, dtype, chunks, options, error) result(array)
+    ! `shape`, `chunks`: the fastest dimension first. `dtype`: such as "float64". `options`: a JSON object of keywords of
+    ! zcore.create_array; lengths in it, such as those of shards, are in the file's order.
+    character(len=*), intent(in) :: place, dtype
+    integer, intent(in) :: shape(:)
+    integer, intent(in), optional :: chunks(:)
+    character(len=*), intent(in), optional :: options
+    type(zcore_error), intent(out), optional :: error
+    type(zcore_array) :: array
+    type(c_error) :: found
+    character(kind=c_char), allocatable, target :: text(:)
+    integer(i8), allocatable, target :: lengths(:)
+    type(c_ptr) :: at, cut
+    cut = c_null_ptr
+    if (present(chunks)) then
+      if (size(chunks) /= size(shape)) then
+        call complain(argument, "chunks and shape have different numbers of dimensions", error)
+        return
+      end if
+      lengths = reversed(chunks)
+      if (size(lengths) > 0) cut = c_loc(lengths)
+    end if
+    at = pointer_to(options, text)
+    array%handle = f_create(to_c(place), int(size(shape), c_int), reversed(shape), cut, to_c(dtype), at, found)
+    if (.not. c_associated(array%handle)) call report(found, error)
+  end function
+
+  subroutine zcore_close(array)
+    type(zcore_array), intent(inout) :: array
+    if (c_associated(array%handle)) call f_close(array%handle)
+    array%handle = c_null_ptr
+  end subroutine
+
+  logical function zcore_is_open(array)
+    type(zcore_array), intent(in) :: array
+    zcore_is_open = c_associated(array%handle)
+  end function
+
+  integer function zcore_ndim(array)
+    type(zcore_array), intent(in) :: array
+    zcore_ndim = f_ndim(array%handle)
+  end function
+
+  function zcore_shape(array) result(shape)
+    type(zcore_array), intent(in) :: array
+    integer(i8), allocatable :: shape(:)
+    integer(i8) :: lengths(max_ndim)
+    call f_shape(array%handle, lengths)
+    shape = lengths(max(0, zcore_ndim(array)):1:-1)
+  end function
+
+  function zcore_chunk_shape(array) result(shape)
+    ! Of what is read one by one.
+    type(zcore_array), intent(in) :: array
+    integer(i8), allocatable :: shape(:)
+    integer(i8) :: lengths(max_ndim)
+    call f_chunk_shape(array%handle, lengths)
+    shape = lengths(max(0, zcore_ndim(array)):1:-1)
+  end function
+
+  function zcore_object_shape(array) result(shape)
+    ! Of what is written one by one: the shard, where there are shards.
+    type(zcore_array), intent(in) :: array
+    integer(i8), allocatable :: shape(:)
+    integer(i8) :: lengths(max_ndim)
+    call f_object_shape(array%handle, lengths)
+    shape = lengths(max(0, zcore_ndim(array)):1:-1)
+  end function
+
+  function zcore_dtype(array) result(name)
+    ! As in Zarr v3, such as "float64"; empty where the type has no name.
+    type(zcore_array), intent(in) :: array
+    character(len=:), allocatable :: name
+    type(c_dtype) :: dtype
+    dtype%name = c_null_char
+    call f_get_dtype(array%handle, dtype)
+    name = from_c(dtype%name)
+  end function
+
+  subroutine zcore_resize(array, shape, error)
+    type(zcore_array), intent(in) :: array
+    integer, intent(in) :: shape(:)
+    type(zcore_error), intent(out), optional :: error
+    type(c_error) :: found
+    if (size(shape) /= zcore_ndim(array)) then
+      call complain(argument, "the array has another number of dimensions than the shape", error)
+    else if (f_resize(array%handle, reversed(shape), found) /= 0) then
+      call report(found, error)
+    end if
+  end subroutine
+
+  subroutine zcore_refresh(array, error)
+    type(zcore_array), intent(in) :: array
+    type(zcore_error), intent(out), optional :: error
+    type(c_error) :: found
+    if (f_refresh(array%handle, found) /= 0) call report(found, error)
+  end subroutine
+
+  function zcore_get_attrs(array, error) result(json)
+    type(zcore_array), intent(in) :: array
+    type(zcore_error), intent(out), optional :: error
+    character(len=:), allocatable :: json
+    character(kind=c_char), allocatable :: text(:)
+    type(c_error) :: found
+    integer(i8) :: n
+    n = 255
+    do
+      allocate(text(n + 1))
+      n = f_get_attrs(array%handle, text, size(text, kind=i8), found)
+      if (n < 0) then
+        call report(found, error)
+        json = ""
+        return
+      end if
+      if (n < size(text, kind=i8)) exit
+      deallocate(text)
+    end do
+    json = from_c(text)
+  end function
+
+  subroutine zcore_set_attr(array, name, json, error)
+    ! Without `json` the attribute is deleted.
+    type(zcore_array), intent(in) :: array
+    character(len=*), intent(in) :: name
+    character(len=*), intent(in), optional :: json
+    type(zcore_error), intent(out), optional :: error
+    type(c_error) :: found
+    character(kind=c_char), allocatable, target :: text(:)
+    type(c_ptr) :: at
+    at = pointer_to(json, text)
+    if (f_set_attr(array%handle, to_c(name), at, found) /= 0) call report(found, error)
+  end subroutine
+
+  subroutine zcore_sync(array, error)
+    type(zcore_array), intent(in) :: array
+    type(zcore_error), intent(out), optional :: error
+    type(c_error) :: found
+    if (f_sync(array%handle, found) /= 0) call report(found, error)
+  end subroutine
+
+  ! one read and one write for each type, of any rank
+
+  subroutine read_i1(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    integer(c_int8_t), dimension(..), intent(inout), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.false., array, "iu", 1, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine read_i2(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    integer(c_int16_t), dimension(..), intent(inout), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.false., array, "iu", 2, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine read_i4(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    integer(c_int32_t), dimension(..), intent(inout), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.false., array, "iu", 4, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine read_i8(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    integer(c_int64_t), dimension(..), intent(inout), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.false., array, "iumM", 8, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine read_r4(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    real(c_float), dimension(..), intent(inout), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.false., array, "f", 4, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine read_r8(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    real(c_double), dimension(..), intent(inout), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.false., array, "f", 8, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine read_c8(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    complex(c_float_complex), dimension(..), intent(inout), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.false., array, "c", 8, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine read_c16(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    complex(c_double_complex), dimension(..), intent(inout), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.false., array, "c", 16, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine read_bool(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    logical(c_bool), dimension(..), intent(inout), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.false., array, "b", 1, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine write_i1(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    integer(c_int8_t), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.true., array, "iu", 1, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine write_i2(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    integer(c_int16_t), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.true., array, "iu", 2, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine write_i4(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    integer(c_int32_t), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.true., array, "iu", 4, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine write_i8(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    integer(c_int64_t), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.true., array, "iumM", 8, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine write_r4(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    real(c_float), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.true., array, "f", 4, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine write_r8(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    real(c_double), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.true., array, "f", 8, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine write_c8(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    complex(c_float_complex), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.true., array, "c", 8, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine write_c16(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    complex(c_double_complex), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.true., array, "c", 16, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine write_bool(array, data, start, step, threads, error)
+    type(zcore_array), intent(in) :: array
+    logical(c_bool), dimension(..), intent(in), target, contiguous :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    call move(.true., array, "b", 1, int(shape(data), i8), c_loc(data), start, step, threads, error)
+  end subroutine
+
+  subroutine move(is_write, array, kinds, itemsize, lengths, data, start, step, threads, error)
+    ! Reads or writes a box. `kinds`: letters of NumPy that the caller's type may have in the array.
+    logical, intent(in) :: is_write
+    type(zcore_array), intent(in) :: array
+    character(len=*), intent(in) :: kinds
+    integer, intent(in) :: itemsize
+    integer(i8), intent(in) :: lengths(:)
+    type(c_ptr), intent(in) :: data
+    integer, intent(in), optional :: start(:), step(:), threads
+    type(zcore_error), intent(out), optional :: error
+    type(c_error) :: found
+    type(c_dtype) :: dtype
+    integer(i8), target :: first(max_ndim), steps(max_ndim)
+    integer :: n, code
+    n = size(lengths)
+    first = 0
+    steps = 1
+    if (zcore_ndim(array) < 0) then
+      call complain(argument, "the array is not open", error)
+      return
+    end if
+    if (n /= zcore_ndim(array)) then
+      call complain(argument, "the array has another rank than the data", error)
+      return
+    end if
+    if (present(start)) then
+      if (size(start) /= n) then
+        call complain(argument, "start has another number of dimensions than the array", error)
+        return
+      end if
+      first(:n) = reversed(start) - 1
+    end if
+    if (present(step)) then
+      if (size(step) /= n) then
+        call complain(argument, "step has another number of dimensions than the array", error)
+        return
+      end if
+      steps(:n) = reversed(step)
+    end if
+    call f_get_dtype(array%handle, dtype)
+    if (index(kinds, dtype%kind) == 0 .or. dtype%itemsize /= itemsize .or. is_swapped(dtype)) then
+      call complain(mismatch, "the array has elements of another type: " // from_c(dtype%name), error)
+      return
+    end if
+    if (is_write) then
+      code = f_write(array%handle, first, lengths(n:1:-1), c_loc(steps), data, c_null_ptr, number(threads), found)
+    else
+      code = f_read(array%handle, first, lengths(n:1:-1), c_loc(steps), data, c_null_ptr, number(threads), found)
+    end if
+    if (code /= 0) call report(found, error)
+  end subroutine
+
+  logical function is_swapped(dtype)
+    type(c_dtype), intent(in) :: dtype
+    logical :: is_little
+    is_little = ichar(transfer(1_c_int32_t, "a")) == 1
+    is_swapped = (dtype%byte_order == ">" .and. is_little) .or. (dtype%byte_order == "<" .and. .not. is_little)
+  end function
+
+  integer(c_int) function number(threads)
+    integer, intent(in), optional :: threads
+    number = 0
+    if (present(threads)) number = int(threads, c_int)
+  end function
+
+  pure function reversed(lengths) result(r)
+    integer, intent(in) :: lengths(:)
+    integer(i8) :: r(size(lengths))
+    r = int(lengths(size(lengths):1:-1), i8)
+  end function
+
+  pure function to_c(text) result(r)
+    character(len=*), intent(in) :: text
+    character(kind=c_char) :: r(len_trim(text) + 1)
+    integer :: i
+    do i = 1, len_trim(text)
+      r(i) = text(i:i)
+    end do
+    r(size(r)) = c_null_char
+  end function
+
+  function pointer_to(text, kept) result(r)
+    ! NULL for what was left out.
+    character(len=*), intent(in), optional :: text
+    character(kind=c_char), allocatable, target, intent(out) :: kept(:)
+    type(c_ptr) :: r
+    r = c_null_ptr
+    if (present(text)) then
+      kept = to_c(text)
+      r = c_loc(kept)
+    end if
+  end function
+
+  pure function from_c(text) result(r)
+    character(kind=c_char), intent(in) :: text(:)
+    character(len=:), allocatable :: r
+    integer :: i, n
+    n = 0
+    do while (n < size(text))
+      if (text(n + 1) == c_null_char) exit
+      n = n + 1
+    end do
+    allocate(character(len=n) :: r)
+    do i = 1, n
+      r(i:i) = text(i)
+    end do
+  end function
+
+  subroutine complain(code, message, error)
+    integer(c_int), intent(in) :: code
+    character(len=*), intent(in) :: message
+    type(zcore_error), intent(out), optional :: error
+    if (present(error)) then
+      error%code = code
+      error%message = message
+    else
+      write (error_unit, "(2a)") "zcore: ", message
+      error stop 1
+    end if
+  end subroutine
+
+  subroutine report(found, error)
+    type(c_error), intent(in) :: found
+    type(zcore_error), intent(out), optional :: error
+    call complain(found%code, from_c(found%message), error)
+    if (present(error)) error%sys_errno = found%sys_errno
+  end subroutine
+
+end module zcore
