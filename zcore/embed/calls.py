@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from zcore import config, create_array
-from zcore import open as open_node
+from zcore import config, create_array, open_array
 from zcore.engine.binding import ArrayBinding
 from zcore.errors import ArrayMismatchError, SelectionError, UnsupportedError
 from zcore.formats.zarr_v3.dtypes import render_data_type
@@ -23,7 +22,7 @@ _MAX_CALLERS = 64
 
 def open(place, mode, options):
     """Open an array; `options` is a JSON object of keywords, or None."""
-    return adopted(open_node(place, mode=mode, **_keywords(options)))
+    return adopted(open_array(place, mode=mode, **_keywords(options)))
 
 
 def create(place, shape, chunks, dtype, options):
