@@ -464,10 +464,9 @@ cdef bint _overlaps(Handle handle, const Selected *box, const int64_t *strides) 
     cdef int64_t smallest
     cdef int at
     cdef int d
-    cdef int i
     for d in range(handle.ndim):
         used[d] = box.counts[d] < 2
-    for i in range(handle.ndim):
+    for _ in range(handle.ndim):
         at = -1
         for d in range(handle.ndim):
             if not used[d] and (at < 0 or llabs(strides[d]) < smallest):

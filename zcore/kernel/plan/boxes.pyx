@@ -10,13 +10,13 @@ import os
 import weakref
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp
 from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_DIRECTORY, O_RDONLY, open, openat
 from posix.unistd cimport close
 
-from zcore.kernel.atomics cimport zc_back_off, zc_load, zc_store, zc_swap_if, zc_wall_ns
+from zcore.kernel.atomics cimport zc_load, zc_store, zc_swap_if, zc_wall_ns
 from zcore.kernel.cache.chunks cimport ChunkCache
 from zcore.kernel.io.files cimport (
     Buffer, Identity, buffer_free, identify_fd, identify_name, object_read, same_identity,

@@ -100,7 +100,8 @@ cdef class Plan(Tasks):
     cdef int adapt(self, int n_threads) noexcept nogil
     # Makes it the plan of another box, as if it were new, without Python: OK; NO_MEMORY, or -1 - d where the box does
     # not fit into the dimension d.
-    cdef int begin_anew(self, const Selected *selected, char *data, const int64_t *strides, int n_threads) noexcept nogil
+    cdef int begin_anew(self, const Selected *selected, char *data, const int64_t *strides,
+                        int n_threads) noexcept nogil
     # Opens the directory of the objects: 0, or the errno.
     cdef int open_directory(self) noexcept nogil
     cdef void close_directory(self) noexcept nogil
