@@ -24,6 +24,7 @@ ROOT = PACKAGE.parent
 ALLOWED = {
     "api.py: 'zmeta'": "zcore.open makes an array with cname=, clevel= or shuffle= of the format that has these",
     "cli/verbs/demo/demo.py: 'zmeta'": "the demo compares files of all formats",
+    "embed/calls.py: zcore.formats.zarr_v3.dtypes": "zcore.h names types as Zarr v3 does, whatever the array's format",
     "stores/reference/parquet.py: members.get('zarr_format') != 2": "a member of a document, checked by a store, which "
                                                                    "stands beside formats and cannot import them",
     "tools/copy/transfer.py: format_of(3)": "the array that a rechunking writes on its way",
