@@ -61,7 +61,7 @@ def described(array, seen):
     -------
     tuple
         What to give as `seen` the next time; the shape, that of chunks, and that of stored objects; kind and byte order
-        of the type as NumPy's letters, its item size, its name in Zarr v3 as bytes; the `Boxes`, or None.
+        of the type as NumPy's letters, its item size, its name in Zarr v3 as bytes; the `Transfers`, or None.
     """
     binding = array._binding
     view = binding.view
@@ -71,7 +71,7 @@ def described(array, seen):
     metadata = view.metadata
     chunks = metadata.chunk_shape if view.chain.shards is None else view.chain.inner_shape
     return (view, array.shape, chunks, metadata.chunk_shape, dtype.kind, dtype.str[0], dtype.itemsize, _name_of(dtype),
-            binding.boxes(min(_MAX_CALLERS, config.available_cpus())))
+            binding.transfers(min(_MAX_CALLERS, config.available_cpus())))
 
 
 def _name_of(dtype):

@@ -694,12 +694,12 @@ class ArrayBinding(NodeBinding):
 
     # without Python
 
-    def boxes(self, n_callers):
-        """Return the kernel's `Boxes` of this array as it is seen now, or None where a read or write needs Python.
+    def transfers(self, n_callers):
+        """Return the kernel's `Transfers` of this array as it is seen now, or None where a read or write needs Python.
 
         `n_callers`: threads that are expected to read or write at once.
         """
-        from zcore.kernel.plan.boxes import Boxes
+        from zcore.kernel.embed.transfers import Transfers
 
         view, options = self.view, self.options
         dtype = view.metadata.dtype
@@ -707,7 +707,7 @@ class ArrayBinding(NodeBinding):
                 or has_varying_items(dtype) or dtype.names is not None):
             return None
         threads = min(options.threads or config.threads, MAX_THREADS)
-        return Boxes(self.opened(view), self.locks() if options.lock else None, options.chunks,
+        return Transfers(self.opened(view), self.locks() if options.lock else None, options.chunks,
                      form_of(view, options.strict), threads, n_callers, dtype.kind == "b", not options.read_only)
 
     # objects

@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """The functions behind `zcore.h`: handles of open arrays for callers that hold no GIL.
 
-Compiled because these callers are C. A read or write of an array in a directory goes to its `Boxes` and needs no Python
-at all. All else, and whatever `Boxes` has left undone, goes to the callables that `install` was given, with the GIL.
+Compiled because these callers are C. A read or write of an array in a directory goes to its `Transfers` and needs no Python
+at all. All else, and whatever `Transfers` has left undone, goes to the callables that `install` was given, with the GIL.
 
 A handle is no address but a number: the place of a slot, and how often that was used. So a handle that was closed is
 told from one that is open, always, and no memory is looked at that was given back.
@@ -20,7 +20,7 @@ from libc.string cimport memcpy
 
 from zcore.capi cimport *
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
-from zcore.kernel.plan.boxes cimport Boxes
+from zcore.kernel.embed.transfers cimport Transfers
 from zcore.kernel.select.tasks cimport Selected
 from zcore.kernel.strided.copy cimport MAX_NDIM
 
@@ -91,15 +91,15 @@ def install(calls):
 cdef class Handle:
     """What a handle stands for.
 
-    The lengths, the type and the `Boxes` are those of the array as this handle has seen it last. They are taken over
+    The lengths, the type and the `Transfers` are those of the array as this handle has seen it last. They are taken over
     under the GIL and under `guard`, and read under the latter.
     """
 
     cdef object array
     cdef object seen           # by which `update` tells whether anything is new
-    cdef Boxes boxes           # None: each call takes the GIL
+    cdef Transfers transfers   # None: each call takes the GIL
     cdef void *current         # the same, for calls without the GIL
-    cdef list retired          # `Boxes` that calls may be using still
+    cdef list retired          # `Transfers` that calls may be using still
     cdef int64_t guard
     cdef int ndim
     cdef int64_t shape[MAX_NDIM]
@@ -109,13 +109,13 @@ cdef class Handle:
 
     cdef int update(self) except -1:
         """Take over what the array says now."""
-        cdef Boxes old
+        cdef Transfers old
         cdef bytes name
         cdef int d
         described = _calls.described(self.array, self.seen)
         if described is None:
             return 0
-        seen, shape, chunks, objects, kind, byte_order, itemsize, name, boxes = described
+        seen, shape, chunks, objects, kind, byte_order, itemsize, name, transfers = described
         if len(shape) > ZCORE_MAX_NDIM:
             raise errors.UnsupportedError(f"an array of {len(shape)} dimensions", feature="more dimensions than in C")
         while not zc_swap_if(&self.guard, 0, 1):
@@ -125,8 +125,8 @@ cdef class Handle:
             self.shape[d], self.chunks[d], self.objects[d] = shape[d], chunks[d], objects[d]
         self.dtype.kind, self.dtype.byte_order, self.dtype.itemsize = ord(kind), ord(byte_order), itemsize
         memcpy(self.dtype.name, PyBytes_AsString(name), PyBytes_GET_SIZE(name) + 1)
-        old, self.boxes = self.boxes, boxes
-        self.current = NULL if boxes is None else <void *>boxes
+        old, self.transfers = self.transfers, transfers
+        self.current = NULL if transfers is None else <void *>transfers
         zc_store(&self.guard, 0)
         self.seen = seen
         self.retired = [retired for retired in self.retired if _is_used(retired)]
@@ -135,23 +135,23 @@ cdef class Handle:
         return 0
 
     cdef void *borrow(self) noexcept nogil:
-        """The `Boxes` of now, which stay until `give_back`; or NULL."""
-        cdef void *boxes
+        """The `Transfers` of now, which stay until `give_back`; or NULL."""
+        cdef void *transfers
         while not zc_swap_if(&self.guard, 0, 1):
             pass
-        boxes = self.current
-        if boxes != NULL:
-            zc_add(&(<Boxes>boxes).n_inside, 1)
+        transfers = self.current
+        if transfers != NULL:
+            zc_add(&(<Transfers>transfers).n_inside, 1)
         zc_store(&self.guard, 0)
-        return boxes
+        return transfers
 
 
-cdef void give_back(void *boxes) noexcept nogil:
-    zc_add(&(<Boxes>boxes).n_inside, -1)
+cdef void give_back(void *transfers) noexcept nogil:
+    zc_add(&(<Transfers>transfers).n_inside, -1)
 
 
-cdef bint _is_used(Boxes boxes):
-    return zc_load(&boxes.n_inside) != 0
+cdef bint _is_used(Transfers transfers):
+    return zc_load(&transfers.n_inside) != 0
 
 
 # handles
@@ -484,7 +484,7 @@ cdef bint _overlaps(Handle handle, const Selected *box, const int64_t *strides) 
 
 cdef int _move(Slot *slot, const Selected *box, char *data, const int64_t *strides, bint is_write, int n_threads,
                zcore_error *error) noexcept with gil:
-    """Read or write with the GIL: what `Boxes` does not do, and whatever has failed there."""
+    """Read or write with the GIL: what `Transfers` does not do, and whatever has failed there."""
     cdef Handle handle = <Handle>slot.handle
     cdef int64_t low = 0
     cdef int64_t high = handle.dtype.itemsize
@@ -520,7 +520,7 @@ cdef int _transfer(zcore_array *array, const int64_t *start, const int64_t *coun
     cdef Selected box
     cdef int64_t all_strides[MAX_NDIM]
     cdef int64_t n_items
-    cdef void *boxes
+    cdef void *transfers
     cdef int code = 0
     cdef bint done = False
     if slot == NULL:
@@ -532,13 +532,13 @@ cdef int _transfer(zcore_array *array, const int64_t *start, const int64_t *coun
         code = _fail(error, ZCORE_ARGUMENT, "the strides let elements overlap in memory")
     elif n_items:
         python = _leave_python()
-        boxes = (<Handle>slot.handle).borrow()
-        if boxes != NULL:
+        transfers = (<Handle>slot.handle).borrow()
+        if transfers != NULL:
             if is_write:
-                done = (<Boxes>boxes).write(&box, data, all_strides, n_threads)
+                done = (<Transfers>transfers).write(&box, data, all_strides, n_threads)
             else:
-                done = (<Boxes>boxes).read(&box, data, all_strides, n_threads)
-            give_back(boxes)
+                done = (<Transfers>transfers).read(&box, data, all_strides, n_threads)
+            give_back(transfers)
         _enter_python(python)
         if not done:
             code = _move(slot, &box, data, all_strides, is_write, n_threads, error)

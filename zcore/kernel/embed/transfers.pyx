@@ -47,11 +47,11 @@ _all = weakref.WeakSet()
 
 def _after_fork_in_child():
     # Other threads of the parent may have been in the middle of anything. Their plans are lost, not used by two.
-    cdef Boxes boxes
-    for boxes in list(_all):
-        boxes.guard = 0
-        boxes.readers = boxes.writers = NULL
-        boxes.n_inside = 0
+    cdef Transfers transfers
+    for transfers in list(_all):
+        transfers.guard = 0
+        transfers.readers = transfers.writers = NULL
+        transfers.n_inside = 0
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
@@ -59,7 +59,7 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 
 @cython.no_gc_clear
 @cython.final
-cdef class Boxes:
+cdef class Transfers:
     """Reads and writes boxes of one array in a directory.
 
     Parameters

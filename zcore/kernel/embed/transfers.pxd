@@ -14,7 +14,7 @@ cdef struct Idle:              # a plan that waits for its next box
     Idle *next
 
 
-cdef class Boxes:
+cdef class Transfers:
     cdef OpenArray array
     cdef const Opened *opened
     cdef ObjectLocks locks
