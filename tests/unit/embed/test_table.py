@@ -453,6 +453,61 @@ def test_a_forked_child_reads_and_writes(simple):
         assert np.array_equal(handle.read((0, 0), (100, 120)), expected)
 
 
+def test_a_child_that_is_forked_in_the_middle_can_close(simple):
+    handle = Handle(place_of(simple))
+    stop = threading.Event()
+
+    def read():
+        while not stop.is_set():
+            handle.read((0, 0), (100, 120))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)        # ends it, if it hangs
+                handle.read((0, 0), (100, 120))
+                handle.close()
+                os._exit(0)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    handle.close()
+
+
+def test_a_handle_keeps_its_type_and_number_of_dimensions(simple, tmp_path):
+    with Handle(place_of(simple)) as handle:
+        zcore.create_array(tmp_path / "a", shape=(2, 2, 2), dtype="f4", overwrite=True)
+        with pytest.raises(CallError, match="replaced"):
+            asked("refresh", handle.number)
+        assert call["ndim"](handle.number) == 2
+        with pytest.raises(CallError):
+            handle.read((0, 0), (2, 2))
+
+
+def test_a_box_of_more_bytes_than_memory_is_no_empty_one(tmp_path):
+    zcore.create_array(tmp_path / "a", shape=(2**31, 2**31), chunks=(1, 1), dtype="i4")
+    memory = np.zeros(1, "i4")
+    with Handle(tmp_path / "a") as handle:
+        for count in [(2**31, 2**31), (2**31, 2**30)]:
+            for name in ("read", "write"):
+                with pytest.raises(CallError, match="more bytes than") as caught:
+                    handle.move(name, (0, 0), count, memory)
+                assert caught.value.code == 40
+
+
+def test_any_number_of_threads_may_be_asked_for(array):
+    with Handle(place_of(array)) as handle:
+        assert np.array_equal(handle.read((0, 0), (100, 120), threads=2**31 - 1), array[...])
+        handle.write((0, 0), np.zeros((100, 120), "f4"), threads=2**31 - 1)
+    assert not array[...].any()
+
+
 def test_signals_in_the_middle_harm_nothing(simple):
     """SIGALRM with a handler that does not restart calls, as fast as the system gives it."""
     caught = []

@@ -7,13 +7,15 @@ at all. All else, and whatever `Transfers` has left undone, goes to the callable
 A handle is no address but a number: the place of a slot, and how often that was used. So a handle that was closed is
 told from one that is open, always, and no memory is looked at that was given back.
 """
+import os
+
 from zcore import errors
 
 from cpython.bytes cimport PyBytes_AsString, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int64_t, intptr_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, intptr_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, llabs
 from libc.string cimport memcpy
@@ -33,6 +35,7 @@ cdef extern from "Python.h" nogil:
     int PyBUF_READ, PyBUF_WRITE
 
 cdef enum:
+    MAX_THREADS = 64           # of one call
     BLOCK = 1024               # slots that are allocated at once, and never freed
     MAX_BLOCKS = 1024
     INDEX_BITS = 20
@@ -116,6 +119,11 @@ cdef class Handle:
         if described is None:
             return 0
         seen, shape, chunks, objects, kind, byte_order, itemsize, name, transfers = described
+        if self.seen is not None and (len(shape), ord(kind), itemsize) != (self.ndim, self.dtype.kind,
+                                                                           self.dtype.itemsize):
+            # Callers have memory for as many lengths as before, and for elements of that size.
+            raise errors.StoreError("the array was replaced by one of another type or number of dimensions; open it "
+                                    "again")
         if len(shape) > ZCORE_MAX_NDIM:
             raise errors.UnsupportedError(f"an array of {len(shape)} dimensions", feature="more dimensions than in C")
         while not zc_swap_if(&self.guard, 0, 1):
@@ -235,7 +243,8 @@ cdef void _close(zcore_array *array) noexcept nogil:
     if not closes:
         return
     python = _leave_python()
-    while zc_load(&slot.n_inside):
+    # Added to, not only read: so either that call is counted here, or it sees that the handle is closed.
+    while zc_add(&slot.n_inside, 0):
         zc_back_off(n_waits)
         n_waits += 1
     _enter_python(python)
@@ -248,6 +257,20 @@ cdef void _close(zcore_array *array) noexcept nogil:
     slot.next_free = _first_free
     _first_free = (<int64_t><intptr_t>array & ((1 << INDEX_BITS) - 1))
     zc_store(&_guard, 0)
+
+
+def _after_fork_in_child():
+    # Calls of other threads of the parent are none of this process. Those of this thread have ended, as it has forked.
+    cdef int64_t i
+    global _guard
+    _guard = 0
+    for i in range(_n_slots):
+        _blocks[i // BLOCK][i % BLOCK].n_inside = 0
+        if _blocks[i // BLOCK][i % BLOCK].handle != NULL:
+            (<Handle>_blocks[i // BLOCK][i % BLOCK].handle).guard = 0
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 # A caller that holds the GIL must not keep it while it waits for others: they may need it to get on.
@@ -445,10 +468,11 @@ cdef int _select(Handle handle, const int64_t *start, const int64_t *count, cons
             return _fail_at(error, ZCORE_ARGUMENT, "dimension %d: the step is %lld, expected another than %lld", d, 0,
                             0)
         all_strides[d] = stride if strides == NULL else strides[d]
-        # A box that leaves the array is refused before memory is looked at, so no product overflows there.
         if count[d] > handle.shape[d]:
             return _fail_at(error, ZCORE_SELECTION, "dimension %d: the count is %lld, the array has %lld elements "
                             "there; zcore_refresh takes over another shape", d, count[d], handle.shape[d])
+        if count[d] and (n_items[0] > INT64_MAX // count[d] or llabs(stride) > INT64_MAX // count[d]):
+            return _fail(error, ZCORE_ARGUMENT, "the box has more bytes than there can be in memory")
         stride *= count[d]
         n_items[0] *= count[d]
         d -= 1
@@ -469,6 +493,8 @@ cdef bint _overlaps(Handle handle, const Selected *box, const int64_t *strides) 
     for _ in range(handle.ndim):
         at = -1
         for d in range(handle.ndim):
+            if not used[d] and strides[d] == INT64_MIN:
+                return True
             if not used[d] and (at < 0 or llabs(strides[d]) < smallest):
                 at = d
                 smallest = llabs(strides[d])
@@ -477,7 +503,8 @@ cdef bint _overlaps(Handle handle, const Selected *box, const int64_t *strides) 
         used[at] = True
         if smallest < reach:
             return True
-        # Of what a caller has in memory no such product overflows.
+        if smallest > (INT64_MAX - reach) // box.counts[at]:
+            return True
         reach += smallest * (box.counts[at] - 1)
     return False
 
@@ -531,6 +558,7 @@ cdef int _transfer(zcore_array *array, const int64_t *start, const int64_t *coun
     elif n_items and not is_write and _overlaps(<Handle>slot.handle, &box, all_strides):
         code = _fail(error, ZCORE_ARGUMENT, "the strides let elements overlap in memory")
     elif n_items:
+        n_threads = min(n_threads, MAX_THREADS)
         python = _leave_python()
         transfers = (<Handle>slot.handle).borrow()
         if transfers != NULL:
