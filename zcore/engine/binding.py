@@ -329,8 +329,9 @@ class ArrayBinding(NodeBinding):
 
         Parameters
         ----------
-        box : Box or Product
+        box : Box, Product or Boxes
         out : ndarray
+            Of boxes, with a dimension before theirs.
         field : Part, optional
             Only this part of the elements; `out` has its type.
 
@@ -370,7 +371,7 @@ class ArrayBinding(NodeBinding):
         """
         options = self.options
         metadata = view.metadata
-        self._check_not_replaced(metadata, out, field)
+        self._check_not_replaced(metadata, box, out, field)
         located = self._locate()
         native = type(located) is Directory
         layout = self._layout(located, view, field) if type(located) is Strided else None
@@ -568,13 +569,13 @@ class ArrayBinding(NodeBinding):
                 self.adopt(now)
         return True
 
-    def _check_not_replaced(self, metadata, elements, field):
+    def _check_not_replaced(self, metadata, box, elements, field):
         """Raise StoreError unless the caller's elements fit the metadata; another array may have replaced this one."""
         dtype = elements.dtype
         if field is not None and (metadata.dtype.names is None or field.name not in metadata.dtype.names
                                   or part_of(field.name, metadata.dtype) != field):
             raise self._replaced()
-        if metadata.ndim != elements.ndim or (metadata.dtype != dtype if field is None else
+        if metadata.ndim != len(box.counts) or (metadata.dtype != dtype if field is None else
                                               field.nbytes != dtype.itemsize):
             raise self._replaced()
 
@@ -613,7 +614,7 @@ class ArrayBinding(NodeBinding):
         if not self.options.lock and self.store.identity(self.document) != view.identity:
             # Without locks nothing stops this write later. So changes by other handles are looked for now.
             view = self._look_for_write(box, values, field)
-        self._check_not_replaced(view.metadata, values, field)
+        self._check_not_replaced(view.metadata, box, values, field)
         self._check_inside(box, view.metadata)
         resume = None
         for _ in range(MAX_STALE):
@@ -626,14 +627,14 @@ class ArrayBinding(NodeBinding):
                 return
         with self.exclusive() as exclusive:
             before, view = view, exclusive.view
-            self._check_not_replaced(view.metadata, values, field)
+            self._check_not_replaced(view.metadata, box, values, field)
             self._check_inside(box, view.metadata)
             self.write_once(view, box, values, field=field, exclusive=True,
                             resume=resume if same_chunks(before.metadata, view.metadata) else None)
 
     def _look_for_write(self, box, values, field):
         view = self.look()
-        self._check_not_replaced(view.metadata, values, field)
+        self._check_not_replaced(view.metadata, box, values, field)
         self.adopt(view)
         self._check_inside(box, view.metadata)
         return view

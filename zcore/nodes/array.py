@@ -328,6 +328,59 @@ class Array(Handle):
         """
         return self._get(*self._selected(selection), out)
 
+    def read_many(self, selections, out=None):
+        """Return many parts of one shape, one behind the other; a chunk that several of them touch is decoded once.
+
+        For minibatches: what ``numpy.stack([a[selection] for selection in selections])`` returns, in one go.
+
+        Parameters
+        ----------
+        selections : iterable
+            Of integers, slices and ``...``, each as in brackets. Their results have one shape.
+        out : buffer, optional
+            Writable, of the shape ``(number of selections, *shape of each)`` and of the array's type; any strides.
+
+        Raises
+        ------
+        SelectionError
+            A selection does not fit the array, is not of that kind, or has another shape than the first one; the
+            message begins with its number.
+        ValueError, TypeError
+            `out` has another shape or type, or is not writable; or there are neither selections nor `out`, so that the
+            shape is not known.
+        OutOfMemoryError, ChunkError, StoreError
+            See `read`.
+
+        Examples
+        --------
+        >>> import zcore
+        >>> a = zcore.array(np.arange(12).reshape(3, 4))
+        >>> a.read_many([np.s_[0, :2], np.s_[2, 1:3], np.s_[2, ::-3]])
+        array([[ 0,  1],
+               [ 9, 10],
+               [11,  8]])
+        """
+        boxes = _boxes(list(selections), self.shape)
+        if not boxes:
+            if out is None:
+                raise ValueError("without selections the shape of the result is not known, unless out is given")
+            place = np.asarray(memoryview(out)) if not isinstance(out, np.ndarray) else out
+            _checked_out(out, (0, *place.shape[1:]), self.dtype)
+            return out
+        shape = (len(boxes), *boxes[0].shape)
+        place = allocated(shape, self.dtype) if out is None else _checked_out(out, shape, self.dtype)
+        if not self.shape:
+            place[...] = self.read()
+        elif place.size:
+            from zcore.kernel.select.boxes import Boxes
+
+            try:
+                self._binding.read(Boxes(boxes), place)
+            except ZcoreError as error:
+                error.locate(self._binding.describe())
+                raise
+        return place if out is None else out
+
     def read_direct(self, dest, source_sel=None, dest_sel=None):
         """Read into a part of an ndarray, as h5py's datasets do: values are cast to its type.
 
@@ -919,6 +972,22 @@ def _basic(selection, shape):
     if box is None:
         raise SelectionError("a basic selection consists of integers, slices and an ellipsis")
     return box
+
+
+def _boxes(selections, shape):
+    """Return the boxes of basic selections, which have one shape."""
+    boxes = []
+    for i, selection in enumerate(selections):
+        try:
+            box = _basic(selection, shape)
+            if boxes and box.shape != boxes[0].shape:
+                raise SelectionError(f"its shape is {box.shape}, that of selection 0 {boxes[0].shape}")
+        except SelectionError as error:
+            raise type(error)(f"selection {i}: {error.message}", dimension=error.dimension) from None
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"selection {i}: {error}") from None
+        boxes.append(box)
+    return boxes
 
 
 def read_whole(values):

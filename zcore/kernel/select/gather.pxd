@@ -9,7 +9,8 @@ cdef struct Sides:             # where the elements of one chunk lie on both sid
     char *chunk
     const int64_t *chunk_strides
     char *data                 # the caller's
-    const int64_t *data_strides
+    const int64_t *data_strides    # of the dimensions of the array; of boxes, of their own dimensions
+    int64_t box_stride         # from one box to the next
     const Axis *axes
     int64_t itemsize
     int64_t swap

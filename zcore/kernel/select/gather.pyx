@@ -6,12 +6,13 @@ contiguous run, that run is one item. Items at the points of the innermost group
 hundred at a time, so that a table serves all points of the groups around it, and stays in the cache.
 
 Points keep their order, group by group, so that of two values for one element the last one stays. Those of a mask are
-found in it on the way, row by row, without a branch that depends on it.
+found in it on the way, row by row, without a branch that depends on it. Of boxes each piece is a strided copy.
 """
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
-from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify
+from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_run
+from zcore.kernel.select.boxes cimport Side
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.points cimport Group, Points
 
@@ -49,6 +50,9 @@ cdef void move_points(Points points, const Span *spans, const Sides *sides) noex
     cdef int64_t first, n, end, i
     cdef int64_t chunk_offset, data_offset
     cdef int g, innermost
+    if points.boxes is not None:
+        _move_pieces(points, spans, sides)
+        return
     _describe_slices(points, spans, sides, &slices, &chunk, &data)
     innermost = _innermost(points, spans)
     inner = &points.groups[innermost]
@@ -108,6 +112,8 @@ cdef int64_t mark_blocks(Points points, const Span *spans, const Sides *sides, i
     cdef int64_t n_marked = 0
     cdef int64_t offset, other, least, most, i
     cdef int d, g
+    if points.boxes is not None:
+        return _mark_pieces(points, spans, sides, blocksize, n_blocks, needed)
     for d in range(points.ndim):
         if points.group_of[d] < 0:
             low += spans[d].start * sides.chunk_strides[d]
@@ -323,3 +329,81 @@ cdef void _move_block(const Copy *slices, const Sides *sides, char *chunk, const
             d -= 1
         if d < 0:
             return
+
+
+cdef void _piece_of(Points points, int64_t i, const Span *spans, const Sides *sides, Copy *spec, int64_t *chunk_offset,
+                    int64_t *data_offset) noexcept nogil:
+    """Describe the copy of the i-th piece, as they are sorted, out of its chunk."""
+    cdef int64_t piece = i if points.groups[0].order == NULL else points.groups[0].order[i]
+    cdef int64_t box = points.box_of[piece]
+    cdef const Side *side
+    cdef int64_t low, first, out
+    cdef int d
+    chunk_offset[0] = 0
+    data_offset[0] = box * sides.box_stride
+    spec.ndim = points.ndim
+    spec.itemsize = sides.itemsize
+    spec.swap = sides.swap
+    for d in range(points.ndim):
+        side = &points.boxes.sides[box * points.ndim + d]
+        low = points.index_of[d][piece]
+        spec.shape[d] = points.boxes.part_of(box, d, low, points.chunk_end(d, low), &first, &out)
+        spec.src_strides[d] = spec.dst_strides[d] = 0
+        if sides.value == NULL:
+            chunk_offset[0] += (first - spans[d].origin) * sides.chunk_strides[d]
+            # A step beyond the chunk is never taken, and its bytes may be no 64-bit number.
+            if spec.shape[d] > 1:
+                spec.src_strides[d] = (side.step if side.step > 0 else -side.step) * sides.chunk_strides[d]
+        if side.axis >= 0:
+            data_offset[0] += out * sides.data_strides[side.axis]
+            spec.dst_strides[d] = sides.data_strides[side.axis] if side.step > 0 else -sides.data_strides[side.axis]
+
+
+cdef void _move_pieces(Points points, const Span *spans, const Sides *sides) noexcept nogil:
+    """Move out of a chunk what the boxes select of it; or give it the fill value."""
+    cdef Copy spec
+    cdef int64_t chunk_offset, data_offset, i
+    for i in range(spans[0].first, spans[0].first + spans[0].count):
+        _piece_of(points, i, spans, sides, &spec, &chunk_offset, &data_offset)
+        copy_simplify(&spec)
+        if sides.value != NULL:
+            fill_run(&spec, sides.value, sides.data + data_offset)
+        else:
+            copy_run(&spec, sides.chunk + chunk_offset, sides.data + data_offset)
+
+
+cdef int64_t _mark_pieces(Points points, const Span *spans, const Sides *sides, int64_t blocksize, int64_t n_blocks,
+                          uint8_t *needed) noexcept nogil:
+    """Mark the blocks of pieces; where it turns out that half of all are needed, it may be said of all."""
+    cdef int64_t index[MAX_NDIM]
+    cdef Copy spec
+    cdef int64_t low, high, offset, i
+    cdef int64_t n_marked = 0
+    cdef int d
+    for i in range(spans[0].first, spans[0].first + spans[0].count):
+        _piece_of(points, i, spans, sides, &spec, &low, &offset)
+        high = low + sides.itemsize - 1
+        for d in range(points.ndim):
+            index[d] = 0
+            # Dimensions of larger strides are met one by one, as there may be blocks between that are not needed.
+            if spec.src_strides[d] < blocksize:
+                high += (spec.shape[d] - 1) * spec.src_strides[d]
+        while True:
+            n_marked += _mark(low, high, blocksize, needed)
+            if 2 * n_marked >= n_blocks:
+                return n_blocks
+            d = points.ndim - 1
+            while d >= 0:
+                if spec.src_strides[d] >= blocksize:
+                    index[d] += 1
+                    low += spec.src_strides[d]
+                    high += spec.src_strides[d]
+                    if index[d] < spec.shape[d]:
+                        break
+                    low -= index[d] * spec.src_strides[d]
+                    high -= index[d] * spec.src_strides[d]
+                    index[d] = 0
+                d -= 1
+            if d < 0:
+                break
+    return n_marked

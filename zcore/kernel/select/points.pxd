@@ -17,10 +17,13 @@ there is a segment in each chunk, follow each other; so it is enough to know how
               0 0 0 0 | 1 1 0 0
     ranks     0         3
               4         4         6
+
+Of boxes, see `Boxes`, a point is a piece: what of one box lies in one chunk. Its index is that of its lowest element.
 """
 from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.strided.copy cimport MAX_NDIM
+from zcore.kernel.select.boxes cimport Boxes
 from zcore.kernel.select.rectilinear cimport Run
 from zcore.kernel.select.grid cimport Axis, Span
 from zcore.kernel.status cimport MAX_SHARD_LEVELS
@@ -58,9 +61,13 @@ cdef class Points:
     cdef Cut cuts[MAX_CUTS][MAX_NDIM]      # the first one into objects, the last one into chunks that are no shards
     cdef dict vectors          # of each dimension of a group, the mask of its first; and edges: what these point to
     cdef tuple edges
+    cdef Boxes boxes           # None: the points are elements
+    cdef const int64_t *box_of # of each piece
 
     cdef int _add(self, int g, dims, selected) except -1
     cdef int _add_vectors(self, Group *group, vectors) except -1
+    cdef int _add_boxes(self, Group *group, Boxes boxes) except -1
+    cdef int64_t _cut_boxes(self, int64_t **vectors, int64_t *numbers) noexcept nogil
     cdef bint _add_mask(self, Group *group, mask) except -1
     cdef void _count_mask(self, Group *group, const int64_t *extent, int64_t *counts, int64_t *firsts) noexcept nogil
     cdef bint _touch(self, Group *group, int64_t *counts, int64_t *firsts, int64_t n_keys) noexcept nogil
@@ -78,8 +85,11 @@ cdef class Points:
     cdef void chunk_span(self, int d, int cut, int64_t k, Span *spans) noexcept nogil
     cdef void _group_span(self, const Group *group, int cut, int64_t k, Span *spans) noexcept nogil
     cdef int64_t chunk_at(self, int d, int64_t index) noexcept nogil
+    # Where the chunk of the last cut ends that holds an element, along a dimension.
+    cdef int64_t chunk_end(self, int d, int64_t index) noexcept nogil
     cdef bint covers(self, const Span *spans) noexcept nogil
     cdef bint _covers_group(self, const Group *group, const Span *spans) noexcept nogil
     cdef object mesh(self, const Axis *axes, const Span *spans)
     cdef object _found(self, const Group *group, const Span *spans)
+    cdef tuple _mesh_boxes(self, const Span *spans)
     cdef object _found_in_mask(self, const Group *group, const Span *spans)

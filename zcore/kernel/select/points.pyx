@@ -14,6 +14,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from zcore.kernel.strided.copy cimport MAX_NDIM
+from zcore.kernel.select.boxes cimport Boxes, Side
 from zcore.kernel.select.radix_sort cimport bounds_of, order_of
 from zcore.kernel.select.rectilinear cimport Edges, Run, run_of
 from zcore.kernel.select.grid cimport Axis, Span, axis_span
@@ -92,7 +93,8 @@ cdef class Points:
         shards.
     groups : sequence of (dims, selected)
         Ascending dimensions, and for each a vector of int64; those of a group have one length, 1 or more. Or one mask
-        of these dimensions, an ndarray of bool in C order, where it is the only group. Nobody else changes them.
+        of these dimensions, an ndarray of bool in C order, or `Boxes` of all dimensions, where these are the only
+        group. Nobody else changes them.
     edges : tuple of (Edges or None), or None
         As in `Plan`.
 
@@ -150,6 +152,9 @@ cdef class Points:
             self.group_of[d] = g
             group.dims[group.n_dims] = d
             group.n_dims += 1
+        if isinstance(selected, Boxes):
+            assert self.n_groups == 1 and group.n_dims == self.ndim
+            return self._add_boxes(group, selected)
         if isinstance(selected, np.ndarray):
             assert self.n_groups == 1 and selected.flags.c_contiguous and selected.dtype == np.bool_
             if not self._add_mask(group, selected):
@@ -169,6 +174,56 @@ cdef class Points:
             group.n = cnp.PyArray_SIZE(vector)
         assert group.n > 0
         return self._sort(group)
+
+    # boxes
+
+    cdef int _add_boxes(self, Group *group, Boxes boxes) except -1:
+        """Cut boxes into pieces, which are then sorted by chunks as points are."""
+        cdef int64_t *pointers[MAX_NDIM]
+        cdef cnp.ndarray numbers
+        cdef cnp.ndarray vector
+        cdef int64_t n
+        cdef int d
+        shape = tuple([self.length_of[d] for d in range(self.ndim)])
+        if not boxes.fits(shape):
+            raise SelectionError(f"{boxes} do not lie in an array of shape {shape}")
+        self.boxes = boxes
+        with nogil:
+            n = self._cut_boxes(NULL, NULL)
+        numbers = np.empty(n, np.int64)
+        vectors = [np.empty(n, np.int64) for d in range(self.ndim)]
+        for d, vector in enumerate(vectors):
+            pointers[d] = <int64_t *>cnp.PyArray_DATA(vector)
+        self.box_of = <const int64_t *>cnp.PyArray_DATA(numbers)
+        self.vectors[None] = numbers
+        with nogil:
+            self._cut_boxes(pointers, <int64_t *>cnp.PyArray_DATA(numbers))
+        return self._add_vectors(group, vectors)
+
+    cdef int64_t _cut_boxes(self, int64_t **vectors, int64_t *numbers) noexcept nogil:
+        """Note the lowest element of each piece and the box that it is of, unless NULL; returns how many there are."""
+        cdef int64_t at[MAX_NDIM]
+        cdef int64_t n = 0
+        cdef int64_t box
+        cdef int d
+        for box in range(self.boxes.n):
+            for d in range(self.ndim):
+                at[d] = self.boxes.next_from(box, d, 0)
+            d = 0
+            while d >= 0:
+                if numbers != NULL:
+                    numbers[n] = box
+                    for d in range(self.ndim):
+                        vectors[d][n] = at[d]
+                n += 1
+                d = self.ndim - 1
+                while d >= 0:
+                    at[d] = self.boxes.next_from(box, d, self.chunk_end(d, at[d]))
+                    if at[d] >= 0:
+                        break
+                    at[d] = self.boxes.next_from(box, d, 0)
+                    d -= 1
+        return n
 
     # masks
 
@@ -475,6 +530,12 @@ cdef class Points:
         """The number of the chunk of the last cut that holds an element, along a dimension."""
         return _number_at(&self.cuts[self.n_cuts - 1][d], index)
 
+    cdef int64_t chunk_end(self, int d, int64_t index) noexcept nogil:
+        cdef const Cut *cut = &self.cuts[self.n_cuts - 1][d]
+        cdef int64_t origin, length
+        _place_of(cut, _number_at(cut, index), &origin, &length)
+        return origin + length
+
     cdef bint covers(self, const Span *spans) noexcept nogil:
         """Whether no element of a chunk inside the array is left out; what cannot be found out is not."""
         cdef int d, g
@@ -519,6 +580,8 @@ cdef class Points:
         """Return (chunk_selection, array_selection) of a task: arrays for each dimension that broadcast together."""
         cdef const Group *group
         cdef int d, e
+        if self.boxes is not None:
+            return self._mesh_boxes(spans)
         inside, outside = [None] * self.ndim, [None] * self.ndim
         for d in range(self.ndim):
             shape = [1] * self.ndim
@@ -548,6 +611,34 @@ cdef class Points:
             places = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, &group.order[leading.first]).copy()
         return places, [self.vectors[group.dims[e]][places] - spans[group.dims[e]].origin
                         for e in range(group.n_dims)]
+
+    cdef tuple _mesh_boxes(self, const Span *spans):
+        """Return the same of pieces: all their elements in a row. Outside, the box is the first dimension."""
+        cdef Boxes boxes = self.boxes
+        cdef const Side *side
+        cdef int64_t piece, box, low, first, out, count
+        cdef int d
+        inside = [[] for d in range(self.ndim)]
+        outside = [[] for d in range(1 + len(boxes.shape))]
+        order = self._found(&self.groups[0], spans)[0]
+        for piece in order:
+            box = self.box_of[piece]
+            places = []
+            for d in range(self.ndim):
+                side = &boxes.sides[box * self.ndim + d]
+                low = self.index_of[d][piece]
+                count = boxes.part_of(box, d, low, self.chunk_end(d, low), &first, &out)
+                places.append(np.arange(count))
+            mesh = np.meshgrid(*places, indexing="ij")
+            outside[0].append(np.full(mesh[0].size, box))
+            for d in range(self.ndim):
+                side = &boxes.sides[box * self.ndim + d]
+                low = self.index_of[d][piece]
+                boxes.part_of(box, d, low, self.chunk_end(d, low), &first, &out)
+                inside[d].append(low - spans[d].origin + mesh[d].reshape(-1) * abs(side.step))
+                if side.axis >= 0:
+                    outside[1 + side.axis].append(out + mesh[d].reshape(-1) * (1 if side.step > 0 else -1))
+        return tuple(map(np.concatenate, inside)), tuple(map(np.concatenate, outside))
 
     cdef object _found_in_mask(self, const Group *group, const Span *spans):
         cdef int last = group.dims[group.n_dims - 1]

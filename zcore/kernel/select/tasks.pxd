@@ -44,7 +44,8 @@ cdef class Tasks:
     cdef char *data            # NULL: the plan moves no elements by itself
     cdef object items          # moves those of varying length, see `zcore.codecs.items`; else None
     cdef bint has_elements     # there are elements to move
-    cdef int64_t data_strides[MAX_NDIM]
+    cdef int64_t data_strides[MAX_NDIM]    # of boxes, of their own dimensions
+    cdef int64_t box_stride    # from one box to the next
     cdef int64_t item_offset   # of the bytes of each element that are moved: a field of it, or all
     cdef int64_t item_nbytes
 
@@ -59,6 +60,7 @@ cdef class Tasks:
     cdef int _set_array(self, object array) except -1
     cdef void _measure_longest(self) noexcept nogil
     cdef void _free_axes(self) noexcept nogil
+    cdef int _set_boxes(self, object array) except -1
     cdef void measure(self, const int64_t *lengths, Layout *layout) noexcept nogil
     cdef void spans_of(self, int64_t object, Span *spans) noexcept nogil
     # Which of the objects a task is, or is a part of.

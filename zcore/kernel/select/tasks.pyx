@@ -144,11 +144,25 @@ cdef class Tasks:
         if array is None:
             return 0
         self.array = array
+        if self.points is not None and self.points.boxes is not None:
+            return self._set_boxes(array)
         assert cnp.PyArray_NDIM(array) == self.ndim and cnp.PyArray_ITEMSIZE(array) == self.item_nbytes
         self.data = <char *>cnp.PyArray_DATA(array)
         for d in range(self.ndim):
             assert cnp.PyArray_DIM(array, d) == self.axes[d].count
             self.data_strides[d] = cnp.PyArray_STRIDE(array, d)
+        return 0
+
+    cdef int _set_boxes(self, object elements) except -1:
+        """Note where the boxes lie."""
+        cdef cnp.ndarray array = elements
+        cdef int d
+        assert cnp.PyArray_ITEMSIZE(array) == self.item_nbytes
+        assert elements.shape == (self.points.boxes.n, *self.points.boxes.shape)
+        self.data = <char *>cnp.PyArray_DATA(array)
+        self.box_stride = cnp.PyArray_STRIDE(array, 0)
+        for d in range(1, cnp.PyArray_NDIM(array)):
+            self.data_strides[d - 1] = cnp.PyArray_STRIDE(array, d)
         return 0
 
     cdef void measure(self, const int64_t *lengths, Layout *layout) noexcept nogil:
@@ -375,6 +389,7 @@ cdef class Tasks:
         sides.chunk_strides = layout.strides
         sides.data = self.data
         sides.data_strides = self.data_strides
+        sides.box_stride = self.box_stride
         sides.axes = self.axes
         sides.itemsize = self.item_nbytes
         sides.swap = self.opened.swap
