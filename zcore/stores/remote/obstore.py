@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from _thread import RLock  # of threading, without its import time
 
 from zcore.errors import StoreError, not_installed
 from zcore.stores.base import resolve_range
@@ -10,11 +12,15 @@ from zcore.stores.remote.client import ABSENT, MAX_WHOLE_NBYTES, Answer, Client,
 MAX_OFFSET = 2**63 - 1     # of a request
 PAGE = 1000                # names of a listing that are in memory at a time
 
-_is_forked = _is_used = False
+_library = None            # the obstore of this process
+_is_forked = False         # another process has loaded the one in `sys.modules`
+_lock = RLock()            # reentrant: a signal handler may read
 
 
 class ObstoreClient(Client):
     """A client over a store of obstore, which has its own timeouts, retries and credentials.
+
+    In a forked child it makes the store again, see `zcore.stores.remote.forked`.
 
     Parameters
     ----------
@@ -24,18 +30,17 @@ class ObstoreClient(Client):
     """
 
     def __init__(self, store, url=None):
-        import obstore
         from obstore.store import HTTPStore
 
-        self._obstore = obstore
-        self._store = store
+        self._given = store
+        self._made = None, None        # the obstore of the process that has made it, and the store
         self.lists = self.writes = not isinstance(store, HTTPStore)
         self.swaps = self.writes
         self._has_ranges = True
         self.url = (_url_of(store) if url is None else url).rstrip("/") + "/"
 
     def __reduce__(self):
-        return ObstoreClient, (self._store, self.url)
+        return ObstoreClient, (self._given, self.url)
 
     @classmethod
     def of_url(cls, url, options):
@@ -68,6 +73,14 @@ class ObstoreClient(Client):
         except BaseError as exc:
             said = str(exc).partition("\n")[0]
             raise ValueError(f"{url!r:.200}: {said:.400} (options are those of obstore.store.from_url)") from exc
+
+    @property
+    def _obstore(self):
+        """The obstore of this process, for which there is a store from now on."""
+        library = _library if _library is not None else _loaded()
+        if self._made[0] is not library:
+            self._made = library, _store_of(library, self._given)
+        return library
 
     def get(self, name, byte_range):
         start, length = (0, None) if byte_range is None else byte_range
@@ -169,12 +182,7 @@ class ObstoreClient(Client):
             yield [(item["path"], item["size"]) for item in page]
 
     def _call(self, function, *args, **keywords):
-        global _is_used
-        if _is_forked:
-            raise StoreError("obstore was used before this process was forked, and cannot be used in the child: start "
-                             "processes by 'spawn' or 'forkserver'")
-        _is_used = True
-        return function(self._store, *args, **keywords)
+        return function(self._made[1], *args, **keywords)
 
 
 def _received(found, start, stop, is_to_the_end):
@@ -221,10 +229,41 @@ def _url_of(store):
     return f"{scheme}://{bucket}" + (f"/{str(prefix).strip('/')}" if prefix else "")
 
 
+def _loaded():
+    """Return the obstore of this process, which is loaded if need be."""
+    global _library
+    with _lock:
+        if _library is None:
+            if _is_forked:
+                from zcore.stores.remote.forked import loaded_again
+
+                _library = loaded_again()
+            else:
+                import obstore
+
+                _library = obstore
+        return _library
+
+
+def _store_of(library, store):
+    """Return a store of that obstore which is made as `store` was."""
+    if not _is_forked:
+        return store
+    try:
+        kind = next(kind.__name__ for kind in type(store).__mro__ if kind.__module__.partition(".")[0] == "obstore")
+        _, (_, args, keywords), *_ = store.__reduce_ex__(4)
+        return getattr(library.store, kind)(*args, **keywords)
+    except (TypeError, ValueError, StopIteration, library.exceptions.BaseError) as exc:
+        raise StoreError(f"{type(store).__name__} of obstore was made before this process was forked, and cannot be "
+                         f"made again in the child: {exc}; start processes by 'spawn' or 'forkserver'") from exc
+
+
 def _after_fork_in_child():
-    """obstore's threads do not run in a child, and its state belongs to the parent."""
-    global _is_forked
-    _is_forked = _is_used
+    """obstore's threads do not run in a child."""
+    global _is_forked, _library, _lock
+    _is_forked = _is_forked or "obstore._obstore" in sys.modules
+    _library = None
+    _lock = RLock()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
