@@ -6,18 +6,25 @@ that can use them, not at import, and a forked child starts without any.
 
 What a thread waits for somewhere else, an answer to a request, it does `aside`: a plan that has been stopped does not
 wait for it.
+
+A call that should not hold up its caller is made `later`, by a thread of another pool, and can be stopped from outside.
 """
 import os
 from _queue import SimpleQueue
-from _thread import RLock, _local, allocate_lock, get_ident
+from _thread import RLock, _local, get_ident
+from contextlib import contextmanager
 
-_thread = _local()   # `job`: that which this thread helps with
+MAX_LATER = 32       # threads that make calls later; further calls wait for one
+
+_thread = _local()   # `job`: that which this thread helps with; `stop`: the Stop of the call that it makes
 
 # Reentrant: a signal handler may read while the main thread is starting threads for another read.
 _lock = RLock()
 _jobs = SimpleQueue()
 _n_threads = 0
-_idle = []           # where threads wait that make a call for the main thread
+_idle = []           # where threads wait that make a call for another thread, which may leave it
+_later = SimpleQueue()
+_n_later = _n_pending = 0      # threads that make these calls; calls that are not over
 
 
 class _Job:
@@ -57,6 +64,12 @@ class _Job:
         finally:
             _thread.job = None
         self._leave()
+
+    def interrupt(self):
+        """End it soon, from a thread that is not in it; what is aside is not waited for."""
+        self.abandoned = True
+        self.cancel()
+        self.left.put(None)
 
     def _leave(self):
         self.inside.pop()
@@ -118,21 +131,28 @@ def run(work, n_threads, cancel):
     Raises
     ------
     BaseException
-        Whatever `work` or a signal handler raised; all threads have left `work` by then.
+        Whatever `work` or a signal handler raised, or StoppedError; all threads have left `work` by then.
     """
-    if n_threads <= 1:
+    stop = getattr(_thread, "stop", None)
+    if stop is not None:
+        with stop.reaching(job := _Job(work, cancel)):
+            _run(job, n_threads)
+    elif n_threads <= 1:
         work(True)
-        return
-    job = _Job(work, cancel)
+    else:
+        _run(_Job(work, cancel), n_threads)
+
+
+def _run(job, n_threads):
     failed = True
     outer, _thread.job = getattr(_thread, "job", None), None
     try:
         for _ in range(_start(n_threads - 1)):
             _jobs.put(job)
-        work(True)
+        job.work(True)
         failed = False
     except BaseException:
-        cancel()
+        job.cancel()
         raise
     finally:
         _thread.job = outer
@@ -153,13 +173,17 @@ def aside(function, *args):
     """Return ``function(*args)``, which waits for something elsewhere and touches nothing of the caller of a plan.
 
     A plan that is stopped does not wait for it. In the main thread signal handlers get their turn at once: the call is
-    made by another thread, and left to itself if one raises.
+    made by another thread, and left to itself if one raises. So it is in a thread that can be stopped.
     """
     job = getattr(_thread, "job", None)
     if job is None:
         import threading
 
-        return _apart(function, args) if get_ident() == threading.main_thread().ident else function(*args)
+        stop = getattr(_thread, "stop", None)
+        if stop is not None:
+            with stop.reaching(call := _Call(function, args)):
+                return _apart(call)
+        return _apart(_Call(function, args)) if get_ident() == threading.main_thread().ident else function(*args)
     job.step_aside()
     _thread.job = None
     try:
@@ -177,8 +201,7 @@ class _Call:
     def __init__(self, function, args):
         self.function = function
         self.args = args
-        self.done = allocate_lock()
-        self.done.acquire()
+        self.done = SimpleQueue()
         self.value = self.exception = None
 
     def make(self):
@@ -186,13 +209,16 @@ class _Call:
             self.value = self.function(*self.args)
         except BaseException as exception:
             self.exception = exception
-        self.done.release()
+        self.done.put(None)
+
+    def interrupt(self):
+        """Let the one that waits for it go."""
+        self.done.put(None)
 
 
-def _apart(function, args):
+def _apart(call):
     import threading
 
-    call = _Call(function, args)
     try:
         inbox = _idle.pop()
     except IndexError:
@@ -201,9 +227,9 @@ def _apart(function, args):
             threading.Thread(target=_answer, args=(inbox,), name="zcore", daemon=True).start()
         except RuntimeError:
             # No more threads, or the interpreter is shutting down.
-            return function(*args)
+            return call.function(*call.args)
     inbox.put(call)
-    call.done.acquire()
+    call.done.get()
     if call.exception is not None:
         try:
             raise call.exception
@@ -216,6 +242,92 @@ def _answer(inbox):
     while True:
         inbox.get().make()
         _idle.append(inbox)
+
+
+class StoppedError(BaseException):
+    """A call was stopped that is made later; not an Exception, so that nobody on its way takes it for a fault."""
+
+
+class Stop:
+    """Stops a call from outside of its thread: see `later`.
+
+    Attributes
+    ----------
+    stopped : bool
+    """
+
+    __slots__ = ("stopped", "_reached")
+
+    def __init__(self):
+        self.stopped = False
+        self._reached = []     # what the thread waits for or works on, the innermost last
+
+    def stop(self):
+        """Have the call end soon; it raises StoppedError then."""
+        # Set before what is reached is looked at; `reaching` looks in the other order.
+        self.stopped = True
+        for one in list(self._reached):
+            one.interrupt()
+
+    @contextmanager
+    def reaching(self, one):
+        """Return a context manager in which `one.interrupt` is called by `stop`, or at once if that has been called.
+
+        Raises : StoppedError at the end, if it was stopped.
+        """
+        self._reached.append(one)
+        try:
+            if self.stopped:
+                raise StoppedError
+            yield
+        finally:
+            self._reached.remove(one)
+            if self.stopped:
+                raise StoppedError
+
+
+def later(function, done):
+    """Have another thread call ``function()``; returns the `Stop` of the call.
+
+    ``done(value, exception)`` is called there when nothing of the call goes on any more, with what it has returned or
+    raised: StoppedError if it was stopped.
+    """
+    global _n_later, _n_pending
+    stop = Stop()
+    with _lock:
+        if _n_pending >= _n_later and _n_later < MAX_LATER:
+            import threading
+
+            try:
+                threading.Thread(target=_call_later, args=(_later,), name="zcore", daemon=True).start()
+                _n_later += 1
+            except RuntimeError:
+                # No more threads, or the interpreter is shutting down.
+                if not _n_later:
+                    raise
+        _n_pending += 1
+    _later.put((function, stop, done))
+    return stop
+
+
+def _call_later(calls):
+    global _n_pending
+    while True:
+        function, stop, done = calls.get()
+        value = exception = None
+        _thread.stop = stop
+        try:
+            if stop.stopped:
+                raise StoppedError
+            value = function()
+        except BaseException as raised:
+            exception = raised
+        _thread.stop = None
+        with _lock:
+            _n_pending -= 1
+        done(value, exception)
+        # Nothing of the call is kept until the next one.
+        function = stop = done = value = exception = None
 
 
 def _start(n_helpers):
@@ -243,8 +355,10 @@ def _serve(jobs):
 
 
 def _after_fork_in_child():
-    global _lock, _jobs, _n_threads, _idle
+    global _lock, _jobs, _n_threads, _idle, _later, _n_later, _n_pending
     _idle = []
+    _later = SimpleQueue()
+    _n_later = _n_pending = 0
     _lock = RLock()
     _jobs = SimpleQueue()
     _n_threads = 0

@@ -81,6 +81,8 @@ class Reader:
         else:
             values = []
             for task in tasks:
+                if self._plan.stopped:
+                    return
                 key = self._prefix + feed.key(task)
                 limit = feed.limit(task) if self._limit is None else self._limit
                 # One byte more than the limit shows that a value is too long, and costs no more memory than that.

@@ -5,6 +5,7 @@ and how all selections end in one read or one write of the `ArrayBinding`. Names
 zarr-python, except that codecs are always named in the terms of Zarr v3.
 """
 import math
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -327,6 +328,37 @@ class Array(Handle):
         (True, array([2, 5]))
         """
         return self._get(*self._selected(selection), out)
+
+    async def async_read(self, selection=..., out=None):
+        """Return the selected elements, in `out` if that is given, as `read` does; other coroutines run meanwhile.
+
+        The elements are read by threads: ``await asyncio.gather(a.async_read(0), b.async_read(0))`` reads from both.
+        If the task is cancelled, the read stops as by Ctrl-C, after the chunk that each thread is at; requests to a
+        service are left to themselves. Only then the task ends, so that `out` is no longer written to.
+
+        Parameters
+        ----------
+        selection : object
+            As in brackets.
+        out : buffer, optional
+            As for `read`. Of a read that was cancelled or has failed, it may have some of the elements.
+
+        Raises
+        ------
+        SelectionError, ValueError, TypeError, OutOfMemoryError, ChunkError, StoreError
+            See `read`.
+
+        Examples
+        --------
+        >>> import asyncio
+        >>> import zcore
+        >>> a = zcore.array([[1, 2, 3], [4, 5, 6]])
+        >>> asyncio.run(a.async_read(np.s_[:, 1]))
+        array([2, 5])
+        """
+        from zcore.nodes.awaited import awaited
+
+        return await awaited(partial(self.read, selection, out))
 
     def read_many(self, selections, out=None):
         """Return many parts of one shape, one behind the other; a chunk that several of them touch is decoded once.
