@@ -396,8 +396,7 @@ class Array(Handle):
         if not boxes:
             if out is None:
                 raise ValueError("without selections the shape of the result is not known, unless out is given")
-            place = np.asarray(memoryview(out)) if not isinstance(out, np.ndarray) else out
-            _checked_out(out, (0, *place.shape[1:]), self.dtype)
+            _checked_out(out, (0, *np.shape(out)[1:]), self.dtype)
             return out
         shape = (len(boxes), *boxes[0].shape)
         place = allocated(shape, self.dtype) if out is None else _checked_out(out, shape, self.dtype)

@@ -9,7 +9,7 @@ async def awaited(function):
     """Return ``function()``, which another thread calls.
 
     If the task is cancelled, the call is stopped, and the task goes on when nothing of the call touches any memory, so
-    that the caller may reuse its own. If the loop is closed meanwhile, the call is stopped and not waited for.
+    that the caller may reuse its own. The call goes on if the loop is closed meanwhile; its result is dropped then.
     """
     loop = asyncio.get_running_loop()
     ended = loop.create_future()
@@ -29,7 +29,8 @@ async def awaited(function):
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((ended,))
         raise
-    except BaseException:
+    except GeneratorExit:
+        # The coroutine is closed, perhaps by the thread of the call, which cannot wait for itself.
         stop.stop()
         raise
     if exception is not None:
@@ -37,5 +38,5 @@ async def awaited(function):
             raise exception
         finally:
             # Its traceback leads here.
-            del exception
+            del exception, ended
     return value
