@@ -62,7 +62,7 @@ cdef class Points:
     cdef dict vectors          # of each dimension of a group, the mask of its first; and edges: what these point to
     cdef tuple edges
     cdef Boxes boxes           # None: the points are elements
-    cdef const int64_t *box_of # of each piece
+    cdef const int64_t *box_of  # of each piece
 
     cdef int _add(self, int g, dims, selected) except -1
     cdef int _add_vectors(self, Group *group, vectors) except -1

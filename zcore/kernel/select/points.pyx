@@ -191,7 +191,7 @@ cdef class Points:
         with nogil:
             n = self._cut_boxes(NULL, NULL)
         numbers = np.empty(n, np.int64)
-        vectors = [np.empty(n, np.int64) for d in range(self.ndim)]
+        vectors = [np.empty(n, np.int64) for _ in range(self.ndim)]
         for d, vector in enumerate(vectors):
             pointers[d] = <int64_t *>cnp.PyArray_DATA(vector)
         self.box_of = <const int64_t *>cnp.PyArray_DATA(numbers)
@@ -616,28 +616,25 @@ cdef class Points:
         """Return the same of pieces: all their elements in a row. Outside, the box is the first dimension."""
         cdef Boxes boxes = self.boxes
         cdef const Side *side
-        cdef int64_t piece, box, low, first, out, count
+        cdef int64_t piece, box, low, first, out
         cdef int d
-        inside = [[] for d in range(self.ndim)]
-        outside = [[] for d in range(1 + len(boxes.shape))]
-        order = self._found(&self.groups[0], spans)[0]
-        for piece in order:
+        inside = [[] for _ in range(self.ndim)]
+        outside = [[] for _ in range(1 + len(boxes.shape))]
+        for piece in self._found(&self.groups[0], spans)[0]:
             box = self.box_of[piece]
-            places = []
+            firsts, outs, counts = [], [], []
+            for d in range(self.ndim):
+                low = self.index_of[d][piece]
+                counts.append(boxes.part_of(box, d, low, self.chunk_end(d, low), &first, &out))
+                firsts.append(first - spans[d].origin)
+                outs.append(out)
+            places = np.indices(counts).reshape(self.ndim, -1)
+            outside[0].append(np.full(places.shape[1], box))
             for d in range(self.ndim):
                 side = &boxes.sides[box * self.ndim + d]
-                low = self.index_of[d][piece]
-                count = boxes.part_of(box, d, low, self.chunk_end(d, low), &first, &out)
-                places.append(np.arange(count))
-            mesh = np.meshgrid(*places, indexing="ij")
-            outside[0].append(np.full(mesh[0].size, box))
-            for d in range(self.ndim):
-                side = &boxes.sides[box * self.ndim + d]
-                low = self.index_of[d][piece]
-                boxes.part_of(box, d, low, self.chunk_end(d, low), &first, &out)
-                inside[d].append(low - spans[d].origin + mesh[d].reshape(-1) * abs(side.step))
+                inside[d].append(firsts[d] + places[d] * abs(side.step))
                 if side.axis >= 0:
-                    outside[1 + side.axis].append(out + mesh[d].reshape(-1) * (1 if side.step > 0 else -1))
+                    outside[1 + side.axis].append(outs[d] + places[d] * (1 if side.step > 0 else -1))
         return tuple(map(np.concatenate, inside)), tuple(map(np.concatenate, outside))
 
     cdef object _found_in_mask(self, const Group *group, const Span *spans):
