@@ -330,7 +330,7 @@ def test_ctrl_c_ends_it(tmp_path):
 # Loaders
 
 class Patches:
-    """The Dataset of docs/reading.md, as loaders see it."""
+    """The dataset of docs/bridges/pytorch.md, as loaders see it."""
 
     def __init__(self, array, corners):
         self.array, self.corners = array, corners
