@@ -342,3 +342,111 @@ def test_the_main_thread_is_interrupted_while_it_waits():
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(INTERRUPTED)], capture_output=True, text=True,
                           timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+# Calls that are made later
+
+def made(function):
+    """Make a call later; return its Stop and a function that waits for (value, exception)."""
+    outcome, over = [], threading.Event()
+
+    def done(value, exception):
+        outcome.append((value, exception))
+        over.set()
+
+    def result():
+        assert over.wait(30)
+        return outcome[0]
+
+    return workers.later(function, done), result
+
+
+def test_a_later_call_gives_and_raises_what_it_does():
+    stop, result = made(lambda: threading.get_ident())
+    value, exception = result()
+    assert value not in (None, threading.get_ident()) and exception is None and not stop.stopped
+    fault = KeyError("x")
+
+    def fail():
+        raise fault
+
+    assert made(fail)[1]() == (None, fault)
+    assert made(lambda: 5)[1]() == (5, None)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_a_later_call_that_is_stopped_leaves_its_plan(n_threads):
+    entered = threading.Event()
+    tasks = Tasks(1000, lambda task, main: entered.set() or time.sleep(0.01))
+    stop, result = made(lambda: workers.run(tasks, n_threads, tasks.cancel))
+    assert entered.wait(30)
+    stop.stop()
+    assert isinstance(result()[1], workers.StoppedError) and tasks.stopped and 0 < len(tasks.done) < 1000
+    n_done = len(tasks.done)
+    time.sleep(0.05)
+    assert len(tasks.done) == n_done
+    # What the thread does next is not stopped.
+    assert made(lambda: workers.run(Tasks(3), 2, None))[1]() == (None, None)
+
+
+def test_what_was_stopped_before_it_began_is_not_begun():
+    stop = workers.Stop()
+    stop.stop()
+    tasks = Tasks(3)
+    workers._thread.stop = stop
+    try:
+        for call in (lambda: workers.run(tasks, 2, tasks.cancel), lambda: workers.aside(tasks, True)):
+            with pytest.raises(workers.StoppedError):
+                call()
+    finally:
+        workers._thread.stop = None
+    assert tasks.entered == []
+
+
+@pytest.mark.parametrize("who", ["alone", "caller", "helper", "all"])
+def test_a_later_call_that_is_stopped_does_not_wait_for_who_is_aside(who):
+    """Neither the thread that makes the call, nor those that help it."""
+    hang, entered, waiting = threading.Event(), threading.Event(), threading.Barrier(4 if who == "all" else 2)
+
+    def wait():
+        waiting.wait(30)
+        hang.wait(30)
+
+    def work(main):
+        if who == "all" or main == (who == "caller"):
+            entered.set()
+            workers.aside(wait)
+        else:
+            entered.wait(30)
+
+    helpers = {"caller": 1, "helper": 2, "all": 3}
+    call = (lambda: workers.aside(wait)) if who == "alone" else (lambda: workers.run(work, helpers[who], lambda: None))
+    stop, result = made(call)
+    waiting.wait(30)
+    time.sleep(0.02)
+    started = time.monotonic()
+    stop.stop()
+    assert isinstance(result()[1], workers.StoppedError) and time.monotonic() - started < 5
+    hang.set()
+
+
+def test_a_stop_behind_the_end_does_nothing():
+    tasks = Tasks(10)
+    stop, result = made(lambda: workers.run(tasks, 2, tasks.cancel))
+    assert result() == (None, None)
+    stop.stop()
+    assert not tasks.stopped and len(tasks.done) == 10
+
+
+def test_threads_for_later_calls_that_cannot_be_had(monkeypatch):
+    """Those that there are make the calls; without any the caller is told."""
+    assert made(lambda: 1)[1]() == (1, None)
+    monkeypatch.setattr(threading.Thread, "start", lambda self: (_ for _ in ()).throw(RuntimeError("no more threads")))
+    hang = threading.Event()
+    calls = [made(hang.wait) for _ in range(workers._n_later + 1)]
+    hang.set()
+    assert all(result() == (True, None) for _, result in calls)
+    monkeypatch.setattr(workers, "_n_later", 0)
+    with pytest.raises(RuntimeError, match="no more threads"):
+        made(lambda: 1)
+    assert workers._n_pending == 0

@@ -14,6 +14,8 @@ from posix.unistd cimport close
 
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, copy_sort
 from zcore.kernel.io.files cimport Content, buffer_reserve, content_at, object_read_at
+from zcore.kernel.select.boxes cimport Boxes
+from zcore.kernel.select.gather cimport Sides, piece_of
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.plan.plan cimport PlanOptions, Worker
 from zcore.kernel.plan.read cimport ReadPlan
@@ -86,7 +88,7 @@ cdef class LayoutReadPlan(ReadPlan):
             self.has_buffer = True
             self.content.data = <const uint8_t *>self.buffer.buf
             self.content.size = self.buffer.len
-        n_bytes = POINTS_NBYTES if selection.groups else PART_NBYTES
+        n_bytes = POINTS_NBYTES if selection.groups and not isinstance(selection, Boxes) else PART_NBYTES
         ReadPlan.__init__(self, array.cut(parts_of(array.shape, strides, n_bytes)), selection, elements, options)
         assert len(strides) == self.ndim
         self.offset = offset
@@ -117,6 +119,8 @@ cdef class LayoutReadPlan(ReadPlan):
             self.copy_spec(spans, &self.placed, False, &spec)
             return self._read(&spec, offset + self.item_offset + self.chunk_offset(spans, &self.placed),
                               self.data + self.data_offset(spans), worker)
+        if self.points.boxes is not None:
+            return self._read_pieces(spans, offset, worker)
         if buffer_reserve(&worker.batch, worker.layout.n_bytes, &worker.status) != OK:
             return worker.status.code
         spec.ndim = self.ndim
@@ -130,6 +134,20 @@ cdef class LayoutReadPlan(ReadPlan):
         if code == OK:
             self.move(spans, &worker.layout, False, <char *>worker.batch.data)
         return code
+
+    cdef int _read_pieces(self, const Span *spans, int64_t offset, Worker *worker) noexcept nogil:
+        """Bring what boxes select of a part, which begins at `offset`: each for itself, as nothing is decoded."""
+        cdef int64_t chunk_offset, data_offset, i
+        cdef Copy spec
+        cdef Sides sides
+        cdef int code
+        self._describe(&self.placed, &sides)
+        for i in range(spans[0].first, spans[0].first + spans[0].count):
+            piece_of(self.points, i, spans, &sides, &spec, &chunk_offset, &data_offset)
+            code = self._read(&spec, offset + self.item_offset + chunk_offset, self.data + data_offset, worker)
+            if code != OK:
+                return code
+        return OK
 
     cdef int _read(self, Copy *spec, int64_t offset, char *dst, Worker *worker) noexcept nogil:
         """Bring elements from the source at `offset` to `dst`."""

@@ -331,9 +331,8 @@ cdef void _move_block(const Copy *slices, const Sides *sides, char *chunk, const
             return
 
 
-cdef void _piece_of(Points points, int64_t i, const Span *spans, const Sides *sides, Copy *spec, int64_t *chunk_offset,
-                    int64_t *data_offset) noexcept nogil:
-    """Describe the copy of the i-th piece, as they are sorted, out of its chunk."""
+cdef void piece_of(Points points, int64_t i, const Span *spans, const Sides *sides, Copy *spec, int64_t *chunk_offset,
+                   int64_t *data_offset) noexcept nogil:
     cdef int64_t piece = i if points.groups[0].order == NULL else points.groups[0].order[i]
     cdef int64_t box = points.box_of[piece]
     cdef const Side *side
@@ -364,7 +363,7 @@ cdef void _move_pieces(Points points, const Span *spans, const Sides *sides) noe
     cdef Copy spec
     cdef int64_t chunk_offset, data_offset, i
     for i in range(spans[0].first, spans[0].first + spans[0].count):
-        _piece_of(points, i, spans, sides, &spec, &chunk_offset, &data_offset)
+        piece_of(points, i, spans, sides, &spec, &chunk_offset, &data_offset)
         copy_simplify(&spec)
         if sides.value != NULL:
             fill_run(&spec, sides.value, sides.data + data_offset)
@@ -381,7 +380,7 @@ cdef int64_t _mark_pieces(Points points, const Span *spans, const Sides *sides, 
     cdef int64_t n_marked = 0
     cdef int d
     for i in range(spans[0].first, spans[0].first + spans[0].count):
-        _piece_of(points, i, spans, sides, &spec, &low, &offset)
+        piece_of(points, i, spans, sides, &spec, &low, &offset)
         high = low + sides.itemsize - 1
         for d in range(points.ndim):
             index[d] = 0
