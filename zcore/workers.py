@@ -16,8 +16,14 @@ from contextlib import contextmanager
 
 MAX_LATER = 32       # threads that make calls later; further calls wait for one
 
-_thread = _local()   # `job`: that which this thread helps with; `stop`: the Stop of the call that it makes
 
+class _Thread(_local):
+    """What a thread is in: the job that it helps with, the `Stop` of the call that it makes."""
+
+    job = stop = None
+
+
+_thread = _Thread()
 # Reentrant: a signal handler may read while the main thread is starting threads for another read.
 _lock = RLock()
 _jobs = SimpleQueue()
@@ -133,7 +139,7 @@ def run(work, n_threads, cancel):
     BaseException
         Whatever `work` or a signal handler raised, or StoppedError; all threads have left `work` by then.
     """
-    stop = getattr(_thread, "stop", None)
+    stop = _thread.stop
     if stop is not None:
         with stop.reaching(job := _Job(work, cancel)):
             _run(job, n_threads)
@@ -145,7 +151,7 @@ def run(work, n_threads, cancel):
 
 def _run(job, n_threads):
     failed = True
-    outer, _thread.job = getattr(_thread, "job", None), None
+    outer, _thread.job = _thread.job, None
     try:
         for _ in range(_start(n_threads - 1)):
             _jobs.put(job)
@@ -175,11 +181,11 @@ def aside(function, *args):
     A plan that is stopped does not wait for it. In the main thread signal handlers get their turn at once: the call is
     made by another thread, and left to itself if one raises. So it is in a thread that can be stopped.
     """
-    job = getattr(_thread, "job", None)
+    job = _thread.job
     if job is None:
         import threading
 
-        stop = getattr(_thread, "stop", None)
+        stop = _thread.stop
         if stop is not None:
             with stop.reaching(call := _Call(function, args)):
                 return _apart(call)
