@@ -251,7 +251,7 @@ def _answer(inbox):
 
 
 class StoppedError(BaseException):
-    """A call was stopped that is made later; not an Exception, so that nobody on its way takes it for a fault."""
+    """A call that is made later was stopped; not an Exception, so that no code on its way takes it for a fault."""
 
 
 class Stop:

@@ -83,7 +83,7 @@ def test_like_a_loop(kind, place, data):
             selections = data.draw(boxes(shape))
             check(array, model, selections)
             wanted = np.empty((len(selections), *shape_of(model, selections)), model.dtype)
-            # Any strides, with elements between that are nobody's.
+            # Any strides, with elements between that stay as they are.
             wide = np.full(tuple(2 * n for n in wanted.shape), -7, model.dtype)
             every = tuple(data.draw(st.sampled_from([slice(None, None, 2), slice(None, None, -2)])) for _ in wide.shape)
             check(array, model, selections, wide[every])

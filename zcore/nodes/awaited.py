@@ -15,7 +15,7 @@ async def awaited(function):
     ended = loop.create_future()
 
     def done(value, exception):
-        # The loop may be closed: then there is nobody to tell.
+        # If the loop is closed, the result is dropped.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(ended.set_result, (value, exception))
 

@@ -199,7 +199,7 @@ def test_files_are_left_between_two_chunks(tmp_path):
     np.testing.assert_array_equal(array[...], values)
 
 
-def test_who_is_cancelled_again_waits_still():
+def test_a_task_that_is_cancelled_again_waits_still():
     array, store = slow(0.3)
     out = np.zeros_like(VALUES)
 

@@ -59,7 +59,8 @@ cdef class Points:
     cdef int64_t length_of[MAX_NDIM]
     cdef int n_cuts
     cdef Cut cuts[MAX_CUTS][MAX_NDIM]      # the first one into objects, the last one into chunks that are no shards
-    cdef dict vectors          # of each dimension of a group, the mask of its first; and edges: what these point to
+    # Of each dimension of a group, the mask of its first; of None the boxes of pieces; and edges: what these point to.
+    cdef dict vectors
     cdef tuple edges
     cdef Boxes boxes           # None: the points are elements
     cdef const int64_t *box_of  # of each piece
