@@ -1,4 +1,5 @@
-"""The command ``python -m benchmarks``: run, list, report, codecs, asdf, pipelines, datasets, kernels and lines."""
+"""The command ``python -m benchmarks``: run, list, report, codecs, asdf, pipelines, datasets, embedding, kernels
+and lines."""
 import argparse
 import json
 import subprocess
@@ -12,6 +13,7 @@ from benchmarks import (
     codecs,
     data,
     datasets,
+    embedding,
     kernels,
     lines,
     machine,
@@ -87,6 +89,9 @@ def _parser():
     sets = commands.add_parser("datasets", help="open and read datasets of xarray with each engine")
     sets.add_argument("--repeats", type=int, default=9)
     sets.add_argument("--quick", action="store_true")
+    inside = commands.add_parser("embedding", help="reads by zcore.h in C beside a bare loop and HDF5")
+    inside.add_argument("--repeats", type=int, default=9)
+    inside.add_argument("--quick", action="store_true")
     alone = commands.add_parser("kernels", help="time the kernel's leaf functions against memcpy")
     alone.add_argument("--quick", action="store_true")
     counted = commands.add_parser("lines", help="count the lines of code of zcore by room, without docs and comments")
@@ -181,6 +186,10 @@ def main(argv=None):
         return 0
     if arguments.command == "datasets":
         print(datasets.render(datasets.measure(arguments.repeats, arguments.quick), datasets.lost()))
+        return 0
+    if arguments.command == "embedding":
+        n = 200 if arguments.quick else 2000
+        print(embedding.render(embedding.measure(arguments.repeats, n), n))
         return 0
     if arguments.command == "lines":
         rooms = lines.measure()

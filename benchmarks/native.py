@@ -46,20 +46,25 @@ def _build_directory():
     return Path(tempfile.mkdtemp(prefix="zcore-benchmarks-"))
 
 
-@functools.cache
-def library():
-    """Return the loaded library, compiled when its source, the flags or blosc have changed.
+def compiled(source, flags=(), libraries=()):
+    """Compile a file of C to a shared library, if it, the flags or blosc have changed; return the library's path.
+
+    Parameters
+    ----------
+    source : Path
+    flags, libraries : sequence of str
+        Besides what every source gets; `libraries` stand behind the source.
 
     Raises : ImportError, if there is no C compiler (``CC``, else ``cc``), no blosc, or the compilation fails.
     """
     header, archive = _blosc_files()
     compiler = shlex.split(os.environ.get("CC", "cc"))
     hide = [] if sys.platform == "darwin" else ["-Wl,--exclude-libs,ALL"]
-    command = [*compiler, *_FLAGS, f"-I{header.parent}", str(_SOURCE), str(archive), *hide]
+    command = [*compiler, *_FLAGS, f"-I{header.parent}", *flags, str(source), str(archive), *hide, *libraries]
     known = hashlib.sha256()
-    for part in (_SOURCE.read_bytes(), " ".join(command).encode(), str(archive.stat().st_mtime_ns).encode()):
+    for part in (source.read_bytes(), " ".join(command).encode(), str(archive.stat().st_mtime_ns).encode()):
         known.update(part)
-    target = _build_directory() / f"bare_loop-{known.hexdigest()[:16]}.so"
+    target = _build_directory() / f"{source.stem}-{known.hexdigest()[:16]}.so"
     if not target.exists():
         temporary = target.with_suffix(f".{os.getpid()}")
         try:
@@ -67,8 +72,15 @@ def library():
         except OSError as exc:
             raise ImportError(f"no C compiler: {exc}") from exc
         if done.returncode:
-            raise ImportError(f"bare_loop.c does not compile: {done.stderr.strip()[-500:]}")
+            raise ImportError(f"{source.name} does not compile: {done.stderr.strip()[-500:]}")
         os.replace(temporary, target)
+    return str(target)
+
+
+@functools.cache
+def library():
+    """Return `bare_loop.c`, loaded; ImportError as `compiled`."""
+    target = compiled(_SOURCE)
     loaded = ctypes.CDLL(str(target))
     for name in ("read_array", "write_array"):
         getattr(loaded, name).argtypes = _WHOLE_ARRAY

@@ -20,6 +20,7 @@ from benchmarks import (
     codecs,
     data,
     datasets,
+    embedding,
     encodings,
     fixtures,
     kernels,
@@ -551,6 +552,14 @@ def test_pipelines_of_zarr_are_compared():
     text = pipelines.render(pipelines.measure(repeats=1, quick=True), pipelines.lost(n_threads=4, n=20_000))
     assert "| read all, shards |" in text and "elements lost" in text
     assert text.splitlines()[-1].split("|")[2].strip() == "0"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_reads_in_c_are_compared():
+    for name in ("h5py", "tensorstore"):
+        pytest.importorskip(name)
+    text = embedding.render(embedding.measure(repeats=1, n=50), 50)
+    assert "| the same, 2 threads | zcore.h |" in text and "| a chunk of 64 KB, deflate |" in text
 
 
 @pytest.mark.filterwarnings("ignore")
