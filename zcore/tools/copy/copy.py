@@ -14,11 +14,12 @@ from zcore.tools.copy.sources import open_source
 from zcore.tools.copy.transfer import Progress, Slabs, pass_objects
 from zcore.tools.copy.translate import Losses, Wanted, passes_on
 from zcore.tools.source import SourceArray
+from zcore.tools.spread import check_client, check_shared
 
 
 def copy(source, destination, *, path="", destination_path="", chunks=None, shards=None, codecs=None,
          compressors=None, dtype=None, order=None, zarr_format=None, selection=None, memory="1 GB", overwrite=False,
-         threads=None, progress=None):
+         threads=None, client=None, progress=None):
     """Copy an array, or a group with all below it.
 
     Objects that stay the same are passed on as they are stored, without a decode: a ``__zmeta__`` array becomes one of
@@ -49,6 +50,10 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
         in it. A file is replaced as a whole, so one node in it cannot be replaced.
     threads : int, optional
         By default `zcore.config.threads`.
+    client : distributed.Client, optional
+        Copy on the workers of this client, which see the same files or services. Each uses that `memory`. Whatever has
+        ``submit`` as the executors of `concurrent.futures` will do. The source is in a store that has a path or a URL,
+        and the destination is a directory or a service.
     progress : callable, optional
         ``progress(done, total)`` is called from time to time, in bytes of elements.
 
@@ -89,6 +94,10 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     check_format(zarr_format)
     memory = room_of(memory, "memory")
     overwrite = as_bool(overwrite, "overwrite")
+    if client is not None:
+        check_client(client)
+        check_shared(source, "source")
+        check_shared(destination, "destination")
     wanted = Wanted(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order)
     losses = Losses()
     settle_at(destination, destination_path)
@@ -109,7 +118,7 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
                 if isinstance(node, SourceArray):
                     target = sink.array(name, node, wanted)
                     with node.watched():
-                        _fill(node, target, memory, threads, work, name, progress)
+                        _fill(node, target, memory, threads, work, name, progress, client)
                         _check(node, work)
                     sink.end(name)
                 else:
@@ -119,13 +128,13 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     return _opened(destination, destination_path, threads)
 
 
-def _fill(source, target, memory, threads, work, name, progress):
+def _fill(source, target, memory, threads, work, name, progress, client):
     """Copy all elements to a new array."""
     binding = getattr(target, "binding", None)
     if binding is not None and passes_on(source, target.binding.metadata):
-        pass_objects(source.binding, binding, work.is_begun, progress)
+        pass_objects(source.binding, binding, work.is_begun, progress, client)
     else:
-        Slabs(source, target, memory, threads, work, name, progress).run()
+        Slabs(source, target, memory, threads, work, name, progress, client).run()
 
 
 def _check(source, work):

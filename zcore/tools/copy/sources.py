@@ -29,6 +29,7 @@ class StoredArray(SourceArray):
         metadata, chain = binding.metadata, binding.chain
         super().__init__(metadata.shape, metadata.dtype, attributes, selection)
         self.binding = binding
+        self._selection = selection
         self._view = binding.view
         self.metadata = metadata
         self.zarr_format = metadata.zarr_format
@@ -55,6 +56,9 @@ class StoredArray(SourceArray):
         return tuple([max(1, n // abs(step)) for n, step in zip(
             self.kept(self.metadata.chunk_shape), self.kept(self.box.steps), strict=True)])
 
+    def __reduce__(self):
+        return _stored_array, (Array(self.binding), self._selection)
+
     def _read(self, box, out):
         self.binding.read(box, out)
 
@@ -67,6 +71,10 @@ class StoredArray(SourceArray):
             raise StoreError(f"{self.binding.document}: the array was replaced by another one while it was copied, or "
                              "nothing of it stayed the same while its document was replaced; copy again",
                              key=self.binding.document)
+
+
+def _stored_array(array, selection):
+    return StoredArray(array._binding, {}, selection)
 
 
 def _are_names(value, ndim):

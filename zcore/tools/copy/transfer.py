@@ -3,10 +3,12 @@
 A part is marked as done when it is in place, so that a later process does not repeat it.
 """
 import contextlib
+import itertools
 import os
 import shutil
 import tempfile
 from _thread import allocate_lock
+from functools import partial
 
 import numpy as np
 
@@ -18,16 +20,20 @@ from zcore.formats import format_of
 from zcore.hierarchy import creation
 from zcore.kernel.select.box import Box
 from zcore.model.metadata import has_varying_items
+from zcore.nodes.array import Array
 from zcore.stores.base import directory_at
 from zcore.stores.directory.reading import check_absent
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY
 from zcore.tools.rechunk import n_slabs, passes, slab_at
+from zcore.tools.spread import Steps, spread, taken_over
 from zcore.tools.stored import Stored, count_of, is_same_fill, slabs_with_more
 
 # Larger objects, in decoded bytes, are copied by the system from file to file.
 _LARGE = 1 << 20
 _WAITING_NBYTES = 1 << 26     # decoded bytes of objects in flight from or to a service
+_SHARE_NBYTES = 1 << 26       # decoded bytes of the objects that a worker is given at once ...
+_MAX_SHARE = 1 << 10          # and how many these are
 MAX_MARKS = 1 << 12           # lines of one pass in the journal
 _VARYING_NBYTES = 64          # assumed size of an item of varying length
 
@@ -57,7 +63,7 @@ class Progress:
             self._tell(done, self._total)
 
 
-def pass_objects(source, target, is_begun, progress):
+def pass_objects(source, target, is_begun, progress, client=None):
     """Copy the objects of an array to one that has the same objects under other names.
 
     Parameters
@@ -66,11 +72,11 @@ def pass_objects(source, target, is_begun, progress):
     is_begun : bool
         Some objects may be there already. Each of them is whole.
     progress : Progress
+    client : object, optional
+        On whose workers this is done, see `zcore.tools.spread`.
     """
     metadata = source.metadata
     grid, keys, prefix = metadata.grid_shape, target.metadata.chunk_keys, target.prefix
-    files = directory_at(source.store), directory_at(target.store)
-    by_system = None not in files and metadata.chunk_nbytes > _LARGE
     n_left = metadata.nbytes
 
     def objects():
@@ -81,6 +87,40 @@ def pass_objects(source, target, is_begun, progress):
             if all([i < n for i, n in zip(coords, grid, strict=True)]):
                 yield key, prefix + keys.encode(coords), share
 
+    if client is None:
+        _pass_some(source, target, is_begun, progress.advance, objects())
+    else:
+        size = max(1, min(_MAX_SHARE, _SHARE_NBYTES // max(1, metadata.chunk_nbytes)))
+        work = partial(_pass_on_worker, Array(source), Array(target), is_begun)
+        for share, _ in spread(client, work, _batched(objects(), size)):
+            progress.advance(sum(n_bytes for _, _, n_bytes in share))
+    progress.advance(n_left)
+
+
+def _batched(items, n):
+    while batch := tuple(itertools.islice(items, n)):
+        yield batch
+
+
+def _pass_on_worker(source, target, is_begun, objects):
+    """Copy some objects; `source` and `target` are arrays, which this worker has opened."""
+    target = target._binding
+    _check_place(target, target.view)
+    _pass_some(source._binding, target, is_begun, lambda n_bytes: None, iter(objects))
+
+
+def _check_place(target, view):
+    """Raise StoreError unless the array that is being made stands where it stood."""
+    if target.store.get(target.document) != view.raw:
+        raise taken_over(target.describe())
+
+
+def _pass_some(source, target, is_begun, advance, objects):
+    """Copy objects, an iterator of (key, new key, bytes of elements)."""
+    metadata = source.metadata
+    files = directory_at(source.store), directory_at(target.store)
+    by_system = None not in files and metadata.chunk_nbytes > _LARGE
+
     def move(item):
         key, new, share = item
         if not (is_begun and target.store.exists(new)):
@@ -88,12 +128,11 @@ def pass_objects(source, target, is_begun, progress):
             # An object that was erased since it was listed reads as the fill value, if the array stays the same.
             if not is_done and (value := source.store.get(key)) is not None:
                 target.store.set(new, value)
-        progress.advance(share)
+        advance(share)
 
     n_requests = max(source.store.n_requests, target.store.n_requests)
     n_threads = max(target.options.threads or config.threads, min(n_requests, _WAITING_NBYTES // metadata.chunk_nbytes))
-    in_threads(objects(), move, min(n_threads, MAX_THREADS, metadata.n_chunks))
-    progress.advance(n_left)
+    in_threads(objects, move, min(n_threads, MAX_THREADS, metadata.n_chunks))
 
 
 def in_threads(items, do, n_threads):
@@ -155,16 +194,18 @@ class Slabs:
     name : str
         Of the array, a part of that text.
     progress : Progress
+    client : object, optional
+        On whose workers slabs are copied, see `zcore.tools.spread`; each of them has that memory.
     """
 
-    def __init__(self, source, target, memory, threads, work, name, progress):
+    def __init__(self, source, target, memory, threads, work, name, progress, client=None):
         self.source = source
         self.target = target
         self.threads = threads
         self.work = work
         self.name = name
         self.progress = progress
-        self._memory = {}
+        self.client = client
         itemsize = max(_itemsize(source.dtype), 1)
         per_element = itemsize + (0 if source.dtype == target.dtype else _itemsize(target.dtype))
         n_threads = min(threads or config.threads, MAX_THREADS)
@@ -191,7 +232,6 @@ class Slabs:
         self._mark("all")
         if self.passes.between is not None:
             self.work.drop_between()
-        self._memory.clear()
 
     def _between(self, folder):
         """Return the uncompressed array between two passes: a new one, or that of a process that was killed."""
@@ -210,24 +250,35 @@ class Slabs:
         shape, left = source.shape, self.target.nbytes * weight
         numbers = self._needed(source, target, slab)
         n = count_of(numbers)
-        # Done one after the other, they are marked by their last ones: the journal grows no longer than that.
+        # Those of one step are marked together, by the last of them: the journal grows no longer than that.
         n_at_once = -(-n // MAX_MARKS) or 1
-        for first in range(0, n, n_at_once):
-            stop = min(first + n_at_once, n)
-            is_done = self._is_done(stage, numbers[stop - 1])
-            for i in range(first, stop):
-                starts, counts = slab_at(shape, slab, numbers[i])
-                if not is_done:
-                    values = self._elements(counts, source.dtype)
-                    source.read(starts, values)
-                    if target.dtype != source.dtype:
-                        values = self._cast(values, target.dtype)
-                    target.write(starts, values)
-                    if i == stop - 1:
-                        self._mark(stage, numbers[i])
-                n_bytes = _nbytes(counts, self.target.dtype.itemsize) * weight
-                left -= n_bytes
-                self.progress.advance(n_bytes)
+        steps = [(first, min(first + n_at_once, n)) for first in range(0, n, n_at_once)]
+        done = {stop for _, stop in steps if self._is_done(stage, numbers[stop - 1])}
+        sizes = {stop: stop - first for first, stop in steps}
+        undone = Steps(sizes)
+
+        def pieces():
+            for first, stop in steps:
+                if stop not in done:
+                    for i in range(first, stop):
+                        yield stop, numbers[i]
+
+        def advance(number):
+            nonlocal left
+            n_bytes = _nbytes(slab_at(shape, slab, number)[1], self.target.dtype.itemsize) * weight
+            left -= n_bytes
+            self.progress.advance(n_bytes)
+
+        for first, stop in steps:
+            if stop in done:
+                for i in range(first, stop):
+                    advance(numbers[i])
+        moves = Moves(source, target, slab)
+        for (stop, number), _ in (((piece, moves(piece)) for piece in pieces()) if self.client is None
+                                  else spread(self.client, moves, pieces())):
+            if undone.end(stop):
+                self._mark(stage, numbers[stop - 1])
+            advance(number)
         self.progress.advance(left)
 
     def _needed(self, source, target, slab):
@@ -237,16 +288,50 @@ class Slabs:
         """
         stored, fill = source.stored(), target.fill()
         if stored is not None and fill is not None:
-            absent = stored.fill() if source.dtype == target.dtype else self._cast(stored.fill(), target.dtype)
+            absent = stored.fill() if source.dtype == target.dtype else _cast(stored.fill(), np.empty(1, target.dtype))
             if is_same_fill(absent, fill):
                 return slabs_with_more(source.shape, slab, [stored])
         return range(n_slabs(source.shape, slab))
 
-    def _cast(self, values, dtype):
-        cast = self._elements(values.shape, dtype)
-        with np.errstate(all="ignore"):
-            np.copyto(cast, values, casting="unsafe")
-        return cast
+    def _is_done(self, *what):
+        return self._text(what) in self.work.done
+
+    def _mark(self, *what):
+        self.work.mark(self._text(what))
+
+    def _text(self, what):
+        return ascii((self.name, *what))
+
+
+class Moves:
+    """Copies slabs from one array to another; a worker gets it by pickle.
+
+    Parameters
+    ----------
+    source, target : object
+        See `Slabs`.
+    slab : tuple of int
+        Shape of the slabs.
+    """
+
+    def __init__(self, source, target, slab):
+        self._source = source
+        self._target = target
+        self._slab = slab
+        self._memory = {}
+
+    def __reduce__(self):
+        return Moves, (self._source, self._target, self._slab)
+
+    def __call__(self, piece):
+        """Copy one slab, ``(step, number)``."""
+        source, target = self._source, self._target
+        starts, counts = slab_at(source.shape, self._slab, piece[1])
+        values = self._elements(counts, source.dtype)
+        source.read(starts, values)
+        if target.dtype != source.dtype:
+            values = _cast(values, self._elements(values.shape, target.dtype))
+        target.write(starts, values)
 
     def _elements(self, shape, dtype):
         """Return memory for elements. It is used again as long as it is large enough."""
@@ -262,18 +347,18 @@ class Slabs:
                                        nbytes=n * dtype.itemsize) from exc
         return memory[:n].reshape(shape)
 
-    def _is_done(self, *what):
-        return self._text(what) in self.work.done
 
-    def _mark(self, *what):
-        self.work.mark(self._text(what))
-
-    def _text(self, what):
-        return ascii((self.name, *what))
+def _cast(values, cast):
+    with np.errstate(all="ignore"):
+        np.copyto(cast, values, casting="unsafe")
+    return cast
 
 
 class StoredTarget:
-    """A new array in a store. Its binding takes no locks, as no other writer knows the array yet."""
+    """A new array in a store. Its binding takes no locks, as no other writer knows the array yet.
+
+    On a worker it takes them: what is being built there may be that of another copy by now, which the lock tells.
+    """
 
     def __init__(self, binding):
         self.binding = binding
@@ -283,6 +368,9 @@ class StoredTarget:
         self.nbytes = metadata.nbytes
         self.object_shape = metadata.chunk_shape
         self.fill_value = metadata.fill_value
+
+    def __reduce__(self):
+        return _target_on_worker, (Array(self.binding),)
 
     def stored(self):
         """Return a `Stored` of the array."""
@@ -297,6 +385,23 @@ class StoredTarget:
 
     def write(self, starts, values):
         self.binding.write(Box(starts, (1,) * len(starts), values.shape), values)
+
+
+class _TargetOnWorker(StoredTarget):
+    """A new array in a store, on a worker that writes a part of it."""
+
+    def write(self, starts, values):
+        binding = self.binding
+        _check_place(binding, binding.view)
+        plan = binding.write_once(binding.view, Box(starts, (1,) * len(starts), values.shape), values)
+        if plan.stale:
+            raise taken_over(binding.describe())
+
+
+def _target_on_worker(array):
+    binding = array._binding
+    options = binding.options.changed({"lock": True})
+    return _TargetOnWorker(ArrayBinding(binding.store, binding.path, binding.format, options, binding.view))
 
 
 def _itemsize(dtype):

@@ -5,6 +5,7 @@ its objects are read one by one; so are those of slabs that hold few of them, as
 The array is taken to be as long as its chunks reach, so that border chunks are decoded as a whole.
 """
 import math
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,10 @@ from zcore import config, workers
 from zcore.engine.binding import MAX_THREADS, ArrayBinding
 from zcore.errors import AsdfFormatError, ChunkError, ChunkMemoryError, OutOfMemoryError, StoreError, UnsupportedError
 from zcore.kernel.select.box import Box
+from zcore.nodes.array import Array
+from zcore.tools.spread import spread
 
+_SLABS_OF_SHARE = 4     # that a worker reads at once
 SLAB_NBYTES = 1 << 26   # of elements, in the scratch; one object may have more
 _FEW = 8                # a slab with fewer than one object for so many chunks is not read as a whole
 # Errors of an object; others concern the whole array.
@@ -81,6 +85,38 @@ def read_objects(binding, tasks, failed, advance):
         if len(coords) * _FEW < n_chunks or not _is_readable(decoded, box, scratch):
             _read_each(decoded, coords, failed)
         advance(math.prod(box.counts) * metadata.itemsize)
+
+
+def read_on_workers(client, binding, tasks, failed, advance):
+    """Read objects of an array on the workers of a client; as `read_objects`, and failures in the same order.
+
+    Parameters
+    ----------
+    client : object
+        See `zcore.tools.spread`.
+    binding, tasks, failed, advance
+        See `read_objects`.
+    """
+    metadata = binding.metadata
+    counts = _slab_counts(metadata.grid_shape, metadata.chunk_nbytes)
+    # Shares of whole slabs of the grid, as far as that goes; numbers that are near each other lie in one slab.
+    size = max(1, math.prod(counts) * _SLABS_OF_SHARE)
+    tasks = np.sort(tasks)
+    found = {}
+    shares = ((i, tasks[i:i + size]) for i in range(0, len(tasks), size))
+    for (i, _), (failures, n_bytes) in spread(client, partial(_read_share, Array(binding)), shares):
+        found[i] = failures
+        advance(n_bytes)
+    for i in sorted(found):
+        for coords, error in found[i]:
+            failed(coords, error)
+
+
+def _read_share(array, share):
+    """Read one share of the objects of an array, which this worker has opened; return the failures, and bytes read."""
+    failures, n_bytes = [], []
+    read_objects(array._binding, share[1], lambda *failure: failures.append(failure), n_bytes.append)
+    return failures, sum(n_bytes)
 
 
 class _Scratch:

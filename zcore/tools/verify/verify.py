@@ -41,7 +41,8 @@ from zcore.stores.keys import prefix_of
 from zcore.stores.openers import store_of
 from zcore.tools.copy import document_last, staging
 from zcore.tools.copy.destinations import settle
-from zcore.tools.verify.decoded import Changed, read_objects
+from zcore.tools.spread import check_client, check_shared
+from zcore.tools.verify.decoded import Changed, read_objects, read_on_workers
 from zcore.tools.verify.report import Report
 
 REPAIRED = ("left-over", "foreign", "stale copy", "damaged", "truncated")
@@ -53,7 +54,7 @@ _TEMPORARY = re.compile(r"(.+)(?:\.(?:[0-9a-f]{32}|[0-9a-z_]{8})\.partial|\.__lo
 _MAX_TRIES = 5
 
 
-def verify(store, *, path="", repair=False, threads=None, progress=None):
+def verify(store, *, path="", repair=False, threads=None, client=None, progress=None):
     """Read all that a store holds, and report what is wrong with it.
 
     Documents are checked against the rules of their formats, consolidated metadata against the documents, and every
@@ -72,6 +73,9 @@ def verify(store, *, path="", repair=False, threads=None, progress=None):
         be alive.
     threads : int, optional
         By default `zcore.config.threads`.
+    client : distributed.Client, optional
+        Read the objects on the workers of this client, which see the same files or services. Whatever has ``submit`` as
+        the executors of `concurrent.futures` will do. Repairs are done here.
     progress : callable, optional
         ``progress(done, total)`` is called now and then, in bytes of decoded elements.
 
@@ -89,6 +93,9 @@ def verify(store, *, path="", repair=False, threads=None, progress=None):
         `repair` names a kind that cannot be repaired.
     """
     kinds = _kinds_of(repair)
+    if client is not None:
+        check_client(client)
+        check_shared(store, "source")
     if isinstance(store, Handle):
         path = "/".join(part for part in (store.path, lookup.path_of(path)) if part)
         store = store.store
@@ -98,7 +105,7 @@ def verify(store, *, path="", repair=False, threads=None, progress=None):
     if kinds and store.read_only:
         raise ReadOnlyError(f"{store!r} is read-only: nothing in it can be removed")
     with noted():    # a warning about a document is not a problem
-        found = _Verification(store, Options(threads=threads, read_only=not kinds, cache=0), progress)
+        found = _Verification(store, Options(threads=threads, read_only=not kinds, cache=0), progress, client)
         if "left-over" in kinds:
             settle(store, path)     # an interrupted copy may have left nothing else of this node
         found.walk(path)
@@ -149,11 +156,12 @@ def _entries(path):
 class _Verification:
     """One run of `verify`, with its `report`."""
 
-    def __init__(self, store, options, progress):
+    def __init__(self, store, options, progress, client):
         self.store = store
         self.options = options
         self.report = Report(store.describe(""))
         self._progress = progress
+        self._client = client
         self._path = ""
         self._done = self._total = 0
         # path -> (bindings, names of documents); more than one binding where formats share a path
@@ -505,7 +513,11 @@ class _Verification:
             metadata = binding.metadata
             end = self._done + metadata.nbytes
             if not is_read:
-                read_objects(binding, tasks, partial(self._note_object, binding), partial(self._advance, end))
+                failed, advance = partial(self._note_object, binding), partial(self._advance, end)
+                if self._client is None:
+                    read_objects(binding, tasks, failed, advance)
+                else:
+                    read_on_workers(self._client, binding, tasks, failed, advance)
             self._advance(end, metadata.nbytes)
             self.report.n_objects += len(tasks)
             self.report.n_bytes += len(tasks) * metadata.chunk_nbytes

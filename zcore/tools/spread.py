@@ -1,0 +1,105 @@
+"""Work of a tool that is spread over the workers of a client, such as `distributed.Client`.
+
+A client has ``submit(function, *arguments)``, and what that returns has ``add_done_callback``, ``result`` and
+``cancel``; the executors of `concurrent.futures` have them, too. Workers get handles by pickle, and open the same files
+or services. Pieces of work may be done twice, as a scheduler repeats what was lost with a worker: so each piece writes
+whole objects, the same ones every time.
+"""
+import os
+from _queue import SimpleQueue
+from collections import Counter
+
+from zcore.errors import StoreError
+from zcore.stores.base import Store
+from zcore.stores.openers import named_kind
+
+MAX_PENDING = 4096       # pieces that the client holds at once
+
+
+def check_client(client):
+    """Raise TypeError unless `client` can be given work."""
+    if not callable(getattr(client, "submit", None)):
+        raise TypeError(f"client is {client!r:.80}, expected a distributed.Client, or another object with submit")
+
+
+def check_shared(place, what):
+    """Raise ValueError if workers in other processes cannot open a place.
+
+    Parameters
+    ----------
+    place : object
+        What `zcore.open` takes, or a store.
+    what : str
+        "source" or "destination": for the message.
+    """
+    if isinstance(place, (str, os.PathLike)):
+        place = os.fspath(place)
+        if what == "destination" and "://" not in place and named_kind(place) is not None and not os.path.isdir(place):
+            raise ValueError(f"client: the destination {place} is one file, which several workers cannot "
+                             "write; copy to a directory or a service first")
+        return
+    store = place if isinstance(place, Store) else getattr(place, "store", None)
+    if not isinstance(store, Store) or store.uri is None:
+        raise ValueError(f"client: workers in other processes cannot open the {what} {place!r:.200}; expected a path, "
+                         "a URL, or a store that has one")
+
+
+def spread(client, function, pieces):
+    """Call ``function(piece)`` on workers for each piece; yield (piece, result), in the order in which they end.
+
+    The first failure is raised, and what has not begun is not done then; nor is it when the caller stops.
+
+    Parameters
+    ----------
+    client : object
+    function : callable
+        It is pickled, as are the pieces, its results and its exceptions.
+    pieces : iterable
+    """
+    ended = SimpleQueue()
+    # Clients take equal calls for one.
+    token = os.urandom(8)
+    waiting = {}
+    numbered = enumerate(pieces)
+    try:
+        while True:
+            while len(waiting) < MAX_PENDING and (found := next(numbered, None)) is not None:
+                number, piece = found
+                future = client.submit(_call, function, piece, token, number)
+                waiting[number] = piece, future
+                future.add_done_callback(lambda future, number=number: ended.put(number))
+            if not waiting:
+                return
+            number = ended.get()
+            piece, future = waiting.pop(number)
+            yield piece, future.result()
+    finally:
+        for _, future in waiting.values():
+            future.cancel()
+
+
+def _call(function, piece, token, number):
+    return function(piece)
+
+
+class Steps:
+    """Counts the pieces of steps that are done in any order; a step is done with its last piece.
+
+    Parameters
+    ----------
+    sizes : dict
+        Step to its number of pieces.
+    """
+
+    def __init__(self, sizes):
+        self._left = Counter(sizes)
+
+    def end(self, step):
+        """Note one piece of a step; return whether it was the last one."""
+        self._left[step] -= 1
+        return self._left[step] == 0
+
+
+def taken_over(place):
+    """Return the error of a worker that finds another copy where its own was being built."""
+    return StoreError(f"{place}: another copy has taken this place meanwhile", key=place)
