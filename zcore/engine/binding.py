@@ -316,7 +316,7 @@ class ArrayBinding(NodeBinding):
         return OpenArray(
             metadata.shape, metadata.chunk_shape, program=chain.program, fill=metadata.fill_bytes,
             template=view.template, directory=self.directory,
-            document=os.fsencode(self.document_name) if native else None, **_seen(view, native),
+            document=self.document_name.encode() if native else None, **_seen(view, native),
             swap=chain.swap, order=chain.order, edges=metadata.edges, lenient=not options.strict,
             missing_raises=options.missing == "raise",
             # If the fill value is undefined, absent chunks have undefined elements, and no elements are equal to these.
@@ -356,6 +356,10 @@ class ArrayBinding(NodeBinding):
             if self.read_once(view, box, out, field, partial(self._is_known, known, box)):
                 return
             with_witnesses = True
+        elif known.document is view and type(self._locate()) is Directory:
+            if self.read_once(view, box, out, field, self._is_held, holds=True):
+                return
+            with_witnesses = True
         for i in range(MAX_STALE):
             # Only an array whose document was seen to change has a need of them.
             with Watch(self, self.view, box, with_witnesses or i > 0) as watch:
@@ -363,11 +367,12 @@ class ArrayBinding(NodeBinding):
                     return
         self._read_alone(box, out, field)
 
-    def read_once(self, view, box, out, field, stands):
+    def read_once(self, view, box, out, field, stands, holds=False):
         """Read by a view; return whether what was read counts.
 
         ``stands(plan)`` tells that in the end, and may raise. A damaged chunk is an error only if what was read counts,
-        since a replaced array looks damaged.
+        since a replaced array looks damaged. With `holds` the plan keeps the document open: no other one can have its
+        identity then.
         """
         options = self.options
         metadata = view.metadata
@@ -381,6 +386,8 @@ class ArrayBinding(NodeBinding):
         plan = (layout or ReadPlan)(self.opened(view), box, elements, PlanOptions(
             n_threads=n_threads, opens_files=native, extents=extents,
             part=None if field is None else (field.offset, field.nbytes)))
+        if holds and not plan.hold_document():
+            return False
         chunks = options.chunks if extents is layout is None and elements is out else None
         if chunks is not None:
             plan.keep(chunks, form_of(view, options.strict))
@@ -484,13 +491,23 @@ class ArrayBinding(NodeBinding):
 
         return Reader(self.store, self.prefix, view, plan, chunks, tasks)
 
+    def _is_held(self, plan):
+        """Return whether the document that a plan keeps open still stands in its place."""
+        if plan.stands:
+            view = self.view
+            if plan.is_old and not view.trusted:
+                self.adopt(renewed(view, view.raw, view.identity, next(self._tickets)))
+            return True
+        return False
+
     def _is_known(self, known, box, plan):
         """Return whether the array is still the one that is known."""
         document = known.document
-        if document.trusted and (plan.finds(self.document_name, document.identity) if plan.has_directory
-                                 else self.store.identity(self.document) == document.identity):
-            if document is not known.view:
-                self._check_inside(box, document.metadata)
+        if document is known.view and document.trusted and plan.has_directory:
+            if plan.stands:
+                return True
+        elif document.trusted and self.store.identity(self.document) == document.identity:
+            self._check_inside(box, document.metadata)
             return True
         if not known.witnesses:
             return False

@@ -96,8 +96,10 @@ def kind_of(store_like) -> Kind | None:
         return _kind_by_magic(store_like) if named is None or named is PARQUET else named
     if not stat.S_ISDIR(mode):
         return None
-    has_document = os.path.isfile(os.path.join(store_like, PARQUET_DOCUMENT))
-    return PARQUET if has_document and named_kind(store_like.rstrip("/")) is PARQUET else DIRECTORY
+    # The name first: most directories are then not looked into.
+    is_parquet = named_kind(store_like.rstrip("/")) is PARQUET and os.path.isfile(
+        os.path.join(store_like, PARQUET_DOCUMENT))
+    return PARQUET if is_parquet else DIRECTORY
 
 
 def is_url(text: str) -> bool:

@@ -1,8 +1,9 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """The functions behind `zcore.h`: handles of open arrays for callers that hold no GIL.
 
-Compiled because these callers are C. A read or write of an array in a directory goes to its `Transfers` and needs no Python
-at all. All else, and whatever `Transfers` has left undone, goes to the callables that `install` was given, with the GIL.
+Compiled because these callers are C. A read or write of an array in a directory goes to its `Transfers` and needs no
+Python at all. All else, and whatever `Transfers` has left undone, goes to the callables that `install` was given, with
+the GIL.
 
 A handle is no address but a number: the place of a slot, and how often that was used. So a handle that was closed is
 told from one that is open, always, and no memory is looked at that was given back.
@@ -94,8 +95,8 @@ def install(calls):
 cdef class Handle:
     """What a handle stands for.
 
-    The lengths, the type and the `Transfers` are those of the array as this handle has seen it last. They are taken over
-    under the GIL and under `guard`, and read under the latter.
+    The lengths, the type and the `Transfers` are those of the array as this handle has seen it last. They are taken
+    over under the GIL and under `guard`, and read under the latter.
     """
 
     cdef object array

@@ -2,7 +2,6 @@
 from libc.stdint cimport int64_t
 
 from zcore.kernel.cache.chunks cimport ChunkCache
-from zcore.kernel.io.files cimport Identity
 from zcore.kernel.io.holds cimport ObjectLocks
 from zcore.kernel.plan.plan cimport Plan
 from zcore.kernel.select.open_array cimport OpenArray, Opened
@@ -24,8 +23,6 @@ cdef class Transfers:
     cdef bint writes
     cdef int n_threads         # of a call that names no number
     cdef int dirfd             # of the objects, for reading
-    cdef bytes path            # of the document
-    cdef const char *name      # the same
     cdef int64_t is_trusted    # no other document can have its identity
     cdef list plans            # all of them, idle or not
     cdef Idle *readers
@@ -45,5 +42,3 @@ cdef class Transfers:
     cdef Idle *_take(self, Idle **idle) noexcept nogil
     cdef void _give(self, Idle **idle, Idle *plan) noexcept nogil
     cdef bint _run(self, Plan plan, int n_threads) noexcept nogil
-    cdef bint _is_document(self, int fd) noexcept nogil
-    cdef int _open_document(self, Identity *identity) noexcept nogil

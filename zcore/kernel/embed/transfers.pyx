@@ -12,30 +12,26 @@ import weakref
 cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp
-from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_DIRECTORY, O_RDONLY, open, openat
+from posix.fcntl cimport O_CLOEXEC, O_DIRECTORY, O_RDONLY, open
 from posix.unistd cimport close
 
-from zcore.kernel.atomics cimport zc_load, zc_store, zc_swap_if, zc_wall_ns
+from zcore.kernel.atomics cimport zc_load, zc_store, zc_swap_if
 from zcore.kernel.cache.chunks cimport ChunkCache
-from zcore.kernel.io.files cimport (
-    Buffer, Identity, buffer_free, identify_fd, identify_name, object_read, same_identity,
-)
 from zcore.kernel.io.holds cimport ObjectLocks
+from zcore.kernel.plan.document cimport document_hold, document_is_old, document_stands
 from zcore.kernel.plan.plan cimport Plan, PlanOptions
 from zcore.kernel.plan.read cimport ReadPlan
 from zcore.kernel.plan.write cimport WritePlan
 from zcore.kernel.select.box import whole
 from zcore.kernel.select.open_array cimport OpenArray
 from zcore.kernel.select.tasks cimport Selected
-from zcore.kernel.status cimport OK, Status, status_clear
+from zcore.kernel.status cimport OK
 
 cdef extern from "threads.h" nogil:
     void zc_run_together(int n, void (*work)(void *) noexcept nogil, void *context)
 
 cdef enum:
     MIN_SHARED_NBYTES = 1 << 17            # as in the engine: a smaller plan is done before a second thread wakes up
-    TRUSTED_AGE_NS = 2_000_000_000         # of a document; `views.TRUSTED_AGE_NS` has the reason
 
 
 cdef void _work(void *plan) noexcept nogil:
@@ -99,8 +95,6 @@ cdef class Transfers:
         self.is_bool = is_bool
         self.writes = writes
         self.is_trusted = self.opened.n_content < 0
-        self.path = <bytes>self.opened.directory + b"/" + <bytes>self.opened.document
-        self.name = self.path
         self.plans = []
         # A directory that cannot be opened is found out by the call that misses it.
         self.dirfd = open(self.opened.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -184,8 +178,6 @@ cdef class Transfers:
 
     cdef bint read(self, const Selected *box, char *data, const int64_t *strides, int n_threads) noexcept nogil:
         cdef Idle *idle
-        cdef Identity known
-        cdef Identity now
         cdef int fd = -1
         cdef bint done
         if self.dirfd < 0:
@@ -193,9 +185,10 @@ cdef class Transfers:
         n_threads = n_threads or self.n_threads
         if not zc_load(&self.is_trusted):
             # Held open, nothing else can have its identity meanwhile.
-            fd = self._open_document(&known)
+            fd = document_hold(self.opened)
             if fd < 0:
                 return False
+            zc_store(&self.is_trusted, document_is_old(self.opened))
         idle = self._take(&self.readers)
         done = idle != NULL
         if done:
@@ -204,51 +197,21 @@ cdef class Transfers:
                     and self._run(<Plan>idle.plan, n_threads))
             (<Plan>idle.plan).dirfd = -1
             self._give(&self.readers, idle)
-        # It has to stand at its whole path: another directory may have been given the name of the one that is open.
-        done = (done and identify_name(AT_FDCWD, self.name, &now) == 0
-                and same_identity(&now, &self.opened.identity))
+        done = done and document_stands(self.opened)
         if fd >= 0:
             close(fd)
         if done and self.is_bool:
             _make_true_one(data, self.opened.ndim, box.counts, strides)
         return done
 
-    cdef int _open_document(self, Identity *identity) noexcept nogil:
-        """Open the document of the array; -1 if it is another one, or none."""
-        cdef int fd = openat(AT_FDCWD, self.name, O_RDONLY | O_CLOEXEC)
-        if fd < 0:
-            return -1
-        if (identify_fd(fd, identity) == 0 and same_identity(identity, &self.opened.identity)
-                and self._is_document(fd)):
-            if zc_wall_ns() - max(identity.mtime_ns, identity.ctime_ns) > TRUSTED_AGE_NS:
-                zc_store(&self.is_trusted, 1)
-            return fd
-        close(fd)
-        return -1
-
-    cdef bint _is_document(self, int fd) noexcept nogil:
-        """Whether an open document has the content that the array was opened by."""
-        cdef Buffer content
-        cdef Status status
-        cdef bint same
-        content.data = NULL
-        content.capacity = 0
-        status_clear(&status)
-        same = (object_read(fd, self.opened.n_content, &content, &status) == self.opened.n_content
-                and memcmp(content.data, self.opened.content, <size_t>self.opened.n_content) == 0)
-        buffer_free(&content)
-        return same
-
     cdef bint write(self, const Selected *box, const char *data, const int64_t *strides,
                     int n_threads) noexcept nogil:
         cdef Idle *idle
-        cdef Identity now
         cdef bint done
         n_threads = n_threads or self.n_threads
         if not self.writes:
             return False
-        if self.locks is None and (identify_name(AT_FDCWD, self.name, &now) != 0
-                                   or not same_identity(&now, &self.opened.identity)):
+        if self.locks is None and not document_stands(self.opened):
             # Without locks nothing stops this write later.
             return False
         idle = self._take(&self.writers)

@@ -20,10 +20,11 @@ from zcore.kernel.atomics cimport zc_load, zc_now_ns, zc_store, zc_swap_if
 from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_bytes
 from zcore.kernel.refs.extents cimport Extents, Place
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Identity, buffer_free, buffer_reserve, identify_fd, identify_name, object_close, object_open,
+    ABSENT, FAILED, Identity, buffer_free, buffer_reserve, identify_fd, object_close, object_open,
     object_read, object_read_at, object_read_rest,
 )
 from zcore.kernel.cache.lru cimport Kept, kept_release
+from zcore.kernel.plan.document cimport document_hold, document_is_old, document_stands
 from zcore.kernel.plan.shard_index cimport ShardProgram
 from zcore.kernel.plan.shard_levels cimport ShardLevels
 from zcore.kernel.select.grid cimport Axis, Span
@@ -125,7 +126,7 @@ cdef class Plan(Tasks):
     """
 
     def __cinit__(self):
-        self.dirfd = -1
+        self.dirfd = self.document_fd = -1
         self.again = NULL
         self.deferred_tasks = NULL
 
@@ -149,6 +150,8 @@ cdef class Plan(Tasks):
 
     def __dealloc__(self):
         self.close_directory()
+        if self.document_fd >= 0:
+            close(self.document_fd)
         free(self.again)
         free(self.deferred_tasks)
 
@@ -397,18 +400,21 @@ cdef class Plan(Tasks):
         """Whether the plan has the directory of the objects open."""
         return self.dirfd >= 0
 
-    def finds(self, str document not None, tuple identity not None):
-        """Return whether the document of the array, by its whole path, is the object of that identity.
+    def hold_document(self):
+        """Keep the document open until the plan goes; return whether it is the one that the plan follows from."""
+        with nogil:
+            self.document_fd = document_hold(self.opened)
+        return self.document_fd >= 0
 
-        Not relative to the directory that the plan has open: another one may have been given its name, and then what is
-        in this one is being deleted.
-        """
-        cdef Identity now
-        if self.opened.directory == NULL:
-            return False
-        path = <bytes>self.opened.directory + b"/" + os.fsencode(document)
-        return (identify_name(AT_FDCWD, <bytes>path, &now) == 0
-                and (now.device, now.inode, now.size, now.mtime_ns, now.ctime_ns) == identity)
+    @property
+    def stands(self):
+        """Whether the document that the plan follows from is there, at its whole path."""
+        return document_stands(self.opened)
+
+    @property
+    def is_old(self):
+        """Whether no other document can have got its identity since it was written."""
+        return document_is_old(self.opened)
 
     @property
     def stale(self):

@@ -151,15 +151,33 @@ def test_limits():
     assert listed((1,) * 64, (1,) * 64).task(0)[0] == "data/" + ".".join("0" * 64) + ".x"
 
 
-def test_finds(tmp_path):
-    array = zcore.open(tmp_path, mode="w", shape=4, chunks=2, dtype="i4", cname="lz4")
+def test_the_document_of_a_plan(tmp_path):
+    array = zcore.open(tmp_path / "a", mode="w", shape=4, chunks=2, dtype="i4", cname="lz4")
     plan = read_plan(array, np.empty(4, "i4"))
-    identity = array.store.identity("__zmeta__")
-    assert plan.finds("__zmeta__", identity)
-    assert not plan.finds("__zmeta__", (*identity[:4], identity[4] + 1))
-    assert not plan.finds("__zattr__", identity)
-    os.utime(tmp_path / "__zmeta__", ns=(5, 5))
-    assert not plan.finds("__zmeta__", identity)
+    assert plan.stands and not plan.is_old and plan.hold_document()
+    os.rename(tmp_path / "a", tmp_path / "b")
+    assert not plan.stands
+    os.rename(tmp_path / "b", tmp_path / "a")
+    assert plan.stands
+    document = tmp_path / "a" / "__zmeta__"
+    raw = document.read_bytes()
+    document.unlink()
+    document.write_bytes(raw)
+    # The same bytes in another file, whatever its times are.
+    assert not plan.stands
+    assert not read_plan(array, np.empty(4, "i4")).hold_document()
+
+
+def test_other_bytes_in_the_same_document_are_seen(tmp_path):
+    array = zcore.open(tmp_path / "a", mode="w", shape=4, chunks=2, dtype="i4", cname="lz4")
+    document = tmp_path / "a" / "__zmeta__"
+    binding = array._binding
+    raw = document.read_bytes()
+    document.write_bytes(raw.replace(b'"lz4"', b'"lz5"'))
+    # As if the file system had not noticed.
+    view = binding.view._replace(identity=array.store.identity("__zmeta__"), trusted=False)
+    plan = ReadPlan(binding._open(view, view.metadata), whole((4,)), np.empty(4, "i4"))
+    assert plan.stands and not plan.hold_document()
 
 
 def read_plan(array, out):
