@@ -30,7 +30,8 @@ _REFERENCES_ADVICE = "a reference set is read, or changed as zcore.ReferenceStor
 _COPY_ADVICE = "zcore.copy makes arrays of it"
 
 DIRECTORY = Kind("directory", opener="zcore.stores.directory.store:DirectoryStore")
-ZIP = Kind("zip archive", (".zip",), (b"PK\x03\x04", b"PK\x05\x06"), "zcore.stores.zip.store:ZipStore",
+# `.ozx` is OME-Zarr in a zip file: RFC-9 of NGFF, "Specification", recommendation 6.
+ZIP = Kind("zip archive", (".zip", ".ozx"), (b"PK\x03\x04", b"PK\x05\x06"), "zcore.stores.zip.store:ZipStore",
            "an archive is read, or made by zcore.ZipStore(path, mode='w')")
 ASDF = Kind("ASDF file", (".asdf",), (b"#ASDF ",), "zcore.stores.asdf.store:AsdfStore",
             "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')")

@@ -24,21 +24,21 @@ from zcore.stores.keys import check_key, is_temporary
 Member = namedtuple("Member", ("header", "offset", "n_stored", "n_bytes", "crc", "is_deflated", "feature"))
 
 # APPNOTE 4.3.7: signature, version, flags, method, time, date, CRC, stored size, size, length of name, of extra fields.
-_HEADER = struct.Struct("<4sHHHHHIIIHH")
-_SIGNATURE = b"PK\x03\x04"
+HEADER = struct.Struct("<4sHHHHHIIIHH")
+SIGNATURE = b"PK\x03\x04"
 # APPNOTE 4.3.16: signature, disk, that of the directory, entries here, entries, size, offset, length of the comment.
-_END = struct.Struct("<4sHHHHIIH")
-_END_SIGNATURE = b"PK\x05\x06"
+END = struct.Struct("<4sHHHHIIH")
+END_SIGNATURE = b"PK\x05\x06"
 _MAX_COMMENT = 0xFFFF
 # APPNOTE 4.3.15 and 4.3.14: the same with 64 bits, and its locator.
-_LOCATOR = struct.Struct("<4sIQI")
-_LOCATOR_SIGNATURE = b"PK\x06\x07"
-_END64 = struct.Struct("<4sQHHIIQQQQ")
-_END64_SIGNATURE = b"PK\x06\x06"
+LOCATOR = struct.Struct("<4sIQI")
+LOCATOR_SIGNATURE = b"PK\x06\x07"
+END64 = struct.Struct("<4sQHHIIQQQQ")
+END64_SIGNATURE = b"PK\x06\x06"
 # APPNOTE 4.4.4: bits of the flags.
-_ENCRYPTED, _SIZES_FOLLOW, _PATCH, _STRONGLY_ENCRYPTED, _UTF8, _MASKED = (1 << bit for bit in (0, 3, 5, 6, 11, 13))
+_ENCRYPTED, _SIZES_FOLLOW, _PATCH, _STRONGLY_ENCRYPTED, UTF8, _MASKED = (1 << bit for bit in (0, 3, 5, 6, 11, 13))
 # APPNOTE 4.5.3: instead of a size that is in an extra field of 64 bits, and the number of that field.
-_IN_ZIP64, _ZIP64 = 0xFFFFFFFF, 1
+IN_ZIP64, ZIP64 = 0xFFFFFFFF, 1
 # Two bits of deflate encode 258 bytes at most.
 _MAX_RATIO = 1032
 _MAX_NAME = 0xFFFF
@@ -120,21 +120,21 @@ def _check_count(fd, path, size, n_found):
     `zipfile` does not check this: an entry with a wrong length hides those behind it. Without the record of 64 bits
     the number may be cut to 16 bits.
     """
-    start = max(0, size - _END.size - _MAX_COMMENT)
-    tail = _read_up_to(fd, start, _END.size + _MAX_COMMENT)
-    at = len(tail) - _END.size
+    start = max(0, size - END.size - _MAX_COMMENT)
+    tail = _read_up_to(fd, start, END.size + _MAX_COMMENT)
+    at = len(tail) - END.size
     # As `zipfile` finds it: a record without a comment, else the last one in the file.
-    if at < 0 or tail[at:at + 4] != _END_SIGNATURE or tail[-2:] != b"\0\0":
-        at = tail.rfind(_END_SIGNATURE)
-    if at < 0 or at + _END.size > len(tail):
+    if at < 0 or tail[at:at + 4] != END_SIGNATURE or tail[-2:] != b"\0\0":
+        at = tail.rfind(END_SIGNATURE)
+    if at < 0 or at + END.size > len(tail):
         raise StoreError(f"{path} is no whole zip archive: its end was not found")
-    n_entries = _END.unpack_from(tail, at)[4]
+    n_entries = END.unpack_from(tail, at)[4]
     n_expected, n_counted = n_entries, n_found & 0xFFFF
-    locator = _read_up_to(fd, start + at - _LOCATOR.size, _LOCATOR.size) if start + at >= _LOCATOR.size else b""
-    if locator[:4] == _LOCATOR_SIGNATURE:
-        raw = _read_up_to(fd, max(0, start + at - _LOCATOR.size - _END64.size), _END64.size)
-        if len(raw) == _END64.size and raw[:4] == _END64_SIGNATURE:
-            n_expected, n_counted = _END64.unpack(raw)[7], n_found
+    locator = _read_up_to(fd, start + at - LOCATOR.size, LOCATOR.size) if start + at >= LOCATOR.size else b""
+    if locator[:4] == LOCATOR_SIGNATURE:
+        raw = _read_up_to(fd, max(0, start + at - LOCATOR.size - END64.size), END64.size)
+        if len(raw) == END64.size and raw[:4] == END64_SIGNATURE:
+            n_expected, n_counted = END64.unpack(raw)[7], n_found
     if n_counted != n_expected:
         raise StoreError(f"{path} is no whole zip archive: its end counts {n_expected} members, its directory has "
                          f"{n_found}")
@@ -143,28 +143,28 @@ def _check_count(fd, path, size, n_found):
 def _member_of(fd, info, size):
     """Return the `Member` of a directory's entry; raises _Fault."""
     n_stored, n_bytes, header = info.compress_size, info.file_size, info.header_offset
-    is_utf8 = info.flag_bits & _UTF8
+    is_utf8 = info.flag_bits & UTF8
     name = info.orig_filename.encode("utf-8" if is_utf8 else "cp437")
     if info.volume:
         raise _Fault("is on another disk")
-    if not 0 <= header <= size - _HEADER.size - len(name):
+    if not 0 <= header <= size - HEADER.size - len(name):
         raise _Fault(f"begins at byte {header} of {size}")
-    raw = _read_up_to(fd, header, _HEADER.size + len(name))
-    if len(raw) < _HEADER.size + len(name) or raw[:4] != _SIGNATURE:
+    raw = _read_up_to(fd, header, HEADER.size + len(name))
+    if len(raw) < HEADER.size + len(name) or raw[:4] != SIGNATURE:
         raise _Fault(f"has no header at byte {header}")
-    _, _, flags, method, _, _, crc, local_stored, local_nbytes, n_name, n_extra = _HEADER.unpack_from(raw)
-    if raw[_HEADER.size:] != name or n_name != len(name):
+    _, _, flags, method, _, _, crc, local_stored, local_nbytes, n_name, n_extra = HEADER.unpack_from(raw)
+    if raw[HEADER.size:] != name or n_name != len(name):
         raise _Fault(f"has another name in its header at byte {header}")
     if method != info.compress_type or (flags ^ info.flag_bits) & _ENCRYPTED:
         raise _Fault(f"has another method in its header at byte {header}")
-    offset = header + _HEADER.size + n_name + n_extra
+    offset = header + HEADER.size + n_name + n_extra
     if offset + n_stored > size:
         raise _Fault(f"has {n_stored} bytes from byte {offset} on, the file has {size}")
     feature = _feature_of(info)
     if feature is None:
         if not flags & _SIZES_FOLLOW:
-            if _IN_ZIP64 in (local_stored, local_nbytes):
-                extra = _read_up_to(fd, header + _HEADER.size + n_name, n_extra)
+            if IN_ZIP64 in (local_stored, local_nbytes):
+                extra = _read_up_to(fd, header + HEADER.size + n_name, n_extra)
                 local_stored, local_nbytes = _sizes_of(extra, local_stored, local_nbytes)
             if (crc, local_stored, local_nbytes) != (info.CRC, n_stored, n_bytes):
                 raise _Fault(f"has {local_stored} bytes for {local_nbytes} with CRC {crc:#x} in its header, {n_stored} "
@@ -190,11 +190,11 @@ def _sizes_of(extra, n_stored, n_bytes):
     at = 0
     while at + 4 <= len(extra):
         number, n = struct.unpack_from("<HH", extra, at)
-        if number == _ZIP64:
+        if number == ZIP64:
             field = extra[at + 4:at + 4 + n]
-            if n_bytes == _IN_ZIP64:
+            if n_bytes == IN_ZIP64:
                 n_bytes, field = int.from_bytes(field[:8], "little"), field[8:]
-            if n_stored == _IN_ZIP64:
+            if n_stored == IN_ZIP64:
                 n_stored = int.from_bytes(field[:8], "little")
             break
         at += 4 + n

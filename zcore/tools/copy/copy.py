@@ -29,10 +29,11 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     Parameters
     ----------
     source : str, os.PathLike, mapping, Store, Array or Group
-        A directory, a zip file, a reference set, a URL, a store, a node; or a file ``.npy``, ``.npz``, ``.asdf``
-        (extra "asdf"), ``.h5``, ``.hdf5``, ``.nc`` or ``.nc4`` (extra "hdf5").
+        A directory, a file ``.zip`` or ``.ozx``, a reference set, a URL, a store, a node; or a file ``.npy``, ``.npz``,
+        ``.asdf`` (extra "asdf"), ``.h5``, ``.hdf5``, ``.nc`` or ``.nc4`` (extra "hdf5").
     destination : str, os.PathLike or Store
-        A directory, a URL, a store; or a file ``.zip``, or one of the files above.
+        A directory, a URL, a store; or a file ``.zip``, or ``.ozx`` (OME-Zarr in a zip file, by RFC-9 of NGFF), or
+        one of the files above.
     path, destination_path : str, optional
         Of the node in the source, and of the new one in the destination; by default the root.
     chunks, shards, codecs, compressors, dtype, order
@@ -105,18 +106,26 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
                      threads) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             progress = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
+            made = {}
+            if getattr(sink, "documents_first", False):
+                for name, node in opened.nodes:
+                    made[name] = _made(sink, name, node, wanted)
+                sink.close()
             for name, node in opened.nodes:
+                target = made.pop(name) if name in made else _made(sink, name, node, wanted)
                 if isinstance(node, SourceArray):
-                    target = sink.array(name, node, wanted)
                     with node.watched():
                         _fill(node, target, memory, threads, work, name, progress)
                         _check(node, work)
                     sink.end(name)
-                else:
-                    sink.group(name, node)
             _check(opened, work)
     losses.warn(_place(destination))
     return _opened(destination, destination_path, threads)
+
+
+def _made(sink, name, node, wanted):
+    """Make a node, and return the target of an array."""
+    return sink.array(name, node, wanted) if isinstance(node, SourceArray) else sink.group(name, node)
 
 
 def _fill(source, target, memory, threads, work, name, progress):

@@ -10,7 +10,7 @@ from zcore.formats import NAMES, name_from
 
 SOURCE = ("array or group: a directory, a zip archive or reference set or a node in it, or a .npy, .npz, ASDF or "
           "HDF5 file")
-DESTINATION = "a new directory, or one in a group, or a new .zip, .npy, .npz, ASDF or HDF5 file"
+DESTINATION = "a new directory, or one in a group, or a new .zip, .ozx, .npy, .npz, ASDF or HDF5 file"
 
 
 def add_paths(parser):
