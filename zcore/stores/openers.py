@@ -32,7 +32,7 @@ _COPY_ADVICE = "zcore.copy makes arrays of it"
 DIRECTORY = Kind("directory", opener="zcore.stores.directory.store:DirectoryStore")
 # `.ozx` is OME-Zarr in a zip file: RFC-9 of NGFF, "Specification", recommendation 6.
 ZIP = Kind("zip archive", (".zip", ".ozx"), (b"PK\x03\x04", b"PK\x05\x06"), "zcore.stores.zip.store:ZipStore",
-           "an archive is read, or made by zcore.ZipStore(path, mode='w')")
+           "an archive is read, or made as a whole by mode 'w'")
 ASDF = Kind("ASDF file", (".asdf",), (b"#ASDF ",), "zcore.stores.asdf.store:AsdfStore",
             "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')")
 REFERENCES = Kind("reference set", (".json",), (), _REFERENCE_STORE, _REFERENCES_ADVICE)     # and a mapping
@@ -138,10 +138,11 @@ def loaded(name: str):
     return getattr(import_module(module), attribute)
 
 
-def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True) -> Store:
+def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True, *, new: str | None = None) -> Store:
     """Return the store for a path, a URL, a store, a mapping, or a client of a service.
 
-    Files that are stores, such as zip archives, are opened only for reading. For writing, a path is a directory.
+    Files that are stores, such as zip archives, are opened only for reading. For writing, a path is a directory. But if
+    `new` is a mode of `ZipStore`, ``"w"`` or ``"x"``, a path that names an archive is a new archive.
 
     Raises
     ------
@@ -153,6 +154,10 @@ def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True) 
     if isinstance(store_like, os.PathLike):
         store_like = os.fspath(store_like)
     if isinstance(store_like, str):
+        if new is not None and names_archive(store_like):
+            if fsync:
+                raise ValueError(f"{store_like!r:.200} names an archive, so fsync=True has no meaning")
+            return loaded(ZIP.opener)(store_like, mode=new)
         kind = kind_of(store_like) if read_only else REMOTE if is_url(store_like) else DIRECTORY
     else:
         kind = kind_of(store_like)
@@ -181,6 +186,11 @@ def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True) 
         if store_like[:1] == "/" and ".." not in store_like and not check_base:
             return _absolute_store(store_like, read_only, fsync)
     return directory_store(store_like, read_only=read_only, fsync=fsync, check_base=check_base)
+
+
+def names_archive(path: str) -> bool:
+    """Return whether a path names an archive, which may not exist yet; a directory of that name is none."""
+    return named_kind(path) is ZIP and ":" not in path and not os.path.isdir(path)
 
 
 @lru_cache(maxsize=64)

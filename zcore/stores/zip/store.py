@@ -60,6 +60,9 @@ class ZipStore(Store):
     (b'al', None, ['a/'])
     """
 
+    # A weak reference to the handle that closes the store, as it was made for that.
+    opened_for = None
+
     def __init__(self, path: str | os.PathLike, *, mode: str = "r", compression: int = zipfile.ZIP_STORED,
                  read_only: bool | None = None):
         self._writer = self._fd = None
@@ -97,9 +100,14 @@ class ZipStore(Store):
         return self
 
     def __exit__(self, kind, *exc_info):
-        if kind is not None and self._writer is not None:
-            self._writer.discard()
+        if kind is not None:
+            self.discard()
         self.close()
+
+    def discard(self) -> None:
+        """Give up a new archive: `close` will not make it."""
+        if self._writer is not None:
+            self._writer.discard()
 
     def __del__(self):
         writer, self._writer = getattr(self, "_writer", None), None

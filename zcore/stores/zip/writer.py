@@ -12,8 +12,8 @@ recommendations on the archive are kept:
 5. A comment with the version of OME-Zarr, which the root's attributes name, and `jsonFirst`. Without a version there is
    no comment, because the archive does not hold OME-Zarr.
 
-Recommendation 3, shards, is a matter of the arrays. The requirements are kept as well: one root, in a single part, and not
-in the directory of another hierarchy. Other archives have the same sequence in their directory.
+Recommendation 3, shards, is a matter of the arrays. The requirements are kept as well: one root, in a single part, and
+not in the directory of another hierarchy. Other archives have the same sequence in their directory.
 """
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 Objects that do not change are copied as they are stored, without decoding. The destination appears only when it is
 complete. If a copy to a directory is interrupted, run the same line again: it continues. A copy to a file begins anew.
 
-A destination .zip or .ozx packs a hierarchy into one archive, and a source .zip or .ozx unpacks it. An .ozx is OME-Zarr in
-a zip file by RFC-9 of NGFF: members are stored without compression, and metadata come first.
+A destination .zip or .ozx packs a hierarchy into one archive, and a source .zip or .ozx unpacks it. An .ozx is
+OME-Zarr in a zip file by RFC-9 of NGFF: members are stored without compression, and metadata come first.
 
 Examples:
   zcore cp data.zarr backup.zarr
