@@ -15,7 +15,7 @@ import zlib
 from collections import namedtuple
 from collections.abc import Iterator
 
-from zcore.errors import InvalidKeyError, StoreError, UnsupportedError
+from zcore.errors import ChecksumError, InvalidKeyError, StoreError, UnsupportedError
 from zcore.stores.base import ByteRange, resolve_range
 from zcore.stores.keys import check_key, is_temporary
 
@@ -255,6 +255,25 @@ class MemberReader:
             if self.position == member.n_bytes and member.crc is not None:
                 _check_crc(member, self._crc)
         return data
+
+
+def verify_member(fd: int, path: str, key: str, member: Member) -> None:
+    """Read a member, and compare its CRC.
+
+    Raises
+    ------
+    ChecksumError
+        The CRC is not the archive's.
+    StoreError
+        See `read_member`.
+    """
+    reader = MemberReader(fd, path, key, member._replace(crc=None))
+    crc = 0
+    while part := reader.read(_PIECE_NBYTES):
+        crc = zlib.crc32(part, crc)
+    if crc != member.crc:
+        raise ChecksumError(f"{path}: member {key!r} has CRC {crc:#010x}, the archive says {member.crc:#010x}", key=key,
+                            expected=member.crc, found=crc)
 
 
 @contextlib.contextmanager
