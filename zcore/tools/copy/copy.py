@@ -18,7 +18,7 @@ from zcore.tools.source import SourceArray
 
 def copy(source, destination, *, path="", destination_path="", chunks=None, shards=None, codecs=None,
          compressors=None, dtype=None, order=None, zarr_format=None, selection=None, memory="1 GB", overwrite=False,
-         threads=None, progress=None):
+         threads=None, progress=None, checksum=False):
     """Copy an array, or a group with all below it.
 
     Objects that stay the same are passed on as they are stored, without a decode: a ``__zmeta__`` array becomes one of
@@ -52,6 +52,9 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
         By default `zcore.config.threads`.
     progress : callable, optional
         ``progress(done, total)`` is called from time to time, in bytes of elements.
+    checksum : bool
+        Append ``crc32c`` to the codecs of new arrays that lack it, which are then decoded and encoded; Zarr v3 only. By
+        default a copy adds no checksum.
 
     Returns
     -------
@@ -90,7 +93,10 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     check_format(zarr_format)
     memory = room_of(memory, "memory")
     overwrite = as_bool(overwrite, "overwrite")
-    wanted = Wanted(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order)
+    wanted = Wanted(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order,
+                    as_bool(checksum, "checksum") or None)
+    if wanted.checksum and file_kind(destination) in SINKS:
+        raise ValueError(f"checksum=True is for arrays of Zarr v3, and {_place(destination)} will hold none")
     losses = Losses()
     settle_at(destination, destination_path)
     with open_source(source, path, selection, threads) as opened:
