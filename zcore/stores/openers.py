@@ -23,7 +23,10 @@ from zcore.stores.base import Store
 # magics   first bytes of a file
 # opener   opens it as a store for reading: "module:name", imported at its first use
 # advice   for a caller that expected a directory
-Kind = namedtuple("Kind", ("name", "endings", "magics", "opener", "advice"), defaults=((), (), None, None))
+# remote   "module:name" of a function that opens it at a service: it takes a `RemoteStore` of its URL, and returns None
+#          if there is no object of that name
+Kind = namedtuple("Kind", ("name", "endings", "magics", "opener", "advice", "remote"),
+                  defaults=((), (), None, None, None))
 
 _REFERENCE_STORE = "zcore.stores.reference.store:ReferenceStore"
 _REFERENCES_ADVICE = "a reference set is read, or changed as zcore.ReferenceStore(path, read_only=False)"
@@ -32,7 +35,7 @@ _COPY_ADVICE = "zcore.copy makes arrays of it"
 DIRECTORY = Kind("directory", opener="zcore.stores.directory.store:DirectoryStore")
 # `.ozx` is OME-Zarr in a zip file: RFC-9 of NGFF, "Specification", recommendation 6.
 ZIP = Kind("zip archive", (".zip", ".ozx"), (b"PK\x03\x04", b"PK\x05\x06"), "zcore.stores.zip.store:ZipStore",
-           "an archive is read, or made as a whole by mode 'w'")
+           "an archive is read, or made as a whole by mode 'w'", "zcore.stores.zip.remote:opened")
 ASDF = Kind("ASDF file", (".asdf",), (b"#ASDF ",), "zcore.stores.asdf.store:AsdfStore",
             "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')")
 REFERENCES = Kind("reference set", (".json",), (), _REFERENCE_STORE, _REFERENCES_ADVICE)     # and a mapping
@@ -162,6 +165,8 @@ def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True, 
     else:
         kind = kind_of(store_like)
     if kind is STORE:
+        if read_only and type(store_like).__name__ == "RemoteStore":
+            return _file_at(store_like)
         if fsync and not store_like.fsync:
             raise ValueError(f"{store_like!r} was made without fsync; pass fsync=True to the store, as in "
                              "DirectoryStore(path, fsync=True)")
@@ -169,7 +174,8 @@ def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True, 
     if kind is REMOTE or kind is ZARR_PYTHON:
         if fsync:
             raise ValueError(f"{store_like!r:.200} is no directory, so fsync=True has no meaning")
-        return loaded(kind.opener)(store_like, read_only=read_only)
+        store = loaded(kind.opener)(store_like, read_only=read_only)
+        return _file_at(store) if read_only and kind is REMOTE else store
     if kind is None and not isinstance(store_like, str):
         raise TypeError("expected a path, a URI, a store, such as MemoryStore(), or a reference set, found "
                         f"{type(store_like).__name__}")
@@ -186,6 +192,15 @@ def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True, 
         if store_like[:1] == "/" and ".." not in store_like and not check_base:
             return _absolute_store(store_like, read_only, fsync)
     return directory_store(store_like, read_only=read_only, fsync=fsync, check_base=check_base)
+
+
+def _file_at(store):
+    """Return the file at a service that the URL of a `RemoteStore` names by its ending; else the store itself."""
+    kind = named_kind(store.url.rstrip("/"))
+    if kind is None or kind.remote is None:
+        return store
+    found = loaded(kind.remote)(store)
+    return store if found is None else found
 
 
 def names_archive(path: str) -> bool:

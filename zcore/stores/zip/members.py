@@ -1,5 +1,6 @@
 """The members of a zip archive: found in its directory, checked one by one, and read.
 
+An archive is a descriptor, or an object with `size` and ``read(start, n_bytes)`` for one that is not a local file.
 `zipfile` reads the directory. Its content is not trusted: each member must lie inside the file, and the header before
 its bytes must agree with the directory. APPNOTE is the format's own text, "APPNOTE.TXT - .ZIP File Format
 Specification", version 6.3.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import struct
 import zipfile
@@ -29,7 +31,7 @@ SIGNATURE = b"PK\x03\x04"
 # APPNOTE 4.3.16: signature, disk, that of the directory, entries here, entries, size, offset, length of the comment.
 END = struct.Struct("<4sHHHHIIH")
 END_SIGNATURE = b"PK\x05\x06"
-_MAX_COMMENT = 0xFFFF
+MAX_COMMENT = 0xFFFF
 # APPNOTE 4.3.15 and 4.3.14: the same with 64 bits, and its locator.
 LOCATOR = struct.Struct("<4sIQI")
 LOCATOR_SIGNATURE = b"PK\x06\x07"
@@ -43,6 +45,8 @@ IN_ZIP64, ZIP64 = 0xFFFFFFFF, 1
 _MAX_RATIO = 1032
 _MAX_NAME = 0xFFFF
 _PIECE_NBYTES = 1 << 18
+# Of an archive at a service: what it claims to have costs memory. Room for some millions of members.
+_MAX_DIRECTORY_NBYTES = 1 << 29
 
 
 def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
@@ -56,33 +60,65 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
         The file is no zip archive; a member contradicts its entry; or the name of a member is no key, so it could not
         be found.
     """
+    entries, last_of = _checked_directory(fd, path)
+    for info in entries:
+        # Also members that do not count: a wrong name in the directory may be that of another member.
+        member = member_of(fd, path, info)
+        if last_of[info.orig_filename] is info:
+            yield info.orig_filename, member
+
+
+def entries_of(fd, path: str) -> Iterator[tuple[str, zipfile.ZipInfo]]:
+    """Iterate over the key and the entry of each member; `member_of` has to compare the entry with the member's header.
+
+    Raises : StoreError, see `read_members`.
+    """
+    entries, last_of = _checked_directory(fd, path)
+    for info in entries:
+        name = info.orig_filename
+        if not 0 <= info.header_offset <= _size_of(fd) - HEADER.size - len(name.encode()) - info.compress_size:
+            raise StoreError(f"{path}: member {name!r:.200} has {info.compress_size} bytes behind byte "
+                             f"{info.header_offset}, the file has {_size_of(fd)}", key=name)
+        if last_of[name] is info:
+            yield name, info
+
+
+def _checked_directory(fd, path):
+    """Return the entries whose names are keys, and the last entry of each name."""
     entries = _directory_of(fd, path)
     try:
-        size = os.fstat(fd).st_size
-        _check_count(fd, path, size, len(entries))
+        _check_count(fd, path, _size_of(fd), len(entries))
     except OSError as exc:
         if isinstance(exc, StoreError):
             raise
         raise StoreError(f"cannot read the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
-    last_of = {info.orig_filename: info for info in entries}
+    entries = [info for info in entries if not (
+        (info.orig_filename.endswith("/") and info.file_size == 0)
+        or is_temporary(info.orig_filename.rpartition("/")[2]))]
     for info in entries:
-        name = info.orig_filename
-        if (name.endswith("/") and info.file_size == 0) or is_temporary(name.rpartition("/")[2]):
-            continue
         try:
-            check_name(name)
+            check_name(info.orig_filename)
         except InvalidKeyError as exc:
-            raise InvalidKeyError(f"{path}: a member has a name that is no key: {exc.message}", key=name) from None
-        try:
-            # Also members that do not count: a wrong name in the directory may be that of another member.
-            member = _member_of(fd, info, size)
-        except _Fault as fault:
-            raise StoreError(f"{path}: member {name!r:.200} {fault}", key=name) from None
-        except OSError as exc:
-            raise StoreError(f"{path}: cannot read member {name!r:.200}: {exc.strerror}", key=name,
-                             errno=exc.errno) from exc
-        if last_of[name] is info:
-            yield name, member
+            raise InvalidKeyError(f"{path}: a member has a name that is no key: {exc.message}",
+                                  key=info.orig_filename) from None
+    return entries, {info.orig_filename: info for info in entries}
+
+
+def member_of(fd, path: str, info: zipfile.ZipInfo) -> Member:
+    """Return the `Member` of an entry, which agrees with the header before its bytes.
+
+    Raises : StoreError, if they contradict each other, or cannot be read.
+    """
+    name = info.orig_filename
+    try:
+        return _member_of(fd, info, _size_of(fd))
+    except _Fault as fault:
+        raise StoreError(f"{path}: member {name!r:.200} {fault}", key=name) from None
+    except OSError as exc:
+        if isinstance(exc, StoreError):
+            raise
+        raise StoreError(f"{path}: cannot read member {name!r:.200}: {exc.strerror}", key=name,
+                         errno=exc.errno) from exc
 
 
 class _Fault(Exception):
@@ -104,14 +140,53 @@ def check_name(key: str) -> str:
 def _directory_of(fd, path):
     """Return the entries of the directory, a list of ZipInfo."""
     try:
-        with open(fd, "rb", closefd=False) as file, zipfile.ZipFile(file) as archive:
+        opened = open(fd, "rb", closefd=False) if isinstance(fd, int) else _Seekable(fd)
+        with opened as file, zipfile.ZipFile(file) as archive:
             return archive.infolist()
     except NotImplementedError as exc:
         raise UnsupportedError(f"{path}: cannot read the zip archive: {exc}", feature="zip archives") from exc
     except OSError as exc:
+        if isinstance(exc, StoreError):
+            raise
         raise StoreError(f"cannot read the zip archive {path}: {exc.strerror or exc}", errno=exc.errno) from exc
     except (zipfile.BadZipFile, struct.error, ValueError, ArithmeticError, LookupError, EOFError, MemoryError) as exc:
         raise StoreError(f"{path} is no whole zip archive: {exc}") from exc
+
+
+class _Seekable(io.RawIOBase):
+    """An archive that is no local file, for `zipfile`, which reads its end and its directory, each at once."""
+
+    def __init__(self, source):
+        self._source = source
+        self._at = 0
+
+    def seekable(self):
+        return True
+
+    def readable(self):
+        return True
+
+    def seek(self, offset, whence=io.SEEK_SET):
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence]
+        if self._at < 0:
+            raise ValueError(f"byte {self._at}")
+        return self._at
+
+    def tell(self):
+        return self._at
+
+    def read(self, n_bytes=-1):
+        left = max(0, self._source.size - self._at)
+        n_bytes = left if n_bytes is None or n_bytes < 0 else min(n_bytes, left)
+        if n_bytes > _MAX_DIRECTORY_NBYTES:
+            raise ValueError(f"a directory of {n_bytes} bytes, and at most {_MAX_DIRECTORY_NBYTES} are read")
+        data = self._source.read(self._at, n_bytes)
+        self._at += len(data)
+        return data
+
+
+def _size_of(fd):
+    return os.fstat(fd).st_size if isinstance(fd, int) else fd.size
 
 
 def _check_count(fd, path, size, n_found):
@@ -120,8 +195,8 @@ def _check_count(fd, path, size, n_found):
     `zipfile` does not check this: an entry with a wrong length hides those behind it. Without the record of 64 bits
     the number may be cut to 16 bits.
     """
-    start = max(0, size - END.size - _MAX_COMMENT)
-    tail = _read_up_to(fd, start, END.size + _MAX_COMMENT)
+    start = max(0, size - END.size - MAX_COMMENT)
+    tail = _read_up_to(fd, start, END.size + MAX_COMMENT)
     at = len(tail) - END.size
     # As `zipfile` finds it: a record without a comment, else the last one in the file.
     if at < 0 or tail[at:at + 4] != END_SIGNATURE or tail[-2:] != b"\0\0":
@@ -286,6 +361,8 @@ def _faults_of(path, key, member, n_bytes):
     except _Fault as fault:
         raise StoreError(f"{path}: key {key!r} {fault}", key=key) from fault.__cause__
     except OSError as exc:
+        if isinstance(exc, StoreError):
+            raise
         raise StoreError(f"{path}: cannot read key {key!r}: {exc.strerror}", key=key, errno=exc.errno) from exc
     except MemoryError as exc:
         raise StoreError(f"{path}: no memory for the {n_bytes} bytes of key {key!r}", key=key,
@@ -343,6 +420,8 @@ def _read(fd, start, n_bytes):
 
 def _read_up_to(fd, start, n_bytes):
     """Return bytes, fewer than `n_bytes` only where the file ends; one call of the system may return less."""
+    if not isinstance(fd, int):
+        return fd.read(start, n_bytes)
     parts = []
     while n_bytes and (part := os.pread(fd, n_bytes, start)):
         parts.append(part)
