@@ -35,9 +35,10 @@ _COPY_ADVICE = "zcore.copy makes arrays of it"
 DIRECTORY = Kind("directory", opener="zcore.stores.directory.store:DirectoryStore")
 # `.ozx` is OME-Zarr in a zip file: RFC-9 of NGFF, "Specification", recommendation 6.
 ZIP = Kind("zip archive", (".zip", ".ozx"), (b"PK\x03\x04", b"PK\x05\x06"), "zcore.stores.zip.store:ZipStore",
-           "an archive is read, or made as a whole by mode 'w'", "zcore.stores.zip.remote:opened")
+           "an archive is read, or made as a whole by mode 'w' or zcore.ZipStore(path, mode='w')",
+           "zcore.stores.zip.remote:opened")
 ASDF = Kind("ASDF file", (".asdf",), (b"#ASDF ",), "zcore.stores.asdf.store:AsdfStore",
-            "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')")
+            "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')", "zcore.stores.asdf.remote:opened")
 REFERENCES = Kind("reference set", (".json",), (), _REFERENCE_STORE, _REFERENCES_ADVICE)     # and a mapping
 PARQUET = Kind("reference set in Parquet", (".parq", ".parquet"), (), _REFERENCE_STORE, _REFERENCES_ADVICE)
 HDF5 = Kind("HDF5 file", (".h5", ".hdf5", ".he5", ".nc", ".nc4"), (b"\x89HDF\r\n\x1a\n",), None,

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 import zcore
-from zcore.errors import InvalidKeyError, ReadOnlyError, StoreError
+from zcore.errors import (
+    AsdfFormatError,
+    InvalidKeyError,
+    ReadOnlyError,
+    ReferenceTargetError,
+    StoreError,
+    UnsupportedError,
+)
 from zcore.stores.remote import file as remote_file
 from zcore.stores.zip.remote import RemoteZipStore
 
@@ -186,3 +193,126 @@ def test_small_reads_bring_their_neighbours(site):
     assert file.read(1000, 2) == bytes([232, 233]) and file.read(3000, 4) == bytes([184, 185, 186, 187])
     assert len(site.data()) == 1
     assert file.read(25_590, 100) == bytes(range(246, 256)) and file.read(25_600, 9) == b""
+
+
+# ASDF
+
+LARGE = np.arange(3 << 20, dtype="<i4").reshape(3, 1024, 1024)
+
+
+@pytest.fixture
+def asdf_file(tmp_path):
+    """The bytes of an ASDF file with arrays of every kind."""
+    pytest.importorskip("yaml")
+    path = tmp_path / "x.asdf"
+    zcore.asdf.write(path, {
+        "small": ELEMENTS, "large": LARGE, "columns": np.asfortranarray(LARGE[0].astype("<f8")), "name": "M 31",
+        "flipped": ELEMENTS[::-1], "last": np.arange(5)})
+    return path.read_bytes()
+
+
+def test_an_asdf_file_on_a_server(site, asdf_file):
+    site.files["x.ASDF"] = asdf_file
+    group = zcore.open(f"{site.url}/x.ASDF")
+    assert group.attrs["name"] == "M 31"
+    # The beginning and the block index; the headers of the first and the last block.
+    assert len(site.data()) <= 5 and n_bytes(site) < 100_000 < len(asdf_file)
+    assert np.array_equal(group["small"][:], ELEMENTS) and np.array_equal(group["flipped"][:], ELEMENTS[::-1])
+    large = group["large"]
+    assert large.shape == LARGE.shape and large.chunks == (1, 256, 1024)
+    site.requests.clear()
+    assert np.array_equal(large[1, 300:310, 5], LARGE[1, 300:310, 5])
+    assert len(site.data()) <= 2 and n_bytes(site) <= (1 << 20) + 4096
+    assert np.array_equal(large[:], LARGE) and np.array_equal(large[::2, ::-300, 7], LARGE[::2, ::-300, 7])
+    columns = group["columns"]
+    assert columns.order == "F" and columns.chunks == (1024, 128)
+    assert np.array_equal(columns[:], LARGE[0]) and np.array_equal(group["last"][1:3], [1, 2])
+    assert sorted(group.store.list_dir("columns/").keys)[-1] == "columns/0.7"
+    assert zcore.verify(f"{site.url}/x.ASDF").ok
+    assert np.array_equal(pickle.loads(pickle.dumps(large))[2, 1], LARGE[2, 1])
+    assert np.array_equal(zcore.copy(group["large"], zcore.MemoryStore())[:], LARGE)
+
+
+@pytest.mark.parametrize("compression", ["zlib", "bzp2", "lz4"])
+def test_compressed_blocks(site, tmp_path, compression):
+    pytest.importorskip("yaml")
+    zcore.asdf.write(tmp_path / "x.asdf", {"a": ELEMENTS, "b": LARGE[0]}, compression=compression)
+    site.files["x.asdf"] = (tmp_path / "x.asdf").read_bytes()
+    group = zcore.open(f"{site.url}/x.asdf")
+    assert np.array_equal(group["a"][3:5], ELEMENTS[3:5]) and np.array_equal(group["b"][:, 9], LARGE[0, :, 9])
+
+
+def test_the_border_of_an_array_in_chunks(site, tmp_path):
+    pytest.importorskip("yaml")
+    values = np.arange(1100 * 1000, dtype="<f4").reshape(1100, 1000)
+    zcore.asdf.write(tmp_path / "x.asdf", {"a": values})
+    site.files["x.asdf"] = (tmp_path / "x.asdf").read_bytes()
+    a = zcore.open(f"{site.url}/x.asdf")["a"]
+    assert a.chunks == (262, 1000) and np.array_equal(a[:], values)
+    assert np.array_equal(a[1090:, ::99], values[1090:, ::99])
+    store = a.store
+    names = store.list_dir("a/").keys
+    assert [len(store.get(name)) for name in names if name[2] != "."] == [262_000 * 4] * 5
+    assert store.get("a/4.0", (52_000 * 4 - 4, 8)) == values[-1, -1:].tobytes() + bytes(4)
+    assert store.get("a/5.0") is None and store.get("a/0.1") is None and store.get("a/00.0") is None
+
+
+def test_an_asdf_file_that_is_replaced_is_an_error(site, asdf_file):
+    site.files["x.asdf"] = asdf_file
+    group = zcore.open(f"{site.url}/x.asdf")
+    large = group["large"]
+    large[0, 0]
+    site.files["x.asdf"] = asdf_file[:-1] + b" "
+    with pytest.raises(StoreError, match="was replaced by another object while it was read"):
+        large[2]
+
+
+def test_a_tree_from_a_service_names_no_file_here(site, tmp_path):
+    pytest.importorskip("yaml")
+    zcore.asdf.write(tmp_path / "secret.asdf", {"a": ELEMENTS})
+    for uri in (f"file://{tmp_path}/secret.asdf", str(tmp_path / "secret.asdf"), "secret.asdf",
+                f"{site.url}/secret.asdf"):
+        text = ("#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- !core/asdf-1.1.0\n"
+                f"a: !core/ndarray-1.1.0\n  source: {uri}\n  datatype: int32\n  byteorder: little\n"
+                "  shape: [64, 64]\n...\n")
+        site.files["x.asdf"] = text.encode()
+        group = zcore.open(f"{site.url}/x.asdf")
+        with pytest.raises((ReferenceTargetError, UnsupportedError, AsdfFormatError)):
+            group["a"][:]
+
+
+def test_a_block_index_that_lies_in_its_middle(site, tmp_path):
+    pytest.importorskip("yaml")
+    zcore.asdf.write(tmp_path / "x.asdf", {name: ELEMENTS + i for i, name in enumerate("abcde")})
+    data = (tmp_path / "x.asdf").read_bytes()
+    with zcore.asdf.open(tmp_path / "x.asdf") as file:
+        offsets = [block.offset for block in file.blocks]
+    lies = data.replace(b"%d" % offsets[2], b"%d" % (offsets[2] + 60))
+    assert lies != data
+    site.files["x.asdf"] = lies
+    group = zcore.open(f"{site.url}/x.asdf")
+    assert np.array_equal(group["a"][:], ELEMENTS) and np.array_equal(group["e"][:], ELEMENTS + 4)
+    for name in "bc":
+        with pytest.raises(AsdfFormatError):
+            group[name][:]
+
+
+def test_what_a_hostile_asdf_file_claims(site, tmp_path, asdf_file):
+    for data in (b"", b"no ASDF", asdf_file[:200], b"#ASDF 1.0.0\n" + b"#" * 3_000_000):
+        site.files["x.asdf"] = data
+        with pytest.raises((AsdfFormatError, StoreError)):
+            zcore.open(f"{site.url}/x.asdf")
+    text = (b"#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- !core/asdf-1.1.0\n"
+            b"a: !core/ndarray-1.1.0\n  source: 0\n  datatype: int32\n  byteorder: little\n"
+            b"  shape: [4611686018427387, 64]\n...\n")
+    header = zcore.asdf.layout.render_block_header(48, 0, b"", 4, 4, 4, bytes(16))
+    site.files["x.asdf"] = text + header + b"abcd"
+    with pytest.raises(AsdfFormatError):
+        zcore.open(f"{site.url}/x.asdf")["a"][0, 0]
+
+
+def test_an_asdf_file_in_a_bucket(bucket, asdf_file):
+    name, options = bucket
+    zcore.RemoteStore(f"s3://{name}", **options).set("x.asdf", asdf_file)
+    group = zcore.open(zcore.RemoteStore(f"s3://{name}/x.asdf", **options))
+    assert np.array_equal(group["large"][1, 5:9], LARGE[1, 5:9])
