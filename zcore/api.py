@@ -3,11 +3,15 @@
 Names and keywords are those of zarr-python. `zeros` and its kin are one call to `create_array` each; without ``store=``
 their array lies in a `MemoryStore` of its own.
 """
+import os
+import weakref
+from contextlib import contextmanager
+
 import numpy as np
 
 from zcore.engine.binding import GroupBinding
 from zcore.engine.options import Options
-from zcore.errors import NodeExistsError, NodeNotFoundError
+from zcore.errors import NodeExistsError, NodeNotFoundError, UnsupportedError
 from zcore.formats import check_format, format_of
 from zcore.hierarchy import consolidated, creation, lookup
 from zcore.hierarchy.creation import zero_of
@@ -16,7 +20,7 @@ from zcore.model.value import as_bool
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
 from zcore.stores.memory import MemoryStore
-from zcore.stores.openers import store_of
+from zcore.stores.openers import names_archive, store_of
 
 MODES = ("r", "r+", "a", "w", "w-", "x")
 
@@ -29,11 +33,13 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     Parameters
     ----------
     store : str, os.PathLike or Store
-        A directory, a ``file:`` URI, or a store.
+        A directory, a file such as a zip archive, a URL, or a store.
     mode : {"r", "r+", "a", "w", "w-", "x"}
         ``"r"`` reads. ``"r+"`` reads and writes. ``"a"`` opens, or creates if there is no node. ``"w"`` creates, and
         first deletes the node that is there with all nodes below it. ``"w-"`` and ``"x"`` create, and fail if there
-        is a node.
+        is a node. Modes that create make a zip archive of a path that ends with ``.zip`` or ``.ozx``, unless a
+        directory has that name. The archive is there when the handle is closed: by `close`, or at the end of a ``with``
+        block. An existing archive is only read, or replaced as a whole by ``"w"``.
     path : str, optional
         Path of the node in the store; the root by default.
     shape, chunks, dtype, fill_value
@@ -108,8 +114,9 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", dimension_separator, cache)
     if not (dimension_separator is None or zarr_format is None or format_of(zarr_format).has_dimension_separator):
         raise ValueError(f"dimension_separator is of Zarr v2, zarr_format is {zarr_format!r}")
-    store = store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"))
     path = lookup.path_of(path, zarr_format)
+    place, new = store, _new_archive(store, mode, path)
+    store = store_of(store, mode == "r", as_bool(fsync, "fsync"), check_base=mode not in ("r", "r+"), new=new)
     if zarr_format is None and shape is not None and (cname, clevel, shuffle) != (None, None, None):
         of_new = "zmeta"
     else:
@@ -135,7 +142,7 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
             shuffle=shuffle, compressors=compressors, zarr_format=of_new, chunk_key_encoding=dimension_separator,
             attributes=attributes, overwrite=mode == "w"))
 
-    return _opened(store, path, zarr_format, options, mode, "node", find, make)
+    return _handed(place, store, lambda: _opened(store, path, zarr_format, options, mode, "node", find, make))
 
 
 def _opened(store, path, zarr_format, options, mode, what, find, make):
@@ -241,12 +248,15 @@ def create_array(store, *, name=None, shape=None, dtype=None, data=None, chunks=
     <zcore.Array 'MemoryStore/t2m' (48, 90, 180) float32, chunks (4, 30, 60), shards (24, 90, 180), format 3>
     """
     options = Options(lock, missing, threads, strict, write_empty_chunks, cache=cache)
-    store = store_of(store, False, as_bool(fsync, "fsync"))
-    return Array(creation.create_array(
-        store, lookup.path_of(name, zarr_format), options, shape=shape, dtype=dtype, data=data, chunks=chunks,
+    path = lookup.path_of(name, zarr_format)
+    overwrite = as_bool(overwrite, "overwrite")
+    place, new = store, _new_archive(store, "w" if overwrite else "x", path)
+    store = store_of(store, False, as_bool(fsync, "fsync"), new=new)
+    return _handed(place, store, lambda: Array(creation.create_array(
+        store, path, options, shape=shape, dtype=dtype, data=data, chunks=chunks,
         shards=shards, filters=filters, serializer=serializer, compressors=compressors, codecs=codecs, order=order,
         fill_value=fill_value, zarr_format=zarr_format, attributes=attributes, chunk_key_encoding=chunk_key_encoding,
-        dimension_names=dimension_names, checksum=checksum, overwrite=overwrite))
+        dimension_names=dimension_names, checksum=checksum, overwrite=overwrite)))
 
 
 def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=False, lock=True, missing="fill",
@@ -279,9 +289,50 @@ def create_group(store, *, path="", zarr_format=3, attributes=None, overwrite=Fa
         There is no node, but there are attributes whose document was lost, and `overwrite` is false.
     """
     options = Options(lock, missing, threads, strict, write_empty_chunks, cache=cache)
-    store = store_of(store, False, as_bool(fsync, "fsync"))
-    return Group(creation.create_group(store, lookup.path_of(path, zarr_format), options, zarr_format=zarr_format,
-                                       attributes=attributes, overwrite=overwrite))
+    path = lookup.path_of(path, zarr_format)
+    overwrite = as_bool(overwrite, "overwrite")
+    place, new = store, _new_archive(store, "w" if overwrite else "x", path)
+    store = store_of(store, False, as_bool(fsync, "fsync"), new=new)
+    return _handed(place, store, lambda: Group(creation.create_group(
+        store, path, options, zarr_format=zarr_format, attributes=attributes, overwrite=overwrite)))
+
+
+def _new_archive(store, mode, path):
+    """Return the mode of `ZipStore` for a new archive, or None if no archive is made.
+
+    Raises
+    ------
+    NodeExistsError
+        The mode creates, and there is a file.
+    UnsupportedError
+        A part of an existing archive would be replaced.
+    """
+    place = os.fspath(store) if isinstance(store, (str, os.PathLike)) else None
+    if mode in ("r", "r+") or not isinstance(place, str) or not names_archive(place):
+        return None
+    if not os.path.lexists(place):
+        return "w" if mode == "w" else "x"
+    if mode == "a":
+        return None
+    if mode != "w":
+        raise NodeExistsError(f"{place} is there already", path=path)
+    if path:
+        raise UnsupportedError(f"{place} is there, and an archive is written as a whole: all in it beside "
+                               f"{path!r:.200} would be lost", feature="nodes replaced in a file")
+    return "w"
+
+
+def _handed(place, store, make):
+    """Return the node of ``make()``. If its store is an archive that was made for it, it closes the store."""
+    if store is place or store.read_only or not hasattr(store, "opened_for"):
+        return make()
+    try:
+        node = make()
+    except BaseException:
+        store.discard()
+        raise
+    store.opened_for = weakref.ref(node)
+    return node
 
 
 def open_array(store, mode="r", **keywords):
@@ -343,8 +394,10 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
     """
     _check_mode(mode)
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", cache=cache)
-    store = store_of(store, mode == "r", as_bool(fsync, "fsync"))
     path = lookup.path_of(path, zarr_format)
+    place, new = store, _new_archive(store, mode, path)
+    store = store_of(store, mode == "r", as_bool(fsync, "fsync"), new=new)
+
     def find():
         found = lookup.find_or_read_set(store, path, zarr_format, options)
         if found is None:
@@ -362,7 +415,7 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
         return Group(creation.create_group(store, path, options, zarr_format=zarr_format or 3, attributes=attributes,
                                            overwrite=mode == "w"))
 
-    return _opened(store, path, zarr_format, options, mode, "group", find, make)
+    return _handed(place, store, lambda: _opened(store, path, zarr_format, options, mode, "group", find, make))
 
 
 def _existing(store, path, zarr_format, options, described):
@@ -567,7 +620,7 @@ def save(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
 
 def save_array(store, data, *, path=None, **keywords):
     """Store one array; see `save`. `keywords` are those of `zcore.create_array`."""
-    create_array(store, name=path, data=data, **keywords)
+    create_array(store, name=path, data=data, **keywords).close()
 
 
 def save_group(store, *arrays, path=None, zarr_format=3, overwrite=False, **named):
@@ -587,9 +640,22 @@ def save_group(store, *arrays, path=None, zarr_format=3, overwrite=False, **name
                for name, array in {**unnamed, **named}.items()}
     if "" in members or len(members) < len(unnamed) + len(named):
         raise ValueError(f"the names {', '.join(map(repr, named))} are not those of as many members")
-    creation.create_all(store_of(store, False, False), lookup.path_of(path, zarr_format),
-                        {"": creation.new_group(zarr_format=zarr_format), **members}, Options(),
-                        overwrite=as_bool(overwrite, "overwrite"))
+    path = lookup.path_of(path, zarr_format)
+    overwrite = as_bool(overwrite, "overwrite")
+    with _written(store, False, path, overwrite) as store:
+        creation.create_all(store, path, {"": creation.new_group(zarr_format=zarr_format), **members}, Options(),
+                            overwrite=overwrite)
+
+
+@contextmanager
+def _written(place, fsync, path, overwrite):
+    """Return a context manager of a store. If it is a new archive, it is closed in the end."""
+    store = store_of(place, False, fsync, new=_new_archive(place, "w" if overwrite else "x", path))
+    if store is place or not hasattr(store, "opened_for"):
+        yield store
+        return
+    with store:
+        yield store
 
 
 def load(store, path=None, *, zarr_format=None):
@@ -716,8 +782,12 @@ def create_hierarchy(*, store, nodes, overwrite=False, **options):
     (['a', 'a/b'], (4, 6))
     """
     fsync = as_bool(options.pop("fsync", False), "fsync")
-    made = creation.create_hierarchy(store_of(store, False, fsync), "", nodes, Options(**options),
-                                     overwrite=as_bool(overwrite, "overwrite"))
+    overwrite = as_bool(overwrite, "overwrite")
+    with _written(store, fsync, "", overwrite) as opened:
+        made = creation.create_hierarchy(opened, "", nodes, Options(**options), overwrite=overwrite)
+    if opened is not store and hasattr(opened, "opened_for"):
+        # An archive, which is complete by now.
+        return iter([(path, open(store, path=path)) for path, _ in made])
     return iter([(path, node_of(binding)) for path, binding in made])
 
 

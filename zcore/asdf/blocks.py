@@ -293,11 +293,22 @@ class BlockList(Sequence):
     def _header(self, number):
         """Return the header of a block; another writer may have changed the file since it was found."""
         try:
-            return scan.read_block_header(self._source, self.found.offsets[number])
+            header = scan.read_block_header(self._source, self.found.offsets[number])
+            if self._source.is_far and self.found.is_indexed:
+                self._check_end(header, number)
+            return header
         except AsdfFormatError as exc:
             exc.place = exc.path = self.path
             exc.block = number
             raise
+
+    def _check_end(self, header, number):
+        """Raise AsdfFormatError unless a block ends where the index says that the next one begins."""
+        offsets = self.found.offsets
+        following = offsets[number + 1] if number + 1 < len(offsets) else self.found.end
+        if header.end != following or header.is_streamed:
+            raise AsdfFormatError(f"the block ends at byte {header.end}, and the block index has {following} next",
+                                  offset=header.offset, member="allocated_size")
 
     def __repr__(self):
         n = len(self.found.offsets)

@@ -52,7 +52,7 @@ class AsdfFile:
         The lines between header and tree.
     blocks : BlockList
     source : FileSource
-        The open file.
+        The open file; or an object with its methods for reading, for a file at a service.
     front : Front
         Where tree and blocks begin.
 
@@ -68,11 +68,11 @@ class AsdfFile:
     ('1.0.0', {}, 2, b'ab')
     """
 
-    def __init__(self, path, *, is_writable=False, verify=True, allowed=None):
+    def __init__(self, path, *, is_writable=False, verify=True, allowed=None, source=None):
         self.path = path
         self._verifies = verify
         self._allowed = allowed
-        self.source = FileSource(path, is_writable)
+        self.source = FileSource(path, is_writable) if source is None else source
         try:
             self.front = self._read_front()
         except BaseException:
@@ -138,7 +138,9 @@ class AsdfFile:
             from zcore.asdf.tree.origin import Origin
 
             text = self.tree_text
-            origin = Origin(self.blocks, len(text), self.path, self._allowed, AsdfFile)
+            # A tree that came from a service may not name files here.
+            path, allowed = (None, []) if self.source.is_far else (self.path, self._allowed)
+            origin = Origin(self.blocks, len(text), path, allowed, AsdfFile)
             if text:
                 try:
                     with noted() as notes:

@@ -6,7 +6,8 @@ each of its entries is the block that skipping along would have met (ASDF file l
 asks for the first and the last entry alone; one in between may be wrong as well). The index saves the search for
 blocks where there is space between them.
 
-A source has `size`, `read(offset, n_bytes)` and `skip_hole(offset)`, as `FileSource`.
+A source has `size`, `read(offset, n_bytes)`, `skip_hole(offset)` and `is_far`, as `FileSource`. If it is far, each entry
+costs a request: the first and the last one are compared here, and each other one when its block is first used.
 """
 from array import array
 from collections import namedtuple
@@ -138,8 +139,10 @@ def by_index(source, first):
     offsets = layout.parse_block_index(data)
     if offsets is None or offsets[0] != first or offsets[-1] + layout.BLOCK_HEADER_NBYTES > place:
         return None
+    ends = [*offsets[1:], place]
+    numbers = sorted({0, len(offsets) - 1}) if source.is_far else range(len(offsets))
     try:
-        for offset, following in zip(offsets, [*offsets[1:], place], strict=True):
+        for offset, following in [(offsets[i], ends[i]) for i in numbers]:
             header = read_block_header(source, offset)
             if header.end != following or header.is_streamed:
                 return None

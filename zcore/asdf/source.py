@@ -22,6 +22,11 @@ class FileSource:
     path : str
     writable : bool
 
+    Attributes
+    ----------
+    is_far : bool
+        False: a read costs little. Where it is a request, an index is trusted as far as the text of the format asks.
+
     Raises
     ------
     NodeNotFoundError
@@ -29,6 +34,8 @@ class FileSource:
     StoreError
         It cannot be opened, or is a directory, a pipe or the like.
     """
+
+    is_far = False
 
     def __init__(self, path, writable=False):
         self.path = path

@@ -71,11 +71,23 @@ class Handle:
         self._binding.reload()
         return self
 
+    def close(self):
+        """Finish the archive that `zcore.open` or `zcore.create_array` has made for this handle.
+
+        Any other handle has nothing to close: every call leaves the store as it says.
+
+        Raises : StoreError, if the archive cannot be finished.
+        """
+        self.__exit__(None, None, None)
+
     def __enter__(self):
         return self
 
     def __exit__(self, *exc_info):
-        """Nothing to close: every call leaves the store as it says."""
+        """Close the handle. After an error no archive is made."""
+        handle = getattr(self.store, "opened_for", None)
+        if handle is not None and handle() is self:
+            self.store.__exit__(*exc_info)
 
     def __eq__(self, other):
         if type(other) is not type(self):

@@ -553,7 +553,7 @@ class BlockStore(Store):
         """Iterate over the blocks of the arrays at `path` and below it.
 
         Yields its name, the path of an array in it, its decoded size in bytes, and a function that reads it and raises
-        an error if it is damaged.
+        an error if it is damaged. The path is None if the name is a key: then the key tells.
         """
 
     @abstractmethod

@@ -23,17 +23,22 @@ from zcore.stores.base import Store
 # magics   first bytes of a file
 # opener   opens it as a store for reading: "module:name", imported at its first use
 # advice   for a caller that expected a directory
-Kind = namedtuple("Kind", ("name", "endings", "magics", "opener", "advice"), defaults=((), (), None, None))
+# remote   "module:name" of a function that opens it at a service: it takes a `RemoteStore` of its URL, and returns None
+#          if there is no object of that name
+Kind = namedtuple("Kind", ("name", "endings", "magics", "opener", "advice", "remote"),
+                  defaults=((), (), None, None, None))
 
 _REFERENCE_STORE = "zcore.stores.reference.store:ReferenceStore"
 _REFERENCES_ADVICE = "a reference set is read, or changed as zcore.ReferenceStore(path, read_only=False)"
 _COPY_ADVICE = "zcore.copy makes arrays of it"
 
 DIRECTORY = Kind("directory", opener="zcore.stores.directory.store:DirectoryStore")
-ZIP = Kind("zip archive", (".zip",), (b"PK\x03\x04", b"PK\x05\x06"), "zcore.stores.zip.store:ZipStore",
-           "an archive is read, or made by zcore.ZipStore(path, mode='w')")
+# `.ozx` is OME-Zarr in a zip file: RFC-9 of NGFF, "Specification", recommendation 6.
+ZIP = Kind("zip archive", (".zip", ".ozx"), (b"PK\x03\x04", b"PK\x05\x06"), "zcore.stores.zip.store:ZipStore",
+           "an archive is read, or made as a whole by mode 'w' or zcore.ZipStore(path, mode='w')",
+           "zcore.stores.zip.remote:opened")
 ASDF = Kind("ASDF file", (".asdf",), (b"#ASDF ",), "zcore.stores.asdf.store:AsdfStore",
-            "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')")
+            "an ASDF file is read, or changed by zcore.asdf.open(path, mode='rw')", "zcore.stores.asdf.remote:opened")
 REFERENCES = Kind("reference set", (".json",), (), _REFERENCE_STORE, _REFERENCES_ADVICE)     # and a mapping
 PARQUET = Kind("reference set in Parquet", (".parq", ".parquet"), (), _REFERENCE_STORE, _REFERENCES_ADVICE)
 HDF5 = Kind("HDF5 file", (".h5", ".hdf5", ".he5", ".nc", ".nc4"), (b"\x89HDF\r\n\x1a\n",), None,
@@ -139,10 +144,11 @@ def loaded(name: str):
     return getattr(import_module(module), attribute)
 
 
-def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True) -> Store:
+def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True, *, new: str | None = None) -> Store:
     """Return the store for a path, a URL, a store, a mapping, or a client of a service.
 
-    Files that are stores, such as zip archives, are opened only for reading. For writing, a path is a directory.
+    Files that are stores, such as zip archives, are opened only for reading. For writing, a path is a directory. But if
+    `new` is a mode of `ZipStore`, ``"w"`` or ``"x"``, a path that names an archive is a new archive.
 
     Raises
     ------
@@ -154,10 +160,16 @@ def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True) 
     if isinstance(store_like, os.PathLike):
         store_like = os.fspath(store_like)
     if isinstance(store_like, str):
+        if new is not None and names_archive(store_like):
+            if fsync:
+                raise ValueError(f"{store_like!r:.200} names an archive, so fsync=True has no meaning")
+            return loaded(ZIP.opener)(store_like, mode=new)
         kind = kind_of(store_like) if read_only else REMOTE if is_url(store_like) else DIRECTORY
     else:
         kind = kind_of(store_like)
     if kind is STORE:
+        if read_only and type(store_like).__name__ == "RemoteStore":
+            return _file_at(store_like)
         if fsync and not store_like.fsync:
             raise ValueError(f"{store_like!r} was made without fsync; pass fsync=True to the store, as in "
                              "DirectoryStore(path, fsync=True)")
@@ -165,7 +177,8 @@ def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True) 
     if kind is REMOTE or kind is ZARR_PYTHON:
         if fsync:
             raise ValueError(f"{store_like!r:.200} is no directory, so fsync=True has no meaning")
-        return loaded(kind.opener)(store_like, read_only=read_only)
+        store = loaded(kind.opener)(store_like, read_only=read_only)
+        return _file_at(store) if read_only and kind is REMOTE else store
     if kind is None and not isinstance(store_like, str):
         raise TypeError("expected a path, a URI, a store, such as MemoryStore(), or a reference set, found "
                         f"{type(store_like).__name__}")
@@ -182,6 +195,20 @@ def store_of(store_like, read_only: bool, fsync: bool, check_base: bool = True) 
         if store_like[:1] == "/" and ".." not in store_like and not check_base:
             return _absolute_store(store_like, read_only, fsync)
     return directory_store(store_like, read_only=read_only, fsync=fsync, check_base=check_base)
+
+
+def _file_at(store):
+    """Return the file at a service that the URL of a `RemoteStore` names by its ending; else the store itself."""
+    kind = named_kind(store.url.rstrip("/"))
+    if kind is None or kind.remote is None:
+        return store
+    found = loaded(kind.remote)(store)
+    return store if found is None else found
+
+
+def names_archive(path: str) -> bool:
+    """Return whether a path names an archive, which may not exist yet; a directory of that name is none."""
+    return named_kind(path) is ZIP and ":" not in path and not os.path.isdir(path)
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ from xarray.backends import AbstractDataStore, BackendEntrypoint, StoreBackendEn
 import zcore
 from zcore.xarray.variables import Dimensions, Source, attributes_of, shown, variable_of
 
-_ENDINGS = (".asdf", ".json", ".parq", ".parquet", ".zarr", ".zip")
+_ENDINGS = (".asdf", ".json", ".ozx", ".parq", ".parquet", ".zarr", ".zip")
 _DOCUMENTS = ("__zmeta__", "zarr.json", ".zgroup", ".zarray", ".zmetadata")
 
 

@@ -39,7 +39,8 @@ def make(kind, path):
         zcore.asdf.write(path, {"a": ELEMENTS})
     else:
         items = zcore.MemoryStore()
-        group = zcore.create_group(items, zarr_format=2)
+        # RFC-9 of NGFF: an .ozx has a zarr.json at its root.
+        group = zcore.create_group(items, zarr_format=3 if str(path).lower().endswith(".ozx") else 2)
         group.create_array("a", data=ELEMENTS)
         if kind is openers.ZIP:
             with zcore.ZipStore(path, mode="w") as store:

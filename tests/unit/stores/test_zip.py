@@ -1,8 +1,11 @@
 """Zip archives: read and written as other programs do, and hostile ones refused."""
 import contextlib
+import json
 import os
 import pickle
 import struct
+import subprocess
+import sys
 import threading
 import warnings
 import zipfile
@@ -15,6 +18,7 @@ import zcore
 from tests.both_ways import brought
 from zcore.engine import views
 from zcore.errors import InvalidKeyError, ReadOnlyError, StoreError, UnsupportedError
+from zcore.stores.zip import writer
 from zcore.stores.zip.store import ZipStore
 
 from .conformance import UNUSUAL_KEYS, StoreConformance, changes
@@ -423,7 +427,7 @@ def test_a_failed_write_leaves_no_archive(path, tmp_path, monkeypatch):
     store = ZipStore(path, mode="w")
     store.set("a", b"1")
     with monkeypatch.context() as patch:
-        patch.setattr(store._writer._archive, "writestr", fail)
+        patch.setattr(os, "pwrite", fail)
         with pytest.raises(StoreError, match="No space") as caught:
             store.set("b", b"2")
         assert caught.value.errno == 28 and caught.value.key == "b"
@@ -696,3 +700,106 @@ def test_a_wrong_name_in_the_directory_hides_no_member(path):
     patched_at(path, directory_of(path)[1] + len("PK12") + 42 + len("x/"), 1)
     with pytest.raises(StoreError, match="another name"):
         ZipStore(path)
+
+
+# OME-Zarr in a zip file: RFC-9 of NGFF
+
+OME = {"ome": {"version": "0.5", "multiscales": []}}
+COMMENT = {"ome": {"version": "0.5", "zipFile": {"centralDirectory": {"jsonFirst": True}}}}
+
+
+def image(store, attributes=OME):
+    """Make a hierarchy whose nodes are not in the sequence of their depth."""
+    root = zcore.create_group(store, attributes=attributes)
+    root.create_group("b/deep")
+    for name in ("b/deep/x", "a", "b/c"):
+        root.create_array(name, data=np.arange(24, dtype="<i4").reshape(4, 6), chunks=(2, 3))
+    return root
+
+
+def order_in_file(path):
+    """Return the names of members as the directory has them, and as the file has them."""
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        entries = archive.infolist()
+        return [info.filename for info in entries], [info.filename for info in sorted(
+            entries, key=lambda info: info.header_offset)]
+
+
+EXPECTED = ["zarr.json", "a/zarr.json", "b/zarr.json", "b/c/zarr.json", "b/deep/zarr.json", "b/deep/x/zarr.json"]
+
+
+@pytest.mark.parametrize("name", ["x.ozx", "X.OZX"])
+def test_an_ozx_follows_rfc_9(tmp_path, name):
+    path = tmp_path / name
+    with ZipStore(path, mode="w") as store:
+        image(store)
+    directory, file = order_in_file(path)
+    assert directory[:6] == file[:6] == EXPECTED and directory == file
+    with zipfile.ZipFile(path) as archive:
+        assert json.loads(archive.comment) == COMMENT
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
+        assert {info.extract_version for info in archive.infolist()} == {45}
+    raw = path.read_bytes()
+    assert raw.count(b"PK\x06\x06") == raw.count(b"PK\x06\x07") == 1 and raw[18:26] == b"\xff" * 8
+    opened = zcore.open(path)
+    assert opened["b/deep/x"][:].tolist() == np.arange(24).reshape(4, 6).tolist() and zcore.verify(path).ok
+
+
+def test_a_copy_to_an_ozx_writes_each_byte_once(tmp_path, monkeypatch):
+    source = image(zcore.MemoryStore())
+    zcore.consolidate_metadata(source.store)
+    files, new_file = [], writer._new_file
+    monkeypatch.setattr(writer, "_new_file", lambda *args, **keywords: files.append(args) or new_file(
+        *args, **keywords))
+    zcore.copy(source, tmp_path / "x.ozx")
+    assert len(files) == 1
+    directory, file = order_in_file(tmp_path / "x.ozx")
+    assert directory == file and file[:6] == EXPECTED and len(set(file)) == len(file)
+    assert zcore.open_consolidated(tmp_path / "x.ozx")["b/c"][3, 5] == 23
+
+
+def test_documents_that_come_late_are_first_in_the_directory_alone_of_a_zip(path):
+    with ZipStore(path, mode="w") as store:
+        image(store).attrs["late"] = 1
+    directory, file = order_in_file(path)
+    assert directory[:6] == EXPECTED and file[:6] != EXPECTED
+    with zipfile.ZipFile(path) as archive:
+        assert archive.comment == b""
+
+
+def test_an_ozx_without_a_version_of_ome_zarr_does_not_name_one(tmp_path):
+    for i, attributes in enumerate([{}, {"ome": 1}, {"ome": {"version": 5}}]):
+        with ZipStore(tmp_path / f"{i}.ozx", mode="w") as store:
+            image(store, attributes)
+        with zipfile.ZipFile(tmp_path / f"{i}.ozx") as archive:
+            assert archive.comment == b"" and archive.namelist()[0] == "zarr.json"
+    with pytest.warns(UserWarning, match=r"no zarr\.json at its root"), \
+            ZipStore(tmp_path / "y.ozx", mode="w") as store:
+        store.set("a", b"1")
+
+
+def test_an_ozx_is_of_zarr_v3_and_lies_in_no_hierarchy(tmp_path):
+    source = zcore.create_array(zcore.MemoryStore(), data=np.arange(3), zarr_format=2)
+    with pytest.raises(ValueError, match="zarr_format=3"):
+        zcore.copy(source, tmp_path / "x.ozx")
+    assert zcore.copy(source, tmp_path / "x.ozx", zarr_format=3)[:].tolist() == [0, 1, 2]
+    zcore.create_group(tmp_path / "g.zarr")
+    with pytest.raises(StoreError, match="RFC-9"):
+        zcore.copy(source, tmp_path / "g.zarr" / "y.ozx", zarr_format=3)
+    assert os.listdir(tmp_path / "g.zarr") == ["zarr.json"]
+
+
+def test_the_file_of_a_killed_writer_is_removed_by_the_next_one(path, tmp_path):
+    script = ("import os, sys, zcore\nstore = zcore.ZipStore(sys.argv[1], mode='w')\nstore.set('a', b'1')\n"
+              "os.kill(os.getpid(), 9)")
+    subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    left = os.listdir(tmp_path)
+    assert len(left) == 1
+    with ZipStore(path, mode="w") as first:
+        assert len(os.listdir(tmp_path)) == 1 and os.listdir(tmp_path) != left
+        with ZipStore(path, mode="w") as second:     # a living writer's file stays
+            assert len(os.listdir(tmp_path)) == 2
+            second.set("a", b"2")
+        first.set("a", b"3")
+    assert os.listdir(tmp_path) == [os.path.basename(path)] and ZipStore(path).get("a") == b"3"

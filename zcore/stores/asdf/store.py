@@ -39,7 +39,7 @@ _IN_PYTHON = "other"
 _GROUP = b'{"zarr_format": 2}'
 
 _is_chunk_name = re.compile(r"0(?:\.0)*").fullmatch
-_is_name_of_many = re.compile(r"[0-9]+(?:[./][0-9]+)*").fullmatch
+is_name_of_many = re.compile(r"[0-9]+(?:[./][0-9]+)*").fullmatch
 
 
 class AsdfStore(BlockStore):
@@ -78,7 +78,10 @@ class AsdfStore(BlockStore):
     def __init__(self, path: str | os.PathLike, *, allowed: list[str] | None = None, verify: bool = True):
         self.path = os.path.abspath(os.fspath(path))
         self._options = {"allowed": allowed, "verify": verify}
-        self._file = AsdfFile(self.path, allowed=allowed, verify=verify)
+        self._take(AsdfFile(self.path, allowed=allowed, verify=verify))
+
+    def _take(self, file):
+        self._file = file
         try:
             self._root = root_of(self._file.tree)
         except BaseException:
@@ -177,7 +180,7 @@ class AsdfStore(BlockStore):
             return len(self._document(node, name))
         if not self._has_chunk(node, name):
             return None
-        return self._block_of(node, name).data_size if isinstance(node, ChunkedNode) else node.nbytes
+        return self._block_of(node, name).data_size if isinstance(node, ChunkedNode) else self._chunk_nbytes(node)
 
     def list_dir(self, prefix: str) -> Listing:
         # Behind the path of an array, `start` begins the names of its chunks.
@@ -187,7 +190,7 @@ class AsdfStore(BlockStore):
         if isinstance(node, TreeGroup):
             names = [*_documents_of(node), *[f"{name}/" for name in node.members]]
         else:
-            chunks = [_chunk_name(node)] if isinstance(node, NDArrayNode) else self._map_of(node)[0]
+            chunks = self._chunk_names(node) if isinstance(node, NDArrayNode) else self._map_of(node)[0]
             names = [name[len(start):] for name in (*_documents_of(node), *chunks) if name.startswith(start)]
         keys = [prefix + name for name in names if "/" not in name]
         return Listing(sorted(keys), sorted({f"{prefix}{name.partition('/')[0]}/" for name in names if "/" in name}))
@@ -228,7 +231,7 @@ class AsdfStore(BlockStore):
             return None
         if isinstance(node, ChunkedNode):
             return self._block_of(node, name).extent()
-        if node.source is None or node.nbytes == 0 or _order_of(node) is None or node.block.is_compressed:
+        if node.source is None or node.nbytes == 0 or order_of(node) is None or node.block.is_compressed:
             return None
         start, stop = node.reach()
         path, offset, _ = node.block.extent()
@@ -283,8 +286,21 @@ class AsdfStore(BlockStore):
                 continue
             pending += [(f"{path}/{name}".lstrip("/"), node.members[name]) for name in reversed(node.members)]
 
-    @staticmethod
-    def _document(node, name):
+    # Of an array that is no `ChunkedNode`: here it is one chunk.
+
+    def _chunk_shape(self, node):
+        return node.shape
+
+    def _chunk_nbytes(self, node):
+        return node.nbytes
+
+    def _chunk_names(self, node):
+        return [_chunk_name(node)]
+
+    def _is_chunk(self, node, name):
+        return _is_chunk_name(name) is not None and name == _chunk_name(node)
+
+    def _document(self, node, name):
         if name == ".zgroup":
             return _GROUP
         if name == ".zattrs":
@@ -292,16 +308,16 @@ class AsdfStore(BlockStore):
         if isinstance(node, ChunkedNode):
             return json.dumps(plain_of(node.document)).encode()
         return json.dumps({
-            "zarr_format": 2, "shape": node.shape, "chunks": [max(1, n) for n in node.shape],
-            "dtype": to_descr(node.dtype), "compressor": None, "fill_value": None, "order": _order_of(node) or "C",
+            "zarr_format": 2, "shape": node.shape, "chunks": [max(1, n) for n in self._chunk_shape(node)],
+            "dtype": to_descr(node.dtype), "compressor": None, "fill_value": None, "order": order_of(node) or "C",
             "filters": None}).encode()
 
     def _has_chunk(self, node, name):
         if isinstance(node, ChunkedNode):
             # In this sequence: the map may be damaged, and missing documents are looked up, too.
-            return _is_name_of_many(name) is not None and name in self._map_of(node)[0]
+            return is_name_of_many(name) is not None and name in self._map_of(node)[0]
         # In this sequence: a mistake in an array does not matter for other keys.
-        return isinstance(node, NDArrayNode) and _is_chunk_name(name) is not None and name == _chunk_name(node)
+        return isinstance(node, NDArrayNode) and self._is_chunk(node, name)
 
     def _chunk(self, node, name, byte_range):
         if isinstance(node, ChunkedNode):
@@ -309,8 +325,12 @@ class AsdfStore(BlockStore):
             start, stop = resolve_range(byte_range, block.data_size)
             whole = stop - start == block.data_size
             return bytes(block.read() if whole else block.read_range(start, stop - start))
+        return self._elements(node, name, byte_range)
+
+    def _elements(self, node, name, byte_range):
+        """Return bytes of a chunk of an array that is no `ChunkedNode`."""
         start, stop = resolve_range(byte_range, node.nbytes)
-        order = _order_of(node)
+        order = order_of(node)
         is_part = node.source is not None and order is not None and stop - start < node.nbytes
         if is_part and not node.block.is_compressed:
             return bytes(node.block.read_range(node.reach()[0] + start, stop - start))
@@ -344,7 +364,7 @@ def _chunk_name(node):
     return ".".join(["0"] * node.ndim) or "0"
 
 
-def _order_of(node):
+def order_of(node):
     """Return the memory order, C or F, if the elements are contiguous, else None."""
     if node.source is None or node.strides == c_strides(node.shape, node.dtype.itemsize):
         return "C"

@@ -7,10 +7,10 @@ from collections import namedtuple
 
 from zcore.errors import StoreError
 
-# The bytes that were read, the size of the object, and its tag: a value that changes with the content, or None where
-# the service has none.
-Answer = namedtuple("Answer", ("data", "size", "tag"))
-Head = namedtuple("Head", ("size", "tag"))
+# The bytes that were read, the size of the object, its tag: a value that changes with the content, or None where the
+# service has none. And the time of its last change, or None where that is not told.
+Answer = namedtuple("Answer", ("data", "size", "tag", "modified"), defaults=(None,))
+Head = namedtuple("Head", ("size", "tag", "modified"), defaults=(None,))
 
 MAX_WHOLE_NBYTES = 2**31 - 1  # of an object that is read to its end, even if a server says that it is longer
 

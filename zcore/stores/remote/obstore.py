@@ -133,7 +133,7 @@ class ObstoreClient(Client):
         if head is None:
             return None
         answer = self.get(name, (max(0, head.size - length), length))
-        if answer is not None and (answer.size, answer.tag) != head:
+        if answer is not None and answer[1:] != head:
             raise StoreError("the object was replaced while it was read")
         return answer
 
@@ -150,7 +150,7 @@ class ObstoreClient(Client):
             found = self._call(self._obstore.head, name)
         except FileNotFoundError:
             return None
-        return Head(found["size"], _tag_of(found))
+        return Head(found["size"], _tag_of(found), found["last_modified"])
 
     def put(self, name, data, condition=None):
         mode = "overwrite" if condition is None else "create"
@@ -202,7 +202,8 @@ def _received(found, start, stop, is_to_the_end):
     if n < stop or n > last:
         raise StoreError(f"{n - first} bytes came{' or more' if n > last else ''}, for bytes {first} to {last} of "
                          f"{found.meta['size']}")
-    return Answer(parts[0] if len(parts) == 1 else b"".join(parts), found.meta["size"], _tag_of(found.meta))
+    return Answer(parts[0] if len(parts) == 1 else b"".join(parts), found.meta["size"], _tag_of(found.meta),
+                  found.meta["last_modified"])
 
 
 def _tag_of(found):

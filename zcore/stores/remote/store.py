@@ -147,6 +147,10 @@ class RemoteStore(Store):
             byte_range = tuple([None if n is None else index(n) for n in byte_range])
         return self._ask("read", key, self._client.get, self._prefix + key, byte_range, byte_range=byte_range)
 
+    def read_object(self, byte_range):
+        """Return the `Answer` for a range of the object that has this store's URL itself, or None without one."""
+        return self._ask("read", "", self._client.get, self._prefix.rstrip("/"), byte_range, byte_range=byte_range)
+
     # Reading
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
@@ -170,7 +174,7 @@ class RemoteStore(Store):
     def identity(self, key: str) -> Identity | None:
         """Return the identity that `key` has now; None also if the service has no tags."""
         head = self._head(check_key(key))
-        return None if head is None else self._identity_of(key, *head)
+        return None if head is None else self._identity_of(key, head.size, head.tag)
 
     def getsize(self, key: str) -> int | None:
         head = self._head(check_key(key))
@@ -257,7 +261,7 @@ class RemoteStore(Store):
                 tag = self._tags.get(identity)
         if tag is None:
             head = self._head(check_key(key))
-            if head is None or self._identity_of(key, *head) != identity:
+            if head is None or self._identity_of(key, head.size, head.tag) != identity:
                 return None
             tag = head.tag
         try:

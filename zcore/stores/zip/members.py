@@ -1,5 +1,6 @@
 """The members of a zip archive: found in its directory, checked one by one, and read.
 
+An archive is a descriptor, or an object with `size` and ``read(start, n_bytes)`` for one that is not a local file.
 `zipfile` reads the directory. Its content is not trusted: each member must lie inside the file, and the header before
 its bytes must agree with the directory. APPNOTE is the format's own text, "APPNOTE.TXT - .ZIP File Format
 Specification", version 6.3.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import struct
 import zipfile
@@ -15,7 +17,7 @@ import zlib
 from collections import namedtuple
 from collections.abc import Iterator
 
-from zcore.errors import InvalidKeyError, StoreError, UnsupportedError
+from zcore.errors import ChecksumError, InvalidKeyError, StoreError, UnsupportedError
 from zcore.stores.base import ByteRange, resolve_range
 from zcore.stores.keys import check_key, is_temporary
 
@@ -24,25 +26,27 @@ from zcore.stores.keys import check_key, is_temporary
 Member = namedtuple("Member", ("header", "offset", "n_stored", "n_bytes", "crc", "is_deflated", "feature"))
 
 # APPNOTE 4.3.7: signature, version, flags, method, time, date, CRC, stored size, size, length of name, of extra fields.
-_HEADER = struct.Struct("<4sHHHHHIIIHH")
-_SIGNATURE = b"PK\x03\x04"
+HEADER = struct.Struct("<4sHHHHHIIIHH")
+SIGNATURE = b"PK\x03\x04"
 # APPNOTE 4.3.16: signature, disk, that of the directory, entries here, entries, size, offset, length of the comment.
-_END = struct.Struct("<4sHHHHIIH")
-_END_SIGNATURE = b"PK\x05\x06"
-_MAX_COMMENT = 0xFFFF
+END = struct.Struct("<4sHHHHIIH")
+END_SIGNATURE = b"PK\x05\x06"
+MAX_COMMENT = 0xFFFF
 # APPNOTE 4.3.15 and 4.3.14: the same with 64 bits, and its locator.
-_LOCATOR = struct.Struct("<4sIQI")
-_LOCATOR_SIGNATURE = b"PK\x06\x07"
-_END64 = struct.Struct("<4sQHHIIQQQQ")
-_END64_SIGNATURE = b"PK\x06\x06"
+LOCATOR = struct.Struct("<4sIQI")
+LOCATOR_SIGNATURE = b"PK\x06\x07"
+END64 = struct.Struct("<4sQHHIIQQQQ")
+END64_SIGNATURE = b"PK\x06\x06"
 # APPNOTE 4.4.4: bits of the flags.
-_ENCRYPTED, _SIZES_FOLLOW, _PATCH, _STRONGLY_ENCRYPTED, _UTF8, _MASKED = (1 << bit for bit in (0, 3, 5, 6, 11, 13))
+_ENCRYPTED, _SIZES_FOLLOW, _PATCH, _STRONGLY_ENCRYPTED, UTF8, _MASKED = (1 << bit for bit in (0, 3, 5, 6, 11, 13))
 # APPNOTE 4.5.3: instead of a size that is in an extra field of 64 bits, and the number of that field.
-_IN_ZIP64, _ZIP64 = 0xFFFFFFFF, 1
+IN_ZIP64, ZIP64 = 0xFFFFFFFF, 1
 # Two bits of deflate encode 258 bytes at most.
 _MAX_RATIO = 1032
 _MAX_NAME = 0xFFFF
 _PIECE_NBYTES = 1 << 18
+# Of an archive at a service: what it claims to have costs memory. Room for some millions of members.
+_MAX_DIRECTORY_NBYTES = 1 << 29
 
 
 def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
@@ -56,33 +60,65 @@ def read_members(fd: int, path: str) -> Iterator[tuple[str, Member]]:
         The file is no zip archive; a member contradicts its entry; or the name of a member is no key, so it could not
         be found.
     """
+    entries, last_of = _checked_directory(fd, path)
+    for info in entries:
+        # Also members that do not count: a wrong name in the directory may be that of another member.
+        member = member_of(fd, path, info)
+        if last_of[info.orig_filename] is info:
+            yield info.orig_filename, member
+
+
+def entries_of(fd, path: str) -> Iterator[tuple[str, zipfile.ZipInfo]]:
+    """Iterate over the key and the entry of each member; `member_of` has to compare the entry with the member's header.
+
+    Raises : StoreError, see `read_members`.
+    """
+    entries, last_of = _checked_directory(fd, path)
+    for info in entries:
+        name = info.orig_filename
+        if not 0 <= info.header_offset <= _size_of(fd) - HEADER.size - len(name.encode()) - info.compress_size:
+            raise StoreError(f"{path}: member {name!r:.200} has {info.compress_size} bytes behind byte "
+                             f"{info.header_offset}, the file has {_size_of(fd)}", key=name)
+        if last_of[name] is info:
+            yield name, info
+
+
+def _checked_directory(fd, path):
+    """Return the entries whose names are keys, and the last entry of each name."""
     entries = _directory_of(fd, path)
     try:
-        size = os.fstat(fd).st_size
-        _check_count(fd, path, size, len(entries))
+        _check_count(fd, path, _size_of(fd), len(entries))
     except OSError as exc:
         if isinstance(exc, StoreError):
             raise
         raise StoreError(f"cannot read the zip archive {path}: {exc.strerror}", errno=exc.errno) from exc
-    last_of = {info.orig_filename: info for info in entries}
+    entries = [info for info in entries if not (
+        (info.orig_filename.endswith("/") and info.file_size == 0)
+        or is_temporary(info.orig_filename.rpartition("/")[2]))]
     for info in entries:
-        name = info.orig_filename
-        if (name.endswith("/") and info.file_size == 0) or is_temporary(name.rpartition("/")[2]):
-            continue
         try:
-            check_name(name)
+            check_name(info.orig_filename)
         except InvalidKeyError as exc:
-            raise InvalidKeyError(f"{path}: a member has a name that is no key: {exc.message}", key=name) from None
-        try:
-            # Also members that do not count: a wrong name in the directory may be that of another member.
-            member = _member_of(fd, info, size)
-        except _Fault as fault:
-            raise StoreError(f"{path}: member {name!r:.200} {fault}", key=name) from None
-        except OSError as exc:
-            raise StoreError(f"{path}: cannot read member {name!r:.200}: {exc.strerror}", key=name,
-                             errno=exc.errno) from exc
-        if last_of[name] is info:
-            yield name, member
+            raise InvalidKeyError(f"{path}: a member has a name that is no key: {exc.message}",
+                                  key=info.orig_filename) from None
+    return entries, {info.orig_filename: info for info in entries}
+
+
+def member_of(fd, path: str, info: zipfile.ZipInfo) -> Member:
+    """Return the `Member` of an entry, which agrees with the header before its bytes.
+
+    Raises : StoreError, if they contradict each other, or cannot be read.
+    """
+    name = info.orig_filename
+    try:
+        return _member_of(fd, info, _size_of(fd))
+    except _Fault as fault:
+        raise StoreError(f"{path}: member {name!r:.200} {fault}", key=name) from None
+    except OSError as exc:
+        if isinstance(exc, StoreError):
+            raise
+        raise StoreError(f"{path}: cannot read member {name!r:.200}: {exc.strerror}", key=name,
+                         errno=exc.errno) from exc
 
 
 class _Fault(Exception):
@@ -104,14 +140,53 @@ def check_name(key: str) -> str:
 def _directory_of(fd, path):
     """Return the entries of the directory, a list of ZipInfo."""
     try:
-        with open(fd, "rb", closefd=False) as file, zipfile.ZipFile(file) as archive:
+        opened = open(fd, "rb", closefd=False) if isinstance(fd, int) else _Seekable(fd)
+        with opened as file, zipfile.ZipFile(file) as archive:
             return archive.infolist()
     except NotImplementedError as exc:
         raise UnsupportedError(f"{path}: cannot read the zip archive: {exc}", feature="zip archives") from exc
     except OSError as exc:
+        if isinstance(exc, StoreError):
+            raise
         raise StoreError(f"cannot read the zip archive {path}: {exc.strerror or exc}", errno=exc.errno) from exc
     except (zipfile.BadZipFile, struct.error, ValueError, ArithmeticError, LookupError, EOFError, MemoryError) as exc:
         raise StoreError(f"{path} is no whole zip archive: {exc}") from exc
+
+
+class _Seekable(io.RawIOBase):
+    """An archive that is no local file, for `zipfile`, which reads its end and its directory, each at once."""
+
+    def __init__(self, source):
+        self._source = source
+        self._at = 0
+
+    def seekable(self):
+        return True
+
+    def readable(self):
+        return True
+
+    def seek(self, offset, whence=io.SEEK_SET):
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence]
+        if self._at < 0:
+            raise ValueError(f"byte {self._at}")
+        return self._at
+
+    def tell(self):
+        return self._at
+
+    def read(self, n_bytes=-1):
+        left = max(0, self._source.size - self._at)
+        n_bytes = left if n_bytes is None or n_bytes < 0 else min(n_bytes, left)
+        if n_bytes > _MAX_DIRECTORY_NBYTES:
+            raise ValueError(f"a directory of {n_bytes} bytes, and at most {_MAX_DIRECTORY_NBYTES} are read")
+        data = self._source.read(self._at, n_bytes)
+        self._at += len(data)
+        return data
+
+
+def _size_of(fd):
+    return os.fstat(fd).st_size if isinstance(fd, int) else fd.size
 
 
 def _check_count(fd, path, size, n_found):
@@ -120,21 +195,21 @@ def _check_count(fd, path, size, n_found):
     `zipfile` does not check this: an entry with a wrong length hides those behind it. Without the record of 64 bits
     the number may be cut to 16 bits.
     """
-    start = max(0, size - _END.size - _MAX_COMMENT)
-    tail = _read_up_to(fd, start, _END.size + _MAX_COMMENT)
-    at = len(tail) - _END.size
+    start = max(0, size - END.size - MAX_COMMENT)
+    tail = _read_up_to(fd, start, END.size + MAX_COMMENT)
+    at = len(tail) - END.size
     # As `zipfile` finds it: a record without a comment, else the last one in the file.
-    if at < 0 or tail[at:at + 4] != _END_SIGNATURE or tail[-2:] != b"\0\0":
-        at = tail.rfind(_END_SIGNATURE)
-    if at < 0 or at + _END.size > len(tail):
+    if at < 0 or tail[at:at + 4] != END_SIGNATURE or tail[-2:] != b"\0\0":
+        at = tail.rfind(END_SIGNATURE)
+    if at < 0 or at + END.size > len(tail):
         raise StoreError(f"{path} is no whole zip archive: its end was not found")
-    n_entries = _END.unpack_from(tail, at)[4]
+    n_entries = END.unpack_from(tail, at)[4]
     n_expected, n_counted = n_entries, n_found & 0xFFFF
-    locator = _read_up_to(fd, start + at - _LOCATOR.size, _LOCATOR.size) if start + at >= _LOCATOR.size else b""
-    if locator[:4] == _LOCATOR_SIGNATURE:
-        raw = _read_up_to(fd, max(0, start + at - _LOCATOR.size - _END64.size), _END64.size)
-        if len(raw) == _END64.size and raw[:4] == _END64_SIGNATURE:
-            n_expected, n_counted = _END64.unpack(raw)[7], n_found
+    locator = _read_up_to(fd, start + at - LOCATOR.size, LOCATOR.size) if start + at >= LOCATOR.size else b""
+    if locator[:4] == LOCATOR_SIGNATURE:
+        raw = _read_up_to(fd, max(0, start + at - LOCATOR.size - END64.size), END64.size)
+        if len(raw) == END64.size and raw[:4] == END64_SIGNATURE:
+            n_expected, n_counted = END64.unpack(raw)[7], n_found
     if n_counted != n_expected:
         raise StoreError(f"{path} is no whole zip archive: its end counts {n_expected} members, its directory has "
                          f"{n_found}")
@@ -143,28 +218,28 @@ def _check_count(fd, path, size, n_found):
 def _member_of(fd, info, size):
     """Return the `Member` of a directory's entry; raises _Fault."""
     n_stored, n_bytes, header = info.compress_size, info.file_size, info.header_offset
-    is_utf8 = info.flag_bits & _UTF8
+    is_utf8 = info.flag_bits & UTF8
     name = info.orig_filename.encode("utf-8" if is_utf8 else "cp437")
     if info.volume:
         raise _Fault("is on another disk")
-    if not 0 <= header <= size - _HEADER.size - len(name):
+    if not 0 <= header <= size - HEADER.size - len(name):
         raise _Fault(f"begins at byte {header} of {size}")
-    raw = _read_up_to(fd, header, _HEADER.size + len(name))
-    if len(raw) < _HEADER.size + len(name) or raw[:4] != _SIGNATURE:
+    raw = _read_up_to(fd, header, HEADER.size + len(name))
+    if len(raw) < HEADER.size + len(name) or raw[:4] != SIGNATURE:
         raise _Fault(f"has no header at byte {header}")
-    _, _, flags, method, _, _, crc, local_stored, local_nbytes, n_name, n_extra = _HEADER.unpack_from(raw)
-    if raw[_HEADER.size:] != name or n_name != len(name):
+    _, _, flags, method, _, _, crc, local_stored, local_nbytes, n_name, n_extra = HEADER.unpack_from(raw)
+    if raw[HEADER.size:] != name or n_name != len(name):
         raise _Fault(f"has another name in its header at byte {header}")
     if method != info.compress_type or (flags ^ info.flag_bits) & _ENCRYPTED:
         raise _Fault(f"has another method in its header at byte {header}")
-    offset = header + _HEADER.size + n_name + n_extra
+    offset = header + HEADER.size + n_name + n_extra
     if offset + n_stored > size:
         raise _Fault(f"has {n_stored} bytes from byte {offset} on, the file has {size}")
     feature = _feature_of(info)
     if feature is None:
         if not flags & _SIZES_FOLLOW:
-            if _IN_ZIP64 in (local_stored, local_nbytes):
-                extra = _read_up_to(fd, header + _HEADER.size + n_name, n_extra)
+            if IN_ZIP64 in (local_stored, local_nbytes):
+                extra = _read_up_to(fd, header + HEADER.size + n_name, n_extra)
                 local_stored, local_nbytes = _sizes_of(extra, local_stored, local_nbytes)
             if (crc, local_stored, local_nbytes) != (info.CRC, n_stored, n_bytes):
                 raise _Fault(f"has {local_stored} bytes for {local_nbytes} with CRC {crc:#x} in its header, {n_stored} "
@@ -190,11 +265,11 @@ def _sizes_of(extra, n_stored, n_bytes):
     at = 0
     while at + 4 <= len(extra):
         number, n = struct.unpack_from("<HH", extra, at)
-        if number == _ZIP64:
+        if number == ZIP64:
             field = extra[at + 4:at + 4 + n]
-            if n_bytes == _IN_ZIP64:
+            if n_bytes == IN_ZIP64:
                 n_bytes, field = int.from_bytes(field[:8], "little"), field[8:]
-            if n_stored == _IN_ZIP64:
+            if n_stored == IN_ZIP64:
                 n_stored = int.from_bytes(field[:8], "little")
             break
         at += 4 + n
@@ -257,6 +332,25 @@ class MemberReader:
         return data
 
 
+def verify_member(fd: int, path: str, key: str, member: Member) -> None:
+    """Read a member, and compare its CRC.
+
+    Raises
+    ------
+    ChecksumError
+        The CRC is not the archive's.
+    StoreError
+        See `read_member`.
+    """
+    reader = MemberReader(fd, path, key, member._replace(crc=None))
+    crc = 0
+    while part := reader.read(_PIECE_NBYTES):
+        crc = zlib.crc32(part, crc)
+    if crc != member.crc:
+        raise ChecksumError(f"{path}: member {key!r} has CRC {crc:#010x}, the archive says {member.crc:#010x}", key=key,
+                            expected=member.crc, found=crc)
+
+
 @contextlib.contextmanager
 def _faults_of(path, key, member, n_bytes):
     """Raise the errors of a member as `read_member` does."""
@@ -267,6 +361,8 @@ def _faults_of(path, key, member, n_bytes):
     except _Fault as fault:
         raise StoreError(f"{path}: key {key!r} {fault}", key=key) from fault.__cause__
     except OSError as exc:
+        if isinstance(exc, StoreError):
+            raise
         raise StoreError(f"{path}: cannot read key {key!r}: {exc.strerror}", key=key, errno=exc.errno) from exc
     except MemoryError as exc:
         raise StoreError(f"{path}: no memory for the {n_bytes} bytes of key {key!r}", key=key,
@@ -324,6 +420,8 @@ def _read(fd, start, n_bytes):
 
 def _read_up_to(fd, start, n_bytes):
     """Return bytes, fewer than `n_bytes` only where the file ends; one call of the system may return less."""
+    if not isinstance(fd, int):
+        return fd.read(start, n_bytes)
     parts = []
     while n_bytes and (part := os.pread(fd, n_bytes, start)):
         parts.append(part)

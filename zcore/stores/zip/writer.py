@@ -2,24 +2,85 @@
 
 The file gets the archive's name when it is complete. A value that is replaced or erased is left out of the directory;
 its bytes stay in the file, unused.
+
+An archive whose name ends with ``.ozx`` follows NGFF RFC-9, "Zipped OME-Zarr", section "Specification", all of whose
+recommendations on the archive are kept:
+
+1. ZIP64 records whatever the size.
+2. No compression by zip: the caller chooses the method, which is to store by default.
+4. The root's ``zarr.json`` is the first entry, in the file and in the directory, and all others follow, breadth first.
+5. A comment with the version of OME-Zarr, which the root's attributes name, and `jsonFirst`. Without a version there is
+   no comment, because the archive does not hold OME-Zarr.
+
+Recommendation 3, shards, is a matter of the arrays. The requirements are kept as well: one root, in a single part, and
+not in the directory of another hierarchy. Other archives have the same sequence in their directory.
 """
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
+import json
 import os
+import struct
 import zipfile
+import zlib
+from hashlib import blake2b
 
-from zcore.errors import StoreError
+from zcore.errors import StoreError, warn
 from zcore.kernel.io.holds import ObjectLocks
 from zcore.stores.forks import renew_in_children
 from zcore.stores.keys import TEMPORARY
-from zcore.stores.zip.members import Member
+from zcore.stores.zip.members import (
+    END,
+    END64,
+    END64_SIGNATURE,
+    END_SIGNATURE,
+    HEADER,
+    IN_ZIP64,
+    LOCATOR,
+    LOCATOR_SIGNATURE,
+    SIGNATURE,
+    UTF8,
+    ZIP64,
+    Member,
+)
 
+DOCUMENT = "zarr.json"
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-# Equal values in the same sequence make equal archives.
-_NO_TIME = (1980, 1, 1, 0, 0, 0)
+# APPNOTE 4.4.6: the first date there is. Equal values in the same sequence make equal archives.
+_TIME, _DATE = 0, 1 << 5 | 1
+_UNIX = 3
 _MODE = 0o100644
+# APPNOTE 4.4.3: the version of the format that a reader needs.
+_VERSION, _VERSION_OF_ZIP64 = 20, 45
+# APPNOTE 4.3.12: signature, versions made by and needed (two bytes each), flags, method, time, date, CRC, stored size,
+# size, lengths of name, extra fields and comment, disk, attributes inside and outside, offset of the header.
+_ENTRY = struct.Struct("<4s4B4HL2L5H2L")
+_ENTRY_SIGNATURE = b"PK\x01\x02"
+_MAX_COUNT = 0xFFFF
+_COPIED_NBYTES = 1 << 20
+
+
+def is_document(key):
+    """Return whether RFC-9 puts a member first."""
+    return key.rpartition("/")[2] == DOCUMENT
+
+
+def is_ozx(path):
+    """Return whether the name of an archive says that it follows RFC-9."""
+    return path.lower().endswith(".ozx")
+
+
+def in_order(keys):
+    """Return keys with all ``zarr.json`` first, breadth first; the others stay in their sequence.
+
+    >>> in_order(["b/c/0", "b/zarr.json", "a/d/zarr.json", "zarr.json", "a/zarr.json"])
+    ['zarr.json', 'a/zarr.json', 'b/zarr.json', 'a/d/zarr.json', 'b/c/0']
+    """
+    keys = list(keys)
+    documents = sorted(filter(is_document, keys), key=lambda key: (key.count("/"), key.split("/")))
+    return [*documents, *[key for key in keys if not is_document(key)]]
 
 
 class ZipWriter:
@@ -44,16 +105,17 @@ class ZipWriter:
         self._path = path
         self._exclusive = exclusive
         self._method = method
-        self._fault = self._errno = None
-        self._temporary = os.path.join(os.path.dirname(path), TEMPORARY + os.urandom(8).hex())
+        self._is_ozx = is_ozx(path)
+        self._fault = self._errno = self._temporary = None
+        self._end = 0
         if os.path.isdir(path) or (exclusive and os.path.lexists(path)):
             raise StoreError(f"{path} exists already", errno=errno.EEXIST)
+        if self._is_ozx and os.path.lexists(os.path.join(os.path.dirname(path), DOCUMENT)):
+            raise StoreError(f"{path} lies in a Zarr hierarchy, in which RFC-9 allows no .ozx", errno=errno.EINVAL)
         try:
-            fd = os.open(self._temporary, _CREATE, 0o666)
+            self._fd, self._temporary = _new_file(path)
         except OSError as exc:
             raise StoreError(f"cannot make {path}: {exc.strerror}", errno=exc.errno) from exc
-        self._file = os.fdopen(fd, "w+b")
-        self._archive = zipfile.ZipFile(self._file, "w", method)
         renew_in_children(self)
 
     @property
@@ -64,7 +126,7 @@ class ZipWriter:
     def fileno(self):
         """Return the descriptor of the file, to read members from."""
         self.check()
-        return self._file.fileno()
+        return self._fd
 
     def check(self):
         """Raise StoreError if the archive was given up or closed."""
@@ -74,14 +136,20 @@ class ZipWriter:
     def append(self, key, data):
         """Write a member, and return it. The caller holds the lock."""
         self.check()
-        info = zipfile.ZipInfo(key, _NO_TIME)
-        info.compress_type = self._method
-        info.external_attr = _MODE << 16
-        # `zipfile` would warn of a second member of this name. The directory gets only the last one.
-        self._archive.NameToInfo.pop(key, None)
+        header, crc = self._end, zlib.crc32(data)
+        stored = data if self._method == zipfile.ZIP_STORED else _deflated(data)
+        n_stored, n_bytes = len(stored), len(data)
+        name = key.encode()
+        sizes, extra = (n_stored, n_bytes), b""
+        is_64 = self._is_ozx or max(sizes) >= IN_ZIP64
+        if is_64:
+            # APPNOTE 4.5.3: here both sizes are required.
+            sizes, extra = (IN_ZIP64, IN_ZIP64), struct.pack("<HHQQ", ZIP64, 16, n_bytes, n_stored)
         try:
-            self._archive.writestr(info, data)
-            self._file.flush()
+            self._write(HEADER.pack(SIGNATURE, _VERSION_OF_ZIP64 if is_64 else _VERSION, _flags(name), self._method,
+                                    _TIME, _DATE, crc, *sizes, len(name), len(extra)) + name + extra)
+            offset = self._end
+            self._write(stored)
         except BaseException as exc:
             # It is unknown where the last whole member ends.
             self._fault = f"the archive was given up when a write failed: {exc!r:.200}"
@@ -89,24 +157,32 @@ class ZipWriter:
                 raise
             self._errno = exc.errno
             raise StoreError(f"{self._path}: cannot write {key!r}: {exc.strerror}", key=key, errno=exc.errno) from exc
-        offset = self._archive.start_dir - info.compress_size
-        return Member(info.header_offset, offset, info.compress_size, info.file_size, info.CRC,
-                      self._method == zipfile.ZIP_DEFLATED, None)
+        return Member(header, offset, n_stored, n_bytes, crc, self._method == zipfile.ZIP_DEFLATED, None)
 
-    def finish(self, members):
-        """Write the directory of these members and give the file its name; the caller holds the lock."""
+    def finish(self, members, document):
+        """Write the directory, and give the file its name; the caller holds the lock.
+
+        Parameters
+        ----------
+        members : dict
+            Keys and `Member` values, without those that were replaced or erased.
+        document : bytes or None
+            The ``zarr.json`` of the root, for the comment of an ``.ozx``.
+        """
         try:
             self.check()
-            headers = {member.header for member in members}
-            self._archive.filelist = [info for info in self._archive.filelist if info.header_offset in headers]
             try:
-                self._archive.close()
-                self._file.close()
+                keys = in_order(members)
+                if self._is_ozx:
+                    members = self._in_order(members, keys)
+                self._write_directory([(key, members[key]) for key in keys], self._comment(document))
                 if self._exclusive:
                     os.link(self._temporary, self._path)
                 else:
                     os.replace(self._temporary, self._path)
             except OSError as exc:
+                if isinstance(exc, StoreError):
+                    raise
                 raise StoreError(f"cannot finish {self._path}: {exc.strerror}", errno=exc.errno) from exc
         finally:
             # Removes the temporary name after a link.
@@ -115,21 +191,154 @@ class ZipWriter:
     def discard(self):
         """Remove the temporary file."""
         if self._temporary is not None:
-            self._leave()
+            # Before it is closed: the lock on it tells others that its writer lives.
             with contextlib.suppress(OSError):
                 os.unlink(self._temporary)
             self._temporary = None
+            with contextlib.suppress(OSError):
+                os.close(self._fd)
             self._fault = self._fault or "the archive is closed"
 
-    def _leave(self):
-        # `zipfile` would write the directory when its object is deleted.
-        self._archive.fp = None
-        with contextlib.suppress(OSError):
-            self._file.close()
+    def _write(self, data):
+        view = memoryview(data)
+        while len(view):
+            n_bytes = os.pwrite(self._fd, view, self._end)
+            self._end += n_bytes
+            view = view[n_bytes:]
+
+    def _in_order(self, members, keys):
+        """Return members in a file in which they have this sequence; it is written anew only if it has another one."""
+        documents = [members[key].header for key in keys if is_document(key)]
+        others = [members[key].header for key in keys if not is_document(key)]
+        # Also nothing may lie between the documents, such as an old value.
+        ends = [members[key].offset + members[key].n_stored for key in keys if is_document(key)]
+        if documents == [0, *ends][:len(documents)] and (not others or min(others) >= max(ends, default=0)):
+            return members
+        source, old = self._fd, self._temporary
+        self._fd, self._temporary = _new_file(self._path, is_first=False)
+        self._end, moved = 0, {}
+        try:
+            for key in keys:
+                member = members[key]
+                shift = self._end - member.header
+                at, stop = member.header, member.offset + member.n_stored
+                while at < stop:
+                    part = os.pread(source, min(_COPIED_NBYTES, stop - at), at)
+                    if not part:
+                        raise StoreError(f"{self._path}: the file that is written was cut off by another program")
+                    self._write(part)
+                    at += len(part)
+                moved[key] = member._replace(header=member.header + shift, offset=member.offset + shift)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(old)
+            os.close(source)
+        return moved
+
+    def _write_directory(self, members, comment):
+        start = self._end
+        parts = []
+        for key, member in members:
+            name, extra = key.encode(), b""
+            values = [member.n_bytes, member.n_stored, member.header]
+            large = [self._is_ozx or value >= IN_ZIP64 for value in values]
+            if any(large):
+                # APPNOTE 4.5.3: only those fields, in this order.
+                numbers = [value for value, is_large in zip(values, large, strict=True) if is_large]
+                extra = struct.pack(f"<HH{len(numbers)}Q", ZIP64, 8 * len(numbers), *numbers)
+                values = [IN_ZIP64 if is_large else value for value, is_large in zip(values, large, strict=True)]
+            version = _VERSION_OF_ZIP64 if extra else _VERSION
+            n_bytes, n_stored, header = values
+            parts.append(_ENTRY.pack(
+                _ENTRY_SIGNATURE, version, _UNIX, version, 0, _flags(name), self._method, _TIME, _DATE, member.crc,
+                n_stored, n_bytes, len(name), len(extra), 0, 0, 0, _MODE << 16, header) + name + extra)
+        self._write(b"".join(parts))
+        n_entries, n_bytes = len(members), self._end - start
+        if self._is_ozx or n_entries >= _MAX_COUNT or max(start, n_bytes) >= IN_ZIP64:
+            # APPNOTE 4.3.14.1: the size of the record does not count its first 12 bytes.
+            end64 = END64.pack(END64_SIGNATURE, END64.size - 12, _VERSION_OF_ZIP64, _VERSION_OF_ZIP64, 0, 0, n_entries,
+                               n_entries, n_bytes, start)
+            self._write(end64 + LOCATOR.pack(LOCATOR_SIGNATURE, 0, start + n_bytes, 1))
+            n_entries, n_bytes, start = _MAX_COUNT, IN_ZIP64, IN_ZIP64
+        self._write(END.pack(END_SIGNATURE, 0, 0, n_entries, n_entries, n_bytes, start, len(comment)) + comment)
+
+    def _comment(self, document):
+        """Return the archive's comment (RFC-9, "Specification", 5), empty where it does not apply."""
+        if not self._is_ozx:
+            return b""
+        if document is None:
+            warn(f"{self._path} has no {DOCUMENT} at its root, so it is no OME-Zarr (RFC-9)")
+            return b""
+        version = _ome_version(document)
+        if version is None:
+            return b""
+        said = {"ome": {"version": version, "zipFile": {"centralDirectory": {"jsonFirst": True}}}}
+        return json.dumps(said, separators=(",", ":")).encode()
 
     def _renew_locks(self):
         # In a forked child: the file belongs to the parent and stays.
         if self._temporary is not None:
-            self._leave()
+            with contextlib.suppress(OSError):
+                os.close(self._fd)
             self._temporary = None
             self._fault = "the archive is written by the process that this one was forked from"
+
+
+def _ome_version(document):
+    """Return the version of OME-Zarr that the root's document names, or None."""
+    try:
+        version = json.loads(document)["attributes"]["ome"]["version"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return version if isinstance(version, str) and len(version) < 100 else None
+
+
+def _flags(name):
+    return 0 if name.isascii() else UTF8
+
+
+def _deflated(data):
+    encoder = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return encoder.compress(data) + encoder.flush()
+
+
+def _new_file(path, is_first=True):
+    """Make a temporary file beside an archive, and return its descriptor and its path.
+
+    The file is locked as long as its writer lives. Those of writers that were killed are removed.
+    """
+    folder, name = os.path.split(path)
+    start = f"{TEMPORARY}zip.{blake2b(os.fsencode(name), digest_size=8).hexdigest()}."
+    if is_first:
+        _remove_left_over(folder, start)
+    while True:
+        temporary = os.path.join(folder, start + os.urandom(8).hex())
+        fd = os.open(temporary, _CREATE, 0o666)
+        # Another writer of this archive may take it for a left-over before it is locked.
+        if _is_locked(fd) is not False and os.path.exists(temporary):
+            return fd, temporary
+        os.close(fd)
+
+
+def _remove_left_over(folder, start):
+    with contextlib.suppress(OSError):
+        for name in [name for name in os.listdir(folder) if name.startswith(start)]:
+            temporary = os.path.join(folder, name)
+            with contextlib.suppress(OSError):
+                fd = os.open(temporary, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                try:
+                    if _is_locked(fd):
+                        os.unlink(temporary)
+                finally:
+                    os.close(fd)
+
+
+def _is_locked(fd):
+    """Lock a file; return False if another writer holds it, and None where the file system has no locks."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True

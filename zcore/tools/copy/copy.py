@@ -19,7 +19,7 @@ from zcore.tools.spread import check_client, check_shared
 
 def copy(source, destination, *, path="", destination_path="", chunks=None, shards=None, codecs=None,
          compressors=None, dtype=None, order=None, zarr_format=None, selection=None, memory="1 GB", overwrite=False,
-         threads=None, client=None, progress=None):
+         threads=None, client=None, progress=None, checksum=False):
     """Copy an array, or a group with all below it.
 
     Objects that stay the same are passed on as they are stored, without a decode: a ``__zmeta__`` array becomes one of
@@ -30,10 +30,11 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
     Parameters
     ----------
     source : str, os.PathLike, mapping, Store, Array or Group
-        A directory, a zip file, a reference set, a URL, a store, a node; or a file ``.npy``, ``.npz``, ``.asdf``
-        (extra "asdf"), ``.h5``, ``.hdf5``, ``.nc`` or ``.nc4`` (extra "hdf5").
+        A directory, a file ``.zip`` or ``.ozx``, a reference set, a URL, a store, a node; or a file ``.npy``, ``.npz``,
+        ``.asdf`` (extra "asdf"), ``.h5``, ``.hdf5``, ``.nc`` or ``.nc4`` (extra "hdf5").
     destination : str, os.PathLike or Store
-        A directory, a URL, a store; or a file ``.zip``, or one of the files above.
+        A directory, a URL, a store; or a file ``.zip``, or ``.ozx`` (OME-Zarr in a zip file, by RFC-9 of NGFF), or
+        one of the files above.
     path, destination_path : str, optional
         Of the node in the source, and of the new one in the destination; by default the root.
     chunks, shards, codecs, compressors, dtype, order
@@ -56,6 +57,9 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
         and the destination is a directory or a service.
     progress : callable, optional
         ``progress(done, total)`` is called from time to time, in bytes of elements.
+    checksum : bool
+        Append ``crc32c`` to the codecs of new arrays that lack it, which are then decoded and encoded; Zarr v3 only. By
+        default a copy adds no checksum.
 
     Returns
     -------
@@ -98,7 +102,10 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
         check_client(client)
         check_shared(source, "source")
         check_shared(destination, "destination")
-    wanted = Wanted(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order)
+    wanted = Wanted(chunks, shards, codecs, compressors, None if dtype is None else np.dtype(dtype), order,
+                    as_bool(checksum, "checksum") or None)
+    if wanted.checksum and file_kind(destination) in SINKS:
+        raise ValueError(f"checksum=True is for arrays of Zarr v3, and {_place(destination)} will hold none")
     losses = Losses()
     settle_at(destination, destination_path)
     with open_source(source, path, selection, threads) as opened:
@@ -114,18 +121,26 @@ def copy(source, destination, *, path="", destination_path="", chunks=None, shar
                      threads) as (sink, work):
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]
             progress = Progress(progress, sum(_nbytes(array, wanted) for array in arrays))
+            made = {}
+            if getattr(sink, "documents_first", False):
+                for name, node in opened.nodes:
+                    made[name] = _made(sink, name, node, wanted)
+                sink.close()
             for name, node in opened.nodes:
+                target = made.pop(name) if name in made else _made(sink, name, node, wanted)
                 if isinstance(node, SourceArray):
-                    target = sink.array(name, node, wanted)
                     with node.watched():
                         _fill(node, target, memory, threads, work, name, progress, client)
                         _check(node, work)
                     sink.end(name)
-                else:
-                    sink.group(name, node)
             _check(opened, work)
     losses.warn(_place(destination))
     return _opened(destination, destination_path, threads)
+
+
+def _made(sink, name, node, wanted):
+    """Make a node, and return the target of an array."""
+    return sink.array(name, node, wanted) if isinstance(node, SourceArray) else sink.group(name, node)
 
 
 def _fill(source, target, memory, threads, work, name, progress, client):

@@ -83,9 +83,12 @@ class StoreSink:
     threads : int or None
     overwrite : bool
         Erase what lost nodes have left there. Else it is a StoreError.
+    documents_first : bool
+        All nodes are made before elements are written: an archive has its documents at its beginning.
     """
 
-    def __init__(self, store, path, zarr_format, work, losses, threads, overwrite=True):
+    def __init__(self, store, path, zarr_format, work, losses, threads, overwrite=True, documents_first=False):
+        self.documents_first = documents_first
         self._store = store
         self._path = path
         self._zarr_format = zarr_format
@@ -139,7 +142,8 @@ class StoreSink:
 
     def close(self):
         """Finish all: groups that had consolidated metadata get them."""
-        for binding in reversed(self._consolidated):
+        while self._consolidated:
+            binding = self._consolidated.pop()
             try:
                 consolidated.consolidate(binding, read_attributes)
             except UnsupportedError:
@@ -281,10 +285,14 @@ def _file(place, kind, path, overwrite, root_format, zarr_format, losses, thread
     try:
         if kind is openers.ZIP:
             from zcore.stores.zip.store import ZipStore
+            from zcore.stores.zip.writer import is_ozx
 
+            if is_ozx(place) and root_format != 3:
+                raise ValueError(f"{os.path.basename(place)} holds Zarr v3 alone (RFC-9 of NGFF), the source is of "
+                                 f"format {root_format!r}: pass zarr_format=3, or name it .zip")
             lookup.check_new_names(path, format_of(root_format))
             with ZipStore(place, mode="w" if overwrite else "x") as store:
-                sink = StoreSink(store, path, zarr_format, Unmarked(), losses, threads)
+                sink = StoreSink(store, path, zarr_format, Unmarked(), losses, threads, documents_first=True)
                 yield sink
                 sink.close()
             return

@@ -5,6 +5,7 @@ format has are kept. Shards become chunks if it has no shards. Then filters and 
 format chooses the compressor. The loss of attributes, names of dimensions and the fill value is noted for a warning.
 """
 from collections import namedtuple
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -14,12 +15,14 @@ from zcore.formats import format_of
 from zcore.formats.json_documents import check_attributes
 from zcore.formats.zarr_v3.chain import parse_codec
 from zcore.hierarchy.creation import compressors_for
-from zcore.model.metadata import has_varying_items
+from zcore.model.metadata import CodecSpec, has_varying_items
+from zcore.model.named_codecs import named_codec
 
 NAMES_ATTRIBUTE = "_ARRAY_DIMENSIONS"     # the names of dimensions in Zarr v2, as xarray writes them
 
-# The caller's wishes for new arrays; None for the properties of the source.
-Wanted = namedtuple("Wanted", ("chunks", "shards", "codecs", "compressors", "dtype", "order"))
+# The caller's wishes for new arrays; None for the properties of the source. With `checksum` each chunk has a crc32c.
+Wanted = namedtuple("Wanted", ("chunks", "shards", "codecs", "compressors", "dtype", "order", "checksum"),
+                    defaults=(None,))
 
 
 class Losses:
@@ -157,17 +160,20 @@ def _same_fill(source, metadata):
 def _chains(source, format, wanted):
     """Yield keyword arguments for the format, from all properties of the source down to the format's choice."""
     chunks, shards = _chunks(source, format, wanted)
+    if wanted.checksum and not format.has_checksum:
+        raise UnsupportedError(f"checksum=True was asked for, and chunks of {format.title} have no checksum; pass "
+                               "zarr_format=3", feature="checksums in other formats than Zarr v3")
     if wanted.codecs is not None:
-        yield {"chunks": chunks, "codecs": wanted.codecs}
+        yield {"chunks": chunks, "codecs": _with_checksum(wanted.codecs) if wanted.checksum else wanted.codecs}
         return
     chain = source.codecs
     is_kept = chain is not None and (wanted.dtype, wanted.compressors, wanted.order) == (None, None, None) and (
         source.keeps_dimensions)
     if is_kept and (wanted.chunks, wanted.shards) == (None, None):
-        yield {"chunks": source.chunks_of_objects, "codecs": chain}
+        yield {"chunks": source.chunks_of_objects, "codecs": _with_checksum(chain) if wanted.checksum else chain}
     inner = source.inner_codecs
     if is_kept and shards is None:
-        yield {"chunks": chunks, "codecs": inner}
+        yield {"chunks": chunks, "codecs": _with_checksum(inner) if wanted.checksum and inner else inner}
     parts = _parts(inner or ())
     order = wanted.order or source.order
     common = {"chunks": chunks} if shards is None else {"chunks": chunks, "shards": shards}
@@ -183,6 +189,9 @@ def _chains(source, format, wanted):
     elif inner is not None and not parts["compressors"]:
         common["compressors"] = None
     checksum = {"checksum": parts["checksum"]} if format.has_checksum and inner is not None else {}
+    if wanted.checksum:
+        # Never left out, whatever else cannot be expressed.
+        common["checksum"], checksum = True, {}
     compressors = {"compressors": list(parts["compressors"])} if parts["compressors"] else {}
     if wanted.dtype is None and parts["filters"]:
         yield {**common, **checksum, **compressors, "filters": parts["filters"]}
@@ -193,6 +202,21 @@ def _chains(source, format, wanted):
     if wanted.chunks is None:
         # A file that holds an array as one chunk: it may be too large, or not divide the requested shards.
         yield {**common, "chunks": "auto"}
+
+
+def _with_checksum(codecs):
+    """Return a chain whose chunks have a crc32c: behind the other codecs, or in a shard behind those of its chunks."""
+    codecs = [named_codec(codec) for codec in codecs]
+    if not codecs:
+        return codecs     # an error, which the format tells
+    last = codecs[-1]
+    name, configuration = (last.name, last.configuration) if isinstance(last, CodecSpec) else (
+        last.get("name"), last.get("configuration"))
+    if name == "sharding_indexed" and isinstance(configuration, Mapping) and "codecs" in configuration:
+        inner = [{"name": codec.name, "configuration": codec.configuration} if isinstance(codec, CodecSpec) else codec
+                 for codec in _with_checksum(configuration["codecs"])]
+        return [*codecs[:-1], {"name": name, "configuration": {**configuration, "codecs": inner}}]
+    return codecs if name == "crc32c" else [*codecs, {"name": "crc32c"}]
 
 
 def _chunks(source, format, wanted):

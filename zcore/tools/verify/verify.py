@@ -171,6 +171,8 @@ class _Verification:
         self._hidden_prefixes = []
         self._copies = []       # (binding of a group, its copy, paths that were found)
         self._removals = []     # (problem, function that removes it)
+        # Names of blocks that are reported. If they are keys, their objects are not reported again.
+        self._in_damaged_blocks = set()
 
     # the hierarchy
 
@@ -471,6 +473,11 @@ class _Verification:
             try:
                 check()
             except ZcoreError as error:
+                if path is None:
+                    if any([problem.key == name for problem in self.report.problems]):
+                        continue     # a document, which was read before
+                    path = self._array_of(name)
+                self._in_damaged_blocks.add(name)
                 self.report.add(_kind_of(error), name, path, error)
             self._advance(self._total, nbytes)
         report = self.report
@@ -496,6 +503,11 @@ class _Verification:
             self._done = done + sum(binding.metadata.nbytes for binding in bindings)
         self._done = self._total
         self._advance(self._total, 0)
+
+    def _array_of(self, key):
+        """Return the path of the array that a key lies below, or that of the node where this run began."""
+        above = [key[:i] for i in range(len(key) - 1, 0, -1) if key[i] == "/"]
+        return next((path for path in (*above, "") if path in self._arrays), self._path)
 
     def _advance(self, end, n_bytes):
         """Report progress by so many bytes, up to `end`."""
@@ -578,6 +590,8 @@ class _Verification:
 
     def _note_object(self, binding, coords, error):
         key = binding.prefix + binding.metadata.chunk_keys.encode(coords)
+        if key in self._in_damaged_blocks:
+            return
         kind = _kind_of(error)
         if isinstance(error, ChunkError) and kind == "damaged" and _ends_before_its_content(binding, key):
             kind = "truncated"

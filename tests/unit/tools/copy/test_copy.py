@@ -9,6 +9,7 @@ import pytest
 
 import zcore
 from zcore.engine.binding import ArrayBinding
+from zcore.errors import UnsupportedError
 from zcore.tools.copy import copy as copy_module
 from zcore.tools.copy.staging import Building
 
@@ -612,3 +613,61 @@ def test_a_source_that_is_not_there(tmp_path):
         zcore.copy(tmp_path / "nowhere", tmp_path / "b")
     assert "does not exist" in str(raised.value) and "created" not in str(raised.value)
     assert not (tmp_path / "b").exists()
+
+
+def chain_of(a):
+    """Return the names of the codecs of a chunk, of the innermost ones."""
+    codecs = a.metadata.codecs
+    names = [codec.name for codec in codecs]
+    if names[-1] != "sharding_indexed":
+        return names
+    return [codec["name"] for codec in codecs[-1].configuration["codecs"]]
+
+
+@pytest.mark.parametrize("settings", [
+    {"zarr_format": 3, "checksum": False}, {"zarr_format": 3, "checksum": False, "compressors": None},
+    {"zarr_format": 2, "compressors": {"id": "zlib", "level": 1}, "order": "F"}, {"zarr_format": "zmeta"},
+    {"zarr_format": 3, "checksum": False, "shards": (4, 6)},
+    {"zarr_format": 3, "codecs": [{"name": "transpose", "configuration": {"order": [1, 0]}}, {"name": "bytes"}]},
+], ids=["blosc", "raw", "v2", "zmeta", "shards", "transpose"])
+def test_a_checksum_is_added_for_those_who_ask(settings, tmp_path):
+    values = np.arange(48, dtype="i4").reshape(8, 6)
+    if settings.get("codecs"):
+        settings = {**settings, "dtype": "u1"}
+    a = zcore.create_array(tmp_path / "a", data=values.astype(settings.get("dtype", "i4")), chunks=(2, 3),
+                           **{name: value for name, value in settings.items() if name != "dtype"})
+    plain = zcore.copy(a, tmp_path / "plain", zarr_format=3)
+    assert "crc32c" not in chain_of(plain)
+    b = zcore.copy(a, tmp_path / "b", zarr_format=3, checksum=True)
+    assert chain_of(b) == [*chain_of(plain), "crc32c"] and b[...].tolist() == values.tolist()
+    assert (b.chunks, b.shards) == (plain.chunks, plain.shards) and zcore.verify(tmp_path / "b").ok
+    assert chain_of(zcore.copy(b, tmp_path / "c", checksum=True)) == chain_of(b)
+
+
+def test_a_checksum_with_other_requests(tmp_path):
+    a = zcore.create_array(zcore.MemoryStore(), data=np.arange(48).reshape(8, 6), checksum=False)
+    codecs = [zcore.codecs.BytesCodec(), zcore.codecs.ZstdCodec(level=1)]
+    for request in ({"codecs": codecs}, {"chunks": (2, 3), "shards": (4, 6)}, {"dtype": "f4"},
+                    {"compressors": "auto", "order": "F"}, {"compressors": None}, {"chunks": (3, 3)},
+                    {"codecs": [*codecs, zcore.codecs.Crc32cCodec()]},
+                    {"codecs": [zcore.codecs.ShardingCodec(chunk_shape=(4, 3), codecs=codecs)], "chunks": (8, 6)}):
+        b = zcore.copy(a, zcore.MemoryStore(), checksum=True, **request)
+        assert chain_of(b).count("crc32c") == 1 and chain_of(b)[-1] == "crc32c", request
+        assert b[...].tolist() == a[...].tolist()
+
+
+def test_formats_without_checksums_refuse_one(tmp_path):
+    a = zcore.create_array(zcore.MemoryStore(), data=np.arange(4), zarr_format=2)
+    with pytest.raises(UnsupportedError, match="zarr_format=3"):
+        zcore.copy(a, tmp_path / "b", checksum=True)
+    with pytest.raises(ValueError, match="Zarr v3"):
+        zcore.copy(a, tmp_path / "b.npy", checksum=True)
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_command_adds_a_checksum(tmp_path):
+    from zcore.__main__ import main
+
+    zcore.create_array(tmp_path / "a", data=np.arange(4), checksum=False)
+    assert main(["cp", str(tmp_path / "a"), str(tmp_path / "b"), "--checksum"]) == 0
+    assert chain_of(zcore.open(tmp_path / "b"))[-1] == "crc32c"

@@ -3,6 +3,8 @@ import json
 import os
 import shutil
 import socket
+import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -369,3 +371,42 @@ def test_objects_that_are_read_by_another_document_do_not_count(tmp_path):
     tasks = np.arange(np.prod(array._binding.metadata.grid_shape))
     with pytest.raises(decoded.Changed):
         decoded.read_objects(array._binding, tasks, pytest.fail, lambda n_bytes: None)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_the_crc_of_members_is_compared(tmp_path, method):
+    """The codecs of this array have no checksum, so that its chunks are decoded whatever they hold."""
+    with zcore.ZipStore(tmp_path / "x.zip", mode="w", compression=method) as store:
+        group = zcore.create_group(store)
+        group.create_array("a/b", data=np.arange(40, dtype="u1"), chunks=(10,), compressors=None, checksum=False)
+        zcore.create_array(store, name="z", data=np.arange(4), compressors=None)     # with a checksum
+    raw = bytearray((tmp_path / "x.zip").read_bytes())
+    with zipfile.ZipFile(tmp_path / "x.zip") as archive:
+        for key in ("a/b/c/2", "z/c/0"):
+            info = archive.getinfo(key)
+            # In the directory; the header before the bytes has the same, which is compared when the archive is opened.
+            for at in (info.header_offset + 14, _entry(raw, key) + 16):
+                raw[at] ^= 1
+    (tmp_path / "x.zip").write_bytes(raw)
+    report = zcore.verify(tmp_path / "x.zip")
+    found = {problem.key: problem for problem in report.problems}
+    assert len(report.problems) == 2 and set(found) == {"a/b/c/2", "z/c/0"} and report.by_kind == {"damaged": 2}
+    assert found["a/b/c/2"].path == "a/b" and found["z/c/0"].path == "z"
+    expected = zlib.crc32(bytes(range(20, 30)))
+    assert f"has CRC {expected:#010x}, the archive says {expected ^ 1:#010x}" in found["a/b/c/2"].what
+    assert not zcore.verify(tmp_path / "x.zip", path="a").ok and len(zcore.verify(
+        tmp_path / "x.zip", path="a").problems) == 1
+
+
+def _entry(raw, key):
+    """Return the offset of an entry in the directory of an archive."""
+    return raw.index(key.encode(), raw.index(b"PK\x01\x02")) - 46
+
+
+def test_a_damaged_document_of_an_archive_is_reported_once(tmp_path):
+    with zcore.ZipStore(tmp_path / "x.zip", mode="w") as store:
+        zcore.create_group(store).create_group("g")
+    raw = bytearray((tmp_path / "x.zip").read_bytes())
+    raw[raw.index(b"zarr_format", raw.index(b"g/zarr.json"))] ^= 1
+    (tmp_path / "x.zip").write_bytes(raw)
+    assert [problem.key for problem in zcore.verify(tmp_path / "x.zip").problems] == ["g/zarr.json"]

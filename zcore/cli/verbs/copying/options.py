@@ -10,7 +10,7 @@ from zcore.formats import NAMES, name_from
 
 SOURCE = ("array or group: a directory, a zip archive or reference set or a node in it, or a .npy, .npz, ASDF or "
           "HDF5 file")
-DESTINATION = "a new directory, or one in a group, or a new .zip, .npy, .npz, ASDF or HDF5 file"
+DESTINATION = "a new directory, or one in a group, or a new .zip, .ozx, .npy, .npz, ASDF or HDF5 file"
 
 
 def add_paths(parser):
@@ -21,6 +21,7 @@ def add_paths(parser):
     parser.add_argument("--memory", default="1 GB", metavar="SIZE", help="memory for elements (default: "
                                                                          "%(default)s)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads that work (default: one for each CPU)")
+    parser.add_argument("--checksum", action="store_true", help="append crc32c to the codecs of new Zarr v3 arrays")
     machine.add_option(parser)
 
 
@@ -66,7 +67,7 @@ def copied(arguments, **keywords):
     with _left_out() as left_out, Progress(f"copying to {arguments.destination}") as progress:
         made = zcore.copy(source, destination, path=path, destination_path=destination_path,
                           overwrite=arguments.overwrite, memory=arguments.memory, threads=arguments.threads,
-                          progress=progress.to, **keywords)
+                          progress=progress.to, checksum=arguments.checksum, **keywords)
     if arguments.json:
         machine.show(facts.full(made) if made is not None else {"path": arguments.destination})
     return 1 if left_out else 0

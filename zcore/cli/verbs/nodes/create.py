@@ -65,8 +65,9 @@ def run(arguments):
             compressors=compressor_of(arguments.compressor),
             fill_value=... if arguments.fill_value is None else parsed(("", arguments.fill_value))[1],
             dimension_names=arguments.dimension_names and arguments.dimension_names.split(","), **common)
-    if arguments.json:
-        machine.show(facts.full(node))
-    else:
-        print(repr(node))
+    with node:
+        if arguments.json:
+            machine.show(facts.full(node))
+        else:
+            print(repr(node))
     return 0
