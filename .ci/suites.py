@@ -37,7 +37,8 @@ SUITES = [
     Suite("xarray", ["xarray", "zarr", "dask[array]", "numcodecs", "fsspec"], None,
           ["xarray.tests.test_backends"], ["-k", "Zarr or zarr"]),
     Suite("dask", ["dask[array]", "zarr"], None, ["dask.array.tests.test_array_core"], ["-k", "zarr"]),
-    Suite("anndata", ["anndata", "zarr", "dask[array]"], "anndata", ["tests/test_io_elementwise.py"], ["-k", "zarr"]),
+    Suite("anndata", ["anndata", "zarr", "dask[array]", "joblib", "boltons", "awkward", "filelock", "pytest-mock"],
+          "anndata", ["tests/test_io_elementwise.py", "tests/test_readwrite.py"], ["-k", "zarr"]),
 ]
 
 

@@ -426,6 +426,12 @@ class TestFamilies:
 
     def test_arrays_of_a_service_are_opened_at_the_same_time(self, tmp_path):
         write(weather(), tmp_path / "a.zarr", consolidated=True)
+        # The names are in the copy, which is damaged where the arrays are.
+        document = json.loads((tmp_path / "a.zarr/zarr.json").read_text())
+        copies = document["consolidated_metadata"]["metadata"]
+        document["consolidated_metadata"]["metadata"] = dict.fromkeys(copies, {})
+        expected = by_zarr(tmp_path / "a.zarr")
+        (tmp_path / "a.zarr/zarr.json").write_text(json.dumps(document))
         together = threading.Barrier(3, timeout=20)
 
         class Service:
@@ -444,7 +450,7 @@ class TestFamilies:
             def get_range(self, name, *, start, length):
                 return self.get(name)[start:start + length]
 
-        xr.testing.assert_identical(by_zcore(Service(), consolidated=True), by_zarr(tmp_path / "a.zarr"))
+        xr.testing.assert_identical(by_zcore(Service(), consolidated=True), expected)
         (tmp_path / "a.zarr/big/zarr.json").write_bytes(b"{")
         with pytest.raises(zcore.MetadataError, match="big"):
             by_zcore(Service(), consolidated=True)

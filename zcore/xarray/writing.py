@@ -321,7 +321,8 @@ class _NotingWriter(ArrayWriter):
 def _existing(place, path, mode, zarr_format):
     """Return the group that a mode adds to, None where it makes one."""
     try:
-        node = zcore.open(place, path=path)
+        # Without consolidated metadata: what is written depends on what the store holds now.
+        node = zcore.open(place, path=path).refresh()
     except zcore.NodeNotFoundError:
         if mode == "r+":
             raise
