@@ -374,6 +374,71 @@ class TestTree:
         assert xr.open_datatree(tmp_path, engine="zcore", chunks={})["below/b"].chunks == ((2, 2), (3,))
 
 
+class TestWriteTree:
+    @staticmethod
+    def tree():
+        ds = weather()[["temperature", "packed"]]
+        return xr.DataTree.from_dict({"/": ds[["packed"]], "/fine": ds[["temperature"]], "/fine/er": ds * 2,
+                                      "/void": xr.Dataset(attrs={"x": 1})})
+
+    @FORMATS
+    @pytest.mark.parametrize("inherited", [False, True])
+    def test_a_tree_is_that_of_xarray(self, tmp_path, zarr_format, inherited):
+        encoding = {"/fine/er": {"temperature": {"chunks": (2, 2, 2)}}}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.tree().to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format, write_inherited_coords=inherited,
+                                encoding=encoding)
+        group = to_zarr(self.tree(), tmp_path / "b.zarr", zarr_format=zarr_format, write_inherited_coords=inherited,
+                        encoding=encoding)
+        assert group == zcore.open_group(tmp_path / "b.zarr") and zcore.verify(tmp_path / "b.zarr").ok
+        names = [sorted(zcore.open_group(tmp_path / name).walk()) for name in ("a.zarr", "b.zarr")]
+        assert [path for path, _ in names[0]] == [path for path, _ in names[1]]
+        found = [xr.open_datatree(tmp_path / name, engine=engine) for name in ("a.zarr", "b.zarr")
+                 for engine in ("zarr", "zcore")]
+        for other in found[1:]:
+            xr.testing.assert_identical(other, found[0])
+        assert found[3]["fine/er/temperature"].encoding["chunks"] == (2, 2, 2)
+        assert zcore.open_group(tmp_path / "b.zarr", use_consolidated=True)["void"].attrs["x"] == 1
+
+    def test_a_part_of_a_tree_into_a_group(self, tmp_path):
+        to_zarr(self.tree()["fine"], tmp_path, group="deep/er")
+        found = xr.open_datatree(tmp_path, engine="zcore", group="deep/er")
+        xr.testing.assert_equal(found, self.tree()["fine"].copy())
+
+    def test_modes(self, tmp_path):
+        to_zarr(self.tree(), tmp_path / "a.zarr")
+        with pytest.raises(zcore.NodeExistsError):
+            to_zarr(self.tree(), tmp_path / "a.zarr")
+        to_zarr(xr.DataTree.from_dict({"/new/er": weather()[["packed"]]}), tmp_path / "a.zarr", "a")
+        assert {"fine", "new", "void"} < set(zcore.open_group(tmp_path / "a.zarr"))
+        to_zarr(xr.DataTree.from_dict({"/other": weather()[["packed"]]}), tmp_path / "a.zarr", "w")
+        assert list(zcore.open_group(tmp_path / "a.zarr")) == ["other"]
+
+    def test_dask_is_written_later(self, tmp_path):
+        pytest.importorskip("dask")
+        lazy = self.tree().chunk()
+        later = to_zarr(lazy, tmp_path / "a.zarr", compute=False)
+        group = later.compute()
+        assert group == zcore.open_group(tmp_path / "a.zarr")
+        to_zarr(self.tree(), tmp_path / "b.zarr")
+        later, now = [xr.open_datatree(tmp_path / name, engine="zcore") for name in ("a.zarr", "b.zarr")]
+        xr.testing.assert_identical(later, now)
+
+    @pytest.mark.parametrize(("change", "keywords", "sentence"), [
+        ({}, {"encoding": {"/none": {}}}, "groups that the tree does not have"),
+        ({}, {"append_dim": "time"}, "are of datasets"),
+        ({}, {"region": {"time": slice(0, 1)}}, "are of datasets"),
+        ({}, {"encoding": {"/fine/er": {"temperature": {"chunks": (0, 1, 1)}}}}, "chunk"),
+        ({"/fine/zarr.json": xr.Dataset()}, {}, "zarr.json"),
+    ], ids=["a group in encoding", "append", "region", "encoding", "name"])
+    def test_what_does_not_fit_changes_nothing(self, tmp_path, change, keywords, sentence):
+        tree = xr.DataTree.from_dict(self.tree().to_dict() | change)
+        with pytest.raises((ValueError, zcore.ZcoreError), match=sentence):
+            to_zarr(tree, tmp_path / "a.zarr", **keywords)
+        assert not (tmp_path / "a.zarr").exists()
+
+
 class TestFamilies:
     def test_asdf(self, tmp_path):
         pytest.importorskip("yaml")
