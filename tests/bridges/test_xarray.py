@@ -277,6 +277,17 @@ class TestOpen:
         assert "drop_variables='big'" in caught.value.__notes__[0]
         assert "big" not in by_zcore(tmp_path / "a.zarr", drop_variables="big")
 
+    @pytest.mark.parametrize("consolidated", [False, True])
+    def test_a_pickled_dataset_whose_store_is_gone(self, tmp_path, consolidated):
+        write(weather(), tmp_path / "a.zarr", consolidated=consolidated)
+        pickled = pickle.dumps(by_zcore(tmp_path / "a.zarr"))
+        shutil.rmtree(tmp_path / "a.zarr")
+        ds = pickle.loads(pickled)
+        with pytest.raises(zcore.NodeNotFoundError):
+            ds["temperature"].load()
+        with pytest.raises(zcore.NodeNotFoundError):
+            ds["big"].isel({ds["big"].dims[0]: 0}).load()
+
     def test_replaced_array_is_an_error(self, tmp_path):
         write(weather(), tmp_path / "a.zarr")
         ds = by_zcore(tmp_path / "a.zarr")
