@@ -11,7 +11,7 @@ import numpy as np
 
 from zcore.engine.binding import GroupBinding
 from zcore.engine.options import Options
-from zcore.errors import NodeExistsError, NodeNotFoundError, UnsupportedError
+from zcore.errors import MetadataError, NodeExistsError, NodeNotFoundError, UnsupportedError, warn
 from zcore.formats import check_format, format_of
 from zcore.hierarchy import consolidated, creation, lookup
 from zcore.hierarchy.creation import zero_of
@@ -374,8 +374,11 @@ def open_group(store, mode="r", *, path="", zarr_format=None, use_consolidated=N
     zarr_format : {3, 2}, optional
         Format of a new group, 3 by default; an existing group must have it.
     use_consolidated : bool, optional
-        List the members from the group's consolidated metadata, which may be out of date: False never, True always,
-        None if the group has them. The members themselves are read from the store.
+        Take the members from the group's consolidated metadata, a copy of all documents below that may be out of date:
+        False never, True always, None if the group has them. In mode ``"r"`` they are listed and opened by the copy,
+        without a request each; in other modes they are only listed by it. The first read of an array compares the copy
+        with the document in the store: if the array is gone, shrunk or replaced, that is an error. `Array.refresh`
+        takes over a new shape, `Group.refresh` forgets the copy.
     attributes : dict, optional
         Attributes of a new group.
 
@@ -428,7 +431,18 @@ def _existing(store, path, zarr_format, options, described):
         lookup.check_is_asked_for(binding, *described)
     elif (described[0], described[2], options.dimension_separator) != (None, None, None):
         raise NodeNotFoundError(f"{store.describe(path)} holds a group, not an array", path=path)
+    elif options.read_only:
+        return Group(binding, _usable_copy(binding))
     return node
+
+
+def _usable_copy(binding):
+    """Return the copy of metadata below a group, or None; one that is damaged is named in a warning, as in v3."""
+    try:
+        return consolidated.copy_of(binding)
+    except (MetadataError, UnsupportedError) as error:
+        warn(f"{error}; the consolidated metadata are not used")
+        return None
 
 
 def _check_mode(mode):

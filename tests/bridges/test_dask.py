@@ -1,5 +1,6 @@
 """dask reads arrays of zcore, and writes to them from threads and processes without a loss."""
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -120,3 +121,13 @@ def test_a_damaged_chunk_is_the_error_of_the_task_that_met_it(array, tmp_path):
     with pytest.raises(zcore.ChunkError, match="c/1/1"):
         x.compute()
     np.testing.assert_array_equal(x[:6].compute(), VALUES[:6])
+
+
+@pytest.mark.parametrize("again", [lambda x: x, lambda x: pickle.loads(pickle.dumps(x))], ids=["handle", "pickle"])
+def test_an_array_that_is_gone_is_an_error_of_the_task(array, tmp_path, again):
+    x = again(zcore.dask.from_zcore(array))
+    shutil.rmtree(array.store.path)
+    with pytest.raises(zcore.NodeNotFoundError):
+        x.compute()
+    with pytest.raises(FileNotFoundError):
+        pickle.loads(pickle.dumps(array))[0]

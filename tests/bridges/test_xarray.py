@@ -277,6 +277,17 @@ class TestOpen:
         assert "drop_variables='big'" in caught.value.__notes__[0]
         assert "big" not in by_zcore(tmp_path / "a.zarr", drop_variables="big")
 
+    @pytest.mark.parametrize("consolidated", [False, True])
+    def test_a_pickled_dataset_whose_store_is_gone(self, tmp_path, consolidated):
+        write(weather(), tmp_path / "a.zarr", consolidated=consolidated)
+        pickled = pickle.dumps(by_zcore(tmp_path / "a.zarr"))
+        shutil.rmtree(tmp_path / "a.zarr")
+        ds = pickle.loads(pickled)
+        with pytest.raises(zcore.NodeNotFoundError):
+            ds["temperature"].load()
+        with pytest.raises(zcore.NodeNotFoundError):
+            ds["big"].isel({ds["big"].dims[0]: 0}).load()
+
     def test_replaced_array_is_an_error(self, tmp_path):
         write(weather(), tmp_path / "a.zarr")
         ds = by_zcore(tmp_path / "a.zarr")
@@ -374,6 +385,71 @@ class TestTree:
         assert xr.open_datatree(tmp_path, engine="zcore", chunks={})["below/b"].chunks == ((2, 2), (3,))
 
 
+class TestWriteTree:
+    @staticmethod
+    def tree():
+        ds = weather()[["temperature", "packed"]]
+        return xr.DataTree.from_dict({"/": ds[["packed"]], "/fine": ds[["temperature"]], "/fine/er": ds * 2,
+                                      "/void": xr.Dataset(attrs={"x": 1})})
+
+    @FORMATS
+    @pytest.mark.parametrize("inherited", [False, True])
+    def test_a_tree_is_that_of_xarray(self, tmp_path, zarr_format, inherited):
+        encoding = {"/fine/er": {"temperature": {"chunks": (2, 2, 2)}}}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.tree().to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format, write_inherited_coords=inherited,
+                                encoding=encoding)
+        group = to_zarr(self.tree(), tmp_path / "b.zarr", zarr_format=zarr_format, write_inherited_coords=inherited,
+                        encoding=encoding)
+        assert group == zcore.open_group(tmp_path / "b.zarr") and zcore.verify(tmp_path / "b.zarr").ok
+        names = [sorted(zcore.open_group(tmp_path / name).walk()) for name in ("a.zarr", "b.zarr")]
+        assert [path for path, _ in names[0]] == [path for path, _ in names[1]]
+        found = [xr.open_datatree(tmp_path / name, engine=engine) for name in ("a.zarr", "b.zarr")
+                 for engine in ("zarr", "zcore")]
+        for other in found[1:]:
+            xr.testing.assert_identical(other, found[0])
+        assert found[3]["fine/er/temperature"].encoding["chunks"] == (2, 2, 2)
+        assert zcore.open_group(tmp_path / "b.zarr", use_consolidated=True)["void"].attrs["x"] == 1
+
+    def test_a_part_of_a_tree_into_a_group(self, tmp_path):
+        to_zarr(self.tree()["fine"], tmp_path, group="deep/er")
+        found = xr.open_datatree(tmp_path, engine="zcore", group="deep/er")
+        xr.testing.assert_equal(found, self.tree()["fine"].copy())
+
+    def test_modes(self, tmp_path):
+        to_zarr(self.tree(), tmp_path / "a.zarr")
+        with pytest.raises(zcore.NodeExistsError):
+            to_zarr(self.tree(), tmp_path / "a.zarr")
+        to_zarr(xr.DataTree.from_dict({"/new/er": weather()[["packed"]]}), tmp_path / "a.zarr", "a")
+        assert {"fine", "new", "void"} < set(zcore.open_group(tmp_path / "a.zarr"))
+        to_zarr(xr.DataTree.from_dict({"/other": weather()[["packed"]]}), tmp_path / "a.zarr", "w")
+        assert list(zcore.open_group(tmp_path / "a.zarr")) == ["other"]
+
+    def test_dask_is_written_later(self, tmp_path):
+        pytest.importorskip("dask")
+        lazy = self.tree().chunk()
+        later = to_zarr(lazy, tmp_path / "a.zarr", compute=False)
+        group = later.compute()
+        assert group == zcore.open_group(tmp_path / "a.zarr")
+        to_zarr(self.tree(), tmp_path / "b.zarr")
+        later, now = [xr.open_datatree(tmp_path / name, engine="zcore") for name in ("a.zarr", "b.zarr")]
+        xr.testing.assert_identical(later, now)
+
+    @pytest.mark.parametrize(("change", "keywords", "sentence"), [
+        ({}, {"encoding": {"/none": {}}}, "groups that the tree does not have"),
+        ({}, {"append_dim": "time"}, "are of datasets"),
+        ({}, {"region": {"time": slice(0, 1)}}, "are of datasets"),
+        ({}, {"encoding": {"/fine/er": {"temperature": {"chunks": (0, 1, 1)}}}}, "chunk"),
+        ({"/fine/zarr.json": xr.Dataset()}, {}, "zarr.json"),
+    ], ids=["a group in encoding", "append", "region", "encoding", "name"])
+    def test_what_does_not_fit_changes_nothing(self, tmp_path, change, keywords, sentence):
+        tree = xr.DataTree.from_dict(self.tree().to_dict() | change)
+        with pytest.raises((ValueError, zcore.ZcoreError), match=sentence):
+            to_zarr(tree, tmp_path / "a.zarr", **keywords)
+        assert not (tmp_path / "a.zarr").exists()
+
+
 class TestFamilies:
     def test_asdf(self, tmp_path):
         pytest.importorskip("yaml")
@@ -426,6 +502,12 @@ class TestFamilies:
 
     def test_arrays_of_a_service_are_opened_at_the_same_time(self, tmp_path):
         write(weather(), tmp_path / "a.zarr", consolidated=True)
+        # The names are in the copy, which is damaged where the arrays are.
+        document = json.loads((tmp_path / "a.zarr/zarr.json").read_text())
+        copies = document["consolidated_metadata"]["metadata"]
+        document["consolidated_metadata"]["metadata"] = dict.fromkeys(copies, {})
+        expected = by_zarr(tmp_path / "a.zarr")
+        (tmp_path / "a.zarr/zarr.json").write_text(json.dumps(document))
         together = threading.Barrier(3, timeout=20)
 
         class Service:
@@ -444,7 +526,7 @@ class TestFamilies:
             def get_range(self, name, *, start, length):
                 return self.get(name)[start:start + length]
 
-        xr.testing.assert_identical(by_zcore(Service(), consolidated=True), by_zarr(tmp_path / "a.zarr"))
+        xr.testing.assert_identical(by_zcore(Service(), consolidated=True), expected)
         (tmp_path / "a.zarr/big/zarr.json").write_bytes(b"{")
         with pytest.raises(zcore.MetadataError, match="big"):
             by_zcore(Service(), consolidated=True)

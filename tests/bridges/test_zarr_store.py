@@ -13,6 +13,7 @@ zarr = pytest.importorskip("zarr")
 from zarr.core.buffer.cpu import Buffer  # noqa: E402
 from zarr.testing.store import StoreTests  # noqa: E402
 
+from zcore.stores.zarr_python import ZarrPythonStore  # noqa: E402
 from zcore.zarr import Store  # noqa: E402
 
 
@@ -155,3 +156,79 @@ def test_a_store_that_returns_too_little_is_found_out():
     zarr.create_array(inner, shape=(64,), dtype="i4", compressors=None)[...] = 1
     with pytest.raises(zcore.ChunkError):
         zcore.open(Lying(inner))[...]
+
+
+GRIDS = pytest.mark.parametrize("grid", [{}, {"shards": (64, 64)}], ids=["chunks", "shards"])
+
+
+def made(**keywords):
+    """Return a store of zarr-python with an array of 64 x 64 ones."""
+    store = zarr.storage.MemoryStore()
+    zarr.create_array(store, shape=(64, 64), chunks=(8, 8), dtype="i4", **keywords)[...] = 1
+    return store
+
+
+@GRIDS
+@pytest.mark.parametrize("size", [-5, 0, 3, 2**62, 2**70])
+def test_sizes_that_are_a_lie_are_found_out_or_not_needed(grid, size):
+    class Liar(zarr.storage.WrapperStore):
+        async def getsize(self, key):
+            return size
+
+    array = zcore.open(Liar(made(**grid)))
+    try:
+        found = array[...], array[3:5, 60]
+    except zcore.ZcoreError as error:
+        assert isinstance(error, (zcore.ChunkError, zcore.StoreError))
+    else:
+        assert (found[0] == 1).all() and found[1].tolist() == [1, 1]
+
+
+@GRIDS
+@pytest.mark.parametrize("change", [lambda value: value + b"x" * 70000, lambda value: value[:-1], lambda value: b""],
+                         ids=["longer", "shorter", "empty"])
+def test_values_of_another_length_than_asked_for_are_an_error_of_the_read(grid, change):
+    class Liar(zarr.storage.WrapperStore):
+        async def get(self, key, prototype, byte_range=None):
+            found = await super().get(key, prototype, byte_range)
+            return found if found is None or "c/" not in key else prototype.buffer.from_bytes(change(found.to_bytes()))
+
+    array = zcore.open(Liar(made(compressors=None, **grid)))
+    for selection in (..., (3, 3)):
+        with pytest.raises((zcore.ChunkError, zcore.StoreError), match="c/0/"):
+            array[selection]
+
+
+def test_a_store_that_raises_in_the_middle_of_a_write_keeps_the_other_chunks():
+    class Cut(zarr.storage.WrapperStore):
+        async def set(self, key, value):
+            if key == "c/1":
+                raise ConnectionError("the line is cut")
+            await super().set(key, value)
+
+    inner = zarr.storage.MemoryStore()
+    zarr.create_array(inner, shape=(6,), chunks=(2,), dtype="i4")[...] = 1
+    array = zcore.open(Cut(inner), "r+")
+    with pytest.raises(zcore.StoreError, match="the line is cut"):
+        array[1:5] = 2
+    found = zcore.open(inner)[...]
+    assert found[[0, 5]].tolist() == [1, 1] and found[2:4].tolist() == [1, 1]
+    assert found[1] in (1, 2) and found[4] in (1, 2)
+
+
+def test_a_closed_event_loop_is_an_error_of_the_call():
+    loop = asyncio.new_event_loop()
+    loop.close()
+    with pytest.raises(zcore.StoreError, match="RuntimeError: Loop is not running"):
+        zcore.open(ZarrPythonStore(made(), loop=loop))
+
+
+def test_a_loop_that_was_closed_is_not_needed_by_the_next_one():
+    array = zarr.open_array(made(), mode="r+")
+
+    async def element():
+        return await array._async_array.getitem((3, 3))
+
+    with zarr.config.set({"codec_pipeline.path": "zcore.zarr.ZcoreCodecPipeline"}):
+        array = zarr.open_array(array.store, mode="r+")
+        assert asyncio.run(element()) == 1 and asyncio.run(element()) == 1 and array[3, 3] == 1

@@ -18,7 +18,7 @@ from zcore.model.value import text_of
 # A document that was younger when it was read may be replaced by one of the same inode, size and times.
 TRUSTED_AGE_NS = 2_000_000_000
 
-# The ticket of a view that was made in another process. This one has not read the document yet.
+# The ticket of a view that was made in another process, or from a copy. This process has not read the document yet.
 UNSEEN = -1
 
 # Fields that do not depend on the array's shape.
@@ -26,8 +26,9 @@ _UNSHAPED = tuple([name for name in ArrayMetadata._fields if name not in ("shape
 
 # `raw` is the document, `identity` that of its object; `trusted`: no other document can have the same identity;
 # `ticket` orders the moments. A group has neither chain nor template. `notes` are the warnings about the document, a
-# tuple for `warn_of`.
-View = namedtuple("View", ("metadata", "chain", "template", "notes", "raw", "identity", "trusted", "ticket"))
+# tuple for `warn_of`. `attributes` are those that consolidated metadata have, if the format has a document for them.
+View = namedtuple("View", ("metadata", "chain", "template", "notes", "raw", "identity", "trusted", "ticket",
+                           "attributes"), defaults=(None,))
 
 
 def view_of(format, document, raw, identity, path, options, ticket):
@@ -49,7 +50,8 @@ def view_of(format, document, raw, identity, path, options, ticket):
 def view_from_elsewhere(format, document, raw, identity, path, options):
     """Return the view of a document that another process has read, without asking a store; see `view_of`.
 
-    It is not trusted. Another document may stand there until this process has read it, too.
+    The document may come from consolidated metadata; then its identity is None. The view is not trusted. Another
+    document may stand there until this process has read it, too.
     """
     return view_of(format, document, raw, identity, path, options, UNSEEN)._replace(trusted=False)
 
@@ -60,7 +62,7 @@ def renewed(view, raw, identity, ticket, metadata=None):
     The document is the same, or one of `metadata`, which differ from those of the view by the shape; see `is_reshaped`.
     """
     return view._replace(metadata=view.metadata if metadata is None else metadata, raw=raw, identity=identity,
-                         trusted=identity is None or is_trusted(identity), ticket=ticket)
+                         trusted=identity is None or is_trusted(identity), ticket=ticket, attributes=None)
 
 
 def is_reshaped(metadata, known):

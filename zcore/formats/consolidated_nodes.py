@@ -17,19 +17,23 @@ class ConsolidatedNodes(Mapping):
         The copied documents of each node, by its path relative to the outermost group.
     parse : callable
         ``parse(path)`` returns their metadata.
+    document_of : callable
+        ``document_of(path)`` returns the name of the node's document, its bytes, and the attributes if they have a
+        document of their own, else None.
     paths : list of str, optional
         The sorted keys of `documents`, if they are known.
     prefix : str
         Of this group, relative to the outermost one.
     """
 
-    __slots__ = ("_documents", "_parse", "_paths", "_prefix", "_start", "_stop")
+    __slots__ = ("_documents", "_parse", "_document_of", "_paths", "_prefix", "_start", "_stop")
 
-    def __init__(self, documents, parse, paths=None, prefix=""):
+    def __init__(self, documents, parse, document_of, paths=None, prefix=""):
         # Sorted, so the nodes below a group are a range.
         paths = sorted(documents) if paths is None else paths
         self._documents = documents
         self._parse = parse
+        self._document_of = document_of
         self._paths = paths
         self._prefix = prefix
         # The group itself, whose path is empty, is not below it.
@@ -49,11 +53,20 @@ class ConsolidatedNodes(Mapping):
     def __getitem__(self, path):
         if path not in self:
             raise KeyError(path)
-        full = self._prefix + path
-        node = self._parse(full)
-        if type(node) is GroupMetadata:
-            node = node.replace(consolidated=ConsolidatedNodes(self._documents, self._parse, self._paths, full + "/"))
-        return node
+        node = self._parse(self._prefix + path)
+        return node.replace(consolidated=self.below(path)) if type(node) is GroupMetadata else node
+
+    def below(self, path):
+        """Return the nodes below a group, a `ConsolidatedNodes`."""
+        return ConsolidatedNodes(self._documents, self._parse, self._document_of, self._paths,
+                                 f"{self._prefix}{path}/")
+
+    def document_of(self, path):
+        """Return (name of the document, its bytes, attributes or None) of a node, as opening the node would read them.
+
+        Raises : MetadataError, if the attributes are damaged.
+        """
+        return self._document_of(self._prefix + path)
 
     def documents(self, path):
         """Return the copied documents of a node, unparsed."""

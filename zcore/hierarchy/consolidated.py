@@ -11,15 +11,16 @@ before the second drop leaves a copy that lacks a change.
 import contextlib
 import os
 
-from zcore.engine.binding import GroupBinding
+from zcore.engine.binding import ArrayBinding, GroupBinding
 from zcore.engine.options import Options
-from zcore.engine.views import metadata_of
+from zcore.engine.views import metadata_of, view_from_elsewhere
 from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError, noted, warn_of
 from zcore.formats import DOCUMENTS, FORMAT_OF, FORMATS, format_of
+from zcore.formats.consolidated_nodes import ConsolidatedNodes
 from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import lookup
 from zcore.kernel.io.documents import existing
-from zcore.model.metadata import GroupMetadata
+from zcore.model.metadata import ArrayMetadata, GroupMetadata
 from zcore.stores.base import directory_at
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
@@ -136,6 +137,40 @@ def copied(binding):
         copy = format.parse_consolidated(raw, binding.path)
     warn_of(binding.describe(), notes)
     return copy
+
+
+def member_of(binding, copy, path):
+    """Return the binding of a member as the copy of its documents describes it, without asking the store.
+
+    Its first read looks at the document in the store. An array that was deleted, shrunk or replaced since the copy was
+    made is an error then.
+
+    Parameters
+    ----------
+    binding : GroupBinding
+        Of the group, open for reading.
+    copy : Mapping
+        Its copy.
+    path : str
+        Of the member, relative to the group.
+
+    Returns
+    -------
+    ArrayBinding or GroupBinding or None
+        None if the copy lacks the member, or is damaged there: the store has the last word.
+    """
+    if not isinstance(copy, ConsolidatedNodes) or path not in copy:
+        return None
+    format, options, path_in_store = binding.format, binding.options, binding.prefix + path
+    try:
+        document, raw, attributes = copy.document_of(path)
+        view = view_from_elsewhere(format, document, raw, None, path_in_store, options)
+    except (MetadataError, UnsupportedError):
+        return None
+    if view.notes:
+        warn_of(binding.store.describe(path_in_store), view.notes)
+    bind = ArrayBinding if type(view.metadata) is ArrayMetadata else GroupBinding
+    return bind(binding.store, path_in_store, format, options, view._replace(attributes=attributes))
 
 
 def is_same(a, b):

@@ -1,5 +1,6 @@
 """The attributes of a node: a mapping that is read from and written to the store."""
 from collections.abc import MutableMapping
+from copy import deepcopy
 
 from zcore.hierarchy import lifecycle
 
@@ -22,6 +23,18 @@ class Attributes(MutableMapping):
     def asdict(self):
         """Return all attributes as a new dict; one read."""
         return lifecycle.read_attributes(self._binding)
+
+    def as_opened(self):
+        """Return all attributes as the handle's last look at the node has found them, as a new dict.
+
+        That look may have been at consolidated metadata. Only if it has found no attributes they are read now.
+        """
+        view = self._binding.view
+        known = view.attributes if view.metadata.attributes is None else view.metadata.attributes
+        if known is None:
+            return self.asdict()
+        # All handles on the node may share them.
+        return {name: deepcopy(value) if isinstance(value, (dict, list)) else value for name, value in known.items()}
 
     def __getitem__(self, name):
         return self.asdict()[name]

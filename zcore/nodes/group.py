@@ -1,8 +1,8 @@
 """The group that the user holds: a mapping of names to arrays and groups."""
 from zcore.engine.binding import ArrayBinding
 from zcore.engine.options import Options
-from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, ZcoreError, noted, warn
-from zcore.hierarchy import creation, deletion, lifecycle, lookup
+from zcore.errors import InvalidKeyError, NodeExistsError, NodeNotFoundError, ZcoreError, warn
+from zcore.hierarchy import consolidated, creation, deletion, lifecycle, lookup
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import as_bool
 from zcore.nodes.array import Array
@@ -32,7 +32,7 @@ class Group(Handle):
 
     def __init__(self, binding, copy=None):
         super().__init__(binding)
-        # The consolidated metadata by which members are listed, or None. The members themselves are read.
+        # The consolidated metadata by which members are listed, or None. A handle for reading opens them by it, too.
         self._copy = copy
 
     @property
@@ -55,8 +55,13 @@ class Group(Handle):
         if isinstance(name, str) and not name.strip("/"):
             return None     # the group itself, which is not among its members
         binding = self._binding
+        path = self._path_of(name)
+        if self._copy is not None and binding.options.read_only:
+            found = consolidated.member_of(binding, self._copy, path[len(binding.prefix):])
+            if found is not None:
+                return found
         binding.see()
-        return lookup.find(binding.store, self._path_of(name), None, binding.options)
+        return lookup.find(binding.store, path, None, binding.options)
 
     def __getitem__(self, name):
         """Return the member of this name, or at this path below the group.
@@ -78,11 +83,8 @@ class Group(Handle):
     def _member(self, found):
         if type(found) is ArrayBinding:
             return Array(found)
-        if self._copy is None:
-            return Group(found)
-        with noted():    # the group itself has been read, and warned of
-            known = self._copy.get(found.path[len(self._binding.prefix):])
-        return Group(found, getattr(known, "consolidated", None))
+        path = found.path[len(self._binding.prefix):]
+        return Group(found, self._copy.below(path) if self._copy is not None and path in self._copy else None)
 
     def get(self, name, default=None):
         """Return a member, or `default` when there is none of this name."""

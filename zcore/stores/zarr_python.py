@@ -1,6 +1,8 @@
 """Any store of zarr-python as a store of zcore: memory, fsspec, obstore, zip archives, sessions of Icechunk."""
 from __future__ import annotations
 
+from inspect import CORO_CREATED, getcoroutinestate
+
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
@@ -119,4 +121,6 @@ class ZarrPythonStore(Store):
         except (FileNotFoundError, ZcoreError):
             raise
         except Exception as exc:
+            if getcoroutinestate(coroutine) == CORO_CREATED:
+                coroutine.close()     # its loop is closed, and will never run it
             raise StoreError(f"{key!r} in {self.store!r}: {type(exc).__name__}: {exc}", key=key) from exc

@@ -6,7 +6,7 @@ import xarray
 from xarray.backends import AbstractDataStore, BackendEntrypoint, StoreBackendEntrypoint
 
 import zcore
-from zcore.xarray.variables import Dimensions, Source, attributes_of, shown, variable_of
+from zcore.xarray.variables import Dimensions, Source, shown, variable_of
 
 _ENDINGS = (".asdf", ".json", ".ozx", ".parq", ".parquet", ".zarr", ".zip")
 _DOCUMENTS = ("__zmeta__", "zarr.json", ".zgroup", ".zarray", ".zmetadata")
@@ -122,7 +122,7 @@ class _Loaded(AbstractDataStore):
 def _dataset(node, sources, dimensions, mask_fill, decoders):
     """Return the dataset of a group's arrays, or of one array alone."""
     variables = {name: variable_of(source, dimensions.of(source.array), mask_fill) for name, source in sources.items()}
-    attributes = {} if isinstance(node, zcore.Array) else shown(attributes_of(node))
+    attributes = {} if isinstance(node, zcore.Array) else shown(node.attrs.as_opened())
     return StoreBackendEntrypoint().open_dataset(_Loaded(variables, attributes), **decoders)
 
 
@@ -132,7 +132,7 @@ def _opened(place, path, consolidated, storage_options, zarr_format, options):
     if isinstance(place, (zcore.Group, zcore.Array)):
         return place[path] if path else place
     node = zcore.open(place_of(place, storage_options), path=path, zarr_format=zarr_format, **options)
-    if isinstance(node, zcore.Array):
+    if isinstance(node, zcore.Array) or consolidated is None:
         return node
     return zcore.open_group(node.store, path=path, zarr_format=zarr_format, use_consolidated=consolidated, **options)
 
@@ -177,7 +177,7 @@ def _opened_members(group):
     if not isinstance(group.store, zcore.RemoteStore):
         return ((name, _with_attributes(member)) for name, member in group.walk(0))
     names = list(group)
-    # A request takes longer than all else.
+    # A request takes longer than all else. Members that consolidated metadata describe need none.
     with ThreadPoolExecutor(group.store.n_requests, thread_name_prefix="zcore-xarray") as pool:
         return zip(names, list(pool.map(lambda name: _opened_member(group, name), names)), strict=True)
 
@@ -190,7 +190,7 @@ def _opened_member(group, name):
 
 
 def _with_attributes(member):
-    return Source(member, attributes_of(member)) if isinstance(member, zcore.Array) else member
+    return Source(member, member.attrs.as_opened()) if isinstance(member, zcore.Array) else member
 
 
 def _name_of(array, place):

@@ -6,7 +6,6 @@ Specification" in xarray's documentation). NCZarr's names are those of netcdf-c.
 import asyncio
 import struct
 from collections import Counter, namedtuple
-from copy import deepcopy
 from functools import lru_cache
 from itertools import count
 
@@ -53,15 +52,6 @@ class LazyArray(BackendArray):
 
 # An array and all of its attributes, read once.
 Source = namedtuple("Source", ("array", "attributes"))
-
-
-def attributes_of(node):
-    """Return the attributes of a node as a dict that the caller may change."""
-    known = node.metadata.attributes
-    if known is None:
-        return node.attrs.asdict()
-    # The metadata of a handle may be shared by all handles on the array.
-    return {name: deepcopy(value) if isinstance(value, (dict, list)) else value for name, value in known.items()}
 
 
 def shown(attributes):

@@ -8,7 +8,7 @@ import os
 from types import SimpleNamespace
 
 import numpy as np
-from xarray import Dataset, conventions
+from xarray import Dataset, DataTree, conventions
 from xarray.backends import ZarrStore
 from xarray.backends.common import ArrayWriter
 from xarray.backends.writers import _validate_dataset_names, dump_to_store
@@ -27,33 +27,34 @@ from zcore.xarray.variables import Dimensions, variable_of
 
 def to_zarr(ds, store, mode=None, *, group=None, encoding=None, compute=True, consolidated=None, append_dim=None,
             region=None, safe_chunks=False, align_chunks=False, zarr_format=None, write_empty_chunks=None,
-            storage_options=None, chunkmanager_store_kwargs=None):
-    """Write a dataset to a group of Zarr, as `xarray.Dataset.to_zarr` does, by zcore.
+            storage_options=None, chunkmanager_store_kwargs=None, write_inherited_coords=False):
+    """Write a dataset or a tree of datasets to groups of Zarr, as `to_zarr` of xarray does, by zcore.
 
     Every stored object is replaced under its lock. So chunks of dask may lie anywhere in the chunks or shards of the
     store: parts of one object that several threads, processes or workers write are all kept.
 
     Parameters
     ----------
-    ds : xarray.Dataset
+    ds : xarray.Dataset or xarray.DataTree
     store : object
         What `zcore.open` takes for writing: a directory, a URL, a store.
     mode : {"w", "w-", "a", "a-", "r+"}, optional
         As in xarray. ``"w"`` replaces a group with all nodes below it, ``"w-"`` creates one, ``"a"`` adds and
         overwrites variables, ``"a-"`` overwrites only those with `append_dim`, ``"r+"`` changes values alone.
     group : str, optional
-        Path of the group, the root by default.
+        Path of the group, the root by default. The root of a tree becomes this group.
     encoding : dict, optional
-        By variable: ``chunks``, ``shards``, ``compressors``, ``filters``, ``serializer`` and more, as in xarray.
+        By variable: ``chunks``, ``shards``, ``compressors``, ``filters``, ``serializer`` and more, as in xarray. Of a
+        tree: such dicts by the paths of its groups, ``"/"`` for its root.
     compute : bool
         Write chunks of dask now; otherwise return something to compute. All else is written now.
     consolidated : bool, optional
         Consolidate the metadata of the store in the end. None does it too, unless the mode is ``"r+"`` or the store
         holds what cannot be consolidated.
     append_dim : str, optional
-        The dimension along which variables are appended. One writer at a time.
+        The dimension along which variables of a dataset are appended. One writer at a time.
     region : dict or "auto", optional
-        The part that is written: a slice for each dimension. See xarray.
+        The part of a dataset that is written: a slice for each dimension. See xarray.
     safe_chunks : bool
         Refuse chunks of dask that share a chunk or shard of the store. They are safe, but the shared one is written
         several times.
@@ -67,6 +68,8 @@ def to_zarr(ds, store, mode=None, *, group=None, encoding=None, compute=True, co
         Options of `zcore.RemoteStore`.
     chunkmanager_store_kwargs : dict, optional
         Keywords of `dask.array.store`.
+    write_inherited_coords : bool
+        Write coordinates that a group of a tree has from a group above it into each group.
 
     Returns
     -------
@@ -81,26 +84,30 @@ def to_zarr(ds, store, mode=None, *, group=None, encoding=None, compute=True, co
     zcore.StoreError
         Another writer has changed the shape of an array meanwhile.
     """
-    if not isinstance(ds, Dataset):
-        raise TypeError(f"expected an xarray.Dataset, found {type(ds).__name__}; see DataArray.to_dataset")
-    _validate_dataset_names(ds)
+    parts = _parts(ds, encoding or {}, append_dim, region, write_inherited_coords)
     mode = _choose_default_mode(mode=mode, append_dim=append_dim, region=region)
     place = place_of(store, storage_options, read_only=False)
-    path = (group or "").strip("/")
-    if mode == "w":
-        _check_is_not_read(ds, place)
-        old = None
-    else:
-        old = _existing(place, path, mode, zarr_format)
-    draft = _Draft(old, zarr_format or 3, mode, append_dim, region, safe_chunks, align_chunks, write_empty_chunks)
-    ds = draft._validate_and_autodetect_region(ds)
-    encoding = encoding or {}
-    draft._validate_encoding(encoding)
-    dump_to_store(ds, draft, draft.writer, encoding=encoding)
-    made = draft.carry_out(place, path)
+    top = (group or "").strip("/")
+    drafts = []
+    for below, part, encodings in parts:
+        path = f"{top}/{below}".strip("/")
+        _validate_dataset_names(part)
+        if mode == "w":
+            _check_is_not_read(part, place)
+            old = None
+        else:
+            old = _existing(place, path, mode, zarr_format)
+        draft = _Draft(path, old, zarr_format or 3, mode, append_dim, region, safe_chunks, align_chunks,
+                       write_empty_chunks)
+        part = draft._validate_and_autodetect_region(part)
+        draft._validate_encoding(encodings)
+        dump_to_store(part, draft, draft.writer, encoding=encodings)
+        drafts.append(draft)
+    # Groups before those in them.
+    made = [draft.carry_out(place) for draft in drafts][0]
     if mode != "r+" and consolidated is not False:
         _consolidate(made, consolidated)
-    written = draft.writer.written(compute, chunkmanager_store_kwargs)
+    written = [draft.writer.written(compute, chunkmanager_store_kwargs) for draft in drafts]
     if compute:
         return made
     import dask
@@ -108,11 +115,30 @@ def to_zarr(ds, store, mode=None, *, group=None, encoding=None, compute=True, co
     return dask.delayed(_second)(written, made)
 
 
+def _parts(ds, encoding, append_dim, region, write_inherited_coords):
+    """Return (path, dataset, its encoding) for a dataset, or for each group of a tree."""
+    if isinstance(ds, Dataset):
+        return [("", ds, encoding)]
+    if not isinstance(ds, DataTree):
+        raise TypeError(f"expected an xarray.Dataset or xarray.DataTree, found {type(ds).__name__}; see "
+                        "DataArray.to_dataset")
+    if append_dim is not None or region is not None:
+        raise ValueError("append_dim= and region= are of datasets; write the groups of a tree one by one, with group=")
+    nodes = {"" if node.path == ds.path else node.relative_to(ds): node for node in ds.subtree}
+    encodings = {path.strip("/"): found for path, found in encoding.items()}
+    if unknown := sorted(encodings.keys() - nodes.keys()):
+        raise ValueError(f"encoding= names groups that the tree does not have: {unknown}")
+    return [(path, node.to_dataset(inherit=write_inherited_coords or not path), encodings.get(path, {}))
+            for path, node in nodes.items()]
+
+
 class _Draft(ZarrStore):
     """xarray's writer of Zarr over a group that is not there yet: it decides, and notes what is to be done.
 
     Parameters
     ----------
+    path : str
+        Of the group.
     old : zcore.Group or None
         The group that is added to.
     zarr_format : {3, 2}
@@ -121,10 +147,12 @@ class _Draft(ZarrStore):
         As `to_zarr` has them.
     """
 
-    def __init__(self, old, zarr_format, mode, append_dim, region, safe_chunks, align_chunks, write_empty_chunks):
+    def __init__(self, path, old, zarr_format, mode, append_dim, region, safe_chunks, align_chunks,
+                 write_empty_chunks):
         if old is not None:
             zarr_format = old.zarr_format
-        self._tried = zcore.create_group(zcore.MemoryStore(), zarr_format=zarr_format)
+        self._path = path
+        self._tried = zcore.create_group(zcore.MemoryStore(), path=path, zarr_format=zarr_format)
         # What xarray asks a group for (2026.7 and older for the synchronizer, too).
         asked = SimpleNamespace(read_only=False, path="", synchronizer=None, metadata=self._tried.metadata)
         super().__init__(
@@ -238,13 +266,13 @@ class _Draft(ZarrStore):
 
     # Which is done now.
 
-    def carry_out(self, place, path):
+    def carry_out(self, place):
         """Create and lengthen the arrays, write what is in memory, and return the group.
 
         Raises : StoreError, if an array has another shape by now than the draft was made for.
         """
         mode = "a" if self._mode == "a-" else self._mode
-        group = zcore.open_group(place, mode, path=path, zarr_format=None if mode == "r+" else self._format,
+        group = zcore.open_group(place, mode, path=self._path, zarr_format=None if mode == "r+" else self._format,
                                  attributes=None if mode == "r+" else self._attributes,
                                  write_empty_chunks=bool(self._write_empty))
         for target in self._targets:
@@ -321,7 +349,8 @@ class _NotingWriter(ArrayWriter):
 def _existing(place, path, mode, zarr_format):
     """Return the group that a mode adds to, None where it makes one."""
     try:
-        node = zcore.open(place, path=path)
+        # Without consolidated metadata: what is written depends on what the store holds now.
+        node = zcore.open(place, path=path).refresh()
     except zcore.NodeNotFoundError:
         if mode == "r+":
             raise

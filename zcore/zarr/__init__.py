@@ -178,11 +178,14 @@ class ZcoreCodecPipeline(CodecPipeline):
             pieces = [(keys.coords(item[0].path), item[2], item[3]) for item in batch]
         except ValueError:
             return None, None, None
-        request = request_of(pieces, _offsets(array.metadata), drop_axes)
-        if request is not None and any(stop > length for stop, length in zip(request.stops, array.shape, strict=True)):
+        try:
+            request = _request_inside(array, pieces, drop_axes)
+        except zcore.SelectionError:
             # Another handle, zarr-python's for one, has resized the array.
             array.refresh()
-            if any(stop > length for stop, length in zip(request.stops, array.shape, strict=True)):
+            try:
+                request = _request_inside(array, pieces, drop_axes)
+            except zcore.SelectionError:
                 request = None
         return array, request, values
 
@@ -235,6 +238,14 @@ class _Keys:
         if len(coords) != form.ndim:
             raise ValueError(f"{key!r} is no key of a chunk of {form.ndim} dimensions")
         return coords
+
+
+def _request_inside(array, pieces, drop_axes):
+    """Return the result of `request_of`; it is a SelectionError if a piece lies outside the array."""
+    request = request_of(pieces, _offsets(array.metadata), drop_axes)
+    if request is not None and any(stop > length for stop, length in zip(request.stops, array.shape, strict=True)):
+        raise zcore.SelectionError(f"the selection ends at {request.stops}, the array has the shape {array.shape}")
+    return request
 
 
 def _offsets(metadata):

@@ -2,6 +2,7 @@
 import contextlib
 import copy
 import errno
+import json
 import os
 import pickle
 import shutil
@@ -421,6 +422,66 @@ def test_a_copy_lists_the_members(group, store):
     assert sorted(zcore.open_group(store, use_consolidated=False)) == ["a", "g", "later"]
     assert sorted(copy.refresh()) == ["a", "g", "later"]
     assert zcore.open_group(store)["later"][...].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+@pytest.mark.parametrize("use", [None, True, False])
+def test_a_copy_that_is_out_of_date_never_reads_wrong(group, store, mode, use):
+    """Another library changes documents and leaves the copy as it is."""
+    for name in ("grown", "shrunk", "replaced", "gone", "same"):
+        group.create_array(name, data=np.arange(8), chunks=4)
+    zcore.consolidate_metadata(store)
+    before = {key: store.get(key) for key in store.list() if "/" not in key}
+    group["grown"].append(np.arange(4))
+    group["shrunk"].resize(2)
+    group.create_array("replaced", data=np.arange(8.0), chunks=2, overwrite=True)
+    del group["gone"]
+    group.create_array("new", data=np.arange(3))
+    for key, document in before.items():
+        store.set(key, document)
+    found = zcore.open_group(store, mode, use_consolidated=use)
+    by_copy = mode == "r" and use is not False
+    assert found["same"][...].tolist() == list(range(8))
+    assert found["new"][...].tolist() == [0, 1, 2], "the store has the last word"
+    grown = found["grown"]
+    assert grown.shape == ((8,) if by_copy else (12,))
+    assert grown[:8].tolist() == list(range(8)) and grown.refresh().shape == (12,)
+    assert grown[8:].tolist() == [0, 1, 2, 3]
+    if not by_copy:
+        assert found["shrunk"].shape == (2,) and found["replaced"].dtype == "f8" and "gone" not in found
+        return
+    with pytest.raises(zcore.SelectionError, match="shrunk to"):
+        found["shrunk"][...]
+    assert found["shrunk"].refresh()[...].tolist() == [0, 1]
+    with pytest.raises(zcore.StoreError, match="replaced by another one"):
+        found["replaced"][...]
+    with pytest.raises(zcore.NodeNotFoundError):
+        found["gone"][...]
+    assert sorted(found.refresh()) == ["grown", "new", "replaced", "same", "shrunk"]
+
+
+@pytest.mark.parametrize("members", [{}, {"zarr_format": 9}, {"node_type": "array", "zarr_format": 3}])
+def test_a_copy_that_is_damaged_for_a_member_is_not_used_for_it(members):
+    group = zcore.group()
+    group.create_array("a", data=np.arange(4))
+    group.create_array("b", data=np.arange(5))
+    zcore.consolidate_metadata(group.store)
+    document = json.loads(group.store.get("zarr.json"))
+    document["consolidated_metadata"]["metadata"]["a"] = members
+    group.store.set("zarr.json", json.dumps(document).encode())
+    found = zcore.open(group.store)
+    assert found["a"][...].tolist() == [0, 1, 2, 3] and found["b"].shape == (5,)
+
+
+def test_a_damaged_document_of_a_copy_does_not_keep_a_group_closed():
+    group = zcore.group(zarr_format=2)
+    group.create_array("a", data=np.arange(4))
+    group.store.set(".zmetadata", b'{"zarr_consolidated_format": 7, "metadata": {}}')
+    with pytest.warns(UserWarning, match="the consolidated metadata are not used"):
+        found = zcore.open(group.store)
+    assert list(found) == ["a"] and found["a"][...].tolist() == [0, 1, 2, 3]
+    with pytest.raises(zcore.MetadataError):
+        zcore.open_group(group.store)
 
 
 CHANGES = {

@@ -7,6 +7,7 @@
 The copies may be older than the documents. Reference sets in Parquet have the same member without the format's number,
 but with `record_size`. Some old writers store each document as a string.
 """
+import json
 from functools import partial
 
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
@@ -50,21 +51,31 @@ def parse(document, parse_array, parse_group):
     if _GROUP not in documents.get("", {}):
         raise document.error("metadata", "expected the document '.zgroup' of the group itself, found none")
     node = partial(_node, document, documents, parse_array, parse_group)
-    return node("").replace(consolidated=ConsolidatedNodes(documents, node))
+    return node("").replace(consolidated=ConsolidatedNodes(documents, node, partial(_document, document, documents)))
 
 
 def _node(document, documents, parse_array, parse_group, path):
     """Return the metadata of the node at `path`."""
     found = documents[path]
-    if _ATTRIBUTES in found:
-        attributes = dict(_inner(document, path, found, _ATTRIBUTES).members)
-    else:
-        attributes = {}
+    attributes = _attributes(document, path, found)
     if _ARRAY not in found:
         return parse_group(_inner(document, path, found, _GROUP), attributes)
     if _GROUP in found:
         document.warn(f"{path!r:.60} is an array and a group; the array counts")
     return parse_array(_inner(document, path, found, _ARRAY), attributes)
+
+
+def _document(document, documents, path):
+    """Return the name and the bytes of the document of the node at `path`, and its attributes."""
+    found = documents[path]
+    name = _ARRAY if _ARRAY in found else _GROUP
+    members = found[name]
+    raw = members if type(members) is str else json.dumps(members)
+    return name, raw.encode("utf-8", "replace"), _attributes(document, path, found)
+
+
+def _attributes(document, path, found):
+    return dict(_inner(document, path, found, _ATTRIBUTES).members) if _ATTRIBUTES in found else {}
 
 
 def _inner(outer, path, found, name):

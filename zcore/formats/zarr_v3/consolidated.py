@@ -8,6 +8,7 @@ The keys are paths relative to the group. Groups in it have an empty member of t
 the list of the outermost group, and their own lists are ignored. A node is parsed at its lookup, so a node that zcore
 cannot read does not affect others.
 """
+import json
 from functools import partial
 
 from zcore.formats.consolidated_nodes import ConsolidatedNodes
@@ -50,7 +51,7 @@ def parse_consolidated(document, parse):
         if mistake is not None:
             document.warn(f"member {_MEMBER!r} is not used: {mistake}")
             return None
-    return ConsolidatedNodes(nodes, partial(_node, document, nodes, parse))
+    return ConsolidatedNodes(nodes, partial(_node, document, nodes, parse), partial(_document, document, nodes))
 
 
 def _node(document, nodes, parse, path):
@@ -58,6 +59,14 @@ def _node(document, nodes, parse, path):
     if inner.has_constants:
         inner.refuse_constants(("attributes", _MEMBER))
     return parse(inner)
+
+
+def _document(document, nodes, path):
+    """Return the name and the bytes of the document of the node at `path`; its attributes are in there."""
+    members = nodes[path]
+    if _MEMBER in members:
+        members = {name: value for name, value in members.items() if name != _MEMBER}
+    return document.name, json.dumps(members).encode("utf-8", "replace"), None
 
 
 def _mistake(path, members, nodes):

@@ -58,6 +58,30 @@ def test_arrays_and_groups_are_opened_by_name(example):
         zcore.open(example.url + "data/a", mode="r+")[0] = 1
 
 
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_members_of_a_consolidated_group_cost_no_request_until_they_are_read(site, zarr_format):
+    store = zcore.MemoryStore()
+    root = zcore.create_group(store, attributes={"x": 1}, zarr_format=zarr_format)
+    for i in range(20):
+        root.create_array(f"g/a{i}", data=np.arange(i, i + 4), attributes={"units": "K"})
+    zcore.consolidate_metadata(store)
+    publish(site, store)
+    group = zcore.open(site.url + "data", zarr_format=zarr_format)
+    assert len(site.requests) <= {3: 1, 2: 4}[zarr_format]
+    site.requests.clear()
+    members = dict(group["g"].members())
+    assert len(members) == 20 and group["g/a7"] == members["a7"]
+    assert [array.attrs.as_opened() for array in members.values()] == [{"units": "K"}] * 20
+    assert not site.requests
+    assert members["a7"][...].tolist() == [7, 8, 9, 10]
+    document = {3: "data/g/a7/zarr.json", 2: "data/g/a7/.zarray"}[zarr_format]
+    assert document in [path for path, _ in site.data()], "the read compares the copy with the document"
+    # A handle for writing goes by the documents alone.
+    site.requests.clear()
+    zcore.open_group(site.url + "data", "r+", zarr_format=zarr_format)["g/a7"]
+    assert document in [path for path, _ in site.data()]
+
+
 @pytest.mark.parametrize("ranges", [True, False])
 @pytest.mark.parametrize("tags", [True, False])
 def test_parts_of_values(example, ranges, tags):

@@ -1,0 +1,157 @@
+"""Run the test suites of the libraries that zcore bridges to, with zcore beneath, as they are released.
+
+    python .ci/suites.py [--work DIRECTORY] [SUITE ...]
+
+The libraries, and the sources of those whose wheels carry no tests, come from the package index; what cannot be
+installed is named and skipped. A test that fails is run again with zarr-python's own pipeline. If it fails there as
+well, it is not zcore's failure: the number of such tests is printed. All other failures fail the stage. So does a
+suite in which nothing passed, or in which zcore's pipeline was never asked. The tests that are not run are in
+`deselected.txt`, each with a reason.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections import namedtuple
+
+HERE = pathlib.Path(__file__).resolve().parent
+ZCORE = "zcore.zarr.ZcoreCodecPipeline"
+ZARR = "zarr.core.codec_pipeline.BatchedCodecPipeline"
+MAX_SECONDS = 300
+TOOLS = ["pytest", "pytest-asyncio", "pytest-xdist", "hypothesis"]
+
+# `source`: the project whose source distribution has the tests, None if they are in the wheel. `tests`: patterns of
+# files in the source, of which some releases lack some, or modules. `arguments` are pytest's.
+Suite = namedtuple("Suite", ("name", "packages", "source", "tests", "arguments"))
+
+SUITES = [
+    Suite("zarr", ["zarr", "numcodecs", "tomlkit", "msgpack", "fsspec", "packaging", "pytest-benchmark"], "zarr", [
+        "tests/test_indexing.py", "tests/test_array.py", "tests/test_group.py", "tests/test_v2.py", "tests/test_api.py",
+        "tests/test_properties.py", "tests/test_codecs/test_*.py", "tests/test_*pipeline*.py",
+        "tests/test_unified_chunk_grid.py", "tests/test_metadata/test_consolidated.py"], []),
+    Suite("xarray", ["xarray", "zarr", "dask[array]", "numcodecs", "fsspec"], None,
+          ["xarray.tests.test_backends"], ["-k", "Zarr or zarr"]),
+    Suite("dask", ["dask[array]", "zarr"], None, ["dask.array.tests.test_array_core"], ["-k", "zarr"]),
+    Suite("anndata", ["anndata", "zarr", "dask[array]", "joblib", "boltons", "awkward", "filelock", "pytest-mock"],
+          "anndata", ["tests/test_io_elementwise.py", "tests/test_readwrite.py"], ["-k", "zarr"]),
+]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=pathlib.Path, help="where sources and results are kept")
+    parser.add_argument("--no-install", action="store_true", help="take what the environment has")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(suite.name for suite in SUITES)}")
+    options = parser.parse_args()
+    if unknown := set(options.suites) - {suite.name for suite in SUITES}:
+        parser.error(f"no such suite: {', '.join(sorted(unknown))}")
+    with tempfile.TemporaryDirectory(prefix="zcore-suites.") as work:
+        work = options.work or pathlib.Path(work)
+        work.mkdir(exist_ok=True, parents=True)
+        if not options.no_install and (refused := install(TOOLS)):
+            sys.exit(refused)
+        chosen = [suite for suite in SUITES if suite.name in options.suites or not options.suites]
+        done = [run(suite, work, options.no_install) for suite in chosen]
+    sys.exit(0 if all(done) else 1)
+
+
+def install(packages):
+    """Install packages, each with a name in the index; return None, or the sentence that names what cannot be had."""
+    for package in packages:
+        done = subprocess.run([sys.executable, "-m", "pip", "install", "-q", package], capture_output=True, text=True)
+        if done.returncode:
+            return f"{package} cannot be installed: {done.stderr.strip().splitlines()[-1]}"
+    return None
+
+
+def version(package):
+    """Return the installed version of a project."""
+    from importlib.metadata import version
+
+    return version(package)
+
+
+def unpacked(project, work):
+    """Return the directory of the source of a project's installed version, fetched from the index; None if it fails."""
+    name = f"{project}-{version(project)}"
+    if not (work / name).is_dir():
+        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", work,
+                        f"{project}=={version(project)}"], capture_output=True)
+        archive = work / f"{name}.tar.gz"
+        if not archive.is_file():
+            return None
+        with tarfile.open(archive) as found:
+            found.extractall(work, filter="data")
+    return work / name
+
+
+def run(suite, work, is_installed):
+    """Run a suite with zcore, and what fails without; print one line for it, and return whether it has passed."""
+    start = time.monotonic()
+    refused = None if is_installed else install(suite.packages)
+    if refused:
+        print(f"{suite.name}: SKIPPED, {refused}", flush=True)
+        return True
+    folder, tests = work, ["--pyargs", *suite.tests]
+    if suite.source is not None:
+        folder = unpacked(suite.source, work)
+        if folder is None:
+            print(f"{suite.name}: SKIPPED, the source of {suite.source} {version(suite.source)} is not in the index",
+                  flush=True)
+            return True
+        tests = sorted({str(path.relative_to(folder)) for pattern in suite.tests for path in folder.glob(pattern)})
+        if not tests:
+            print(f"{suite.name}: FAILED, the source has none of {', '.join(suite.tests)}", flush=True)
+            return False
+    outcomes, n_calls, text = pytest(suite, folder, tests, ZCORE, work)
+    failed = sorted(test for test, outcome in outcomes.items() if outcome == "failed")
+    n_passed = len(outcomes) - len(failed)
+    theirs = []
+    if failed:
+        only = work / f"{suite.name}.failed.json"
+        only.write_text(json.dumps(failed))
+        again, _, _ = pytest(suite, folder, tests, ZARR, work, only)
+        theirs = [test for test in failed if again.get(test) == "failed"]
+    ours = [test for test in failed if test not in theirs]
+    named = ", ".join(f"{name} {version(name)}" for name in dict.fromkeys((suite.name, "zarr")))
+    passed = bool(n_passed and n_calls and not ours and text is not None)
+    print(f"{suite.name}: {'passed' if passed else 'FAILED'} ({named}): {n_passed} tests passed, {len(theirs)} fail "
+          f"without zcore as well, {len(ours)} fail with zcore alone; {n_calls} calls of zcore's pipeline; "
+          f"{time.monotonic() - start:.0f} s", flush=True)
+    if not passed:
+        print(text or f"it took longer than {MAX_SECONDS} s", *ours, sep="\n", flush=True)
+    return passed
+
+
+def pytest(suite, folder, tests, pipeline, work, only=None):
+    """Run tests; return their outcomes by id, the number of calls of zcore's pipeline, and the text; None: no end."""
+    with tempfile.TemporaryDirectory(prefix="results.", dir=work) as results:
+        results = pathlib.Path(results)
+        ini = results / "pytest.ini"
+        # The suite's own file would ask for plugins that nothing here needs.
+        ini.write_text("[pytest]\nasyncio_mode = auto\n")
+        environment = {**os.environ, "ZARR_CODEC_PIPELINE__PATH": pipeline, "ZCORE_SUITE": suite.name,
+                       "ZCORE_SUITE_RESULTS": str(results), "HYPOTHESIS_STORAGE_DIRECTORY": str(results / "examples"),
+                       "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))}
+        if only is not None:
+            environment["ZCORE_SUITE_ONLY"] = str(only)
+        command = [sys.executable, "-m", "pytest", "-c", str(ini), f"--rootdir={folder}", "-p", "suites_plugin", "-p",
+                   "no:cacheprovider", "-q", "--tb=short", "-n", os.environ.get("ZCORE_SUITE_PROCESSES", "auto"),
+                   "--benchmark-disable" if "pytest-benchmark" in suite.packages else "-q", *suite.arguments, *tests]
+        try:
+            text = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True,
+                                  timeout=MAX_SECONDS).stdout
+        except subprocess.TimeoutExpired:
+            text = None
+        outcomes = results / "outcomes.json"
+        outcomes = json.loads(outcomes.read_text()) if outcomes.is_file() else {}
+        return outcomes, sum(int(path.read_text()) for path in results.glob("calls-*")), text
+
+
+if __name__ == "__main__":
+    main()
