@@ -1,4 +1,4 @@
-"""xarray's own tests of its Zarr backend, with zcore's store, zcore's engine and zcore's writer in the place of xarray's.
+"""xarray's own tests of its Zarr backend, with zcore's store, engine and writer in the place of xarray's.
 
 With ``ZCORE_SUITE_PLAIN=1`` the same tests run on what they were written for: what fails there is not zcore's failure.
 """

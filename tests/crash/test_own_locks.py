@@ -174,12 +174,12 @@ if given == "memory":
         signal.raise_signal(signal.SIGUSR1)
     type(store)._make_way = after
 else:
-    import zipfile
-    before = zipfile.ZipFile.writestr
+    from zcore.stores.zip import writer
+    before = writer.ZipWriter._write
     def after(*args):
         before(*args)
         signal.raise_signal(signal.SIGUSR1)
-    zipfile.ZipFile.writestr = after
+    writer.ZipWriter._write = after
 store.set("c", b"3")
 store.set("d", b"4")
 if given == "zip":

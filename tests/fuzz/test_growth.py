@@ -173,6 +173,8 @@ if pytest.importorskip("yaml"):
 class Raw:
     """A file in memory."""
 
+    is_far = False
+
     def __init__(self, data):
         self.data, self.size = data, len(data)
 

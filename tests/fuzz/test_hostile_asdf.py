@@ -20,6 +20,7 @@ class Memory:
     """A source of bytes in memory."""
 
     path = "memory"
+    is_far = False
 
     def __init__(self, data):
         self.data = data

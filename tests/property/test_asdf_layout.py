@@ -17,6 +17,7 @@ class Memory:
     """A source of bytes in memory."""
 
     path = "memory"
+    is_far = False
 
     def __init__(self, data):
         self.data = data

@@ -6,8 +6,8 @@ each of its entries is the block that skipping along would have met (ASDF file l
 asks for the first and the last entry alone; one in between may be wrong as well). The index saves the search for
 blocks where there is space between them.
 
-A source has `size`, `read(offset, n_bytes)`, `skip_hole(offset)` and `is_far`, as `FileSource`. If it is far, each entry
-costs a request: the first and the last one are compared here, and each other one when its block is first used.
+A source has `size`, `read(offset, n_bytes)`, `skip_hole(offset)` and `is_far`, as `FileSource`. If it is far, each
+entry costs a request: the first and the last one are compared here, and each other one when its block is first used.
 """
 from array import array
 from collections import namedtuple

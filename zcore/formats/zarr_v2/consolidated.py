@@ -70,6 +70,9 @@ def _document(document, documents, path):
     found = documents[path]
     name = _ARRAY if _ARRAY in found else _GROUP
     members = found[name]
+    if name == _GROUP and type(members) is dict:
+        # zarr-python 3 gives groups in the copy a member of its own.
+        members = {key: value for key, value in members.items() if key != "consolidated_metadata"}
     raw = members if type(members) is str else json.dumps(members)
     return name, raw.encode("utf-8", "replace"), _attributes(document, path, found)
 
