@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "zcore"
 
 # From top to bottom. A unit is a module or a subpackage right under zcore; units of one row never import each other.
 LAYERS = (
-    ("cli", "__main__", "embed", "xarray", "dask", "zarr"),   # the command, and the bridges to other libraries
+    ("cli", "__main__", "embed", "mpi", "xarray", "dask", "zarr"),   # the command, and the bridges to other libraries
     ("tools",),
     ("__init__", "api", "storage"),    # the public names
     ("nodes",),

@@ -1,0 +1,304 @@
+"""Arrays of zcore for the ranks of an MPI program.
+
+Each function is collective: all ranks of a communicator call it, and an error of one rank is an error of all, so none
+waits for ever. The communicator is one of mpi4py (extra "mpi"), or has its methods `Get_rank`, `Get_size`, `bcast` and
+`allgather`.
+
+Ranks write and read by the array's own methods, which are not collective. Ranks that write parts of one chunk lose
+nothing, as zcore locks it; where each rank has whole chunks, see `aligned_box`, none waits for another.
+
+Examples
+--------
+>>> class One:
+...     Get_rank, Get_size = int, lambda self: 1
+...     bcast, allgather = lambda self, value, root=0: value, lambda self, value: [value]
+>>> import tempfile, zcore.mpi
+>>> with tempfile.TemporaryDirectory() as folder:
+...     z = zcore.mpi.create(One(), folder + "/a", shape=(10, 4), chunks=(2, 4), dtype="f4")
+...     zcore.mpi.append(One(), z, [[1, 2, 3, 4]])
+(11, 4)
+"""
+import bisect
+
+import numpy as np
+
+import zcore
+from zcore.errors import StoreError
+from zcore.kernel.io.files import sync_files
+
+__all__ = ["aligned_box", "append", "box_of", "create", "flush", "open", "resize"]
+
+
+def create(comm, place, **keywords):
+    """Create an array, and open it on all ranks.
+
+    Rank 0 creates it. The others get the document from there, and ask no file system.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    place : str or os.PathLike
+        All ranks see the same files there; or the URL of a service.
+    **keywords
+        Those of `zcore.create_array`.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    NodeExistsError, ValueError, StoreError
+        As `zcore.create_array`, on all ranks.
+    """
+    return _from_first(comm, lambda: zcore.create_array(place, **keywords))
+
+
+def open(comm, place, mode="r", **keywords):
+    """Open an array on all ranks; one of them reads the document.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    place : str or os.PathLike
+    mode : str
+        ``"r"`` or ``"r+"``; or one of those that create an array, which rank 0 does.
+    **keywords
+        Those of `zcore.open_array`.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    NodeNotFoundError, MetadataError, StoreError
+        As `zcore.open_array`, on all ranks.
+    """
+    return _from_first(comm, lambda: zcore.open_array(place, mode=mode, **keywords))
+
+
+def aligned_box(comm, array, axis=0):
+    """Return the part of an array that this rank should write: whole stored objects, shards or chunks, of its own.
+
+    Not collective. The parts of all ranks cover the array, and are as equal as objects allow; with fewer objects than
+    ranks some parts are empty.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    array : Array
+    axis : int
+        Along which the array is cut.
+
+    Returns
+    -------
+    tuple of slice
+
+    Raises
+    ------
+    ValueError
+        There is no such axis.
+    """
+    return box_of(comm.Get_rank(), comm.Get_size(), array, axis)
+
+
+def box_of(rank, size, array, axis=0):
+    """Return what `aligned_box` returns to a rank of so many.
+
+    Parameters
+    ----------
+    rank, size : int
+    array : Array
+    axis : int
+
+    Returns
+    -------
+    tuple of slice
+
+    Raises
+    ------
+    ValueError
+        There is no such axis, or no such rank.
+
+    Examples
+    --------
+    >>> z = zcore.zeros((10, 4), chunks=(3, 4))
+    >>> [box_of(rank, 2, z)[0] for rank in range(2)]
+    [slice(0, 6, None), slice(6, 10, None)]
+    """
+    if not 0 <= rank < size:
+        raise ValueError(f"rank is {rank}, expected 0 to {size - 1}")
+    if not -array.ndim <= axis < array.ndim:
+        raise ValueError(f"axis is {axis}, the array has {array.ndim} dimensions")
+    axis %= array.ndim
+    borders = np.cumsum([0, *array.write_chunk_sizes[axis]])
+    length = array.shape[axis]
+
+    def border(k):
+        """The border of an object that is next to the k-th part of the whole."""
+        i = bisect.bisect_left(borders, length * k / size)
+        if 0 < i < len(borders) and length * k / size - borders[i - 1] < borders[i] - length * k / size:
+            i -= 1
+        return int(borders[min(i, len(borders) - 1)])
+
+    box = [slice(None)] * array.ndim
+    box[axis] = slice(border(rank), border(rank + 1))
+    return tuple(box)
+
+
+def resize(comm, array, shape):
+    """Change the shape of an array; all ranks have the new one, without a `refresh` of their own.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    array : Array
+        The same array on all ranks, open for writing.
+    shape : tuple of int
+
+    Raises
+    ------
+    ValueError, ReadOnlyError, StoreError
+        As `Array.resize`, on all ranks.
+    """
+    def change():
+        array.resize(shape)
+
+    _change(comm, array, change)
+
+
+def append(comm, array, values, axis=0):
+    """Add elements of all ranks behind the last ones along an axis, in the order of ranks; returns the new shape.
+
+    The array is made longer once, and then all ranks write at the same time. A rank may have no elements. While ranks
+    append, nobody else may append to the array.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    array : Array
+        The same array on all ranks, open for writing.
+    values : array_like
+        Of this rank; of the array's shape in all other dimensions.
+    axis : int
+
+    Returns
+    -------
+    tuple of int
+
+    Raises
+    ------
+    ValueError
+        The values of a rank do not fit; then nothing is changed.
+    StoreError
+        A rank could not write. The array is longer then, and new elements that were not written have the fill value.
+    """
+    error = None
+    n = 0
+    try:
+        values = np.asarray(values)
+        if not -array.ndim <= axis < array.ndim:
+            raise ValueError(f"axis is {axis}, the array has {array.ndim} dimensions")
+        axis %= array.ndim
+        if (len(values.shape) != array.ndim
+                or values.shape[:axis] + values.shape[axis + 1:] != array.shape[:axis] + array.shape[axis + 1:]):
+            raise ValueError(f"values have shape {values.shape}, expected that of the array, {array.shape}, but along "
+                             f"axis {axis}")
+        n = values.shape[axis]
+    except Exception as exc:
+        error = exc
+    _agree(comm, error)
+    lengths = comm.allgather(n)
+
+    def grow():
+        array.refresh()
+        shape = list(array.shape)
+        shape[axis] += sum(lengths)
+        array.resize(tuple(shape))
+
+    _change(comm, array, grow)
+    start = array.shape[axis] - sum(lengths) + sum(lengths[:comm.Get_rank()])
+    try:
+        if n:
+            array[(slice(None),) * axis + (slice(start, start + n),)] = values
+    except Exception as exc:
+        error = exc
+    _agree(comm, error)
+    return array.shape
+
+
+def flush(comm, array):
+    """Return when all that any rank has written is on the disk.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    array : Array
+
+    Raises
+    ------
+    OSError
+        On all ranks, if the system of one could not write it.
+    """
+    error = None
+    try:
+        directory = array._binding.locks().directory
+        if directory is not None:
+            sync_files(directory)
+    except Exception as exc:
+        error = exc
+    _agree(comm, error)
+
+
+def _from_first(comm, make):
+    """Return what rank 0 makes, on all ranks; or raise there what it raises."""
+    made = error = None
+    if comm.Get_rank() == 0:
+        try:
+            made = make()
+        except Exception as exc:
+            error = exc
+    _agree(comm, error)
+    sent = comm.bcast(made, root=0)
+    return sent if made is None else made
+
+
+def _change(comm, array, change):
+    """Let rank 0 change the document of an array, and the others take it over from there."""
+    error = said = None
+    binding = array._binding
+    if comm.Get_rank() == 0:
+        try:
+            change()
+            said = binding.view.raw, binding.view.identity
+        except Exception as exc:
+            error = exc
+    _agree(comm, error)
+    raw, identity = comm.bcast(said, root=0)
+    if comm.Get_rank() != 0:
+        binding.adopt(binding.view_of(raw, identity))
+
+
+def _agree(comm, error):
+    """Raise the error of this rank, or that of the first rank that has one."""
+    found = comm.allgather(_sendable(error))
+    if error is not None:
+        raise error
+    for rank, other in enumerate(found):
+        if other is not None:
+            other.add_note(f"raised on rank {rank}")
+            raise other
+
+
+def _sendable(error):
+    """Return an exception that can be pickled: the same, or a StoreError of its words."""
+    import pickle
+
+    if error is None:
+        return None
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        return StoreError(f"{type(error).__name__}: {error}")
