@@ -198,6 +198,23 @@ class LostRaceError(LockError):
     """Another process has replaced the document since it was read, and it stays as that process has left it."""
 
 
+def until_won(change):
+    """Return ``change()``, which is called again as long as another process replaces the document meanwhile.
+
+    Raises : LockError, if others were faster `MAX_SWAPS` times.
+    """
+    from zcore.engine.requests import MAX_SWAPS, pause
+
+    for i in range(MAX_SWAPS):
+        try:
+            return change()
+        except LostRaceError:
+            if i == MAX_SWAPS - 1:
+                raise
+        pause(i)
+    raise AssertionError
+
+
 class Exclusive(Held):
     """Context manager that holds the whole range of a binding's document; see `NodeBinding.exclusive`.
 

@@ -20,9 +20,9 @@ erase are found by listing those that exist, never by probing the chunks of the 
 import contextlib
 import errno
 
-from zcore.engine.binding import ArrayBinding, GroupBinding, LostRaceError
+from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
 from zcore.engine.options import Options
-from zcore.engine.requests import MAX_SWAPS, pause, swap
+from zcore.engine.requests import swap
 from zcore.engine.views import same_chunks, view_of
 from zcore.errors import LockError, NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
 from zcore.formats import DOCUMENTS
@@ -311,21 +311,6 @@ def resize(binding, shape):
         The number of dimensions differs, or a length is negative.
     """
     until_won(lambda: _resize(binding, shape))
-
-
-def until_won(change):
-    """Return ``change()``, which is called again as long as another process replaces the document meanwhile.
-
-    Raises : LockError, if others were faster `MAX_SWAPS` times.
-    """
-    for i in range(MAX_SWAPS):
-        try:
-            return change()
-        except LostRaceError:
-            if i == MAX_SWAPS - 1:
-                raise
-        pause(i)
-    raise AssertionError
 
 
 def _resize(binding, shape):

@@ -208,3 +208,19 @@ def test_a_service_without_conditions_refuses_before_anything_is_written():
         free.append([1, 2])
         free.attrs["a"] = 1
         assert zcore.open(service)[:].tolist() == [5, 5, 5, 5, 1, 2] and zcore.open(service).attrs["a"] == 1
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_nodes_that_are_made_at_once_below_consolidated_metadata(places, zarr_format):
+    zcore.create_group(places(), zarr_format=zarr_format).create_array("first", shape=(2,), dtype="i4")
+    zcore.consolidate_metadata(places())
+
+    def work(me):
+        group = zcore.open_group(places(), mode="r+")
+        for i in range(3):
+            group.create_array(f"{me}.{i}", shape=(2,), dtype="i4", attributes={"me": me})
+
+    run_threads(4, work)
+    zcore.consolidate_metadata(places())
+    assert set(zcore.open_consolidated(places()).array_keys()) == {"first", *[f"{me}.{i}" for me in range(4)
+                                                                             for i in range(3)]}
