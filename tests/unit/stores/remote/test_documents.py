@@ -224,3 +224,33 @@ def test_nodes_that_are_made_at_once_below_consolidated_metadata(places, zarr_fo
     zcore.consolidate_metadata(places())
     assert set(zcore.open_consolidated(places()).array_keys()) == {"first", *[f"{me}.{i}" for me in range(4)
                                                                              for i in range(3)]}
+
+
+@pytest.mark.parametrize("settings", [{"chunks": (3, 4)}, {"chunks": (1, 2), "shards": (4, 4)},
+                                      {"chunks": ([2, 5, 3], 4)}], ids=["chunks", "shards", "rectilinear"])
+@pytest.mark.parametrize("seed", range(4))
+def test_changes_of_the_shape_are_those_of_numpy(settings, seed):
+    rng = np.random.default_rng(seed)
+    shape = (10, 6)
+    array = zcore.create_array(RemoteStore(obstore.store.MemoryStore()), shape=shape, dtype="i4", fill_value=-1,
+                               **settings)
+    model = np.full(shape, -1, "i4")
+    for step in range(25):
+        what = rng.integers(4)
+        if what == 0:
+            new = tuple(int(n) for n in rng.integers(0, 16, 2))
+            kept = tuple(slice(0, min(pair)) for pair in zip(new, model.shape, strict=True))
+            model, old = np.full(new, -1, "i4"), model
+            model[kept] = old[kept]
+            array.resize(new)
+        elif what == 1:
+            axis = int(rng.integers(2))
+            shape = [int(rng.integers(0, 7)) if d == axis else n for d, n in enumerate(model.shape)]
+            values = np.full(shape, step, "i4")
+            model = np.concatenate([model, values], axis)
+            array.append(values, axis=axis)
+        else:
+            box = tuple(slice(*sorted(rng.integers(0, n + 1, 2))) for n in model.shape)
+            model[box] = array[box] = step
+        assert array.shape == model.shape and np.array_equal(array[...], model)
+        assert np.array_equal(zcore.open(array.store)[...], model)
