@@ -194,6 +194,27 @@ class GroupBinding(NodeBinding):
         return format.render_group(metadata)
 
 
+class LostRaceError(LockError):
+    """Another process has replaced the document since it was read, and it stays as that process has left it."""
+
+
+def until_won(change):
+    """Return ``change()``, which is called again as long as another process replaces the document meanwhile.
+
+    Raises : LockError, if others were faster `MAX_SWAPS` times.
+    """
+    from zcore.engine.requests import MAX_SWAPS, pause
+
+    for i in range(MAX_SWAPS):
+        try:
+            return change()
+        except LostRaceError:
+            if i == MAX_SWAPS - 1:
+                raise
+        pause(i)
+    raise AssertionError
+
+
 class Exclusive(Held):
     """Context manager that holds the whole range of a binding's document; see `NodeBinding.exclusive`.
 
@@ -232,6 +253,17 @@ class Exclusive(Held):
             self._hold.__exit__(None, None, None)
             self._hold = None
 
+    def lost(self):
+        """Return the error for a document that another process has replaced."""
+        document = self._binding.document
+        return LostRaceError(f"{document}: another process has replaced the document meanwhile, and it stays as that "
+                             "has left it", key=document)
+
+    def check(self):
+        """Raise LostRaceError if another process has replaced the document. Locks keep out this process alone."""
+        if not self._binding.stands(self.view):
+            raise self.lost()
+
     def replace_metadata(self, metadata):
         """Write a new document and go on holding the array, under the new one."""
         binding = self._binding
@@ -241,8 +273,7 @@ class Exclusive(Held):
         elif self._hold is not None and binding.store.swaps:
             identity = binding.store.set_if_same(binding.document, raw, self.view.identity)
             if identity is None:
-                raise LockError(f"{binding.document}: another process has replaced the document meanwhile, and it "
-                                "stays as that has left it", key=binding.document)
+                raise self.lost()
         else:
             binding.store.set(binding.document, raw)
             identity = binding.store.identity(binding.document)
@@ -636,7 +667,7 @@ class ArrayBinding(NodeBinding):
         resume = None
         for _ in range(MAX_STALE):
             plan = self.write_once(view, box, values, field=field, resume=resume)
-            if not plan.stale and (not self.store.swaps or not self.options.lock or self._stands(view)):
+            if not plan.stale and (not self.store.swaps or not self.options.lock or self.stands(view)):
                 return
             before, view = view, self._look_for_write(box, values, field)
             resume = plan if same_chunks(before.metadata, view.metadata) else None
@@ -657,7 +688,7 @@ class ArrayBinding(NodeBinding):
         return view
 
     def write_once(self, view, box, values, *, field=None, metadata=None, old_shape=None, exclusive=False, tasks=None,
-                   resume=None):
+                   resume=None, check=None):
         """Write as far as the document stays the same, and return the plan.
 
         Parameters
@@ -679,6 +710,9 @@ class ArrayBinding(NodeBinding):
             Only these.
         resume : WritePlan, optional
             Go on where this one stopped.
+        check : callable, optional
+            Called after an object was read and before it is replaced by a compare-and-swap. What it raises ends the
+            write: the object stays as it is.
         """
         options = self.options
         metadata = metadata or view.metadata
@@ -694,17 +728,17 @@ class ArrayBinding(NodeBinding):
 
         def stands():
             # In a service a look at the document costs as much as an object: one for many of them, and one at the end.
-            return self.store.swaps and next(numbers) % N_UNSEEN != 0 or self._stands(view)
+            return self.store.swaps and next(numbers) % N_UNSEEN != 0 or self.stands(view)
 
         bring = None
         if not native:
             from zcore.engine.requests import Writer
 
-            bring = Writer(self, view, plan, locks, stands)
+            bring = Writer(self, view, plan, locks, stands, check)
         self._run(view, plan, n_threads, bring)
         return plan
 
-    def _stands(self, view):
+    def stands(self, view):
         """Return whether the document is the one of `view`. An object is held meanwhile, so the answer stays true."""
         if view.trusted:
             return self.store.identity(self.document) == view.identity

@@ -181,9 +181,12 @@ class Writer:
     locks : ObjectLocks or None
     stands : callable
         ``stands()`` returns whether the document is still that of the view. It is called while an object is held.
+    check : callable, optional
+        See `ArrayBinding.write_once`.
     """
 
-    def __init__(self, binding, view, plan, locks, stands):
+    def __init__(self, binding, view, plan, locks, stands, check=None):
+        self._check = check
         self._store = binding.store
         self._prefix = binding.prefix
         self._options = binding.options
@@ -219,7 +222,7 @@ class Writer:
         if not is_covered and store.swaps and self._options.lock:
             # Never erased, since services cannot erase on a condition.
             swap(store, key, (0, feed.limit(task) + 1),
-                 lambda value, identity: self._merged(feed, task, key, value, identity, True))
+                 lambda value, identity: self._checked(value, self._merged(feed, task, key, value, identity, True)))
             return
         if not is_covered:
             encoded = self._changed(feed, task, key)
@@ -227,6 +230,13 @@ class Writer:
             store.erase(key)
         elif encoded is not UNCHANGED:
             store.set(key, encoded)
+
+    def _checked(self, old, new):
+        if self._check is not None and new is not UNCHANGED:
+            if old == new:
+                return UNCHANGED
+            self._check()
+        return new
 
     def _changed(self, feed, task, key):
         """Return an object that is held, with the new elements."""
@@ -276,12 +286,16 @@ def swap(store, key, byte_range, changed):
                             "nonetheless", key=key)
         if store.set_if_same(key, value, identity) is not None:
             return
-        import random
-        import time
-
-        # Random back-off: those that have lost at the same time try again at different times.
-        time.sleep(random.random() * min(MAX_PAUSE, 0.002 * 2**i))
+        pause(i)
     raise LockError(f"{key}: others have replaced it each of {MAX_SWAPS} times that it was read to be changed", key=key)
+
+
+def pause(i):
+    """Wait before try number `i`: those that have lost at the same time try again at different times."""
+    import random
+    import time
+
+    time.sleep(random.random() * min(MAX_PAUSE, 0.002 * 2**i))
 
 
 # Tasks at a time whose objects may lie side by side.

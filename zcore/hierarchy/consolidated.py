@@ -11,7 +11,7 @@ before the second drop leaves a copy that lacks a change.
 import contextlib
 import os
 
-from zcore.engine.binding import ArrayBinding, GroupBinding
+from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
 from zcore.engine.options import Options
 from zcore.engine.views import metadata_of, view_from_elsewhere
 from zcore.errors import MetadataError, NodeNotFoundError, StoreError, UnsupportedError, noted, warn_of
@@ -56,13 +56,7 @@ def consolidate(binding, attributes_of):
         # First, as it may fail: then the old copy stays.
         below = _read_below(binding, attributes_of)
         drop(store, path)
-        with binding.exclusive() as exclusive:
-            metadata = complete(binding, attributes_of)
-            if format.consolidated_document is None:
-                exclusive.replace_metadata(exclusive.metadata.replace(consolidated=below))
-            else:
-                store.set(binding.prefix + format.consolidated_document,
-                          format.render_consolidated(metadata.replace(consolidated=below)))
+        metadata = until_won(lambda below=below: _put_copy(binding, attributes_of, below))
         is_true = False
         try:
             # As text, since NaN in attributes does not equal itself.
@@ -75,6 +69,19 @@ def consolidate(binding, attributes_of):
             return
     raise StoreError(f"{binding.describe()}: what lies below changes faster than it can be copied",
                      key=binding.document)
+
+
+def _put_copy(binding, attributes_of, below):
+    """Write a copy, and return the metadata of the group, with its attributes."""
+    format = binding.format
+    with binding.exclusive() as exclusive:
+        metadata = complete(binding, attributes_of)
+        if format.consolidated_document is None:
+            exclusive.replace_metadata(exclusive.metadata.replace(consolidated=below))
+        else:
+            binding.store.set(binding.prefix + format.consolidated_document,
+                              format.render_consolidated(metadata.replace(consolidated=below)))
+    return metadata
 
 
 def _rendered(format, metadata, below):
@@ -244,12 +251,16 @@ def _drop_inline(store, path, format, raw):
         metadata = metadata_of(format, format.group_document, raw, path)
         if not isinstance(metadata, GroupMetadata) or metadata.consolidated is None:
             return
-        binding = GroupBinding(store, path, format, Options())
-        with binding.exclusive() as exclusive:
-            exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
+        until_won(lambda: _drop_copy_of(GroupBinding(store, path, format, Options())))
     except (NodeNotFoundError, MetadataError, UnsupportedError):
         # It is an array, or zcore reads no copy from it.
         pass
+
+
+def _drop_copy_of(binding):
+    with binding.exclusive() as exclusive:
+        if exclusive.metadata.consolidated is not None:
+            exclusive.replace_metadata(exclusive.metadata.replace(consolidated=None))
 
 
 def _nodes_at_and_above(store, path):

@@ -8,16 +8,22 @@ grow      objects outside the old shape are erased, border objects reset beyond 
 append    the data, then the document
 ========  ==========================================================================================================
 
+Where locks hold back this process alone (`Store.swaps`), the document decides among processes. It is replaced only
+while it is the one that was read. An append puts the new shape there first, which reserves its rows, and then writes
+them: another append reserves the rows behind them. What a killed change has left in the place of new rows is reset
+before, by compare-and-swap: an object is read, then the document is compared, then the object is replaced if nothing
+has changed it since. So no row of another append is reset, because it was written after its reservation.
+
 Each step runs under the whole-range lock of the document. While there is none, the directory is locked. Objects to
 erase are found by listing those that exist, never by probing the chunks of the grid.
 """
 import contextlib
 import errno
 
-from zcore.engine.binding import ArrayBinding, GroupBinding
+from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
 from zcore.engine.options import Options
 from zcore.engine.requests import swap
-from zcore.engine.views import view_of
+from zcore.engine.views import same_chunks, view_of
 from zcore.errors import LockError, NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES, check_attributes
@@ -31,6 +37,9 @@ from zcore.model.metadata import ArrayMetadata
 from zcore.stores.base import directory_at
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
+
+# Objects that are erased between two looks at the document.
+_MAX_UNCHECKED = 16
 
 
 def create(store, path, format, metadata, attributes, options, *, data=None, overwrite=False, is_below=False):
@@ -92,7 +101,7 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
                 if kind is ArrayBinding:
                     store.make_directory(prefix + metadata.chunk_keys.folder(metadata.ndim))
                 if attributes_document is not None:
-                    store.set(prefix + format.attributes_document, attributes_document)
+                    _set_attributes(store, path, prefix + format.attributes_document, attributes_document)
                 if data is not None and store.swaps:
                     return _create_in_service(store, path, format, document, view, data, options)
                 if data is not None:
@@ -108,7 +117,7 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
                         clear(store, prefix, format, metadata)      # the elements that were written here, no more
                         raise
                 # If the directory is locked, no other creator can have come meanwhile.
-                if is_replaced or directory_at(store) is not None or (overwrite and not store.swaps):
+                if not store.swaps and (is_replaced or overwrite) or directory_at(store) is not None:
                     store.set(prefix + name, document)
                 elif not store.set_if_not_exists(prefix + name, document):
                     raise _created_meanwhile(store, path)
@@ -118,6 +127,14 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
         # A group above was moved before the document was written. So the document is in a new directory that was not
         # held, without groups above it and without elements. All is made again, as if the move had come first.
         overwrite = True
+
+
+def _set_attributes(store, path, key, document):
+    """Write the attributes of a node that is to be created; of two processes, one succeeds."""
+    if not store.swaps:
+        store.set(key, document)
+    elif not store.set_if_not_exists(key, document) and store.get(key) != document:
+        raise _created_meanwhile(store, path)
 
 
 def _created_meanwhile(store, path):
@@ -293,6 +310,10 @@ def resize(binding, shape):
     ValueError
         The number of dimensions differs, or a length is negative.
     """
+    until_won(lambda: _resize(binding, shape))
+
+
+def _resize(binding, shape):
     with binding.exclusive() as exclusive:
         metadata = exclusive.metadata
         old = metadata.shape
@@ -307,7 +328,9 @@ def resize(binding, shape):
         added = _outside(binding, exclusive.metadata, old, objects) if any(map(int.__gt__, new, old)) else None
         removed = _outside(binding, metadata, new, objects) if any(map(int.__lt__, new, old)) else None
         with consolidated.dropped(binding.store, binding.path, itself=True):
-            if added is not None:
+            if added is not None and _compares(binding):
+                _reset_in_service(binding, exclusive, old, metadata, objects)
+            elif added is not None:
                 _reset(binding, exclusive, old, *added)
             exclusive.replace_metadata(metadata)
             if removed is not None:
@@ -317,8 +340,14 @@ def resize(binding, shape):
 def append(binding, values, axis):
     """Append `values`, an ndarray of the stored type, along `axis`; return the new shape.
 
-    Appends of several threads and processes come one after the other, each whole. A kill leaves the old length.
+    Appends of several threads and processes come one after the other, each whole. A kill leaves the old length. At a
+    service the rows are reserved first: a kill may leave rows with the fill value, as may an error if another process
+    has changed the document meanwhile.
     """
+    return until_won(lambda: _append(binding, values, axis))
+
+
+def _append(binding, values, axis):
     with binding.exclusive() as exclusive:
         metadata = exclusive.metadata
         if values.dtype != metadata.dtype or not axis < metadata.ndim:
@@ -331,10 +360,80 @@ def append(binding, values, axis):
         starts = tuple([old[d] if d == axis else 0 for d in range(len(old))])
         box = Box(starts, (1,) * len(old), values.shape)
         with consolidated.dropped(binding.store, binding.path, itself=True):
+            if _compares(binding):
+                _append_in_service(binding, exclusive, box, values, axis, metadata)
+                return metadata.shape
             # Every object that the new elements touch is replaced or erased, so nothing old shows in them.
             binding.write_once(exclusive.view, box, values, exclusive=True, metadata=metadata, old_shape=old)
             exclusive.replace_metadata(metadata)
         return metadata.shape
+
+
+def _compares(binding):
+    """Return whether other processes are kept from changing an array by compare-and-swap alone."""
+    return binding.store.swaps and bool(binding.options.lock)
+
+
+def _append_in_service(binding, exclusive, box, values, axis, metadata):
+    """Reserve rows by the document, whose `metadata` has them, and write them; see the beginning of this module.
+
+    Raises : LostRaceError, if another process has replaced the document. Nothing was reserved then.
+    """
+    old = exclusive.metadata
+    if not values.size:
+        exclusive.replace_metadata(metadata)
+        return
+    # With rows up to the end of the last object: these values do not cover it, and others may write the rest.
+    end = _end_of_objects(metadata, axis)
+    padded = metadata.resized(tuple([end if d == axis else n for d, n in enumerate(metadata.shape)]))
+    rows = set()
+    if _end_of_objects(old, axis) > old.shape[axis]:
+        rows.add(old.shape[axis])
+    if end > metadata.shape[axis]:
+        rows.add(metadata.shape[axis] - 1)
+    one_row = tuple([1 if d == axis else n for d, n in enumerate(values.shape)])
+    for row in sorted(rows):
+        starts = tuple([row if d == axis else start for d, start in enumerate(box.starts)])
+        binding.write_once(exclusive.view, Box(starts, box.steps, one_row), None, exclusive=True, metadata=padded,
+                           old_shape=old.shape, check=exclusive.check)
+    exclusive.replace_metadata(metadata)
+    try:
+        binding.write_once(exclusive.view, box, values, exclusive=True, metadata=padded)
+    except BaseException:
+        # The rows are given back, unless another process has appended behind them.
+        with contextlib.suppress(ZcoreError):
+            exclusive.replace_metadata(old)
+        raise
+    if not same_chunks(binding.look().metadata, metadata):
+        raise StoreError(f"{binding.document}: another process has replaced the array while rows were appended",
+                         key=binding.document)
+
+
+def _end_of_objects(metadata, axis):
+    """Return where the last object along an axis ends, beyond the shape or not."""
+    n_objects = metadata.grid_shape[axis]
+    if n_objects == 0:
+        return 0
+    origins, lengths = metadata.place_of([n_objects - 1 if d == axis else 0 for d in range(metadata.ndim)])
+    return origins[axis] + lengths[axis]
+
+
+def _reset_in_service(binding, exclusive, shape, metadata, objects):
+    """Reset the elements beyond `shape` in objects that an array of larger `metadata` is to have.
+
+    Objects that it will not have either stay: the next growth resets them.
+    """
+    grid, tasks = metadata.grid_shape, []
+    for _, coords in objects:
+        if all([i < n for i, n in zip(coords, grid, strict=True)]) and any(
+                [first + length > n for first, length, n in zip(*metadata.place_of(coords), shape, strict=True)]):
+            task = 0
+            for i, n in zip(coords, grid, strict=True):
+                task = task * n + i
+            tasks.append(task)
+    if tasks:
+        binding.write_once(exclusive.view, whole(metadata.shape), None, exclusive=True, metadata=metadata,
+                           old_shape=shape, tasks=tasks, check=exclusive.check)
 
 
 def _outside(binding, metadata, shape, objects):
@@ -369,11 +468,14 @@ def _outside(binding, metadata, shape, objects):
 
 def _reset(binding, exclusive, shape, outside, border):
     """Erase the objects `outside`, and reset objects at the border to the fill value beyond `shape`."""
-    for key in outside:
+    check = exclusive.check if _compares(binding) else None
+    for i, key in enumerate(outside):
+        if check is not None and i % _MAX_UNCHECKED == 0:
+            check()     # another process may have appended, and its rows may be there
         binding.store.erase(key)
     if border:
         binding.write_once(exclusive.view, whole(shape), None, exclusive=True,
-                           metadata=exclusive.metadata.replace(shape=shape), old_shape=shape, tasks=border)
+                           metadata=exclusive.metadata.replace(shape=shape), old_shape=shape, tasks=border, check=check)
 
 
 def change_attributes(binding, change):
@@ -392,16 +494,23 @@ def change_attributes(binding, change):
             check_attributes(attributes, old)
         return attributes
 
-    with consolidated.dropped(store, binding.path, itself=True), binding.exclusive() as exclusive:
+    def once():
+        with consolidated.dropped(store, binding.path, itself=True), binding.exclusive() as exclusive:
+            store_changed(exclusive)
+
+    def store_changed(exclusive):
         if format.has_inline_attributes:
-            exclusive.replace_metadata(exclusive.metadata.replace(attributes=changed(read_attributes(binding))))
-            return result
+            attributes = changed(read_attributes(binding))
+            exclusive.replace_metadata(exclusive.metadata.replace(attributes=attributes))
+            return
         key = binding.prefix + format.attributes_document
         if store.swaps and binding.options.lock:
             swap(store, key, (0, MAX_NBYTES + 1), lambda raw, identity: format.render_attributes(
                 changed(format.parse_attributes(raw, binding.path))))
         else:
             store.set(key, format.render_attributes(changed(read_attributes(binding))))
+
+    until_won(once)
     return result
 
 

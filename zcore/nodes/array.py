@@ -598,7 +598,9 @@ class Array(Handle):
         """Add elements behind the last ones along `axis`; returns the new shape.
 
         Appends of several threads and processes come one after the other, each whole: a reader, or a kill, sees the
-        old length or the new one. A handle that was opened before sees the new one after `refresh`.
+        old length or the new one. A handle that was opened before sees the new one after `refresh`. At a service the
+        rows are reserved by the document before they are written: until then, and after a kill, they have the fill
+        value.
 
         Parameters
         ----------

@@ -803,3 +803,26 @@ def test_the_file_of_a_killed_writer_is_removed_by_the_next_one(path, tmp_path):
             second.set("a", b"2")
         first.set("a", b"3")
     assert os.listdir(tmp_path) == [os.path.basename(path)] and ZipStore(path).get("a") == b"3"
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.ozx"])
+def test_a_copy_that_is_killed_leaves_the_old_archive_and_begins_anew(tmp_path, name):
+    source = zcore.create_group(tmp_path / "g.zarr", attributes=OME)
+    source.create_array("a", data=np.arange(4096, dtype="<i4"), chunks=(4,), compressors=None)
+    place = tmp_path / "made"
+    place.mkdir()
+    zcore.copy(zcore.array(np.arange(3)), place / name)
+    old = (place / name).read_bytes()
+    script = ("import os, sys, zcore\nfrom zcore.stores.zip.writer import ZipWriter\n"
+              "append, count = ZipWriter.append, [0]\n"
+              "def counted(*args):\n    count[0] += 1\n    if count[0] == 300:\n        os.kill(os.getpid(), 9)\n"
+              "    return append(*args)\nZipWriter.append = counted\n"
+              "zcore.copy(sys.argv[1], sys.argv[2], overwrite=True)\n")
+    for _ in range(2):
+        killed = subprocess.run([sys.executable, "-c", script, str(tmp_path / "g.zarr"), str(place / name)],
+                                check=False)
+        assert killed.returncode == -9 and (place / name).read_bytes() == old
+        assert len(os.listdir(place)) == 2     # that of the first one was removed by the second one
+    zcore.copy(tmp_path / "g.zarr", place / name, overwrite=True)
+    assert os.listdir(place) == [name]
+    assert zcore.open(place / name)["a"][:].tolist() == list(range(4096)) and zcore.verify(place / name).ok

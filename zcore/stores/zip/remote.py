@@ -79,17 +79,38 @@ class RemoteZipStore(BlockStore):
         start, stop = resolve_range(byte_range, entry.file_size)
         source, member = self._file, self._members.get(key)
         if member is None:
-            n_header = HEADER.size + len(entry.orig_filename.encode()) + _EXTRA_NBYTES
             # A part of a large member is read by itself, when it is known where it is.
-            n_content = entry.compress_size if entry.compress_type else stop
-            n_content = min(n_content, entry.compress_size)
-            is_near = start == 0 or entry.compress_type
-            source = Ahead(self._file, entry.header_offset,
-                           n_header + (n_content if is_near and n_content <= _AHEAD_NBYTES else 0))
-            member = self._members[key] = member_of(source, self._file.url, entry)
+            n_content = 0
+            if entry.compress_type:
+                n_content = entry.compress_size
+            elif start == 0:
+                n_content = min(stop, entry.compress_size)
+            source = self._ahead(entry, n_content)
+            member = self._take(key, entry, source)
         elif member.is_deflated and stop > start:
             source = Ahead(self._file, member.offset, min(member.n_stored, _AHEAD_NBYTES), _AHEAD_NBYTES)
         return read_member(source, self._file.url, key, member, byte_range)
+
+    def _ahead(self, entry, n_content):
+        """Return a source in which the header of a member was read, with as much of its content."""
+        n_header = HEADER.size + len(entry.orig_filename.encode()) + _EXTRA_NBYTES
+        if n_content <= _AHEAD_NBYTES:
+            return Ahead(self._file, entry.header_offset, n_header + n_content)
+        # The content of a stored member is one more range. A stream is read along.
+        return Ahead(self._file, entry.header_offset, n_header, _AHEAD_NBYTES if entry.compress_type else 0)
+
+    def _take(self, key, entry, source):
+        member = self._members[key] = member_of(source, self._file.url, entry)
+        return member
+
+    def extent(self, key: str) -> tuple[str, int, int | None] | None:
+        entry = self._entries.get(check_key(key))
+        if entry is None or self.uri is None:
+            return None
+        member = self._members.get(key) or self._take(key, entry, self._ahead(entry, 0))
+        if member.is_deflated or member.feature is not None:
+            return None
+        return self._file.url, member.offset, member.n_stored
 
     def get_with_identity(
         self, key: str, byte_range: ByteRange | None = None
@@ -117,8 +138,11 @@ class RemoteZipStore(BlockStore):
                 yield key, None, entry.file_size, partial(self._verify, key, entry)
 
     def _verify(self, key, entry):
-        source = Ahead(self._file, entry.header_offset, 0, _AHEAD_NBYTES)
+        is_large = entry.compress_size > _AHEAD_NBYTES
+        source = self._ahead(entry, 0 if is_large else entry.compress_size)
         member = member_of(source, self._file.url, entry)
+        if is_large:
+            source = Ahead(self._file, member.offset, 0, _AHEAD_NBYTES)
         if member.feature is None:
             verify_member(source, self._file.url, key, member)
 

@@ -96,6 +96,24 @@ def test_requests_are_in_flight_together(site):
     assert site.n_most > 1
 
 
+def test_a_reference_set_of_an_archive(site):
+    site.files["x.zip"] = archive()
+    refs = zcore.references(f"{site.url}/x.zip", max_inlined=0)
+    found = zcore.open(refs)
+    assert found["a"][:4, :4].tolist() == ELEMENTS[:4, :4].tolist()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_verify_reads_each_byte_once_or_twice(site, method, monkeypatch):
+    site.files["x.zip"] = archive(method)
+    zcore.verify(f"{site.url}/x.zip")
+    assert n_bytes(site) < 3 * len(site.files["x.zip"]) + 40 * 4096
+    monkeypatch.setattr("zcore.stores.zip.remote._AHEAD_NBYTES", 50_000)
+    assert zcore.verify(f"{site.url}/x.zip").ok
+    big = zcore.open(f"{site.url}/x.zip")["big"]
+    assert np.array_equal(big[:], np.arange(100_000)) and big[77_777] == 77_777
+
+
 def test_a_directory_larger_than_the_end(site):
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as file:
@@ -231,6 +249,7 @@ def test_an_asdf_file_on_a_server(site, asdf_file):
     assert zcore.verify(f"{site.url}/x.ASDF").ok
     assert np.array_equal(pickle.loads(pickle.dumps(large))[2, 1], LARGE[2, 1])
     assert np.array_equal(zcore.copy(group["large"], zcore.MemoryStore())[:], LARGE)
+    assert np.array_equal(zcore.copy(f"{site.url}/x.ASDF", zcore.MemoryStore())["columns"][:], LARGE[0])
 
 
 @pytest.mark.parametrize("compression", ["zlib", "bzp2", "lz4"])
