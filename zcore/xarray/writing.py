@@ -205,9 +205,10 @@ class _Draft(ZarrStore):
             keywords.pop(key, None)
         if not shape:
             keywords.pop("dimension_names", None)
-        if isinstance(keywords.get("chunks"), tuple) and 0 in keywords["chunks"]:
-            # Those of dask, along a dimension of no length.
-            keywords["chunks"] = tuple([part or 1 for part in keywords["chunks"]])
+        if isinstance(keywords.get("chunks"), tuple) and 0 in shape:
+            # Chunks of dask have no length where the dimension has none.
+            keywords["chunks"] = tuple([chunk if chunk or length else 1
+                                        for chunk, length in zip(keywords["chunks"], shape, strict=True)])
         if self._format == 2 or fill_value is not None:
             keywords["fill_value"] = fill_value
         if "compressors" in keywords:
