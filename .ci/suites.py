@@ -54,7 +54,7 @@ def main():
     if unknown := set(options.suites) - {suite.name for suite in SUITES}:
         parser.error(f"no such suite: {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory(prefix="zcore-suites.") as work:
-        work = options.work or pathlib.Path(work)
+        work = (options.work or pathlib.Path(work)).resolve()
         work.mkdir(exist_ok=True, parents=True)
         if not options.no_install and (refused := install(TOOLS)):
             sys.exit(refused)
@@ -128,7 +128,7 @@ def run(suite, work, is_installed):
           f"without zcore as well, {len(ours)} fail with zcore alone; {n_calls} calls of zcore's pipeline; "
           f"{time.monotonic() - start:.0f} s", flush=True)
     if not passed:
-        print(text or f"it took longer than {MAX_SECONDS} s", *ours, sep="\n", flush=True)
+        print(f"it took longer than {MAX_SECONDS} s" if text is None else text, *ours, sep="\n", flush=True)
     return passed
 
 
@@ -149,8 +149,8 @@ def pytest(suite, folder, tests, pipeline, work, only=None):
                    "no:cacheprovider", "-q", "--tb=short", "-n", os.environ.get("ZCORE_SUITE_PROCESSES", "auto"),
                    "--benchmark-disable" if "pytest-benchmark" in suite.packages else "-q", *suite.arguments, *tests]
         try:
-            text = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True,
-                                  timeout=MAX_SECONDS).stdout
+            text = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, timeout=MAX_SECONDS).stdout
         except subprocess.TimeoutExpired:
             text = None
         outcomes = results / "outcomes.json"
