@@ -26,7 +26,8 @@ MAX_SECONDS = 300
 TOOLS = ["pytest", "pytest-asyncio", "pytest-xdist", "hypothesis"]
 
 # `source`: the project whose source distribution has the tests, None if they are in the wheel. `tests`: patterns of
-# files in the source, of which some releases lack some, or modules. `arguments` are pytest's.
+# files in the source, of which some releases lack some; else modules, or a file of this directory. `arguments` are
+# pytest's.
 Suite = namedtuple("Suite", ("name", "packages", "source", "tests", "arguments"))
 
 SUITES = [
@@ -36,6 +37,8 @@ SUITES = [
         "tests/test_unified_chunk_grid.py", "tests/test_metadata/test_consolidated.py"], []),
     Suite("xarray", ["xarray", "zarr", "dask[array]", "numcodecs", "fsspec"], None,
           ["xarray.tests.test_backends"], ["-k", "Zarr or zarr"]),
+    Suite("xarray-zcore", ["xarray", "zarr", "dask[array]", "numcodecs"], None, [str(HERE / "xarray_suite.py")],
+          ["-p", "xarray.tests.conftest"]),
     Suite("dask", ["dask[array]", "zarr"], None, ["dask.array.tests.test_array_core"], ["-k", "zarr"]),
     Suite("anndata", ["anndata", "zarr", "dask[array]", "joblib", "boltons", "awkward", "filelock", "pytest-mock"],
           "anndata", ["tests/test_io_elementwise.py", "tests/test_readwrite.py"], ["-k", "zarr"]),
@@ -51,7 +54,7 @@ def main():
     if unknown := set(options.suites) - {suite.name for suite in SUITES}:
         parser.error(f"no such suite: {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory(prefix="zcore-suites.") as work:
-        work = options.work or pathlib.Path(work)
+        work = (options.work or pathlib.Path(work)).resolve()
         work.mkdir(exist_ok=True, parents=True)
         if not options.no_install and (refused := install(TOOLS)):
             sys.exit(refused)
@@ -118,13 +121,14 @@ def run(suite, work, is_installed):
         again, _, _ = pytest(suite, folder, tests, ZARR, work, only)
         theirs = [test for test in failed if again.get(test) == "failed"]
     ours = [test for test in failed if test not in theirs]
-    named = ", ".join(f"{name} {version(name)}" for name in dict.fromkeys((suite.name, "zarr")))
+    projects = dict.fromkeys((suite.packages[0].partition("[")[0], "zarr"))
+    named = ", ".join(f"{project} {version(project)}" for project in projects)
     passed = bool(n_passed and n_calls and not ours and text is not None)
     print(f"{suite.name}: {'passed' if passed else 'FAILED'} ({named}): {n_passed} tests passed, {len(theirs)} fail "
           f"without zcore as well, {len(ours)} fail with zcore alone; {n_calls} calls of zcore's pipeline; "
           f"{time.monotonic() - start:.0f} s", flush=True)
     if not passed:
-        print(text or f"it took longer than {MAX_SECONDS} s", *ours, sep="\n", flush=True)
+        print(f"it took longer than {MAX_SECONDS} s" if text is None else text, *ours, sep="\n", flush=True)
     return passed
 
 
@@ -136,6 +140,7 @@ def pytest(suite, folder, tests, pipeline, work, only=None):
         # The suite's own file would ask for plugins that nothing here needs.
         ini.write_text("[pytest]\nasyncio_mode = auto\n")
         environment = {**os.environ, "ZARR_CODEC_PIPELINE__PATH": pipeline, "ZCORE_SUITE": suite.name,
+                       "ZCORE_SUITE_PLAIN": str(int(pipeline == ZARR)),
                        "ZCORE_SUITE_RESULTS": str(results), "HYPOTHESIS_STORAGE_DIRECTORY": str(results / "examples"),
                        "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))}
         if only is not None:
@@ -144,8 +149,8 @@ def pytest(suite, folder, tests, pipeline, work, only=None):
                    "no:cacheprovider", "-q", "--tb=short", "-n", os.environ.get("ZCORE_SUITE_PROCESSES", "auto"),
                    "--benchmark-disable" if "pytest-benchmark" in suite.packages else "-q", *suite.arguments, *tests]
         try:
-            text = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True,
-                                  timeout=MAX_SECONDS).stdout
+            text = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, timeout=MAX_SECONDS).stdout
         except subprocess.TimeoutExpired:
             text = None
         outcomes = results / "outcomes.json"

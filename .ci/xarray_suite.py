@@ -7,7 +7,7 @@ import os
 
 import xarray
 import zarr
-from xarray.tests.test_backends import ZarrBase, create_tmp_file
+from xarray.tests.test_backends import ZarrBase, create_tmp_file, default_zarr_format  # noqa: F401, a fixture of it
 
 import zcore.xarray
 import zcore.zarr
@@ -49,4 +49,5 @@ class TestWriter(TestEngine):
     def save(self, dataset, store_target, **keywords):
         if PLAIN:
             return super().save(dataset, store_target, **keywords)
-        return zcore.xarray.to_zarr(dataset, store_target, **keywords, **self.version_kwargs)
+        zarr_format = zarr.config.get("default_zarr_format")
+        return zcore.xarray.to_zarr(dataset, store_target, zarr_format=zarr_format, **keywords)

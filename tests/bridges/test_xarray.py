@@ -584,6 +584,27 @@ class TestWrite:
         assert by_zcore(tmp_path / "b.zarr")["temperature"].encoding["chunks"] == (3, 4, 5)
 
     @FORMATS
+    @pytest.mark.parametrize("lazy", [False, True])
+    @pytest.mark.parametrize("null", [None, np.nan])
+    def test_nulls_of_text_are_empty(self, tmp_path, zarr_format, lazy, null):
+        """As xarray writes them; NumPy would write their names."""
+        text = np.array([["ab", null], ["", "c"]], np.dtypes.StringDType(na_object=null))
+        ds = xr.Dataset({"x": (("a", "b"), text)})
+        to_zarr(ds.chunk(a=1) if lazy else ds, tmp_path, zarr_format=zarr_format)
+        assert by_zcore(tmp_path)["x"].values.tolist() == [["ab", ""], ["", "c"]]
+
+    @FORMATS
+    def test_chunks_of_dask_along_a_dimension_of_no_length(self, tmp_path, zarr_format):
+        ds = xr.Dataset({"x": (("a", "b"), np.empty((5, 0))), "y": ("a", np.arange(5))})
+        to_zarr(ds.chunk(a=2), tmp_path, zarr_format=zarr_format)
+        xr.testing.assert_identical(by_zcore(tmp_path), ds)
+
+    def test_a_variable_without_a_name(self, tmp_path):
+        ds = xr.Dataset({None: ("x", np.arange(3))})
+        write(ds, tmp_path, 2)
+        xr.testing.assert_identical(by_zcore(tmp_path), ds)
+
+    @FORMATS
     def test_what_zcore_opens_xarray_writes(self, tmp_path, zarr_format):
         """Its own writer has no text of any length in Zarr v2, whoever opened it."""
         write(weather().drop_vars("station"), tmp_path / "a.zarr", zarr_format)

@@ -195,7 +195,7 @@ def test_values_of_another_length_than_asked_for_are_an_error_of_the_read(grid, 
 
     array = zcore.open(Liar(made(compressors=None, **grid)))
     for selection in (..., (3, 3)):
-        with pytest.raises((zcore.ChunkError, zcore.StoreError), match="c/0/"):
+        with pytest.raises((zcore.ChunkError, zcore.StoreError), match=r"c/\d/\d"):
             array[selection]
 
 

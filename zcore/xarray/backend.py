@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import xarray
 from xarray.backends import AbstractDataStore, BackendEntrypoint, StoreBackendEntrypoint
+from xarray.backends.common import _decode_variable_name
 
 import zcore
 from zcore.xarray.variables import Dimensions, Source, shown, variable_of
@@ -121,7 +122,8 @@ class _Loaded(AbstractDataStore):
 
 def _dataset(node, sources, dimensions, mask_fill, decoders):
     """Return the dataset of a group's arrays, or of one array alone."""
-    variables = {name: variable_of(source, dimensions.of(source.array), mask_fill) for name, source in sources.items()}
+    variables = {_decode_variable_name(name): variable_of(source, dimensions.of(source.array), mask_fill)
+                 for name, source in sources.items()}
     attributes = {} if isinstance(node, zcore.Array) else shown(node.attrs.as_opened())
     return StoreBackendEntrypoint().open_dataset(_Loaded(variables, attributes), **decoders)
 

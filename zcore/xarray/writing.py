@@ -184,7 +184,7 @@ class _Draft(ZarrStore):
     def encode_variable(self, variable, name=None):
         # Text of any length stays what it is, in Zarr v2 too.
         if variable.dtype.kind == "T":
-            return conventions.encode_cf_variable(variable, name=name)
+            return conventions.encode_cf_variable(_without_nulls(variable), name=name)
         return super().encode_variable(variable, name=name)
 
     # What it wants to be done.
@@ -205,6 +205,10 @@ class _Draft(ZarrStore):
             keywords.pop(key, None)
         if not shape:
             keywords.pop("dimension_names", None)
+        if isinstance(keywords.get("chunks"), tuple) and 0 in shape:
+            # Chunks of dask have no length where the dimension has none.
+            keywords["chunks"] = tuple([chunk if chunk or length else 1
+                                        for chunk, length in zip(keywords["chunks"], shape, strict=True)])
         if self._format == 2 or fill_value is not None:
             keywords["fill_value"] = fill_value
         if "compressors" in keywords:
@@ -283,6 +287,20 @@ class _Draft(ZarrStore):
             target.carry_out(group)
         self.writer.carry_out()
         return group
+
+
+def _without_nulls(variable):
+    """Return a variable of text with empty text for nulls, as xarray writes them; NumPy would write their names."""
+    if isinstance(getattr(variable.dtype, "na_object", ""), str):
+        return variable
+    text = np.dtypes.StringDType()
+
+    def filled(values):
+        flat = [value if isinstance(value, str) else "" for value in values.ravel().tolist()]
+        return np.array(flat, text).reshape(values.shape)
+
+    data = filled(variable.values) if variable.chunks is None else variable.data.map_blocks(filled, dtype=text)
+    return variable.copy(data=data)
 
 
 class _Target:
