@@ -1,6 +1,5 @@
 """``python -m zcore.embed``: the flags with which a program in C, C++ or Fortran is built."""
 import argparse
-import sys
 from pathlib import Path
 
 from zcore.config import __version__, get_include
@@ -13,9 +12,10 @@ def flags():
     """Return a dict of the flags by option, each a list of words."""
     include = get_include()
     return {
-        "--cflags": [f"-I{include}", f'-DZCORE_PYTHON_DEFAULT="{sys.executable}"'],
+        "--cflags": [f"-I{include}"],
         "--libs": [f"-L{Path(include).parent / 'lib'}", f"-l{LIBRARY}", "-ldl", "-lpthread"],
-        "--fortran": [str(Path(include) / "zcore.f90")],
+        # The path of the source is a line in it, which may be long.
+        "--fortran": ["-ffree-line-length-none", str(Path(include) / "zcore.F90")],
         "--pkgconfigdir": [str(Path(include).parent / "lib" / "pkgconfig")],
         "--cmakedir": [str(Path(include).parent / "lib" / "cmake")],
         "--version": [__version__],
@@ -23,14 +23,12 @@ def flags():
 
 
 def main(arguments=None):
-    """Print what was asked for, in the order of the arguments, quoted for a shell."""
-    import shlex
-
+    """Print what was asked for, in the order of the arguments."""
     known = flags()
     parser = argparse.ArgumentParser("python -m zcore.embed", description="Flags to build a program with zcore.h.")
     helps = {
         "--cflags": "of the compiler", "--libs": "of the linker, for a program that is not Python",
-        "--fortran": "the source of the Fortran module", "--version": "of zcore",
+        "--fortran": "the source of the Fortran module, for gfortran", "--version": "of zcore",
         "--pkgconfigdir": "for PKG_CONFIG_PATH", "--cmakedir": "for CMAKE_PREFIX_PATH",
     }
     for option in known:
@@ -38,7 +36,8 @@ def main(arguments=None):
     asked = parser.parse_args(arguments).asked
     if not asked:
         parser.error(f"say what to print: {', '.join(known)}")
-    print(shlex.join([word for option in asked for word in known[option]]))
+    # As a shell puts it into a command: words are cut at spaces, and quotes would stay.
+    print(*[word for option in asked for word in known[option]])
 
 
 if __name__ == "__main__":

@@ -133,13 +133,9 @@ static inline int zcore_import(void)
     return 0;
 }
 
-/* Of the library that a program without Python links: see zcore_start.c. */
-extern const zcore_api *zcore_find(const char *python, zcore_error *error);
-
-/* The interpreter that is tried when the environment has no ZCORE_PYTHON: `python -m zcore.embed --cflags` sets it. */
-#ifndef ZCORE_PYTHON_DEFAULT
-#define ZCORE_PYTHON_DEFAULT "python3"
-#endif
+/* Of the library that a program without Python links: see zcore_start.c. `header` is the path of this file, from which
+   follows the interpreter that it was installed for. */
+extern const zcore_api *zcore_find(const char *header, zcore_error *error);
 
 static inline int zcore_fail(zcore_error *error, int code, const char *message)
 {
@@ -159,7 +155,7 @@ static inline int zcore_fail(zcore_error *error, int code, const char *message)
 /* In a program that is not Python: starts an interpreter once, and finds the library. 0 or -1. */
 static inline int zcore_start(zcore_error *error)
 {
-    const zcore_api *table = zcore_find(ZCORE_PYTHON_DEFAULT, error);
+    const zcore_api *table = zcore_find(__FILE__, error);
     if (table == NULL) return -1;
     if (table->abi_version < ZCORE_ABI_VERSION)
         return zcore_fail(error, ZCORE_ABI, "the installed zcore is older than the zcore.h that this was built with");

@@ -1,9 +1,10 @@
 /* zcore_start for programs that are not Python: finds an interpreter, starts it in this process, and takes the table of
    functions from it. Nothing of Python is linked; its library is loaded when it is needed.
 
-   Which interpreter: the environment's ZCORE_PYTHON, a path of a python; else the one that the program was built with.
-   It is asked once, as a child, where its library is and what it finds its modules by. A process that runs an
-   interpreter already, such as a program that is loaded by one, uses that. */
+   Which interpreter: the environment's ZCORE_PYTHON, the path of a python; else the one that the header which the
+   program was built with is installed for; else python3 on the path. It is asked once, as a child, where its library is
+   and what it finds its modules by. A process that runs an interpreter already, such as a program that is loaded by
+   one, uses that. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -127,14 +128,20 @@ static const zcore_api *take_table(void *library, zcore_error *error)
     return table;
 }
 
-/* Whether a path may be that of an interpreter; a name without a slash is looked for by `execlp`. */
-static int is_there(const char *python)
+/* Writes the path of the interpreter for which a header is installed: that lies in
+   <prefix>/lib/<python>/<packages>/zcore/include. Whether there is one. */
+static int find_beside(const char *header, char *python, size_t size)
 {
-    return strchr(python, '/') == NULL || access(python, X_OK) == 0;
+    const char *end = strrchr(header, '/');
+    int n = end == NULL ? 1 : (int)(end - header);
+    snprintf(python, size, "%.*s/../../../../../bin/python3", n, end == NULL ? "." : header);
+    return access(python, X_OK) == 0;
 }
 
-static const zcore_api *start(const char *python, zcore_error *error)
+static const zcore_api *start(const char *header, zcore_error *error)
 {
+    char beside[4096];
+    const char *python = getenv("ZCORE_PYTHON");
     int (*is_initialized)(void) = (int (*)(void))symbol(NULL, "Py_IsInitialized");
     void (*initialize)(int);
     int (*run)(const char *);
@@ -143,8 +150,7 @@ static const zcore_api *start(const char *python, zcore_error *error)
     char *answer, *lines[3], *home;
     const zcore_api *table = NULL;
     if (is_initialized != NULL && is_initialized()) return take_table(NULL, error);
-    if (getenv("ZCORE_PYTHON") != NULL && getenv("ZCORE_PYTHON")[0] != 0) python = getenv("ZCORE_PYTHON");
-    else if (!is_there(python)) python = "python3";
+    if (python == NULL || python[0] == 0) python = find_beside(header, beside, sizeof beside) ? beside : "python3";
     answer = (char *)malloc(MAX_ANSWER);
     if (answer == NULL) return fail(error, "no memory to start an interpreter", python);
     if (ask(python, answer, lines) != 0) {
@@ -182,16 +188,21 @@ static const zcore_api *start(const char *python, zcore_error *error)
     return table;
 }
 
-const zcore_api *zcore_find(const char *python, zcore_error *error)
+const zcore_api *zcore_find(const char *header, zcore_error *error)
 {
     pthread_mutex_lock(&guard);
-    if (found == NULL) found = start(python, error);
+    if (found == NULL) found = start(header, error);
     pthread_mutex_unlock(&guard);
     return found;
 }
 
 /* What Fortran calls: the functions of the header, which are inline, under names that a linker finds. */
-int zcore_f_start(zcore_error *e) { return zcore_start(e); }
+int zcore_f_start(const char *source, zcore_error *e)
+{
+    const zcore_api *table = zcore_find(source, e);
+    if (table != NULL) zcore_table = table;
+    return table != NULL ? zcore_fail(e, ZCORE_OK, "") + 1 : -1;
+}
 zcore_array *zcore_f_open(const char *place, const char *mode, const char *options, zcore_error *e)
 {
     return zcore_open(place, mode, options, e);

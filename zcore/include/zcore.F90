@@ -11,8 +11,8 @@
 !   call zcore_write(array, field, start=[1, 1, t], error=error)
 !   call zcore_close(array)
 !
-! Every `error` may be left out: then a failure ends the program with its sentence. Build: the flags of
-! `python -m zcore.embed --libs`, and this file.
+! Every `error` may be left out: then a failure ends the program with its sentence. Build: this file, with
+! `python -m zcore.embed --fortran`, and the flags of `python -m zcore.embed --libs`.
 module zcore
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: error_unit
@@ -24,6 +24,9 @@ module zcore
 
   integer, parameter :: i8 = c_int64_t
   integer, parameter :: max_ndim = 64
+  ! From it follows the interpreter that this file is installed for.
+  character(len=*), parameter :: here = &
+    __FILE__
   integer(c_int), parameter :: mismatch = 4, argument = 40    ! ZCORE_ARRAY_MISMATCH, ZCORE_ARGUMENT
 
   type :: zcore_array                  ! an open array; may be shared by threads
@@ -50,8 +53,9 @@ module zcore
   end type
 
   interface
-    integer(c_int) function f_start(error) bind(c, name="zcore_f_start")
+    integer(c_int) function f_start(source, error) bind(c, name="zcore_f_start")
       import
+      character(kind=c_char), intent(in) :: source(*)
       type(c_error) :: error
     end function
     type(c_ptr) function f_open(place, mode, options, error) bind(c, name="zcore_f_open")
@@ -159,7 +163,7 @@ contains
     ! Starts an interpreter in this program, once. Call it before anything else.
     type(zcore_error), intent(out), optional :: error
     type(c_error) :: found
-    if (f_start(found) /= 0) call report(found, error)
+    if (f_start(to_c(here), found) /= 0) call report(found, error)
   end subroutine
 
   function zcore_open(place, mode, options, error) result(array)
