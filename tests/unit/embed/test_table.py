@@ -13,6 +13,7 @@ import pytest
 
 import zcore
 from tests.unit.embed.header import CallError, DType, Error, Handle, asked, call, numbers
+from zcore.kernel.build_info import build_info
 
 KINDS = {
     "v3": {"zarr_format": 3, "chunks": (10, 20)},
@@ -377,7 +378,8 @@ def test_ten_thousand_handles_leave_nothing_behind(simple):
     before = descriptors(), resident()
     use(3000)
     assert descriptors() == before[0]
-    assert resident() - before[1] < 4 << 20
+    # The address sanitizer keeps what was freed for a while.
+    assert build_info()["variant"] == "sanitize" or resident() - before[1] < 4 << 20
 
 
 def test_threads_share_a_handle(simple):
