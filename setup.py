@@ -34,8 +34,8 @@ SHARED = "zcore.kernel.cython_shared"
 INCLUDE, START = "zcore/include", "zcore_start"
 COMPILE = ["-std=c11", "-D_GNU_SOURCE", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
            "-fvisibility=hidden", "-Wno-unused-function"]
-# By module. Nobody asks which floating point exceptions a cast has raised, and gcc makes vectors of loops that select
-# only where it may raise others; clang takes that for granted. No number comes out otherwise.
+# By module. It is never asked which floating point exceptions a cast has raised, and gcc makes vectors of loops that
+# select only where it may raise others; clang takes that for granted. No number comes out otherwise.
 COMPILE_ONLY = {"casting": ["-fno-trapping-math"]}
 # Never in a file's header comment, which would win over what is said here and take the checks out of the debug build.
 CHECKS = ("boundscheck", "wraparound", "initializedcheck")
@@ -43,7 +43,7 @@ UNCHECKED, CHECKED = dict.fromkeys(CHECKS, False), dict.fromkeys(CHECKS, True)
 # A float that an integer does not hold is no part of `undefined`, and its cast is.
 SANITIZERS = ["-fsanitize=address,undefined,float-cast-overflow",
               "-fno-sanitize-recover=undefined,float-cast-overflow"]
-# Names of functions that nobody outside calls are for debuggers; Apple's linker has no flag that is not deprecated.
+# Names of functions that are not called from outside are for debuggers; Apple's linker has a deprecated flag for it.
 STRIPPED = [] if sys.platform == "darwin" else ["-Wl,-s"]
 # variant: (directives, flags of the compiler, flags of the linker)
 VARIANTS = {

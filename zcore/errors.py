@@ -31,8 +31,8 @@ def warn(message, category=UserWarning):
 def noted():
     """Return a context manager that gives a list, and keeps in it what `warn` is told meanwhile.
 
-    Who reads a document does not know where it stands, and what it says may be kept for others that are equal. Whoever
-    knows the place tells it with the messages by `warn_of`, as errors are given theirs by `locate`.
+    The reader of a document does not know where it stands, and what it says may be kept for others that are equal. The
+    caller that knows the place tells it with the messages by `warn_of`, as errors are given theirs by `locate`.
     """
     outer, notes = getattr(_thread, "notes", None), []
     _thread.notes = notes

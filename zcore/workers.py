@@ -34,11 +34,11 @@ _n_later = _n_pending = 0      # threads that make these calls; calls that are n
 
 
 class _Job:
-    """One piece of work and who is in it.
+    """One piece of work and the threads in it.
 
     Without a lock: a signal handler may run in the middle of `close`, and wait there for what a thread inside has to
-    come back to let go. Who comes in is counted first and looks then whether it is closed; who closes does so first
-    and looks then for those inside.
+    come back to let go. A thread that comes in is counted first and looks then whether it is closed; the thread that
+    closes does so first and looks then for those inside.
     """
 
     __slots__ = ("work", "cancel", "inside", "aside", "closed", "abandoned", "left", "exception")
@@ -49,7 +49,7 @@ class _Job:
         # As long as there are threads there; adding and taking away is one step each.
         self.inside, self.aside = [], []
         self.closed = self.abandoned = False
-        self.left = SimpleQueue()      # something for each who may have been the last one
+        self.left = SimpleQueue()      # something for each thread that may have been the last one
         self.exception = None
 
     def help(self):
@@ -96,7 +96,7 @@ class _Job:
         self.aside.pop()
 
     def close(self, abandon):
-        """Let nobody else in and wait for those inside: they write into the caller's memory.
+        """Let no other thread in and wait for those inside: they write into the caller's memory.
 
         With `abandon` not for those who are aside, nor if a signal handler raises meanwhile.
         """
@@ -172,7 +172,7 @@ def _run(job, n_threads):
 
 
 class _AbandonedError(BaseException):
-    """The job that a thread comes back to is over; not an Exception, so that nobody on its way takes it for a fault."""
+    """The job that a thread comes back to is over; not an Exception, so that no handler takes it for a fault."""
 
 
 def aside(function, *args):
@@ -251,7 +251,7 @@ def _answer(inbox):
 
 
 class StoppedError(BaseException):
-    """A call that is made later was stopped; not an Exception, so that no code on its way takes it for a fault."""
+    """A call that is made later was stopped; not an Exception, so that no handler takes it for a fault."""
 
 
 class Stop:

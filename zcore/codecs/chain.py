@@ -205,7 +205,7 @@ class CodecChain:
         return in_array(self.shards.chunk_shape, axes)
 
     def _encoded_fill(self, fill):
-        """Return what the fill value becomes ahead of the codec from array to bytes; None where nobody asks."""
+        """Return what the fill value becomes ahead of the codec from array to bytes; None where it is not asked for."""
         # Others than these need not have a form of it: some codecs only decode.
         if fill is None or not (isinstance(self.serializer, ShardingCodec)
                                 or any([codec.checks_fill for codec in self.array_codecs])):

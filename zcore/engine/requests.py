@@ -1,8 +1,8 @@
 """Reads and writes the objects of stores without files, for the kernel.
 
 The kernel alone decodes objects (`zcore.kernel.plan.feed`). This module decides which objects are requested, and which
-of them together. It replaces an object under its lock. If the store compares, it does so on the condition that no other
-writer has replaced the object meanwhile.
+of them together. It replaces an object under its lock, as `zcore/kernel/plan/write.pyx` does with files. If the store
+compares, it does so on the condition that no other writer has replaced the object meanwhile.
 """
 import contextlib
 from _thread import allocate_lock  # of threading, without its import time

@@ -1,7 +1,7 @@
 /* zcore: chunked N-dimensional arrays for C and C++.
 
    Every function here may be called from any thread, with or without the GIL of Python. None prints, raises or exits:
-   what fails returns -1 (or NULL) and says why in `zcore_error`, which may be NULL where nobody wants to know.
+   what fails returns -1 (or NULL) and says why in `zcore_error`, which may be NULL.
 
    A module in a Python process calls `zcore_import` once; a program that is not Python calls `zcore_start` and links
    the small library that `python -m zcore.embed --libs` names. All files of a program share what was found then.

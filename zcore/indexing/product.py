@@ -81,7 +81,7 @@ class Product:
             vectors = []
             for d, array in zip(dims, arrays, strict=True):
                 if n == 0:
-                    # As in NumPy nobody looks at indices that are broadcast away.
+                    # As in NumPy, indices that are broadcast away are not looked at.
                     slices[d] = (0, 1, 0)
                     continue
                 vector, step = checked(array, shape[d], d)

@@ -1,7 +1,8 @@
 """zarr-python's other kinds of selection: orthogonal, by coordinates, by a mask, and by blocks.
 
-zarr-python 3, "Advanced indexing". Each becomes what NumPy's indexing becomes, a `Product` or slices. Where zarr-python
-refuses a negative step or an empty list, these are taken.
+zarr-python 3, "Advanced indexing". Each becomes what NumPy's indexing becomes, a `Product` or slices, of which
+`Tasks.select` (`zcore/kernel/select/tasks.pyx`) makes the tasks of a plan. Where zarr-python refuses a negative step or
+an empty list, these are taken.
 """
 from operator import index as as_integer
 

@@ -26,7 +26,7 @@ cdef enum Code:
     BLOSC_DECODE = 15          # the payload does not decode                  expected nbytes, found decoder's result
     BLOSC_SNAPPY = 16          # needs a snappy library                       deferred to Python
     BLOSC_ENCODE = 17          # the compressor failed                        found its result
-    BLOSC_LACKS = 18           # nobody has linked the compressor
+    BLOSC_LACKS = 18           # the compressor is not linked
     # chunks in general
     CHUNK_SIZE = 20            # decoded size is not the chunk's              expected, found
     CHUNK_LONG = 21            # stored object longer than any encoding of the chunk       expected limit, found size
@@ -68,7 +68,7 @@ cdef enum Code:
     STALE = 50                 # the metadata document is not the one the plan was made from
     INTERRUPTED = 51           # a signal handler raised
     STOPPED = 52               # another worker stopped the plan
-    WANTED = 53                # bytes that nobody has brought yet             expected their number
+    WANTED = 53                # bytes that were not brought yet               expected their number
 
 
 cdef enum:

@@ -53,7 +53,7 @@ _SENTENCES = {
     WANTED: (errors.TruncatedError, "{e} bytes from byte {o} on were asked for and did not come"),
     NO_MEMORY: (errors.ChunkMemoryError, "no memory for {e} bytes"),
 }
-# What stops a plan, and is handled by whoever runs it: an exception only where nobody does.
+# What stops a plan. The caller that runs the plan handles it; only if it does not, it becomes an exception.
 _STOPS = {
     STALE: "the metadata document was deleted or replaced meanwhile",
     INTERRUPTED: "a signal has stopped the call",

@@ -1,5 +1,7 @@
 """Chunk coordinates to keys and back: the prefix, suffix and separator rule of the early Zarr v3 draft.
 
+The kernel computes the same keys without Python (`Tasks.key_of` in `zcore/kernel/select/tasks.pyx`).
+
 "The key for chunk with grid index (i, j, k, ...) is formed by joining together the path of the array in which the
 chunk occurs, then a forward slash character, then a prefix, then the ASCII string representations of each index, then
 a suffix. The prefix, chunk indices and suffix are joined using a separator." (core protocol v3.0 draft of 2019,

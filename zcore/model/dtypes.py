@@ -199,7 +199,7 @@ def byte_order(dtype):
 def is_text(dtype):
     """Whether a caller names text of any length by a type of Python or NumPy that has no length.
 
-    For NumPy ``str`` is text of no characters, which nobody wants to store; zarr-python takes it as this does.
+    For NumPy ``str`` is text of no characters, which no user wants to store; zarr-python takes it as this does.
 
     >>> is_text(str), is_text("str"), is_text(np.dtype(str)), is_text("U5"), is_text("<U0")
     (True, True, True, False, False)

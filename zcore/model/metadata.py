@@ -79,7 +79,7 @@ def viewed(array, dtype):
 
 
 class CodecSpec(Value):
-    """One member of a codec chain in Zarr v3's terms: a name and a configuration (a dict that nobody changes)."""
+    """One member of a codec chain in Zarr v3's terms: a name and a configuration (a dict that must not be changed)."""
 
     __slots__ = _fields = ("name", "configuration")
 

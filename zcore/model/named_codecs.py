@@ -5,7 +5,7 @@ from zcore.model.metadata import CodecSpec
 
 
 def named_codec(codec):
-    """Return a codec as a `CodecSpec`, or as a Zarr v3 document has it: a dict, whose members are for who knows codecs.
+    """Return a codec as a `CodecSpec`, or as a Zarr v3 document has it: a dict, whose members the codecs understand.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ def append(comm, array, values, axis=0):
     """Add elements of all ranks behind the last ones along an axis, in the order of ranks; returns the new shape.
 
     The array is made longer once, and then all ranks write at the same time. A rank may have no elements. While ranks
-    append, nobody else may append to the array.
+    append, no other program may append to the array.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ cdef class ChunkCache(Cache):
 
 @cython.final
 cdef class KeptChunk:
-    """The bytes of a chunk that is kept, for as long as somebody looks at them."""
+    """The bytes of a chunk that is kept, for as long as a buffer of them is in use."""
 
     cdef Kept *kept
 

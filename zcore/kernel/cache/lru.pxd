@@ -1,7 +1,7 @@
 """What is kept in memory between reads: content of files, each with the identity of its file.
 
-An index of a shard and a decoded chunk are kept in the same way. Who reads asks for the identity that stands there
-now, so content of a file that was replaced is never found again, whoever replaced it.
+An index of a shard and a decoded chunk are kept in the same way. A reader asks for the identity that stands there
+now, so content of a file that was replaced is never found again, by any program.
 """
 from libc.stdint cimport int64_t, uint64_t, uint8_t
 
@@ -11,7 +11,7 @@ from zcore.kernel.io.files cimport Identity
 cdef enum:
     N_BUCKETS = 4096
 
-cdef struct Kept:              # content that was read; whoever holds it releases it
+cdef struct Kept:              # content that was read; each holder releases it
     Identity identity          # of the file
     int64_t base               # where in the file it begins,
     int64_t size               # on how many bytes: 0 and the file's, where it is the whole file

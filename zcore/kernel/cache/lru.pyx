@@ -112,7 +112,7 @@ cdef class Cache:
 
     def __dealloc__(self):
         cdef bint is_held
-        # Whoever holds the list during a fork needs the GIL to let it go.
+        # The thread that holds the list during a fork needs the GIL to let it go.
         with nogil:
             is_held = _enter_list()
             self._delist()
@@ -235,7 +235,7 @@ cdef class Cache:
 cdef void _release_row(Kept *kept) noexcept nogil:
     cdef Kept *next
     while kept != NULL:
-        # Freeing megabytes takes its time, so nobody waits for it.
+        # Freeing megabytes takes its time, so no other thread waits for it.
         next = kept.next
         kept_release(kept)
         kept = next

@@ -273,7 +273,7 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
     is_stored = header.flags & FLAG_MEMCPY
     if not is_stored and not _has_decoder(&header, part.itemsize):
         return NOT_BLOCKWISE
-    # What is stored as it is, is one block that nobody has to decode.
+    # What is stored as it is, is one block that needs no decoding.
     blocksize = dst_nbytes if is_stored else header.blocksize
     if not is_stored:
         code = buffer_reserve(scratch, 2 * blocksize, status)

@@ -461,7 +461,7 @@ cdef void _put_values(const Cast *spec, bits_t *numbers, const uint8_t *chosen, 
     cdef int64_t i
     for i in range(n):
         if chosen[i]:
-            # Not by assignment: these may be floats, and are floats to whoever reads them.
+            # Not by assignment: these may be floats, and every reader takes them for floats.
             memcpy(&numbers[i], &spec.values[chosen[i] - 1], sizeof(bits_t))
 
 

@@ -44,7 +44,7 @@ cdef object _run(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t 
     cdef int d
     codecs = <object>(<const Segment *>step.parameters).codecs
     let_go(work)
-    # A copy, as nobody knows how long Python keeps it.
+    # A copy, since Python may keep it for any time.
     data = PyByteArray_FromStringAndSize(<const char *>src, n_bytes)
     shape = None if work.lengths == NULL else tuple([work.lengths[d] for d in range(work.ndim)])
     return codecs.encode(data, shape) if encode else codecs.decode(data, limit, not is_exact, shape)

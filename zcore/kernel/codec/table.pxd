@@ -1,7 +1,7 @@
 """The table of native codecs: a row of C functions for each, and what a chain keeps of a codec, a step.
 
 A codec is a `.pyx` that fills a `CodecFunctions` and adds it by `add_codec`, under the name by which the Python class
-asks for it; `program.pyx` imports it. Nobody else knows which codecs there are.
+asks for it; `program.pyx` imports it. No other module knows which codecs there are.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -64,7 +64,7 @@ ctypedef void (*release_function)(Contexts *contexts) noexcept nogil
 
 cdef struct BlockFunctions:    # of a codec whose chunks consist of blocks that are decoded alone; see `Program`
     # Whether it is worth while to decode a chunk, or that part of it, block by block. Only its header is looked at,
-    # before anybody has verified it; a damaged one is for those who decode.
+    # before it was verified; a damaged one is left to the decoder.
     bint (*is_blockwise)(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, int64_t n_item,
                          const Copy *part, int64_t offset, bint only_few) noexcept nogil
     int (*scatter)(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs,

@@ -2,7 +2,7 @@
 """The rows of the table of native codecs, and the memory that codecs share.
 
 Compiled because rows are C functions, called without the GIL. Rows are added when modules are imported, and never
-change: who has found one may keep it.
+change: a caller that has found one may keep it.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyObject
@@ -80,7 +80,7 @@ cdef int64_t hold_bytes(Workspace *work, object made, const uint8_t **data) exce
     cdef int64_t n
     PyObject_GetBuffer(made, &view, PyBUF_SIMPLE)
     n = view.len
-    # An empty object has bytes somewhere, too. The object is kept instead of the view: nobody else changes it.
+    # An empty object has bytes somewhere, too. The object is kept instead of the view: no other code changes it.
     data[0] = <const uint8_t *>view.buf if n else &_nothing
     PyBuffer_Release(&view)
     let_go(work)

@@ -16,7 +16,7 @@ cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcep
 # Makes room for `n_more` bytes behind the first `n_bytes`, which stay.
 cdef int buffer_extend(Buffer *buffer, int64_t n_bytes, int64_t n_more, Status *status) noexcept nogil
 cdef void buffer_free(Buffer *buffer) noexcept nogil
-# Frees it if it is large; to be called where nobody needs what is in it.
+# Frees it if it is large; to be called where its content is not needed.
 cdef void buffer_relax(Buffer *buffer) noexcept nogil
 
 
@@ -40,7 +40,7 @@ cdef enum:
 # Opens an object for reading: a descriptor, ABSENT, or FAILED with `status` filled. An unreachable one, of which a link
 # leads nowhere, is FAILED.
 cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil
-# The same, but ABSENT also when a link leads nowhere: for who asks for several names first.
+# The same, but ABSENT also when a link leads nowhere: for a caller that asks for several names first.
 cdef int object_try_open(int dirfd, const char *name, Status *status) noexcept nogil
 # Whether there is one: 0, ABSENT, or FAILED when it is unreachable itself. A directory on its way that is unreachable
 # is not looked for.

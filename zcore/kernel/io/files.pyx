@@ -375,7 +375,7 @@ cdef int64_t object_read_rest(int fd, int64_t n_bytes, int64_t limit, Buffer *bu
     cdef int64_t n
     while n_bytes <= limit:
         if n_bytes == buffer.capacity:
-            # The object grew while it was read; it is being written in place by somebody else.
+            # The object grew while it was read; another program is writing it in place.
             return n_bytes
         n = pread(fd, buffer.data + n_bytes, <size_t>(buffer.capacity - n_bytes), n_bytes)
         if n == 0:

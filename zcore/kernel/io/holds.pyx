@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Who holds the locks of a node in Python, and the one table of them that all handles of a process share.
+"""The holders of a node's locks in Python, and the one table of them that all handles of a process share.
 
 Compiled because the tables are the kernel's: threads that write without the GIL look at the same numbers.
 """
@@ -35,7 +35,7 @@ cdef int _poll_signals(void *context) noexcept with gil:
         if exception is None:
             return 0
         hold.exception = exception
-    except:  # noqa: E722 (the only clause that cannot raise itself, as nobody above could see it)
+    except:  # noqa: E722 (the only clause that cannot raise itself, as no caller could see it)
         pass
     return 1
 
@@ -146,7 +146,7 @@ cdef class _Hold:
             self.dirfd = -1
 
     def replace(self, const uint8_t[::1] content not None, *, token, bint fsync=False):
-        """Put a new document in the place of the held one, and hold that: nobody gets in between.
+        """Put a new document in the place of the held one, and hold that: no other holder gets in between.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ cdef class ObjectLocks:
     def object(self, str key not None, plan=None):
         """Return a context manager that holds the object `key`; same errors as `whole`.
 
-        Who waits raises `Stopped` soon after `plan` was stopped.
+        A waiting call raises `Stopped` soon after `plan` was stopped.
         """
         cdef _Hold hold = _Hold()
         hold.locks = self

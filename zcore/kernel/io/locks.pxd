@@ -1,7 +1,7 @@
 """Locks of the stored objects of one node, among threads and among processes.
 
     a writer of objects        holds one object at a time:     shared gate, then the object's stripe and byte
-    who replaces the document  holds the whole range:          exclusive gate, turnstile, then [2**62, infinity)
+    a writer of the document   holds the whole range:          exclusive gate, turnstile, then [2**62, infinity)
 
 Inside a process a `LockTable` (atomic integers) decides, so that threads wait without asking the kernel. Among
 processes it is an advisory lock on the node's metadata document, one byte at 2**62 + (hash of the object's key mod
@@ -20,7 +20,7 @@ cdef struct LockTable:
     int64_t gate               # holders of objects, or minus the thread that holds the whole
     int64_t waiting            # threads that want the whole; new holders of objects let them pass ...
     int64_t queued             # ... and queue up
-    int64_t window             # so many of these go first, once somebody had the whole
+    int64_t window             # so many of these go first, once a thread had the whole
     int64_t stripes[256]       # the thread that holds it, or 0; objects whose hashes collide here exclude each other
 
 # Asked while waiting; non-zero gives up (a signal, or the plan was stopped). May run any Python code, which finds this
@@ -49,7 +49,7 @@ cdef void unlock_object(Holder *holder) noexcept nogil
 cdef int lock_whole(Holder *holder, Poll poll, void *context, Status *status) noexcept nogil
 cdef void unlock_whole(Holder *holder) noexcept nogil
 
-# Puts a new document in the place of one that is held whole, and holds that: nobody gets in between.
+# Puts a new document in the place of one that is held whole, and holds that: no other holder gets in between.
 cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, Staging *staging,
                         Status *status) noexcept nogil
 

@@ -5,17 +5,18 @@ Compiled because every object that is written is locked, without the GIL, in abo
 
 A writer opens the document once a call (never shared between threads or across a fork), locks one object at a time,
 and looks after every lock whether the name still stands for the inode it has locked: a document that was replaced
-carries its locks away. Who replaces the document takes the whole range first, so nobody holds an object then.
+carries its locks away. A writer of the document takes the whole range first, so no object is held then.
 
-The turnstile, the byte before the range, keeps a stream of object writers from starving whoever wants the whole:
-he holds it while he waits, and writers look at it at the start of each call and at every `TURNSTILE_EVERY`-th object.
-Inside a process the counter `waiting` does the same, and a window keeps those who want the whole from starving the
+The turnstile, the byte before the range, keeps a stream of object writers from starving a thread that wants the whole:
+that thread holds it while it waits, and writers look at it at the start of each call and at every
+`TURNSTILE_EVERY`-th object.
+Inside a process the counter `waiting` does the same, and a window keeps threads that want the whole from starving the
 others in turn: after each of them the writers that had to queue up go first.
 
 A signal handler, or other Python code that runs inside a call that holds an object, may want locks of the same node.
 The table names the threads that hold: a thread that would wait for itself gets LOCK_OWN, and one that holds an object
-passes gate and turnstile with another one, as who is waited for there waits for it. While Python code may run, a
-thread stands in the table with what it holds alone; so nobody is kept waiting by one who only waits.
+passes gate and turnstile with another one, as the thread that it waits for there waits for it. While Python code may
+run, a thread stands in the table with what it holds alone; so no thread is kept waiting by one that only waits.
 """
 from libc.errno cimport EACCES, EAGAIN, EINTR, ENOENT, ENOTDIR, EPERM, EROFS, ESTALE, errno
 from libc.string cimport memset
@@ -128,7 +129,7 @@ cdef int _n_held(const LockTable *table) noexcept nogil:
 
 
 cdef int _wait(int64_t *n, int64_t *count, Poll poll, void *context, Status *status) noexcept nogil:
-    """The n-th wait for somebody; non-zero when the waiter has to give up. A poll may take the GIL: it is rare.
+    """The n-th wait for another holder; non-zero when the waiter has to give up. A poll may take the GIL: it is rare.
 
     `count` is what the waiter is counted in, or NULL: not during a poll.
     """
@@ -230,7 +231,7 @@ cdef int lock_object(Holder *holder, uint64_t hash, Poll poll, void *context, St
     cdef int code
     if holder.whole:
         return OK
-    # Looked at before anything is held: who waits in the turnstile may be a thread of this process.
+    # Looked at before anything is held: a thread of this process may be waiting in the turnstile.
     if holder.fd >= 0 and holder.n_locked % TURNSTILE_EVERY == 0:
         code = _pass_turnstile(holder, poll, context, status)
         if code != OK:
@@ -278,7 +279,7 @@ cdef int lock_whole(Holder *holder, Poll poll, void *context, Status *status) no
     cdef int64_t n = 0
     cdef int code = OK
     zc_add(&table.waiting, 1)
-    # A window that nobody queues for any more is no reason to wait.
+    # A window for which no thread queues any more is no reason to wait.
     while ((zc_load(&table.window) > 0 and zc_load(&table.queued) > 0)
            or not zc_swap_if(&table.gate, 0, -me)):
         if zc_load(&table.gate) == -me or _n_held(table) > 0:
@@ -319,10 +320,10 @@ cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, St
     cdef Holder new
     cdef int code = object_stage(holder.dirfd, holder.document, data, n_bytes, staging, status)
     if code == OK:
-        # Nobody else knows this file yet, so its locks are free; once it has the name they are ours.
+        # No other process knows this file yet, so its locks are free; once it has the name they are ours.
         code = holder_open(&new, holder.table, holder.dirfd, staging.name, status)
         if code == STALE:
-            # Gone: somebody took it for the file of a writer that was killed.
+            # Gone: it was taken for the file of a writer that was killed.
             code = fail_errno(status, IO_OPEN, status.sys_errno)
         if code == OK:
             code = zc_lock_range(new.fd, ZC_EXCLUSIVE, RANGE_START - 1, 0)

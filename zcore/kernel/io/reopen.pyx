@@ -73,7 +73,7 @@ def open_again(bytes path not None, bytes place not None):
     Parameters
     ----------
     path : bytes
-        Absolute, as somebody has named it; there may be links in it.
+        Absolute, as the caller has named it; there may be links in it.
     place : bytes
         Where it has led to: absolute, without links.
 

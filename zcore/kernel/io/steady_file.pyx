@@ -17,7 +17,7 @@ cimport cython
 
 
 cdef enum:
-    MAX_KEPT_NBYTES = 1 << 26     # more is elements, which nobody reads again
+    MAX_KEPT_NBYTES = 1 << 26     # more is elements, which are not read again
 
 
 @cython.final

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Single elements out of chunks that are kept.
 
-Compiled, and apart from plans, because who reads ``a[i, j]`` in a loop should wait for the system and for nothing else:
+Compiled, and apart from plans, so that a loop over ``a[i, j]`` waits for the system and for nothing else:
 one question for the identity of the object, one for that of the document, and between them the copy of an item.
 Whatever is out of the ordinary (another selection, a chunk that is not kept, a document that was replaced) is None, and
 the caller makes a plan.

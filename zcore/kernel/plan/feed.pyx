@@ -38,7 +38,7 @@ cdef uint8_t _NOTHING = 0      # where the bytes of an empty object are
 @cython.final
 @cython.no_gc_clear
 cdef class _Buffers:
-    """Bytes-like objects, held as long as somebody looks at their bytes."""
+    """Bytes-like objects, held as long as their bytes are in use."""
 
     cdef Py_buffer *views
     cdef Py_ssize_t n

@@ -80,7 +80,7 @@ cdef class Plan(Tasks):
     cdef Extents extents       # where they are parts of other files, else None
     cdef int64_t old_shape[MAX_NDIM]        # what of existing chunks is kept when they are merged
     # chunks that are kept between reads
-    cdef ChunkCache chunks     # None: nobody keeps any
+    cdef ChunkCache chunks     # None: none are kept
     cdef int64_t form          # how chunks become bytes
     cdef bint keeps            # those that are decoded now as well
     # the run
@@ -132,7 +132,7 @@ cdef class Plan(Tasks):
     cdef int _load_extent(self, const char *key, const Span *spans, Worker *worker) noexcept nogil
     cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil
     # Finds what of a shard is needed, part of which was brought: `n` extents, among them -1 for those of an index
-    # without which nobody can tell more.
+    # without which no more can be told.
     cdef int find_wanted(self, const Span *spans, const Extent **extents, int64_t *n, Worker *worker) noexcept nogil
     cdef void before_read(self, int fd, Worker *worker) noexcept nogil
     cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil

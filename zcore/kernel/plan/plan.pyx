@@ -249,7 +249,7 @@ cdef class Plan(Tasks):
             except BaseException as exception:
                 self.exception = exception
                 return 1
-        except:  # noqa: E722 (the only clause that cannot raise itself, as nobody above could see it)
+        except:  # noqa: E722 (the only clause that cannot raise itself, as no caller could see it)
             return 1
         return 0
 
@@ -259,7 +259,7 @@ cdef class Plan(Tasks):
             i = zc_load(&self.n_taken)
             if i >= self.n_again + self.n_tasks - self.first:
                 return -1
-            # Never counted further: what resumes this plan takes `n_taken` for the tasks that somebody has had.
+            # Never counted further: what resumes this plan takes `n_taken` for the tasks that were taken.
             if zc_swap_if(&self.n_taken, i, i + 1):
                 break
         return self.again[i] if i < self.n_again else self.first + i - self.n_again
@@ -362,7 +362,7 @@ cdef class Plan(Tasks):
 
     @property
     def n_left(self):
-        """Tasks that nobody has taken yet."""
+        """Tasks that were not taken yet."""
         return max(0, self.n_again + self.n_tasks - self.first - self.n_taken)
 
     def take(self):
@@ -392,7 +392,7 @@ cdef class Plan(Tasks):
 
     @property
     def stopped(self):
-        """Whether nobody should wait any longer to do a task."""
+        """Whether waiting for a task has no point any more."""
         return zc_load(&self.stop) != 0
 
     @property

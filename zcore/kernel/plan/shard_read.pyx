@@ -6,8 +6,8 @@ there are few, each is several tasks, so that threads share it. The first task o
 index where the selected chunks lie; the others find it open and the last one closes it. All of them read the same
 file, so a selection in a shard is of one moment however many threads bring it.
 
-Chunks may be shards themselves. Whoever opens the outermost one walks down the indices of those that the selection
-touches, depth first, so that in the end the chunks of all of them are one row.
+Chunks may be shards themselves. The task that opens the outermost one walks down the indices of those that the
+selection touches, depth first, so that in the end the chunks of all of them are one row.
 
 Where there are codecs behind a shard it has to be decoded as a whole before its index can be read: it is then a chunk
 as any other for the levels around it, and for those inside what the file is for the outermost.
@@ -43,7 +43,7 @@ cdef enum:
     BATCH_NBYTES = 1 << 19     # of one read of several chunks: stays in the CPU's cache until they are decoded
     GAP_NBYTES = 1 << 14       # reading on over so many bytes costs less than another read
     # States of an open shard.
-    NEW = -1                   # nobody has begun to open it
+    NEW = -1                   # no task has begun to open it
     OPENING = 0
     READY = 1
     GONE = 2                   # there is no such object
@@ -130,7 +130,7 @@ cdef class ShardReader:
         zc_add(&self.n_inside, 1)
 
     cdef void leave(self) noexcept nogil:
-        # Who leaves last has seen every task done, or the plan stopped and shards left open.
+        # The last thread to leave has seen every task done, or the plan stopped and shards left open.
         if zc_add(&self.n_inside, -1) == 1:
             self._close_all()
 
@@ -445,7 +445,7 @@ cdef class ShardReader:
         if self._find_chunk(plan, shard, axes, object, first, count, extent, spans, worker):
             i[0] = j
             return OK
-        # What is in memory needs no reading together, and blocks end where nobody has asked for more.
+        # What is in memory needs no reading together, and blocks end where no more was asked for.
         while j < end and shard.extents[j].offset != UINT64_MAX and shard.content.fd >= 0:
             behind = max(high, <int64_t>shard.extents[j].offset + shard.extents[j].n_bytes)
             if <int64_t>shard.extents[j].offset > high + GAP_NBYTES or behind - low > BATCH_NBYTES:

@@ -4,7 +4,8 @@
 A task of a write is an object, which one thread locks and replaces, its owner. A shard can be as large as the whole
 array, so a thread that finds no task left helps the owners that are still at work: it takes the next part of one,
 encodes it into a slot, and takes another. The owner does the same, but for the part whose turn it is, which it adds at
-once; from the slots it adds those that are ready. So the bytes of the object do not depend on who encoded what.
+once; from the slots it adds those that are ready. So the bytes of the object do not depend on which thread encoded
+what.
 
 Parts are taken at most `n_slots` before they are added. With half as many slots as parts, all encoders with their
 slots need less memory than the object, decoded and encoded.
@@ -139,7 +140,7 @@ cdef class Crews:
                         self.add_part(plan, crew.job, crew.n_added, encoded, n, worker))
                 zc_add(&crew.n_added, 1)
             elif not self._help_once(plan, crew, worker):
-                # Somebody is at the part whose turn it is.
+                # Another thread is at the part whose turn it is.
                 zc_back_off(n_waits)
                 n_waits += 1
                 continue
@@ -159,7 +160,7 @@ cdef class Crews:
                 crew = self._join(i)
                 if crew == NULL:
                     continue
-                # A signal handler that wants the object of this crew would wait for its owner, who waits for helpers.
+                # A signal handler that wants the object of this crew would wait for its owner, which waits for helpers.
                 worker.joined = True
                 while not plan.poll(worker) and not plan.is_poll_due(worker) and self._help_once(plan, crew, worker):
                     found = True
@@ -201,7 +202,7 @@ cdef class Crews:
         zc_store(&slot.ready, 1)
         return True
 
-    # who is at work
+    # the threads at work
 
     cdef bint _show(self, Crew *crew) noexcept nogil:
         """Let others help; False when there are more owners than threads were announced."""

@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Writing arrays whose objects are shards: each task replaces one shard, under its lock.
+"""Writing arrays whose objects are shards: each task replaces one shard. `write.pyx` holds its lock.
 
 A covered shard is never read. Its chunks are encoded straight from the caller's elements and go to the temporary file
 in batches, so a writer needs memory for some chunks, not for a shard. Threads without a shard of their own help.
@@ -246,7 +246,7 @@ cdef class ShardWriter(Crews):
             self._locate(plan, new.level, spans, position, chunk)
             inside = self._is_inside(plan, chunk)
             if inside == 0:
-                # Beyond the array: nobody sees it now, and nobody shall when the array grows.
+                # Beyond the array: it is not seen now, and must not be seen when the array grows.
                 changed[0] = True
             elif inside < 0 and not plan.has_elements:
                 changed[0] = True

@@ -3,8 +3,8 @@
 
 A covered object (all its elements inside the array are written) is encoded and staged beside the old one before the
 lock is taken, and never read. A partly covered one is read, merged and written back while it is locked. What lies in a
-chunk beyond the array is reset to the fill value on the way, whoever left it there. An object that holds nothing but
-the fill value is erased, not written, unless the caller wants it stored.
+chunk beyond the array is reset to the fill value on the way, whichever program left it there. An object that holds
+nothing but the fill value is erased, not written, unless the caller wants it stored.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -263,7 +263,7 @@ cdef class WritePlan(Plan):
     cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
         if self.shards is None or not self.shards.in_parts or worker.brought.is_absent:
             return Plan.load_brought(self, spans, worker)
-        # Gaps make a shard longer than its chunks can be, and are nobody's business.
+        # Gaps make a shard longer than its chunks can be; they do not matter here.
         worker.content = worker.brought.content
         return OK
 

@@ -39,7 +39,7 @@ cdef class Extents:
     Parameters
     ----------
     table : ReferenceTable
-        Nobody changes it meanwhile.
+        It does not change meanwhile.
     prefix : bytes
         Of the array's keys in it.
     open_target : callable
@@ -167,13 +167,13 @@ cdef class Extents:
             try:
                 place.fd = self.open_target(self.table._targets[target])
             except Exception:
-                return             # whoever does the task again meets it again, and says what it was
+                return             # the next try of the task meets it again, and says what it was
             except BaseException as exception:
                 # Of a signal handler, which will not be called again.
                 self.exception = exception
                 zc_store(&self.is_interrupted, 1)
                 return
-        except:  # noqa: E722 (the only clause that cannot raise itself, as nobody above could see it)
+        except:  # noqa: E722 (the only clause that cannot raise itself, as no caller could see it)
             return
         if identify_fd(place.fd, &place.identity) != 0:
             object_close(place.fd)

@@ -462,7 +462,7 @@ cdef inline bint _is_mark(uint8_t found) noexcept nogil:
 
 
 cdef int _skip(Text *text) except -1:
-    """Go over a value. Of what is not a string only brackets are looked at: whoever wants it reads it again."""
+    """Go over a value. Of what is not a string only brackets are looked at: a caller that wants it reads it again."""
     cdef int depth = 0
     cdef int64_t start
     cdef uint8_t found

@@ -25,7 +25,7 @@ cdef enum:
 cdef extern from *:
     """
     #include <string.h>
-    /* Both halves of a product. Which keys meet in one slot depends on the seed, so that nobody can choose them. */
+    /* Both halves of a product. Which keys meet in one slot depends on the seed, so no document can choose them. */
     static inline uint64_t zc_mix(uint64_t a, uint64_t b)
     {
         __uint128_t product = (__uint128_t)a * b;

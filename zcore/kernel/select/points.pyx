@@ -94,7 +94,7 @@ cdef class Points:
     groups : sequence of (dims, selected)
         Ascending dimensions, and for each a vector of int64; those of a group have one length, 1 or more. Or one mask
         of these dimensions, an ndarray of bool in C order, or `Boxes` of all dimensions, where these are the only
-        group. Nobody else changes them.
+        group. No other code changes them.
     edges : tuple of (Edges or None), or None
         As in `Plan`.
 

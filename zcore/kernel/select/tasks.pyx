@@ -263,7 +263,7 @@ cdef class Tasks:
         return position
 
     cdef int key_of(self, const Span *spans, char *key) noexcept nogil:
-        """Write the key of a task's chunk, with a final zero; returns its length."""
+        """Write the key of a task's chunk, with a final zero; returns its length. See `zcore.model.chunk_keys`."""
         cdef char digits[MAX_DIGITS]
         cdef int n = self.opened.n_head
         cdef int n_digits

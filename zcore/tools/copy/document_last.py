@@ -1,4 +1,6 @@
-"""Copies into stores that cannot rename. Documents come last, as a node exists from its document on.
+"""Copies into stores that cannot rename; `staging` has those that can.
+
+Documents come last, as a node exists from its document on.
 
 If no node stands at the destination, objects get their keys at once, and documents are kept back until all is there.
 A node that is to be replaced stays until the new one is whole, which is made at a place of its own::
