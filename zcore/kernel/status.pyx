@@ -8,7 +8,7 @@ import os
 
 from libc.string cimport memcpy
 
-from zcore.kernel.items cimport F4, U1, item_nbytes
+from zcore.kernel.numbers cimport F4, U1, item_nbytes
 
 from zcore import errors
 

@@ -19,7 +19,7 @@ from zcore.errors import UnsupportedError
 from zcore.formats.codec_specs import bytes_spec
 from zcore.formats.zarr_v2.codecs import (
     BYTES,
-    COMPRESSORS,
+    COMPRESSOR_IDS,
     OBJECT_CODECS,
     SERIALIZER,
     from_spec,
@@ -178,5 +178,5 @@ def from_chain(codecs, dtype, ndim):
         configs.append(config)
     if elements.dtype is not None:
         raise ValueError("expected a chain with a codec from array to bytes, found none")
-    compressor = configs.pop() if configs and configs[-1]["id"] in COMPRESSORS else None
+    compressor = configs.pop() if configs and configs[-1]["id"] in COMPRESSOR_IDS else None
     return order, configs or None, compressor

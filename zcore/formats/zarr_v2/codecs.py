@@ -115,7 +115,7 @@ _UNRECORDED_DEFAULTS = {("crc32", "location"), ("adler32", "location"), ("crc32c
                         ("blosc", "typesize")}
 _IDS = {codec[1]: id for id, codec in _CODECS.items() if codec[1] is not None}
 # The last codec of a chain becomes the document's compressor if it is one of these.
-COMPRESSORS = frozenset(("blosc", "zstd", "gzip", "lz4", "zlib", "bz2", "lzma", "zfpy", "pcodec"))
+COMPRESSOR_IDS = frozenset(("blosc", "zstd", "gzip", "lz4", "zlib", "bz2", "lzma", "zfpy", "pcodec"))
 OBJECT_CODECS = frozenset(("vlen-utf8", "vlen-bytes", "vlen-array"))  # only for objects
 
 

@@ -138,7 +138,7 @@ cdef int n_streams(const BloscHeader *header, int64_t block) noexcept nogil:
     return header.typesize
 
 
-COMPRESSORS = {
+_NAME_OF_FORMAT = {
     FORMAT_BLOSCLZ: "blosclz", FORMAT_LZ4: "lz4", FORMAT_SNAPPY: "snappy", FORMAT_ZLIB: "zlib", FORMAT_ZSTD: "zstd",
 }
 
@@ -196,7 +196,7 @@ cdef class BloscHeaderInfo:
 
     @property
     def compressor(self):
-        return COMPRESSORS.get(self.fields.flags >> 5, "undefined")
+        return _NAME_OF_FORMAT.get(self.fields.flags >> 5, "undefined")
 
     @property
     def shuffle(self):

@@ -19,7 +19,7 @@ from libc.string cimport memcpy
 
 from zcore.kernel.codec.filters import ITEM_TYPES
 from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec, items_bound
-from zcore.kernel.items cimport F4, F8, I1, I2, I4, I8, U1, U2, U4, item_nbytes, item_t, real_t
+from zcore.kernel.numbers cimport F4, F8, I1, I2, I4, I8, U1, U2, U4, item_nbytes, item_t, real_t
 from zcore.kernel.status cimport CAST_INTEGER, CAST_NATURAL, CAST_REAL, CAST_SPECIAL, OK, Status, fail
 
 cdef enum Rounding:            # their places in `ROUNDINGS`

@@ -14,7 +14,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.string cimport memcpy
 
 from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec, items_bound
-from zcore.kernel.items cimport F4, F8, I1, I2, I4, I8, U1, U2, U4, U8, item_nbytes, item_t, real_t
+from zcore.kernel.numbers cimport F4, F8, I1, I2, I4, I8, U1, U2, U4, U8, item_nbytes, item_t, real_t
 from zcore.kernel.status cimport Status
 
 # The typestr without its byte order, at the place that `Item` gives it.
