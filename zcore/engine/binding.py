@@ -388,7 +388,7 @@ class ArrayBinding(NodeBinding):
                 return
             with_witnesses = True
         elif known.document is view and type(self._locate()) is Directory:
-            if self.read_once(view, box, out, field, self._is_held, holds=True):
+            if self.read_once(view, box, out, field, partial(self._is_held, view), holds=True):
                 return
             with_witnesses = True
         for i in range(MAX_STALE):
@@ -522,14 +522,14 @@ class ArrayBinding(NodeBinding):
 
         return Reader(self.store, self.prefix, view, plan, chunks, tasks)
 
-    def _is_held(self, plan):
-        """Return whether the document that a plan keeps open still stands in its place."""
-        if plan.stands:
-            view = self.view
-            if plan.is_old and not view.trusted:
-                self.adopt(renewed(view, view.raw, view.identity, next(self._tickets)))
-            return True
-        return False
+    def _is_held(self, view, plan):
+        """Return whether the document of a view, which a plan keeps open, still stands in its place."""
+        if not plan.stands:
+            return False
+        if plan.is_old and self.view is view:
+            # Its content was compared when it was old enough to be trusted from now on.
+            self.adopt(renewed(view, view.raw, view.identity, next(self._tickets)))
+        return True
 
     def _is_known(self, known, box, plan):
         """Return whether the array is still the one that is known."""

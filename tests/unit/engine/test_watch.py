@@ -1,6 +1,7 @@
 """A read is of one array, whatever replaces it meanwhile; what others change of the same array does not stop it."""
 import itertools
 import os
+import time
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import zcore
 from tests.both_ways import WAYS, directory
 from zcore.engine import binding as engine
 from zcore.engine import views, watch
+from zcore.kernel.plan.read import ReadPlan
 
 FORMATS = [3, 2, "zmeta"]
 
@@ -223,3 +225,19 @@ def test_no_descriptor_stays_open(tmp_path, age, monkeypatch):
     for _ in range(3):
         array[...]
     assert len(os.listdir("/proc/self/fd")) == n
+
+
+def test_a_document_that_has_grown_old_is_held_no_more(tmp_path, monkeypatch):
+    make(tmp_path / "a", 1)
+    array = zcore.open(tmp_path / "a")
+    held = []
+    read = ReadPlan.hold_document
+    monkeypatch.setattr(engine, "ReadPlan", type("Counted", (ReadPlan,), {
+        "hold_document": lambda plan: held.append(1) or read(plan)}))
+    for _ in range(3):
+        assert array[...].tolist() == [1] * 8
+    assert len(held) == 3 and not array._binding.view.trusted
+    time.sleep(2.1)
+    for _ in range(3):
+        assert array[...].tolist() == [1] * 8
+    assert len(held) == 4 and array._binding.view.trusted

@@ -179,16 +179,19 @@ cdef class Transfers:
     cdef bint read(self, const Selected *box, char *data, const int64_t *strides, int n_threads) noexcept nogil:
         cdef Idle *idle
         cdef int fd = -1
+        cdef bint is_old
         cdef bint done
         if self.dirfd < 0:
             return False
         n_threads = n_threads or self.n_threads
         if not zc_load(&self.is_trusted):
             # Held open, nothing else can have its identity meanwhile.
+            # Before its content is compared: later it might be written in place, and be old enough by then.
+            is_old = document_is_old(self.opened)
             fd = document_hold(self.opened)
             if fd < 0:
                 return False
-            zc_store(&self.is_trusted, document_is_old(self.opened))
+            zc_store(&self.is_trusted, is_old)
         idle = self._take(&self.readers)
         done = idle != NULL
         if done:

@@ -77,6 +77,7 @@ cdef class Plan(Tasks):
     # the objects
     cdef int dirfd             # -1: there are no files of theirs
     cdef int document_fd       # of the document, where that is held; else -1
+    cdef readonly bint is_old  # when that was opened, no other document could have got its identity any more
     cdef Extents extents       # where they are parts of other files, else None
     cdef int64_t old_shape[MAX_NDIM]        # what of existing chunks is kept when they are merged
     # chunks that are kept between reads

@@ -403,6 +403,8 @@ cdef class Plan(Tasks):
     def hold_document(self):
         """Keep the document open until the plan goes; return whether it is the one that the plan follows from."""
         with nogil:
+            # Before its content is compared: later it might be written in place, and be old enough by then.
+            self.is_old = document_is_old(self.opened)
             self.document_fd = document_hold(self.opened)
         return self.document_fd >= 0
 
@@ -410,11 +412,6 @@ cdef class Plan(Tasks):
     def stands(self):
         """Whether the document that the plan follows from is there, at its whole path."""
         return document_stands(self.opened)
-
-    @property
-    def is_old(self):
-        """Whether no other document can have got its identity since it was written."""
-        return document_is_old(self.opened)
 
     @property
     def stale(self):

@@ -154,7 +154,7 @@ def test_limits():
 def test_the_document_of_a_plan(tmp_path):
     array = zcore.open(tmp_path / "a", mode="w", shape=4, chunks=2, dtype="i4", cname="lz4")
     plan = read_plan(array, np.empty(4, "i4"))
-    assert plan.stands and not plan.is_old and plan.hold_document()
+    assert plan.stands and plan.hold_document() and not plan.is_old
     os.rename(tmp_path / "a", tmp_path / "b")
     assert not plan.stands
     os.rename(tmp_path / "b", tmp_path / "a")
