@@ -170,7 +170,8 @@ def test_a_program_leaves_no_memory_behind(tmp_path):
     said = subprocess.run(
         # The interpreter uses random bytes that valgrind takes for undefined.
         ["valgrind", "--error-exitcode=9", "--errors-for-leak-kinds=definite", "--leak-check=full",
-         "--show-leak-kinds=definite", "--undef-value-errors=no", str(program), str(tmp_path / "a"), "50"],
+         "--show-leak-kinds=definite", "--undef-value-errors=no", f"--suppressions={SOURCE / 'valgrind.supp'}",
+         str(program), str(tmp_path / "a"), "50"],
         capture_output=True, text=True, env={**ENVIRONMENT, "PYTHONMALLOC": "malloc"}, timeout=600)
     assert said.returncode == 0, said.stderr[-3000:]
 
