@@ -1,6 +1,6 @@
 """What zcore is told by the environment and the machine, and what it tells about itself.
 
-`threads` and `cache` are attributes of this module that can be set; a wrong value is refused when it is
+`threads`, `cache` and `lock` are attributes of this module that can be set; a wrong value is refused when it is
 set, a wrong environment variable when it is first looked at, never at import. A leaf beside `errors`: every module may
 import it, and it imports the kernel only when it is called: what that is made of, and whose memory `cache` bounds.
 
@@ -10,6 +10,8 @@ ZCORE_NUM_THREADS : threads of a read or write, at least 1; by default OMP_NUM_T
     and schedulers set for their jobs, else the CPUs this process may use.
 ZCORE_CACHE : memory for decoded chunks, such as ``64 MB``, that all arrays share which are opened without a `cache` of
     their own; 0, the default, for none.
+ZCORE_LOCK : how handles lock whose `lock` is True, the default: ``on``, by locks of the metadata document; ``file``, by
+    lock files, where the file system has no locks of ranges, or they do not hold among hosts; ``off``, not at all.
 """
 import os
 import sys
@@ -19,7 +21,8 @@ from zcore.text.sizes import room_of
 
 __version__ = "0.1.0"
 
-_SETTINGS = ("threads", "cache")
+_SETTINGS = ("threads", "cache", "lock")
+LOCKS = ("on", "off", "file")
 _UNLIMITED = ("max", "-1")     # cpu.max of cgroup v2, cpu.cfs_quota_us of v1
 
 
@@ -63,15 +66,35 @@ class _Config(ModuleType):
             CHUNKS.resize(nbytes)
         self._cache = nbytes
 
+    @property
+    def lock(self):
+        """How handles lock that are opened from now on with `lock` True, the default: one of `LOCKS`."""
+        if self._lock is None:
+            self._lock = _lock_of(os.environ.get("ZCORE_LOCK", "").strip() or "on", "environment variable ZCORE_LOCK")
+        return self._lock
+
+    @lock.setter
+    def lock(self, kind):
+        self._lock = _lock_of(kind, "lock")
+
+
+def _lock_of(kind, name):
+    if not isinstance(kind, str):
+        raise TypeError(f"{name} must be a str, not {type(kind).__name__}")
+    if kind not in LOCKS:
+        raise ValueError(f"{name} must be 'on', 'off' or 'file', not {kind!r:.60}")
+    return kind
+
 
 _threads = None                # what was set, else what was found at the first look
 _cache = None
+_lock = None
 sys.modules[__name__].__class__ = _Config
 
 
 def __dir__():
     """Return the public names, for completion at a prompt: settings of a module's type are not found otherwise."""
-    return ["available_cpus", "cache", "get_include", "show_config", "threads"]
+    return ["available_cpus", "cache", "get_include", "lock", "show_config", "threads"]
 
 
 def get_include():

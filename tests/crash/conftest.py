@@ -5,6 +5,8 @@ import tempfile
 
 import pytest
 
+import zcore.config
+
 from .crew import Crew
 
 
@@ -18,6 +20,14 @@ def place(tmp_path):
     os.chmod(base, 0o755)
     yield os.path.join(base, "array")
     shutil.rmtree(base)
+
+
+@pytest.fixture(params=["on", "file"])
+def lock_kind(request, monkeypatch):
+    """How this process and those that it starts lock."""
+    monkeypatch.setattr(zcore.config, "_lock", None)
+    monkeypatch.setenv("ZCORE_LOCK", request.param)
+    return request.param
 
 
 @pytest.fixture

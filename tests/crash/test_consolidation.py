@@ -6,6 +6,8 @@ import pytest
 import zcore
 from zcore.formats import NAMES, format_of
 
+pytestmark = pytest.mark.usefixtures("lock_kind")
+
 WITH_GROUPS = [name for name in NAMES if format_of(name).group_document is not None]
 N_ROUNDS = 120
 

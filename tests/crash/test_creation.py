@@ -1,6 +1,8 @@
 """`kill -9` of a call that creates an array with its elements: nothing stands there, or all of it, and it goes on."""
 import pytest
 
+pytestmark = pytest.mark.usefixtures("lock_kind")
+
 SCRIPT = """
 import os, random, signal, time
 import numpy as np

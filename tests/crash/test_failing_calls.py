@@ -31,30 +31,33 @@ def library(tmp_path_factory):
     return path
 
 
-def run(library, place, kind, names, timeout=600):
+def run(library, place, kind, names, timeout=600, lock="on"):
     """Return what `failing.py` prints."""
     root = os.path.dirname(os.path.dirname(zcore.__file__))
-    environment = {**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": root}
+    environment = {**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": root, "ZCORE_LOCK": lock}
     done = subprocess.run([sys.executable, "-W", "ignore", HERE / "failing.py", library, place, kind, *names],
                           capture_output=True, text=True, timeout=timeout, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_a_call_that_fails_is_told_with_its_place(library, place):
-    found, n = run(library, place, "EIO", QUICK)
+@pytest.mark.parametrize("lock", ["on", "file"])
+def test_a_call_that_fails_is_told_with_its_place(library, place, lock):
+    found, n = run(library, place, "EIO", QUICK, lock=lock)
     assert found == [] and n > 5
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("lock", ["on", "file"])
 @pytest.mark.parametrize("kind", ["EIO", "EACCES", "ESTALE", "EINTR", "ENOSPC"])
-def test_each_call_of_each_verb_may_fail(library, place, kind):
-    found, n = run(library, place, kind, VERBS)
+def test_each_call_of_each_verb_may_fail(library, place, kind, lock):
+    found, n = run(library, place, kind, VERBS, lock=lock)
     assert found == [] and n > 5
 
 
-def test_a_call_that_a_signal_has_ended_is_made_again(library, place):
-    found, n = run(library, place, "again", ["fsync", "merge"])
+@pytest.mark.parametrize("lock", ["on", "file"])
+def test_a_call_that_a_signal_has_ended_is_made_again(library, place, lock):
+    found, n = run(library, place, "again", ["fsync", "merge"], lock=lock)
     assert found == [] and n > 5
 
 

@@ -8,6 +8,8 @@ import pytest
 import zcore
 from tests.both_ways import WAYS, directory
 
+pytestmark = pytest.mark.usefixtures("lock_kind")
+
 N_WORKERS = 8
 N_ROUNDS = 200
 SHAPE, CHUNKS = (16, 40), (8, 16)     # 2 x 3 chunks, the last ones cut off by the border

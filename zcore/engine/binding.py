@@ -165,7 +165,7 @@ class NodeBinding:
 
     def locks(self):
         """Return the `ObjectLocks` of the node."""
-        return self.store.locks(self.path, self.document_name)
+        return self.options.locks_of(self.store, self.path, self.document_name)
 
     @staticmethod
     def render(format, metadata):
@@ -735,7 +735,15 @@ class ArrayBinding(NodeBinding):
             from zcore.engine.requests import Writer
 
             bring = Writer(self, view, plan, locks, stands, check)
-        self._run(view, plan, n_threads, bring)
+        if locks is None or locks.file is None:
+            self._run(view, plan, n_threads, bring)
+            return plan
+        try:
+            with locks.file.hold() as file:
+                self._run(view, plan, n_threads, bring)
+                file.check()
+        except FileNotFoundError as exc:
+            raise self.not_found("its directory is gone") from exc
         return plan
 
     def stands(self, view):
@@ -759,7 +767,10 @@ class ArrayBinding(NodeBinding):
                 or has_varying_items(dtype) or dtype.names is not None):
             return None
         threads = min(options.threads or config.threads, MAX_THREADS)
-        return Transfers(self.opened(view), self.locks() if options.lock else None, options.chunks,
+        locks = self.locks() if options.lock else None
+        if locks is not None and locks.file is not None:
+            return None
+        return Transfers(self.opened(view), locks, options.chunks,
                      form_of(view, options.strict), threads, n_callers, dtype.kind == "b", not options.read_only)
 
     # objects

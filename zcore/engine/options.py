@@ -4,14 +4,18 @@ from zcore.kernel.cache.chunks import CHUNKS, ChunkCache
 from zcore.model.value import as_bool
 from zcore.text.sizes import room_of
 
+_LOCKS = "True, False, None, 'on', 'off' or 'file'"
+
 
 class Options:
     """How a handle reads and writes; each is a keyword of `zcore.open`.
 
     Attributes
     ----------
-    lock : bool
-        Lock objects while they are replaced. None means False.
+    lock : {"on", "file"} or None
+        How objects are locked while they are replaced; None for not at all. It is made of the keyword: True locks as
+        `zcore.config.lock` says now, ``"on"``, ``"off"`` and ``"file"`` say it for one handle, None and False are
+        ``"off"``.
     missing : {"fill", "raise"}
         An absent object reads as the fill value, or is an error. With "raise", objects that hold only the fill value
         are stored as well.
@@ -43,7 +47,7 @@ class Options:
             raise ValueError(f"threads is {threads!r}, expected an integer of at least 1")
         if dimension_separator not in (None, "/", "."):
             raise ValueError(f"dimension_separator is {dimension_separator!r:.60}, expected '/' or '.'")
-        self.lock = lock is not None and as_bool(lock, "lock", "True, False or None")
+        self.lock = _kind_of(lock)
         self.missing = missing
         self.threads = None if threads is None else threads.__index__()
         self.strict = as_bool(strict, "strict")
@@ -65,6 +69,10 @@ class Options:
             return CHUNKS if config.cache else None
         return self._chunks
 
+    def locks_of(self, store, path, document):
+        """Return the `ObjectLocks` of a node: the same for all handles of this process that lock in the same way."""
+        return store.file_locks(path, document) if self.lock == "file" else store.locks(path, document)
+
     def as_keywords(self):
         """Return a dict that makes the same options again."""
         return {name: getattr(self, name) for name in self.KEYWORDS}
@@ -72,3 +80,13 @@ class Options:
     def changed(self, keywords):
         """Return these options with others for the names in `keywords`."""
         return Options(**{**self.as_keywords(), **keywords}) if keywords else self
+
+
+def _kind_of(lock):
+    """Return how the keyword `lock` says that objects are locked, None for not at all."""
+    if isinstance(lock, str):
+        if lock not in config.LOCKS:
+            raise ValueError(f"lock is {lock!r:.60}, expected {_LOCKS}")
+    else:
+        lock = config.lock if lock is not None and as_bool(lock, "lock", _LOCKS) else "off"
+    return None if lock == "off" else lock

@@ -20,12 +20,12 @@ def hold_place(store, path, document, options):
     """Return a context manager that keeps others from creating or deleting a node at `path`.
 
     There is no document to lock yet, so the directory is locked by `flock`. A file in it keeps it from being pruned
-    meanwhile. A store without files has to keep out the threads of this process alone.
+    meanwhile, as a lock file does. A store without files has to keep out the threads of this process alone.
 
     The block gets a function that tells whether the directory still has its name. A move of a group above does not ask
     for the places below the group.
     """
-    return _Place(store, path, document) if options.lock else contextlib.nullcontext(_always)
+    return _Place(store, path, document, options) if options.lock else contextlib.nullcontext(_always)
 
 
 def _always():
@@ -35,7 +35,7 @@ def _always():
 class _Place(Held):
     """A directory that is locked, and a file in it that keeps it from being pruned; see `hold_place`."""
 
-    def __init__(self, store, path, document):
+    def __init__(self, store, path, document, options):
         import fcntl
 
         # At the exit of the interpreter it could not be imported any more.
@@ -43,6 +43,7 @@ class _Place(Held):
         self.store = store
         self.path = path
         self.directory = store.locks(path, document).directory
+        self.has_lock_file = options.lock == "file"
         self.thread = get_ident()
         self.fd = -1
         self.keeper = None
@@ -55,25 +56,37 @@ class _Place(Held):
             self.hold = locks_of((id(self.store), self.path, "place")).whole()
             self.hold.__enter__()
             return _always
+        hold = self._hold_lock_file if self.has_lock_file else self._lock_directory
         for _ in range(_MAX_TRIES):
-            if self._lock_directory(self.directory):
-                return partial(self.is_at, self.directory)
+            if (is_at := hold(self.directory)) is not None:
+                return partial(is_at, self.directory)
             self.give_back(None)
         raise StoreError(f"cannot create {self.directory}: it, or a file in it, is gone as soon as it is made",
                          key=self.directory, errno=errno.ENOENT)
 
+    def _hold_lock_file(self, directory):
+        """Do what `_lock_directory` does, by the lock file of the place."""
+        self.store.make_directory(prefix_of(self.path))
+        locks = self.store.file_locks(self.path, None)
+        self.hold = locks.whole()
+        try:
+            self.hold.__enter__()
+        except FileNotFoundError:
+            return None
+        return locks.file.is_at
+
     def _lock_directory(self, directory):
-        """Make the directory if it is missing, and lock it. Return False if it has lost its name by then."""
+        """Make the directory if it is missing, and lock it. Return `is_at`, or None if it has lost its name by then."""
         self.store.make_directory(prefix_of(self.path))
         try:
             self.fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             # Pruned between the two.
-            return False
+            return None
         except OSError as exc:
             raise StoreError(f"cannot open {directory}: {exc.strerror}", key=directory, errno=exc.errno) from exc
         self._lock(directory)
-        return self._keep(directory)
+        return self.is_at if self._keep(directory) else None
 
     def _lock(self, directory):
         try:
@@ -83,7 +96,8 @@ class _Place(Held):
         except OSError as exc:
             if isinstance(exc, LockError):
                 raise
-            raise LockError(f"cannot lock directory {directory}: {exc.strerror}; lock=None writes without locks",
+            raise LockError(f"cannot lock directory {directory}: {exc.strerror}; lock='file' makes lock files, "
+                            "lock=None writes without locks",
                             key=directory, errno=exc.errno) from exc
 
     def _is_locked(self):
@@ -161,20 +175,21 @@ def hold_nodes(store, nodes, options):
 
     Raises : NodeNotFoundError, when the block begins, if one of them is gone.
     """
-    return _Nodes(store, nodes) if options.lock else contextlib.nullcontext()
+    return _Nodes(store, nodes, options) if options.lock else contextlib.nullcontext()
 
 
 class _Nodes(Held):
 
-    def __init__(self, store, nodes):
+    def __init__(self, store, nodes, options):
         self._store = store
         self._nodes = nodes
+        self._options = options
         self._holds = []
 
     def take(self):
         for node in self._nodes:
             # Noted before it is held, as Ctrl-C may come between the two.
-            hold = self._store.locks(node.path, node.document).whole()
+            hold = self._options.locks_of(self._store, node.path, node.document).whole()
             self._holds.append(hold)
             try:
                 hold.__enter__()

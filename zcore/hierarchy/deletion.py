@@ -231,7 +231,7 @@ def _erase_node(node, options):
 
     if options.lock:
         try:
-            with store.locks(path, node.document).whole():
+            with options.locks_of(store, path, node.document).whole():
                 names = erase()
         except FileNotFoundError:
             # It is gone, or a network file system has lost it. A document must not survive its chunks.

@@ -126,7 +126,7 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
         number = status.sys_errno
         return errors.LockError(
             f"{where}cannot lock: {os.strerror(number)} ({_errno.errorcode.get(number, number)}); "
-            "lock=None writes without locks", key=key, errno=number)
+            "lock='file' makes lock files, lock=None writes without locks", key=key, errno=number)
     if status.code == LOCK_OWN:
         return errors.LockError(
             f"{where}this thread holds the lock already, in a call that has not ended: a signal handler, or other code "

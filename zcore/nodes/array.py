@@ -184,7 +184,7 @@ class Array(Handle):
     @property
     def lock(self):
         """Whether objects are locked while they are replaced."""
-        return self._binding.options.lock
+        return self._binding.options.lock is not None
 
     @property
     def missing(self):

@@ -444,6 +444,13 @@ class Store(ABC):
         """
         return locks_of((self._lock_name, path))
 
+    def file_locks(self, path: str, document: str | None) -> ObjectLocks:
+        """Return what `locks` does, but the locks hold among processes by lock files, if the store has files.
+
+        Without a document, it is the lock under which a node comes or goes at `path`.
+        """
+        return self.locks(path, document)
+
     # For file systems, where a prefix is a directory. `DirectoryStore` overrides these.
 
     def is_empty(self, prefix: str) -> bool:

@@ -212,11 +212,13 @@ class ZcoreCodecPipeline(CodecPipeline):
         return self._arrays[key]
 
     def _locks_of(self, batch, loop):
-        """Return the locks of the array that a batch belongs to, or None if it lies in no store of its own."""
+        """Return the locks of the array that a batch belongs to, or None if it has no store of its own, or no locks."""
         getter = batch[0][0]
-        if type(getter) is not StorePath:
+        if type(getter) is not StorePath or zcore.config.lock == "off":
             return None
-        return store_of_zarr(self.store, loop=loop).locks(_Keys(self._form, getter.path).path, self._form.document)
+        store = store_of_zarr(self.store, loop=loop)
+        locks = store.file_locks if zcore.config.lock == "file" else store.locks
+        return locks(_Keys(self._form, getter.path).path, self._form.document)
 
 
 class _Keys:

@@ -1,8 +1,11 @@
 """Keywords that are True or False take nothing else: of any text Python would make True."""
+import pickle
+
 import numpy as np
 import pytest
 
 import zcore
+import zcore.config
 
 WRONG = ("no", "", 1.5, 0.0, 1, 0, [], [True], b"", np.int8(1), np.array([True, False]), object)
 
@@ -17,15 +20,16 @@ def test_what_is_neither_true_nor_false_is_refused(tmp_path, keyword, value):
     if keyword == "lock" and value is None:
         assert make(lock=None).lock is False
         return
-    allowed = "True, False or None" if keyword == "lock" else "True or False"
+    allowed = "True, False, None, 'on', 'off' or 'file'" if keyword == "lock" else "True or False"
+    error = ValueError if keyword == "lock" and isinstance(value, str) else TypeError
     for call in (lambda: make(**{keyword: value}),
                  lambda: zcore.create_array(tmp_path / "a", shape=4, dtype="i4", zarr_format="zmeta",
                                             **{keyword: value})):
-        with pytest.raises(TypeError, match=f"{keyword} is .*, expected {allowed}$"):
+        with pytest.raises(error, match=f"{keyword} is .*, expected {allowed}$"):
             call()
     if keyword != "overwrite":
         for mode in ("r", "a", "w"):
-            with pytest.raises(TypeError, match=keyword):
+            with pytest.raises(error, match=keyword):
                 zcore.open(tmp_path / "a", mode, shape=4, dtype="i4", cname="lz4", **{keyword: value})
     assert not (tmp_path / "a").exists()
 
@@ -58,3 +62,32 @@ def test_fsync_is_the_stores_own(tmp_path):
     durable = zcore.DirectoryStore(tmp_path, fsync=True)
     for fsync in (True, False):
         assert zcore.open(durable, "w", shape=4, dtype="i4", cname="lz4", fsync=fsync).store is durable
+
+
+def test_how_a_handle_locks(tmp_path, monkeypatch):
+    """True is what `zcore.config.lock` says when the handle is made; a pickle carries that, wherever it goes."""
+    monkeypatch.setattr(zcore.config, "_lock", None)
+    monkeypatch.setenv("ZCORE_LOCK", " file ")
+    assert zcore.config.lock == "file" and zcore.config.show_config(mode="dicts")["settings"]["lock"] == "file"
+    kinds = {True: "file", None: None, False: None, "on": "on", "off": None, "file": "file"}
+    for lock, kind in kinds.items():
+        array = zcore.create_array(tmp_path / "a", shape=4, dtype="i4", overwrite=True, lock=lock)
+        assert array._binding.options.lock == kind and array.lock is (kind is not None)
+    array = zcore.open(tmp_path / "a", mode="r+")
+    text = pickle.dumps(array)
+    zcore.config.lock = "off"
+    assert zcore.open(tmp_path / "a", mode="r+").lock is False
+    assert pickle.loads(text)._binding.options.lock == array._binding.options.lock == "file"
+    for wrong, error in (("of", ValueError), (True, TypeError), (None, TypeError)):
+        with pytest.raises(error, match="lock must be"):
+            zcore.config.lock = wrong
+    assert zcore.config.lock == "off"
+
+
+def test_a_wrong_environment_is_told_when_it_is_needed(tmp_path, monkeypatch):
+    monkeypatch.setattr(zcore.config, "_lock", None)
+    monkeypatch.setenv("ZCORE_LOCK", "flock")
+    with pytest.raises(ValueError, match="ZCORE_LOCK must be 'on', 'off' or 'file', not 'flock'"):
+        zcore.create_array(tmp_path / "a", shape=4, dtype="i4")
+    assert not (tmp_path / "a").exists()
+    assert zcore.create_array(tmp_path / "a", shape=4, dtype="i4", lock="on").lock is True

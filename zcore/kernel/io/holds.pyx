@@ -66,6 +66,7 @@ cdef class _Hold:
     cdef bytes document
     cdef str key               # None for the whole range
     cdef object plan           # asked whether waiting has a point still; None when it has
+    cdef object share          # of the lock file, which objects do without: the write that they belong to has one
     cdef int dirfd
     cdef bint held
     cdef int64_t generation    # number of forks when it was entered
@@ -79,6 +80,17 @@ cdef class _Hold:
         self._release()
 
     def __enter__(self):
+        if self.key is None and self.locks.file is not None:
+            self.share = self.locks.file.hold()
+            self.share.__enter__()
+        try:
+            self._take()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    cdef object _take(self):
         cdef Status status
         cdef int code
         cdef const char *document
@@ -103,7 +115,7 @@ cdef class _Hold:
                         code = lock_object(&self.holder, hash, _poll_signals, <void *>self, &status)
             if code == OK:
                 self.held = True
-                return self
+                return None
             self._close()
             if code == INTERRUPTED:
                 exception, self.exception = self.exception, None
@@ -125,6 +137,9 @@ cdef class _Hold:
     def __exit__(self, *exc_info):
         """Give back what is held, if anything."""
         self._release()
+        if self.share is not None:
+            self.share.__exit__(None, None, None)
+            self.share = None
 
     cdef void _release(self) noexcept:
         # What a parent holds is not its child's to give back.
@@ -167,6 +182,8 @@ cdef class _Hold:
         cdef uint64_t number = token
         cdef Identity *identity = &self.holder.identity
         assert self.key is None and self.holder.whole and self.dirfd >= 0
+        if self.locks.file is not None:
+            self.locks.file.check()
         status_clear(&status)
         staging_init(&staging, number, fsync)
         with nogil:
@@ -252,12 +269,15 @@ cdef class ObjectLocks:
         process are excluded).
     document : str or None
         File name of the metadata document.
+    file : LockFile, optional
+        Keeps out other processes, in place of locks of the document.
     """
 
-    def __cinit__(self, directory=None, document=None):
-        memset(&self.table, 0, sizeof(LockTable))
+    def __cinit__(self, directory=None, document=None, file=None):
         self.directory = directory
         self.document = document
+        self.file = file
+        self._reset()
         _all_locks.add(self)
 
     def whole(self):
@@ -287,6 +307,7 @@ cdef class ObjectLocks:
 
     cdef void _reset(self) noexcept:
         memset(&self.table, 0, sizeof(LockTable))
+        self.table.has_file = self.file is not None
 
 
 _all_locks = weakref.WeakSet()
@@ -294,11 +315,14 @@ _shared = weakref.WeakValueDictionary()
 _shared_lock = RLock()
 
 
-def locks_of(key, directory=None, document=None):
-    """Return the `ObjectLocks` known by `key`, one for all handles of this process; see there for the rest."""
+def locks_of(key, directory=None, document=None, file=None):
+    """Return the `ObjectLocks` known by `key`, one for all handles of this process; see there for the rest.
+
+    `file` returns the lock file when it is called.
+    """
     found = _shared.get(key)
     if found is None:
-        new = ObjectLocks(directory, document)
+        new = ObjectLocks(directory, document, None if file is None else file())
         # Of the weak dictionary even setdefault is not atomic, and two locks for one key are none.
         with _shared_lock:
             found = _shared.setdefault(key, new)

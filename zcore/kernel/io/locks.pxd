@@ -22,6 +22,7 @@ cdef struct LockTable:
     int64_t queued             # ... and queue up
     int64_t window             # so many of these go first, once a thread had the whole
     int64_t stripes[256]       # the thread that holds it, or 0; objects whose hashes collide here exclude each other
+    bint has_file              # a lock file keeps out other processes: no ranges of the document are locked
 
 # Asked while waiting; non-zero gives up (a signal, or the plan was stopped). May run any Python code, which finds this
 # thread in the table by what it holds, and only by that.

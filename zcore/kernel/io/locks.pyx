@@ -20,7 +20,7 @@ run, a thread stands in the table with what it holds alone; so no thread is kept
 """
 from libc.errno cimport EACCES, EAGAIN, EINTR, ENOENT, ENOTDIR, EPERM, EROFS, ESTALE, errno
 from libc.string cimport memset
-from posix.fcntl cimport O_CLOEXEC, O_NOCTTY, O_RDWR, openat
+from posix.fcntl cimport O_CLOEXEC, O_NOCTTY, O_RDONLY, O_RDWR, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if, zc_this_thread
@@ -74,8 +74,9 @@ cdef int _note(int fd) noexcept nogil:
 cdef int _open_document(Holder *holder, Status *status) noexcept nogil:
     cdef int fd
     cdef int error
+    cdef int mode = O_RDONLY if holder.table.has_file else O_RDWR
     while True:
-        fd = openat(holder.dirfd, holder.document, O_RDWR | O_CLOEXEC | O_NOCTTY)
+        fd = openat(holder.dirfd, holder.document, mode | O_CLOEXEC | O_NOCTTY)
         if fd >= 0:
             break
         if errno == EINTR:
@@ -118,6 +119,11 @@ cdef void holder_close(Holder *holder) noexcept nogil:
     _close_document(holder)
 
 
+cdef int _try_range(const Holder *holder, int kind, int64_t start, int64_t n_bytes) noexcept nogil:
+    """Lock or unlock a range of the document: 0, EAGAIN when another holds it, or an errno."""
+    return 0 if holder.table.has_file else zc_lock_range(holder.fd, kind, start, n_bytes)
+
+
 cdef int _n_held(const LockTable *table) noexcept nogil:
     """How many objects of the node this thread holds, in calls further up its stack."""
     cdef int64_t me = zc_this_thread()
@@ -152,7 +158,7 @@ cdef int _wait_range(Holder *holder, int kind, int64_t start, int64_t n_bytes, P
     cdef int64_t n = 0
     cdef int error
     while True:
-        error = zc_lock_range(holder.fd, kind, start, n_bytes)
+        error = _try_range(holder, kind, start, n_bytes)
         if error == 0:
             return OK
         if error != EAGAIN:
@@ -177,7 +183,7 @@ cdef int _pass_turnstile(Holder *holder, Poll poll, void *context, Status *statu
     cdef int code
     if not zc_has_ranges():
         return OK
-    code = zc_lock_range(holder.fd, ZC_SHARED, RANGE_START - 1, 1)
+    code = _try_range(holder, ZC_SHARED, RANGE_START - 1, 1)
     if code == EAGAIN and zc_load(&holder.table.gate) == -zc_this_thread():
         return fail(status, LOCK_OWN, 0, 0, 0)
     if code == EAGAIN and _n_held(holder.table) > 0:
@@ -185,7 +191,7 @@ cdef int _pass_turnstile(Holder *holder, Poll poll, void *context, Status *statu
     if code != OK:
         code = _wait_range(holder, ZC_SHARED, RANGE_START - 1, 1, poll, context, status)
     if code == OK:
-        zc_lock_range(holder.fd, ZC_UNLOCK, RANGE_START - 1, 1)
+        _try_range(holder, ZC_UNLOCK, RANGE_START - 1, 1)
     return code
 
 
@@ -268,7 +274,7 @@ cdef void unlock_object(Holder *holder) noexcept nogil:
         return
     if holder.fd >= 0:
         # Explicitly, not by close: a fork may have copied the descriptor.
-        zc_lock_range(holder.fd, ZC_UNLOCK, RANGE_START + <int64_t>(holder.hash & RANGE_MASK), 1)
+        _try_range(holder, ZC_UNLOCK, RANGE_START + <int64_t>(holder.hash & RANGE_MASK), 1)
     zc_store(&holder.table.stripes[holder.hash % N_STRIPES], 0)
     zc_add(&holder.table.gate, -1)
 
@@ -298,7 +304,7 @@ cdef int lock_whole(Holder *holder, Poll poll, void *context, Status *status) no
         if code == OK:
             code = _current(holder, status)
         if code != OK:
-            zc_lock_range(holder.fd, ZC_UNLOCK, RANGE_START - 1, 0)
+            _try_range(holder, ZC_UNLOCK, RANGE_START - 1, 0)
             zc_store(&table.gate, 0)
             return code
     holder.whole = True
@@ -310,7 +316,7 @@ cdef void unlock_whole(Holder *holder) noexcept nogil:
         return
     holder.whole = False
     if holder.fd >= 0:
-        zc_lock_range(holder.fd, ZC_UNLOCK, RANGE_START - 1, 0)
+        _try_range(holder, ZC_UNLOCK, RANGE_START - 1, 0)
     zc_store(&holder.table.window, zc_load(&holder.table.queued))
     zc_store(&holder.table.gate, 0)
 
@@ -326,7 +332,7 @@ cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, St
             # Gone: it was taken for the file of a writer that was killed.
             code = fail_errno(status, IO_OPEN, status.sys_errno)
         if code == OK:
-            code = zc_lock_range(new.fd, ZC_EXCLUSIVE, RANGE_START - 1, 0)
+            code = _try_range(&new, ZC_EXCLUSIVE, RANGE_START - 1, 0)
             if code != 0:
                 fail_errno(status, LOCK_FAILED, code)
                 holder_close(&new)
@@ -338,7 +344,7 @@ cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, St
         object_drop(holder.dirfd, staging)
         return code
     # Waiters on the old inode win now, and find that the name has left it.
-    zc_lock_range(holder.fd, ZC_UNLOCK, RANGE_START - 1, 0)
+    _try_range(holder, ZC_UNLOCK, RANGE_START - 1, 0)
     _close_document(holder)
     holder.fd = new.fd
     holder.slot = new.slot

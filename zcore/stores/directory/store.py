@@ -14,7 +14,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from zcore.buffers import flat_view
 from zcore.errors import KeyConflictError, NotADirectoryStoreError, StoreError
@@ -23,6 +23,7 @@ from zcore.kernel.io.holds import ObjectLocks, locks_of
 from zcore.model.value import as_bool
 from zcore.stores.base import OBJECTS, ByteRange, Directory, Identity, Listing, Objects, Store
 from zcore.stores.directory import atomic, cleanup, listing, spelling
+from zcore.stores.directory.lock_file import NODE, PLACE, LockFile
 from zcore.stores.directory.reading import NO_FILE, check_absent, identity_of, is_special_file, read_file, stat_file
 from zcore.stores.keys import NATIVE, POSIX, check_key, check_prefix, key_to_path, prefix_of
 from zcore.stores.openers import kind_of
@@ -180,6 +181,12 @@ class DirectoryStore(Store):
     def locks(self, path: str, document: str) -> ObjectLocks:
         directory = os.path.join(self.path, path) if path else self.path
         return locks_of((directory, document), directory, document)
+
+    def file_locks(self, path: str, document: str | None) -> ObjectLocks:
+        directory = os.path.join(self.path, path) if path else self.path
+        if document is None:
+            return locks_of((directory, PLACE), file=partial(LockFile, directory, PLACE))
+        return locks_of((directory, document, NODE), directory, document, partial(LockFile, directory, NODE))
 
     def identity(self, key: str) -> Identity | None:
         status = self._stat(key)

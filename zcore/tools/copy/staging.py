@@ -34,6 +34,7 @@ import json
 import math
 import os
 
+from zcore import config
 from zcore.errors import NodeExistsError, StoreError
 from zcore.kernel.io.files import exchange
 from zcore.stores.directory import cleanup
@@ -46,6 +47,8 @@ _PREFIX = TEMPORARY + "copy."
 _JOURNAL = "journal"
 _WHOLE = b"whole "  # begins the line that names the finished node
 _OLD = "old."
+# Errors of a file system without locks.
+_NO_LOCKS = frozenset((errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))
 # Errors of a system, or file system, that cannot exchange names.
 _NO_EXCHANGE = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))
 
@@ -111,14 +114,18 @@ def settle(container, place=None, *, removes=False):
 def _locked(container, flags=0):
     """Return a descriptor of the journal that holds its lock.
 
+    Where the file system has no locks, and `zcore.config.lock` is not "on", the journal is not locked. Then the caller
+    makes one copy to a place at a time.
+
     Raises : BlockingIOError, if a process is building; FileNotFoundError.
     """
     fd = os.open(os.path.join(container, _JOURNAL), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags, 0o666)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException:
-        os.close(fd)
-        raise
+    except BaseException as exc:
+        if config.lock == "on" or getattr(exc, "errno", None) not in _NO_LOCKS:
+            os.close(fd)
+            raise
     return fd
 
 

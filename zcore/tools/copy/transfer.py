@@ -357,7 +357,8 @@ def _cast(values, cast):
 class StoredTarget:
     """A new array in a store. Its binding takes no locks, as no other writer knows the array yet.
 
-    On a worker it takes them: what is being built there may be that of another copy by now, which the lock tells.
+    On a worker it takes those of this process: what is being built there may be that of another copy by now, which the
+    lock tells.
     """
 
     def __init__(self, binding):
@@ -370,7 +371,7 @@ class StoredTarget:
         self.fill_value = metadata.fill_value
 
     def __reduce__(self):
-        return _target_on_worker, (Array(self.binding),)
+        return _target_on_worker, (Array(self.binding), config.lock)
 
     def stored(self):
         """Return a `Stored` of the array."""
@@ -398,9 +399,9 @@ class _TargetOnWorker(StoredTarget):
             raise taken_over(binding.describe())
 
 
-def _target_on_worker(array):
+def _target_on_worker(array, lock):
     binding = array._binding
-    options = binding.options.changed({"lock": True})
+    options = binding.options.changed({"lock": lock})
     return _TargetOnWorker(ArrayBinding(binding.store, binding.path, binding.format, options, binding.view))
 
 

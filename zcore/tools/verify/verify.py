@@ -35,7 +35,7 @@ from zcore.hierarchy.lifecycle import read_attributes
 from zcore.model.metadata import ArrayMetadata
 from zcore.nodes.node import Handle
 from zcore.stores.base import BlockStore, Store
-from zcore.stores.directory import cleanup
+from zcore.stores.directory import cleanup, lock_file
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import store_of
@@ -441,6 +441,11 @@ class _Verification:
                 age = time() - max(os.lstat(one).st_mtime for one in (file, *_entries(file)))
             except OSError:
                 continue     # gone: its writer is alive
+            if os.path.basename(file) in lock_file.NAMES:
+                if (what := lock_file.left_over(file)) is not None:
+                    self._note("left-over", key, path, what, partial(lock_file.remove_left_over, file),
+                               behind_links=True)
+                continue
             if staging.is_alive(file):
                 continue
             is_copy = os.path.isdir(file)

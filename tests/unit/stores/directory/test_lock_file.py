@@ -1,0 +1,359 @@
+"""Lock files: who holds one, who waits, what is stale, and what is left behind."""
+import contextlib
+import errno
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import zcore
+from zcore.errors import LockError
+from zcore.stores.directory import lock_file
+from zcore.stores.directory.lock_file import NODE, LockFile
+
+ENDED = 2**22 + 7     # beyond the highest number of a process on Linux
+
+
+def put(directory, said, id="0" * 32, name=NODE, waits=False):
+    """Make the lock file of another process."""
+    folder = directory / name / (id if waits else "held")
+    folder.mkdir(parents=True)
+    (folder / id).write_text(said if isinstance(said, str) else json.dumps(said))
+    return folder / id
+
+
+def elsewhere(**said):
+    return {**lock_file.this_process(), "machine": "another one", "host": "elsewhere", **said}
+
+
+def ended(**said):
+    return {**lock_file.this_process(), "pid": ENDED, "host": "here", **said}
+
+
+def times_out(function, seconds=0.3):
+    """Return whether a call takes longer; it goes on in a thread, which is returned as well."""
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join(seconds)
+    return thread.is_alive(), thread
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Locks that are stale within a second."""
+    monkeypatch.setattr(lock_file, "STALE_SECONDS", 0.6)
+    monkeypatch.setattr(lock_file, "RENEWED_SECONDS", 0.1)
+    monkeypatch.setattr(lock_file, "LOOK_SECONDS", 0.05)
+
+
+def test_nothing_is_left(tmp_path):
+    with LockFile(str(tmp_path), NODE).hold() as file:
+        assert os.listdir(tmp_path) == [NODE]
+        [[name]] = [os.listdir(tmp_path / NODE / "held")]
+        said = json.loads((tmp_path / NODE / "held" / name).read_text())
+        assert said["pid"] == os.getpid() and said.keys() >= {"host", "since", "program"}
+        file.check()
+    assert os.listdir(tmp_path) == []
+
+
+def test_one_at_a_time(tmp_path):
+    """Two `LockFile` of one directory do not know of each other, as in two processes."""
+    one, two = LockFile(str(tmp_path), NODE), LockFile(str(tmp_path), NODE)
+    with one.hold():
+        waits, thread = times_out(lambda: two.hold().__enter__())
+        assert waits
+    thread.join()
+    assert os.listdir(tmp_path) == [] or os.listdir(tmp_path) == [NODE]
+
+
+def test_numbers_that_are_read_and_written_back(tmp_path):
+    total = [0]
+
+    def work():
+        file = LockFile(str(tmp_path), NODE)
+        for _ in range(30):
+            with file.hold():
+                n = total[0]
+                time.sleep(0.0002)
+                total[0] = n + 1
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert total == [240] and os.listdir(tmp_path) == []
+
+
+def test_threads_share_it_and_others_get_their_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock_file, "MAX_SHARED_SECONDS", 0.1)
+    file, other, stop, n_turns = LockFile(str(tmp_path), NODE), LockFile(str(tmp_path), NODE), threading.Event(), [0]
+
+    def work():
+        while not stop.is_set():
+            with file.hold(), file.hold():      # a thread that holds it need not wait for itself
+                n_turns[0] += 1
+                time.sleep(0.005)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(3):
+            waits, taker = times_out(lambda: _take_and_give_back(other), 60)
+            assert not waits
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert n_turns[0] > 10 and os.listdir(tmp_path) == []
+
+
+def _take_and_give_back(file):
+    with file.hold():
+        pass
+
+
+def test_what_a_process_that_has_ended_held(tmp_path):
+    put(tmp_path, ended())
+    with pytest.warns(UserWarning, match="taken over: it was held by process .* of the host here.*which has ended"), \
+            LockFile(str(tmp_path), NODE).hold():
+        assert len(os.listdir(tmp_path / NODE / "held")) == 1
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_number_that_another_process_has_by_now(tmp_path):
+    """The process that held it had the number of this one, and began at another time."""
+    put(tmp_path, ended(pid=os.getpid(), started=1))
+    with pytest.warns(UserWarning, match="has ended"), LockFile(str(tmp_path), NODE).hold():
+        pass
+
+
+def test_a_process_of_this_machine_may_stand_still(tmp_path, quick):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        file = put(tmp_path, ended(pid=child.pid, started=lock_file._start_of(child.pid)))
+        waits, thread = times_out(lambda: _take_and_give_back(LockFile(str(tmp_path), NODE)), 2)
+        assert waits and file.exists()
+    finally:
+        child.kill()
+        child.wait()
+    with pytest.warns(UserWarning, match="has ended"):
+        thread.join()
+        # Warnings of another thread are noted here as well.
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("said", [elsewhere(), "", "{", "[]", '{"pid": "x"}', '{"machine": null, "pid": -1}',
+                                  "x" * 9999], ids=range(7))
+@pytest.mark.parametrize("when", [0, 2**33])
+def test_a_process_that_does_not_renew_its_file(tmp_path, quick, said, when):
+    """Whatever its clock says: the time between the looks counts."""
+    os.utime(put(tmp_path, said), (when, when))
+    start = time.monotonic()
+    with pytest.warns(UserWarning, match="gave no sign of life for 1 seconds"), LockFile(str(tmp_path), NODE).hold():
+        pass
+    assert time.monotonic() - start >= 0.6
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_process_that_renews_its_file(tmp_path, quick):
+    file = put(tmp_path, elsewhere())
+    waits, thread = times_out(lambda: _take_and_give_back(LockFile(str(tmp_path), NODE)), 0)
+    for i in range(20):
+        time.sleep(0.1)
+        os.utime(file, (i, i))
+    assert thread.is_alive() and file.exists()
+    file.unlink()
+    thread.join()
+
+
+def test_a_long_break_between_two_looks_does_not_count(quick, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(lock_file, "monotonic", lambda: now[0])
+    monkeypatch.setattr(lock_file, "STALE_SECONDS", 60.0)
+
+    class Owner:
+        id, sign, is_running = "a", (1, 2, 3), staticmethod(lambda: None)
+
+    watch = lock_file.Watch()
+    for _ in range(30):
+        assert watch.stale([Owner]) == []
+        now[0] += 1000       # the file system stood still
+    for _ in range(32):
+        found = watch.stale([Owner])
+        now[0] += 1
+    assert found == [Owner]
+
+
+def test_this_process_renews_its_files(tmp_path, quick):
+    with LockFile(str(tmp_path), NODE).hold():
+        [name] = os.listdir(tmp_path / NODE / "held")
+        file = tmp_path / NODE / "held" / name
+        os.utime(file, (5, 5))
+        deadline = time.monotonic() + 30
+        while file.stat().st_mtime == 5 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert file.stat().st_mtime > 5
+
+
+def test_one_that_waits_and_has_ended_keeps_nobody_waiting(tmp_path):
+    put(tmp_path, ended(), waits=True)
+    file = LockFile(str(tmp_path), NODE)
+    for _ in range(3):
+        _take_and_give_back(file)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("n_stale", [1, 3])
+def test_many_find_a_stale_lock(tmp_path, n_stale):
+    """However many take it over at once: one holds it at a time."""
+    inside, most = [0], [0]
+
+    def work():
+        file = LockFile(str(tmp_path), NODE)
+        for _ in range(10):
+            with file.hold():
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0.0005)
+                inside[0] -= 1
+
+    put(tmp_path, ended())
+    for i in range(1, n_stale):
+        put(tmp_path, ended(), id=str(i) * 32, waits=True)
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    with pytest.warns(UserWarning, match="taken over"):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert most == [1] and os.listdir(tmp_path) == []
+
+
+def test_the_lock_of_one_that_stood_still_is_taken_over(tmp_path, quick):
+    """It finds out before it replaces a document, and at the end of a write."""
+    array = zcore.create_array(tmp_path / "a", shape=4, dtype="i4", lock="file")
+    with pytest.raises(LockError, match="was taken over by another process"), array._binding.exclusive() as exclusive:
+        held = tmp_path / "a" / NODE / "held"
+        for name in os.listdir(held):
+            (held / name).unlink()
+        exclusive.replace_metadata(exclusive.metadata.resized((9,)))
+    assert array.refresh().shape == (4,)
+    array[...] = 1
+    assert sorted(os.listdir(tmp_path / "a")) == ["c", "zarr.json"]
+
+
+def test_an_empty_directory_is_free(tmp_path):
+    (tmp_path / NODE / "held").mkdir(parents=True)
+    _take_and_give_back(LockFile(str(tmp_path), NODE))
+    assert os.listdir(tmp_path) == []
+
+
+def test_file_systems_that_do_not_rename_over_an_empty_directory(tmp_path, monkeypatch):
+    rename = os.rename
+
+    def strict(source, destination, **where):
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(destination, dir_fd=where["dst_dir_fd"])
+            raise FileExistsError(errno.EEXIST, "exists")
+        rename(source, destination, **where)
+
+    monkeypatch.setattr(os, "rename", strict)
+    (tmp_path / NODE / "held").mkdir(parents=True)
+    _take_and_give_back(LockFile(str(tmp_path), NODE))
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_cannot_be_removed_is_named(tmp_path, quick):
+    (tmp_path / NODE / "held" / "folder").mkdir(parents=True)
+    with pytest.raises(LockError, match="cannot remove the stale lock file .*folder"):
+        _take_and_give_back(LockFile(str(tmp_path), NODE))
+
+
+def test_where_no_file_can_be_made(tmp_path):
+    (tmp_path / NODE).write_bytes(b"")
+    with pytest.raises(LockError, match="cannot make a lock file in .*lock=None writes without locks"):
+        _take_and_give_back(LockFile(str(tmp_path), NODE))
+    with pytest.raises(FileNotFoundError):
+        _take_and_give_back(LockFile(str(tmp_path / "none"), NODE))
+    with pytest.raises(FileNotFoundError):
+        _take_and_give_back(LockFile(str(tmp_path / NODE), NODE))
+    file = LockFile(str(tmp_path), NODE)
+    (tmp_path / NODE).unlink()
+    _take_and_give_back(file)
+    assert file._fd == file._file == -1 and os.listdir(tmp_path) == []
+
+
+def test_a_child_holds_nothing_of_its_parent(tmp_path):
+    file = LockFile(str(tmp_path), NODE)
+    with file.hold():
+        pid = os.fork()
+        if pid == 0:
+            waits, _ = times_out(lambda: _take_and_give_back(file))
+            os._exit(0 if waits and os.listdir(tmp_path / NODE / "held") else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        file.check()
+    assert not os.path.exists(tmp_path / NODE / "held") or os.listdir(tmp_path / NODE / "held") == []
+
+
+def test_arrays_that_lock_by_files(tmp_path, monkeypatch):
+    """All verbs that write, where the file system has no other locks."""
+    import fcntl
+
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(zcore.config, "_lock", "file")
+    group = zcore.create_group(tmp_path / "g")
+    array = group.create_array("a", shape=(6, 6), chunks=(2, 3), shards=(4, 6), dtype="i4", data=None)
+    array[...] = np.arange(36).reshape(6, 6)
+    array[1, 2] = 100
+    array.append(np.zeros((2, 6), "i4"))
+    array.resize((7, 6))
+    array.attrs["x"] = 1
+    zcore.copy(group, tmp_path / "copy")
+    group.move("a", "b")
+    expected = np.vstack([np.arange(36).reshape(6, 6), np.zeros((1, 6))])
+    expected[1, 2] = 100
+    for found in (group["b"], zcore.open(tmp_path / "copy", path="a")):
+        np.testing.assert_array_equal(found[...], expected)
+    assert zcore.verify(tmp_path / "copy").ok and zcore.verify(group).ok
+    del group["b"]
+    assert list(group) == [] and not [name for _, names, _ in os.walk(tmp_path) for name in names if "__zc" in name]
+
+
+def test_verify_names_what_is_left(tmp_path):
+    array = zcore.create_array(tmp_path, shape=4, dtype="i4")
+    array[...] = 1
+    file = put(tmp_path, ended())
+    report = zcore.verify(tmp_path)
+    assert "a lock file of process" in str(report.problems[0]) and file.exists()
+    assert zcore.verify(tmp_path, repair=True).problems and not (tmp_path / NODE).exists()
+    file = put(tmp_path, elsewhere())
+    assert zcore.verify(tmp_path, repair=True).ok and file.exists()
+    assert list(array.store.list()) == ["c/0", "zarr.json"] and not list(zcore.open_group(tmp_path / "x", "a"))
+
+
+def test_a_process_that_waits_long_is_told_for_whom(tmp_path, quick, monkeypatch):
+    monkeypatch.setattr(lock_file, "WARNED_SECONDS", 0.2)
+    put(tmp_path, elsewhere())
+    with pytest.warns(UserWarning, match="gave no sign"), \
+            pytest.warns(UserWarning, match="waiting for the lock of .* held by process .* elsewhere"):
+        _take_and_give_back(LockFile(str(tmp_path), NODE))
+
+
+def test_a_handler_that_comes_while_it_is_taken(tmp_path):
+    """It would wait for the call that it has interrupted."""
+    file = LockFile(str(tmp_path), NODE)
+    share = file.hold()
+    file._busy = share
+    with pytest.raises(LockError, match="in a call that has not ended") as caught, file.hold():
+        pass
+    assert caught.value.errno == errno.EDEADLK

@@ -1,0 +1,569 @@
+"""Lock files: locks for file systems that have no locks of ranges, or where these do not hold among hosts.
+
+    .__zc_tmp.lock/            the lock of the directory that it lies in; there while a process holds it or waits for it
+        held/<id>              the process that holds it
+        <id>/<id>              a process that waits
+
+`<id>` is a random name, which one process makes for itself. The file of that name says who the process is, and its
+time of change is renewed while the process lives. A process that waits renames its directory to ``held``. That fails
+while ``held`` is not empty, so one process holds the lock. To give it back, or to remove a stale one, is to unlink one
+such file. Its name is never used again, so no process can remove the lock of another by mistake, however late it is.
+
+A lock is stale if its process has ended, which is known of processes of this machine. Of others it is stale if its file
+was not renewed for `STALE_SECONDS`. No clocks are compared: a process that waits counts the time between its own looks
+at the file, and long breaks between two looks do not count.
+"""
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import platform
+import sys
+import weakref
+from _thread import RLock, get_ident, start_new_thread
+from time import localtime, monotonic, sleep, strftime
+
+from zcore.errors import LockError, warn
+from zcore.kernel.io.holds import Held
+from zcore.stores.keys import TEMPORARY
+
+NODE = TEMPORARY + "lock"          # the lock of the node whose document lies in the directory
+PLACE = TEMPORARY + "place"        # the lock under which a node comes or goes there
+NAMES = frozenset((NODE, PLACE))
+
+STALE_SECONDS = 60.0
+RENEWED_SECONDS = 5.0
+# A process that waits looks who holds the lock so often. A longer break counts as no more than `MAX_BREAK` seconds: the
+# file system, or the process, may have stood still, and the holder with it.
+LOOK_SECONDS = 0.25
+MAX_BREAK = 1.0
+# Between two tries to get a lock.
+MIN_PAUSE, MAX_PAUSE = 0.001, 0.02
+# A process holds a lock for all its threads. After this time it gives it back first, and lets others try.
+MAX_SHARED_SECONDS = 1.0
+WARNED_SECONDS = 10.0
+
+# What others have removed so often never stands: some file systems, such as /proc, say so of all that is made.
+_MAX_TRIES = 100
+
+_HELD = "held"
+_MAX_NBYTES = 4096
+
+
+class LockFile:
+    """The lock file of a directory. A process holds it as long as any of its threads does.
+
+    Parameters
+    ----------
+    directory : str
+    name : {NODE, PLACE}
+    """
+
+    def __init__(self, directory, name):
+        self.directory = directory
+        self.name = name
+        self._renew()
+        _all_files.add(self)
+
+    def _renew(self):
+        """Forget all that is held: it is new, or in the child of a fork, which holds nothing of its parent."""
+        self._guard = RLock()          # of what follows; reentrant, as a signal handler may come at any time
+        self._shares = set()
+        self._busy = None              # the share for which this lock is being got or given back
+        self._since = 0.0
+        self._fd = self._file = -1     # of the directory, and of the file that says who this process is
+        self._id = None
+        self._is_polite = False        # others waited when it was given back
+        self._watch = Watch()
+
+    def __repr__(self):
+        return f"<LockFile {os.path.join(self.directory, self.name)}>"
+
+    def hold(self):
+        """Return a context manager that holds the lock for this thread.
+
+        Raises
+        ------
+        LockError
+            The file cannot be made, or this thread is about to get or give back the same lock in a call further up.
+        FileNotFoundError
+            The directory is gone.
+        """
+        return _Share(self)
+
+    def check(self):
+        """Raise LockError unless the lock is held still: others take over the lock of a process that stood still."""
+        try:
+            _again(os.stat, f"{self.name}/{_HELD}/{self._id}", dir_fd=self._fd)
+        except FileNotFoundError as exc:
+            raise LockError(
+                f"the lock of {self.directory} was taken over by another process, since this one had stood still for "
+                f"{STALE_SECONDS:.0f} seconds: what both have written meanwhile may be lost", key=self.directory,
+                errno=exc.errno) from exc
+        except OSError as exc:
+            raise self._failed("look at", exc) from exc
+
+    def is_at(self, directory):
+        """Return whether the directory whose lock is held has this name.
+
+        Raises : LockError, if it cannot be looked at.
+        """
+        try:
+            return os.path.samestat(_again(os.fstat, self._fd), _again(os.stat, directory))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as exc:
+            raise self._failed("find the directory of", exc) from exc
+
+    # threads
+
+    def _enter(self, share):
+        while True:
+            with self._guard:
+                if self._busy is not None:
+                    if self._busy.thread == share.thread:
+                        raise self._own()
+                elif not self._shares:
+                    self._busy = share
+                    break
+                elif monotonic() - self._since < MAX_SHARED_SECONDS or self._is_held_by(share.thread):
+                    self._shares.add(share)
+                    return
+            sleep(MIN_PAUSE)
+        self._take()
+        with self._guard:
+            self._since = monotonic()
+            self._shares.add(share)
+            self._busy = None
+
+    def _is_held_by(self, thread):
+        return any(share.thread == thread for share in self._shares)
+
+    def _leave(self, share):
+        with self._guard:
+            # Called again if a signal handler raises in here: then the share is still the busy one.
+            self._shares.discard(share)
+            if self._busy is share or (self._busy is None and not self._shares and self._id is not None):
+                self._busy = share
+                self._give_back()
+                self._busy = None
+
+    # processes
+
+    def _take(self):
+        for i in range(_MAX_TRIES):
+            if self._try_to_take():
+                return
+            self._give_back()
+            sleep(MIN_PAUSE * min(i, MAX_PAUSE / MIN_PAUSE))
+        raise LockError(f"cannot make a lock file in {self.directory}: it is gone as soon as it is made",
+                        key=self.directory, errno=errno.ENOENT)
+
+    def _try_to_take(self):
+        """Wait for the lock. Return False if it is no more the one to wait for."""
+        try:
+            self._fd = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except NotADirectoryError as exc:
+            raise FileNotFoundError(exc.errno, exc.strerror, self.directory) from exc
+        except OSError as exc:
+            if exc.errno == errno.ENOENT:
+                raise
+            raise self._failed("open the directory of", exc) from exc
+        try:
+            self._id = os.urandom(16).hex()
+            self._queue()
+            self._wait()
+        except FileNotFoundError:
+            # The last process that held it has removed what was free, or another one has taken this for a stale one.
+            return self._retries()
+        except LockError:
+            raise
+        except OSError as exc:
+            raise self._failed("make", exc) from exc
+        # A directory that was renamed meanwhile has kept its lock, and the one that is there now has another.
+        return self.is_at(self.directory) or self._retries()
+
+    def _retries(self):
+        """Return False if the directory is there, for another try; else raise FileNotFoundError."""
+        try:
+            _again(os.stat, self.directory)
+        except (FileNotFoundError, NotADirectoryError) as exc:
+            raise FileNotFoundError(exc.errno, exc.strerror, self.directory) from exc
+        except OSError as exc:
+            raise self._failed("find the directory of", exc) from exc
+        return False
+
+    def _queue(self):
+        own = f"{self.name}/{self._id}"
+        for directory in (self.name, own):
+            with contextlib.suppress(FileExistsError):
+                _again(os.mkdir, directory, dir_fd=self._fd)
+        self._file = os.open(f"{own}/{self._id}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666,
+                             dir_fd=self._fd)
+        with contextlib.suppress(OSError):
+            # On a full disk the file stays empty, and says nothing but that the lock is held.
+            os.write(self._file, json.dumps(this_process()).encode())
+        _RENEWER.add(self)
+
+    def _wait(self):
+        if self._is_polite:
+            sleep(1.5 * MAX_PAUSE)
+            self._look()
+        pause = MIN_PAUSE
+        start = looked = monotonic()
+        is_warned = False
+        while not self._try():
+            sleep(pause)
+            pause = min(2 * pause, MAX_PAUSE)
+            now = monotonic()
+            if now - looked < LOOK_SECONDS:
+                continue
+            looked = now
+            holder = self._look()
+            if not is_warned and now - start > WARNED_SECONDS and holder is not None:
+                warn(f"waiting for the lock of {self.directory} since {now - start:.0f} seconds; held by {holder}")
+                is_warned = True
+
+    def _try(self):
+        try:
+            _again(os.rename, f"{self.name}/{self._id}", f"{self.name}/{_HELD}", src_dir_fd=self._fd,
+                   dst_dir_fd=self._fd)
+        except FileNotFoundError:
+            # So a call ends that was done and made again, as after a lost answer of a network file system.
+            _again(os.stat, f"{self.name}/{_HELD}/{self._id}", dir_fd=self._fd)
+        except OSError as exc:
+            if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            return False
+        return True
+
+    def _look(self):
+        """Remove what is stale; return the text that names the holder, or None."""
+        found = [owner for owner in owners(self._fd, self.name) if owner.id != self._id]
+        for owner in self._watch.stale(found):
+            owner.remove()
+            found.remove(owner)
+            if owner.is_held:
+                reason = ("has ended" if owner.is_running() is False
+                          else f"gave no sign of life for {STALE_SECONDS:.0f} seconds")
+                warn(f"the lock of {self.directory} is taken over: it was held by {owner}, which {reason}")
+        for owner in found:
+            if owner.is_held:
+                return str(owner)
+        # Empty: not all file systems rename a directory over an empty one.
+        with contextlib.suppress(OSError):
+            os.rmdir(f"{self.name}/{_HELD}", dir_fd=self._fd)
+        return None
+
+    def _give_back(self):
+        """Remove what this process has made, and close what it has opened. It may be called again at any point."""
+        with self._guard:
+            _RENEWER.discard(self)
+            if self._id is not None:
+                for directory in (f"{self.name}/{_HELD}", f"{self.name}/{self._id}"):
+                    self._remove_own(directory)
+                try:
+                    _again(os.rmdir, self.name, dir_fd=self._fd)
+                    self._is_polite = False
+                except OSError as exc:
+                    self._is_polite = exc.errno in (errno.ENOTEMPTY, errno.EEXIST)
+                self._id = None
+            # Forgotten right before it is closed: no Python function is called in between.
+            if self._file >= 0:
+                fd, self._file = self._file, -1
+                _close(fd)
+            if self._fd >= 0:
+                fd, self._fd = self._fd, -1
+                _close(fd)
+
+    def _remove_own(self, directory):
+        """Remove the file of this process from a directory, and the directory if it is empty then."""
+        try:
+            _again(os.unlink, f"{directory}/{self._id}", dir_fd=self._fd)
+        except FileNotFoundError:
+            pass
+        except OSError:
+            # An empty file names no process, so it is stale when it was not renewed for some time.
+            if self._file >= 0:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, 0)
+        with contextlib.suppress(OSError):
+            _again(os.rmdir, directory, dir_fd=self._fd)
+
+    def _failed(self, what, exc):
+        return LockError(f"cannot {what} a lock file in {self.directory}: {exc.strerror}; lock=None writes without "
+                         "locks", key=self.directory, errno=exc.errno)
+
+    def _own(self):
+        return LockError(f"this thread is about to get or give back the lock of the directory {self.directory}, in a "
+                         "call that has not ended: a signal handler, or other code that runs inside that call, would "
+                         "wait for ever", key=self.directory, errno=errno.EDEADLK)
+
+
+class _Share(Held):
+    """One thread's hold on a lock file."""
+
+    def __init__(self, file):
+        self._file = file
+        self.thread = get_ident()
+
+    def take(self):
+        self._file._enter(self)
+        return self._file
+
+    def give_back(self, exception):
+        self._file._leave(self)
+
+
+def _again(function, *arguments, **keywords):
+    """Return the result of a call, which is made again as long as signals end it."""
+    while True:
+        try:
+            return function(*arguments, **keywords)
+        except InterruptedError:
+            continue
+
+
+def _close(fd):
+    # Nothing was written to it that could be lost.
+    with contextlib.suppress(OSError):
+        os.close(fd)
+
+
+# Who holds a lock
+
+class Owner:
+    """A process that holds a lock file, or waits for it.
+
+    Attributes
+    ----------
+    id : str
+    is_held : bool
+    said : dict
+        What its file says; empty if that cannot be read.
+    sign : tuple
+        Of the file: it changes as long as the process lives.
+    """
+
+    def __init__(self, fd, name, directory, id):
+        self.id = id
+        self.is_held = directory == _HELD
+        self.said, self.sign = {}, ()
+        self._fd, self._directory = fd, f"{name}/{directory}"
+        with contextlib.suppress(OSError):
+            # Opened each time: a network file system asks the server then.
+            file = os.open(f"{self._directory}/{id}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW,
+                           dir_fd=fd)
+            try:
+                status = os.fstat(file)
+                self.sign = status.st_ino, status.st_mtime_ns, status.st_size
+                with contextlib.suppress(ValueError):
+                    said = json.loads(os.read(file, _MAX_NBYTES))
+                    self.said = said if isinstance(said, dict) else {}
+            finally:
+                os.close(file)
+
+    def __str__(self):
+        if not self.said:
+            return "an unknown process"
+        said = {name: f"{self.said.get(name)!s:.100}" for name in ("pid", "program", "host", "since")}
+        return f"process {said['pid']} ({said['program']}) of the host {said['host']}, since {said['since']}"
+
+    def is_running(self):
+        """Return whether the process has not ended; None if that is not known: of other machines it never is."""
+        machine, pid = _identity()["machine"], self.said.get("pid")
+        if machine is None or self.said.get("machine") != machine or type(pid) is not int or not 0 < pid < 2**31:
+            return None
+        return _is_running(pid, self.said.get("started"))
+
+    def remove(self):
+        """Remove its file, by a name that no other process has."""
+        try:
+            _again(os.unlink, f"{self._directory}/{self.id}", dir_fd=self._fd)
+        except FileNotFoundError:
+            pass
+        except OSError as exc:
+            raise LockError(f"cannot remove the stale lock file {self._directory}/{self.id}: {exc.strerror}",
+                            key=self._directory, errno=exc.errno) from exc
+        with contextlib.suppress(OSError):
+            _again(os.rmdir, self._directory, dir_fd=self._fd)
+
+
+def owners(fd, name):
+    """Return the `Owner` of a lock in the directory `fd`, and those that wait for it: a list."""
+    found = []
+    for directory in _names(fd, name):
+        # The directory of a process that waits has the name of its file, which may not be there yet.
+        found += [Owner(fd, name, directory, id) for id in _names(fd, f"{name}/{directory}")
+                  or ([directory] if directory != _HELD else [])]
+    return found
+
+
+def _names(fd, path):
+    try:
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=fd)
+    except OSError:
+        return []
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+    finally:
+        os.close(directory)
+
+
+class Watch:
+    """For how long the files of others were not renewed, as one process sees it."""
+
+    def __init__(self):
+        self._seen = {}     # id to (sign, time of the last look, seconds without a change)
+
+    def stale(self, owners):
+        """Return those of all present owners that have ended, or have not renewed their files for `STALE_SECONDS`."""
+        now, before, self._seen = monotonic(), self._seen, {}
+        found = []
+        for owner in owners:
+            sign, looked, unchanged = before.get(owner.id, (None, now, 0.0))
+            unchanged = unchanged + min(now - looked, MAX_BREAK) if sign == owner.sign else 0.0
+            self._seen[owner.id] = owner.sign, now, unchanged
+            is_running = owner.is_running()
+            if is_running is False or (is_running is None and unchanged >= STALE_SECONDS):
+                found.append(owner)
+        return found
+
+
+def left_over(directory):
+    """Return what a lock's directory, one of `NAMES`, is if no process of it lives: a text. None if one may live."""
+    with _opened(os.path.dirname(directory)) as fd:
+        found = owners(fd, os.path.basename(directory))
+        if not all([owner.is_running() is False for owner in found]):
+            return None
+        return "a lock file of " + " and ".join(map(str, found)) if found else "the empty directory of a lock file"
+
+
+def remove_left_over(directory):
+    """Remove what processes that have ended have left in a lock's directory; return whether that is gone as well."""
+    name = os.path.basename(directory)
+    with _opened(os.path.dirname(directory)) as fd:
+        for owner in owners(fd, name):
+            if owner.is_running() is False:
+                owner.remove()
+        for one in (f"{name}/{_HELD}", name):
+            with contextlib.suppress(OSError):
+                os.rmdir(one, dir_fd=fd)
+    return not os.path.lexists(directory)
+
+
+@contextlib.contextmanager
+def _opened(directory):
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def this_process():
+    """Return what the file of this process says, a dict. `machine` is None if processes cannot be told apart there."""
+    return {**_identity(), "since": strftime("%Y-%m-%d %H:%M:%S %z", localtime())}
+
+
+def _identity():
+    global _known
+    pid = os.getpid()
+    if _known.get("pid") != pid:
+        started = machine = None
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            # It may be that of another container, with numbers of processes of its own.
+            if os.readlink("/proc/self") == str(pid):
+                with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+                    machine = f"{file.read().strip()} {os.stat('/proc/self/ns/pid').st_ino}"
+                started = _start_of(pid)
+        _known = {"pid": pid, "started": started, "machine": machine if started is not None else None,
+                  "host": platform.node(),
+                  "program": os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""}
+    return _known
+
+
+def _is_running(pid, started):
+    """Return whether the process `pid` of this machine, which began at `started`, has not ended."""
+    try:
+        return _start_of(pid) == started
+    except (OSError, IndexError, ValueError):
+        # Some systems hide the processes of other users there.
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            pass
+        return True
+
+
+def _start_of(pid):
+    """Return when a process has begun, in ticks since the machine has (proc(5)); None if it has ended."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    # A zombie holds nothing any more, unless only its first thread has ended.
+    if fields[0] in (b"Z", b"X") and len(os.listdir(f"/proc/{pid}/task")) <= 1:
+        return None
+    return int(fields[19])
+
+
+_known = {}
+
+
+class _Renewer:
+    """Renews the files of this process. Its thread runs as long as there are any."""
+
+    def __init__(self):
+        self.restart()
+
+    def restart(self):
+        """Begin anew: in the child of a fork, which has neither the thread nor the locks."""
+        self._guard = RLock()
+        self._files = set()
+        self._runs = False
+
+    def add(self, file):
+        """Have the file of `file` renewed."""
+        with self._guard:
+            self._files.add(file)
+            if not self._runs:
+                start_new_thread(self._run, ())
+                self._runs = True
+
+    def discard(self, file):
+        """Renew it no more."""
+        self._files.discard(file)
+
+    def _run(self):
+        while True:
+            sleep(RENEWED_SECONDS)
+            with self._guard:
+                files = list(self._files)
+                if not files:
+                    self._runs = False
+                    return
+            for file in files:
+                with file._guard, contextlib.suppress(OSError):
+                    if file._file >= 0:
+                        os.utime(file._file)
+
+
+_RENEWER = _Renewer()
+_all_files = weakref.WeakSet()
+
+
+def _after_fork_in_child():
+    _RENEWER.restart()
+    for file in list(_all_files):
+        for fd in (file._file, file._fd):
+            if fd >= 0:
+                _close(fd)
+        file._renew()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
