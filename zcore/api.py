@@ -57,9 +57,10 @@ def open(store, mode="r", *, path="", shape=None, chunks=None, dtype=None, fill_
         Joins the indices in the chunk keys of a Zarr v2 array. Give it for an array whose document does not name its
         separator: old programs, for example those that wrote OME-Zarr 0.2, nested chunks and did not say so. The handle
         remembers it, and the next change of the document (a resize) stores it.
-    lock : bool or None
+    lock : bool, None or {"on", "off", "file"}
         Lock every stored object while it is replaced, so that threads and processes that write parts of one chunk lose
-        nothing. None and False write without locks.
+        nothing. True locks as `zcore.config.lock` says, ``"on"`` unless it was set; ``"file"`` makes lock files, for
+        file systems without locks. None and False, as ``"off"``, write without locks.
     missing : {"fill", "raise"}
         An absent object reads as the fill value, or it is an error.
     threads : int, optional

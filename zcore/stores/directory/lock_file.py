@@ -4,10 +4,11 @@
         held/<id>              the process that holds it
         <id>/<id>              a process that waits
 
-`<id>` is a random name, which one process makes for itself. The file of that name says who the process is, and its
-time of change is renewed while the process lives. A process that waits renames its directory to ``held``. That fails
-while ``held`` is not empty, so one process holds the lock. To give it back, or to remove a stale one, is to unlink one
-such file. Its name is never used again, so no process can remove the lock of another by mistake, however late it is.
+`<id>` is a random name, which one process makes for itself, followed by what tells whether that has ended. The content
+of the file is for people. Its time of change is renewed while the process lives. A process that waits renames its
+directory to ``held``. That fails while ``held`` is not empty, so one process holds the lock. To give it back, or to
+remove a stale one, is to unlink one such file. Its name is never used again, so no process can remove the lock of
+another by mistake, however late it is.
 
 A lock is stale if its process has ended, which is known of processes of this machine. Of others it is stale if its file
 was not renewed for `STALE_SECONDS`. No clocks are compared: a process that waits counts the time between its own looks
@@ -17,9 +18,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import platform
+import re
 import sys
 import weakref
 from _thread import RLock, get_ident, start_new_thread
@@ -75,7 +78,6 @@ class LockFile:
         self._since = 0.0
         self._fd = self._file = -1     # of the directory, and of the file that says who this process is
         self._id = None
-        self._is_polite = False        # others waited when it was given back
         self._watch = Watch()
 
     def __repr__(self):
@@ -172,7 +174,7 @@ class LockFile:
                 raise
             raise self._failed("open the directory of", exc) from exc
         try:
-            self._id = os.urandom(16).hex()
+            self._id = _new_id()
             self._queue()
             self._wait()
         except FileNotFoundError:
@@ -208,7 +210,8 @@ class LockFile:
         _RENEWER.add(self)
 
     def _wait(self):
-        if self._is_polite:
+        if (watch := _waited.get((self.directory, self.name))) is not None:
+            self._watch = watch
             sleep(1.5 * MAX_PAUSE)
             self._look()
         pause = MIN_PAUSE
@@ -249,13 +252,8 @@ class LockFile:
                 reason = ("has ended" if owner.is_running() is False
                           else f"gave no sign of life for {STALE_SECONDS:.0f} seconds")
                 warn(f"the lock of {self.directory} is taken over: it was held by {owner}, which {reason}")
-        for owner in found:
-            if owner.is_held:
-                return str(owner)
-        # Empty: not all file systems rename a directory over an empty one.
-        with contextlib.suppress(OSError):
-            os.rmdir(f"{self.name}/{_HELD}", dir_fd=self._fd)
-        return None
+        _remove_empty(self._fd, self.name)
+        return next((str(owner) for owner in found if owner.is_held), None)
 
     def _give_back(self):
         """Remove what this process has made, and close what it has opened. It may be called again at any point."""
@@ -266,9 +264,10 @@ class LockFile:
                     self._remove_own(directory)
                 try:
                     _again(os.rmdir, self.name, dir_fd=self._fd)
-                    self._is_polite = False
+                    _waited.pop((self.directory, self.name), None)
                 except OSError as exc:
-                    self._is_polite = exc.errno in (errno.ENOTEMPTY, errno.EEXIST)
+                    if exc.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                        _waited[self.directory, self.name] = self._watch
                 self._id = None
             # Forgotten right before it is closed: no Python function is called in between.
             if self._file >= 0:
@@ -367,16 +366,17 @@ class Owner:
 
     def __str__(self):
         if not self.said:
-            return "an unknown process"
+            found = _ID.fullmatch(self.id)
+            return f"process {found['pid']}" if found else "an unknown process"
         said = {name: f"{self.said.get(name)!s:.100}" for name in ("pid", "program", "host", "since")}
         return f"process {said['pid']} ({said['program']}) of the host {said['host']}, since {said['since']}"
 
     def is_running(self):
         """Return whether the process has not ended; None if that is not known: of other machines it never is."""
-        machine, pid = _identity()["machine"], self.said.get("pid")
-        if machine is None or self.said.get("machine") != machine or type(pid) is not int or not 0 < pid < 2**31:
+        own, found = _identity()["machine"], _ID.fullmatch(self.id)
+        if own is None or found is None or found["machine"] != own:
             return None
-        return _is_running(pid, self.said.get("started"))
+        return _is_running(int(found["pid"]), int(found["started"]))
 
     def remove(self):
         """Remove its file, by a name that no other process has."""
@@ -393,12 +393,19 @@ class Owner:
 
 def owners(fd, name):
     """Return the `Owner` of a lock in the directory `fd`, and those that wait for it: a list."""
-    found = []
+    return [Owner(fd, name, directory, id) for directory in _names(fd, name)
+            for id in _names(fd, f"{name}/{directory}")]
+
+
+def _remove_empty(fd, name):
+    """Remove the empty directories of a lock, which are in the way of no process that lives.
+
+    One that has just made its directory finds it missing, and makes it again. Not all file systems rename a directory
+    over an empty one.
+    """
     for directory in _names(fd, name):
-        # The directory of a process that waits has the name of its file, which may not be there yet.
-        found += [Owner(fd, name, directory, id) for id in _names(fd, f"{name}/{directory}")
-                  or ([directory] if directory != _HELD else [])]
-    return found
+        with contextlib.suppress(OSError):
+            os.rmdir(f"{name}/{directory}", dir_fd=fd)
 
 
 def _names(fd, path):
@@ -450,9 +457,9 @@ def remove_left_over(directory):
         for owner in owners(fd, name):
             if owner.is_running() is False:
                 owner.remove()
-        for one in (f"{name}/{_HELD}", name):
-            with contextlib.suppress(OSError):
-                os.rmdir(one, dir_fd=fd)
+        _remove_empty(fd, name)
+        with contextlib.suppress(OSError):
+            os.rmdir(name, dir_fd=fd)
     return not os.path.lexists(directory)
 
 
@@ -466,11 +473,22 @@ def _opened(directory):
 
 
 def this_process():
-    """Return what the file of this process says, a dict. `machine` is None if processes cannot be told apart there."""
+    """Return what the file of this process says, a dict."""
     return {**_identity(), "since": strftime("%Y-%m-%d %H:%M:%S %z", localtime())}
 
 
+# `started` is in ticks since the machine has started (proc(5)).
+_ID = re.compile(r"[0-9a-f]{32}\.(?P<pid>[1-9][0-9]{0,8})\.(?P<started>[0-9]{1,20})\.(?P<machine>[0-9a-f]{32})",
+                 re.ASCII)
+
+
+def _new_id():
+    own, id = _identity(), os.urandom(16).hex()
+    return id if own["machine"] is None else f"{id}.{own['pid']}.{own['started']}.{own['machine']}"
+
+
 def _identity():
+    """Return who this process is, a dict. `machine` is None if others cannot be asked whether it has ended."""
     global _known
     pid = os.getpid()
     if _known.get("pid") != pid:
@@ -480,6 +498,7 @@ def _identity():
             if os.readlink("/proc/self") == str(pid):
                 with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
                     machine = f"{file.read().strip()} {os.stat('/proc/self/ns/pid').st_ino}"
+                machine = hashlib.sha256(machine.encode()).hexdigest()[:32]
                 started = _start_of(pid)
         _known = {"pid": pid, "started": started, "machine": machine if started is not None else None,
                   "host": platform.node(),
@@ -554,6 +573,9 @@ class _Renewer:
 
 
 _RENEWER = _Renewer()
+# The locks for which others waited when this process gave them back last, and what it had seen of these. It lets them
+# go first.
+_waited = {}
 _all_files = weakref.WeakSet()
 
 

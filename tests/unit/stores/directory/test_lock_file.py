@@ -21,6 +21,8 @@ ENDED = 2**22 + 7     # beyond the highest number of a process on Linux
 
 def put(directory, said, id="0" * 32, name=NODE, waits=False):
     """Make the lock file of another process."""
+    if isinstance(said, dict) and "pid" in said:
+        id = f"{id}.{said['pid']}.{said['started']}.{said['machine']}"
     folder = directory / name / (id if waits else "held")
     folder.mkdir(parents=True)
     (folder / id).write_text(said if isinstance(said, str) else json.dumps(said))
@@ -28,7 +30,7 @@ def put(directory, said, id="0" * 32, name=NODE, waits=False):
 
 
 def elsewhere(**said):
-    return {**lock_file.this_process(), "machine": "another one", "host": "elsewhere", **said}
+    return {**lock_file.this_process(), "machine": "f" * 32, "host": "elsewhere", **said}
 
 
 def ended(**said):
