@@ -139,7 +139,7 @@ def test_debug_shows_where_an_error_comes_from(shell):
 
 
 @pytest.mark.parametrize(("shell_name", "line", "expected"), [
-    ("bash", 'source c; COMP_WORDS=(zcore d); COMP_CWORD=1; _zcore; echo "${COMPREPLY[@]}"', "diff demo"),
+    ("bash", 'source c; COMP_WORDS=(zcore d); COMP_CWORD=1; _zcore; echo "${COMPREPLY[@]}"', "diff doctor demo"),
     ("bash", 'source c; COMP_WORDS=(zcore ls --r); COMP_CWORD=2; _zcore; echo "${COMPREPLY[@]}"', "--recursive"),
     ("bash", 'source c; COMP_WORDS=(zcore cat --format ""); COMP_CWORD=3; _zcore; echo "${COMPREPLY[@]}"',
      "text npy raw"),

@@ -1,0 +1,57 @@
+"""`zcore doctor`: what is installed, what a folder can do, and what a file needs."""
+import json
+import tomllib
+from pathlib import Path
+
+import numpy as np
+
+import zcore
+from zcore.cli.verbs.doctor import EXTRAS
+
+
+def test_all_extras_are_known():
+    """Those of `pyproject.toml` that bring a feature."""
+    root = Path(__file__).resolve().parents[3]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(EXTRAS) == set(extras) - {"test", "bench", "demo"}
+
+
+def test_what_is_installed(run):
+    code, out, err = run("doctor")
+    assert (code, err) == (0, "")
+    assert f"zcore: {zcore.__version__}" in out and "lock on" in out
+    assert all([f"extra {name}:" in out for name in EXTRAS])
+
+
+def test_an_extra_that_is_missing(run, monkeypatch):
+    monkeypatch.setitem(EXTRAS, "remote", (("no_such_module",), "URLs"))
+    code, out, err = run("doctor")
+    assert code == 0 and "slower  extra remote: no_such_module not installed; for URLs" in out
+
+
+def test_a_folder(run, tmp_path):
+    code, out, err = run("doctor", str(tmp_path))
+    assert (code, err) == (0, "") and "locks of ranges: hold among the processes of this host" in out
+    code, out, _ = run("doctor", "--json", str(tmp_path))
+    found = json.loads(out)
+    assert code == 0 and {"name": "fsync", "state": "ok"}.items() <= found[f"folder {tmp_path}"][4].items()
+
+
+def test_what_a_hierarchy_needs(run, weather):
+    assert run("doctor", weather)[0] == 0
+    zcore.create_array(f"{weather}/other", data=np.arange(3))
+    path = Path(weather) / "other" / "zarr.json"
+    document = json.loads(path.read_text())
+    document["codecs"].append({"name": "numcodecs.none_such", "configuration": {}})
+    path.write_text(json.dumps(document))
+    code, out, _ = run("doctor", weather)
+    assert code == 1 and "missing other" in out and "none_such" in out
+    code, out, _ = run("doctor", f"{weather}/other")
+    assert code == 1 and "none_such" in out
+
+
+def test_what_it_cannot_look_at(run, tmp_path):
+    for arguments in (("doctor", str(tmp_path / "none")), ("doctor", "--meet"),
+                      ("doctor", "--meet", "--seconds", "0.1", str(tmp_path))):
+        code, out, err = run(*arguments)
+        assert code == 1 and err.count("zcore doctor: ") == 1, arguments

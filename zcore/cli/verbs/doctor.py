@@ -1,0 +1,135 @@
+"""Say what is installed, what a folder's file system can do, and what a file needs.
+
+Of a folder each ability is tried in a folder that is removed afterwards: atomic replacement, locks, fsync. With --meet
+the same command is run on two hosts at once, and says whether locks hold between them. Of a file, or a hierarchy, it
+is said which of its arrays cannot be opened, and which extra brings what they need. The exit code is 1 if something is
+missing.
+
+Examples:
+  zcore doctor
+  zcore doctor /scratch
+  zcore doctor --meet /shared/scratch
+  zcore doctor model.zarr
+"""
+import os
+import sys
+
+import zcore
+from zcore.cli import location
+from zcore.cli.show import machine
+from zcore.cli.show.colours import painted
+from zcore.text.printable import printable
+
+COLOURS = {"ok": "green", "slower": "yellow", "unsafe": "yellow", "missing": "red"}
+
+
+def configure(parser):
+    """Add the arguments of the verb."""
+    parser.add_argument("path", nargs="?", metavar=location.METAVAR, help="folder to try, or array, group or file")
+    parser.add_argument("--meet", action="store_true",
+                        help="try locks between two hosts: the other one runs the same command for the same folder")
+    parser.add_argument("--seconds", type=float, default=60.0, metavar="N",
+                        help="how long to wait for the other host (default: 60)")
+    machine.add_option(parser)
+
+
+def run(arguments):
+    """Examine; returns 1 if something is missing."""
+    found = {"installed": _installed()}
+    if arguments.meet and arguments.path is None:
+        raise ValueError("--meet needs a folder that both hosts see")
+    if arguments.path is not None:
+        if os.path.isdir(arguments.path) and not _is_node(arguments.path):
+            found.update(_examined(arguments))
+        else:
+            found["nodes"] = _nodes(arguments.path)
+    is_whole = all(state != "missing" for _, state, _ in _findings(found))
+    if arguments.json:
+        machine.show({part: rows if isinstance(rows, str) else
+                      [dict(zip(("name", "state", "what"), row, strict=True)) for row in rows]
+                      for part, rows in found.items()})
+    else:
+        for part, rows in found.items():
+            if isinstance(rows, str):
+                print(f"{part}: {printable(rows)}")
+                continue
+            print(f"{part}:")
+            for name, state, what in rows:
+                print(f"  {painted(state, COLOURS[state])}{' ' * (8 - len(state))}{printable(name)}: {printable(what)}")
+    return 0 if is_whole else 1
+
+
+def _findings(found):
+    return [row for rows in found.values() if isinstance(rows, list) for row in rows]
+
+
+def _installed():
+    config = zcore.show_config(mode="dicts")
+    settings = config["settings"]
+    rows = [("zcore", "ok", f"{config['zcore']['version']}, Python {config['python']['version']}, NumPy "
+                            f"{config['numpy']['version']}, {config['python']['platform']}"),
+            ("settings", "ok", ", ".join(f"{name} {value}" for name, value in settings.items()))]
+    for extra, (modules, brings) in EXTRAS.items():
+        missing = [module for module in modules if not _is_there(module)]
+        rows.append((f"extra {extra}", "slower" if missing else "ok",
+                     f"{', '.join(missing)} not installed; for {brings}" if missing else brings))
+    return rows
+
+
+# What can be imported if an extra is installed, and what it is for.
+EXTRAS = {
+    "remote": (("obstore",), "URLs: s3://, gs://, az://, https://"),
+    "references": (("jinja2",), "expressions in the templates of reference sets"),
+    "parquet": (("pyarrow",), "reference sets in Parquet"),
+    "hdf5": (("h5py",), "HDF5 and NetCDF-4 files"),
+    "asdf": (("yaml",), "ASDF files"),
+    "zarr": (("zarr",), "zcore inside zarr-python"),
+    "xarray": (("xarray",), "the engine for xarray"),
+    "dask": (("dask",), "arrays of dask"),
+    "mpi": (("mpi4py",), "ranks that share arrays"),
+    "numcodecs": (("numcodecs",), "codecs that zcore lacks"),
+    "gzip": (("isal", "zlib_ng"), "faster gzip and zlib"),
+    "ml": (("ml_dtypes",), "bfloat16 and its kin"),
+    "snappy": (("cramjam",), "chunks of 2016 that are compressed by snappy"),
+    "plot": (("matplotlib",), "pictures in files"),
+}
+
+
+def _is_there(module):
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
+
+
+def _is_node(path):
+    try:
+        location.opened(path)
+    except zcore.NodeNotFoundError:
+        return False
+    except zcore.ZcoreError:
+        pass
+    return True
+
+
+def _examined(arguments):
+    from zcore.tools import folder
+
+    if not arguments.meet:
+        return {f"folder {arguments.path}": folder.examine(arguments.path)}
+    other, rows = folder.meet(arguments.path, arguments.seconds,
+                              lambda sentence: print(sentence, file=sys.stderr, flush=True))
+    return {"met": other, f"folder {arguments.path}, between hosts": rows}
+
+
+def _nodes(path):
+    from zcore.cli.verbs.nodes.ls import listed
+
+    rows, n_nodes = [], 0
+    try:
+        for name, node in listed(path, None):
+            n_nodes += 1
+            if isinstance(node, Exception):
+                rows.append((name, "missing", str(node)))
+    except zcore.ZcoreError as error:
+        rows.append((path, "missing", str(error)))
+    return rows or [(path, "ok", f"{n_nodes} nodes can be opened")]

@@ -1,0 +1,346 @@
+"""What the file system of a folder can do for zcore: each ability is tried, in a folder that is removed afterwards.
+
+Locks are tried between two processes. `meet` tries them between two hosts: no program can tell on one host whether its
+locks hold on another one.
+"""
+import contextlib
+import errno
+import os
+import shutil
+import time
+from collections import namedtuple
+
+from zcore.errors import LockError, StoreError
+from zcore.kernel.io.files import exchange
+from zcore.kernel.io.holds import ObjectLocks, Stopped
+from zcore.stores.directory.lock_file import NODE, LockFile, this_process
+from zcore.stores.keys import TEMPORARY
+
+# `state`: "ok"; "slower" or "unsafe", if zcore works without, and how; "missing", if it does not.
+Finding = namedtuple("Finding", ("name", "state", "what"))
+
+_DOCUMENT = "document"
+# A lock that another process holds is asked for so long.
+_WAIT_SECONDS = 0.5
+_MEETING = TEMPORARY + "doctor"
+_MAX_NBYTES = 1000
+_USE_FILES = "set ZCORE_LOCK=file"
+
+
+def examine(folder):
+    """Return what the file system of a folder can do, a list of `Finding`.
+
+    Raises : OSError, if the folder is not there or takes no files.
+    """
+    place = os.path.join(os.path.abspath(folder), TEMPORARY + "doctor." + os.urandom(8).hex())
+    os.mkdir(place)
+    try:
+        found = [*_mount_of(place), _replaces(place), _exchanges(place), _syncs(place), _names(place)]
+        locks = _locks(place)
+        return found + [_holds(locks[kind], *_LOCKS[kind]) for kind in _LOCKS]
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _mount_of(place):
+    """Return findings about what is mounted at a place, where the system tells."""
+    found = os.statvfs(place)
+    free = Finding("room", "ok", f"{found.f_bavail * found.f_frsize / 1e9:.1f} GB free")
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
+            lines = [line.split() for line in file]
+    except OSError:
+        return [free]
+    device = os.stat(place).st_dev
+    name = f"{os.major(device)}:{os.minor(device)}"
+    for line in reversed(lines):
+        if line[2] == name and "-" in line:
+            kind, source = line[line.index("-") + 1:line.index("-") + 3]
+            options = ",".join((line[5], line[-1]))
+            return [Finding("file system", "ok", f"{kind}, {source} at {line[4]} ({options})"), free]
+    return [free]
+
+
+def _replaces(place):
+    """Return whether a file is replaced in one step: a reader of the old one goes on."""
+    path = os.path.join(place, "file")
+    for content in (b"old", b"new"):
+        with open(path + ".part", "wb") as file:
+            file.write(content)
+        if content == b"new":
+            with open(path, "rb") as reader:
+                os.replace(path + ".part", path)
+                old = reader.read()
+        else:
+            os.replace(path + ".part", path)
+    with open(path, "rb") as file:
+        new = file.read()
+    if (old, new) == (b"old", b"new"):
+        return Finding("replaces files at once", "ok", "a write that is cut off leaves the old chunk or the new one")
+    return Finding("replaces files at once", "missing", f"a reader of the old file got {old!r}, of the new one {new!r}")
+
+
+def _exchanges(place):
+    one, two = os.path.join(place, "one"), os.path.join(place, "two")
+    for path in (one, two):
+        os.mkdir(path)
+    try:
+        exchange(os.fsencode(one), os.fsencode(two))
+    except OSError as exc:
+        return Finding("exchanges directories", "slower", f"{exc.strerror}: a copy takes the place of another node in "
+                                                          "two steps, which its journal brings to an end")
+    return Finding("exchanges directories", "ok", "a copy takes the place of another node in one step")
+
+
+def _syncs(place):
+    try:
+        for name, flags in (("file", os.O_WRONLY | os.O_CREAT), (".", os.O_RDONLY)):
+            fd = os.open(os.path.join(place, name), flags)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+    except OSError as exc:
+        return Finding("fsync", "unsafe", f"{exc.strerror}: fsync=True is an error here")
+    return Finding("fsync", "ok", "fsync=True has a write on the disk when it returns")
+
+
+def _names(place):
+    with open(os.path.join(place, "name"), "wb"):
+        pass
+    if os.path.exists(os.path.join(place, "NAME")):
+        return Finding("names", "slower", "it ignores case: zcore lists directories to keep the names of nodes apart")
+    return Finding("names", "ok", "upper and lower case are different names")
+
+
+# Locks
+
+class _Deadline:
+    """For a wait that ends: `ObjectLocks.object` asks the plan that it is for."""
+
+    def __init__(self):
+        self._end = time.monotonic() + _WAIT_SECONDS
+
+    @property
+    def stopped(self):
+        """Whether the time is over."""
+        return time.monotonic() > self._end
+
+
+def _locks(place):
+    """Return functions that return context managers, each of which holds a kind of lock, or raises `Stopped`."""
+    with open(os.path.join(place, _DOCUMENT), "ab"):
+        pass
+    return {"ranges": lambda: ObjectLocks(place, _DOCUMENT).object("key", _Deadline()),
+            "directories": lambda: _flocked(place), "files": lambda: _lock_file(place)}
+
+
+# Of each kind of lock its name, and what is to be done where it does not hold.
+_LOCKS = {"ranges": ("locks of ranges", f"writers need others: {_USE_FILES}"),
+          "directories": ("locks of directories", f"creation and deletion need others: {_USE_FILES}"),
+          "files": ("lock files", "let one process at a time write: ZCORE_LOCK=off")}
+
+
+@contextlib.contextmanager
+def _flocked(directory):
+    import fcntl
+
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as exc:
+        raise Stopped from exc
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def _lock_file(directory):
+    """Hold the lock file of a directory.
+
+    Raises : Stopped, if it is held; whether this process would get it is seen without waiting.
+    """
+    file = LockFile(directory, NODE)
+    if os.path.isdir(os.path.join(directory, NODE, "held")):
+        raise Stopped
+    with file.hold():
+        yield
+
+
+def _result_of(make):
+    """Return what becomes of a lock that another process may hold: "free", "held", or what the system said."""
+    try:
+        with make():
+            return "free"
+    except Stopped:
+        return "held"
+    except (LockError, OSError) as exc:
+        return os.strerror(exc.errno or errno.EIO)
+
+
+def _holds(make, name, advice):
+    """Return whether a lock keeps out another process of this host."""
+    try:
+        with make():
+            result = _in_child(lambda: _result_of(make))
+    except (LockError, OSError) as exc:
+        return Finding(name, "missing", f"{os.strerror(exc.errno or errno.EIO)}; {advice}")
+    return _judged(name, result, "the processes of this host", advice)
+
+
+def _judged(name, result, whom, advice):
+    if result == "held":
+        return Finding(name, "ok", f"hold among {whom}")
+    if result == "free":
+        return Finding(name, "missing", f"do NOT hold among {whom}; {advice}")
+    return Finding(name, "missing", f"{result}; {advice}")
+
+
+def _in_child(function):
+    """Return the text that a function returns in a forked child."""
+    readable, writable = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(writable, function().encode())
+        finally:
+            os._exit(0)
+    os.close(writable)
+    with open(readable, "rb") as file:
+        text = file.read().decode()
+    os.waitpid(pid, 0)
+    return text
+
+
+# Two hosts
+
+def meet(folder, seconds=60.0, said=None):
+    """Meet another process that calls this for the same folder, on another host, and try what holds between the two.
+
+    Parameters
+    ----------
+    folder : str
+        On a file system that both hosts see.
+    seconds : float
+        How long to wait for the other one, and for each of its answers.
+    said : callable, optional
+        ``said(sentence)`` is told what is waited for.
+
+    Returns
+    -------
+    tuple
+        The text that names the other process, and a list of `Finding`, the same on both sides.
+
+    Raises
+    ------
+    StoreError
+        The other one did not come, or did not answer.
+    """
+    place = os.path.join(os.path.abspath(folder), _MEETING)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(place)
+    talk = _Talk(place, seconds)
+    try:
+        side = talk.side()
+        if said is not None and side == "first":
+            said(f"waiting {seconds:.0f} seconds for the same command on another host")
+        other = talk.hear("second" if side == "first" else "first", "who")
+        return other, (talk.lead() if side == "first" else talk.follow())
+    finally:
+        if talk.is_first:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+class _Talk:
+    """What two processes tell each other by files in a folder."""
+
+    def __init__(self, place, seconds):
+        self._place = place
+        self._seconds = seconds
+        self._said = set()
+        self.is_first = False
+
+    def side(self):
+        """Return whether this process was the "first" or the "second" one here, and say who it is."""
+        own = this_process()
+        for side in ("first", "second"):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(os.path.join(self._place, side))
+                self.is_first = side == "first"
+                self.say(side, "who", f"process {own['pid']} of {own['host']}")
+                return side
+        raise StoreError(f"two processes have met in {self._place} already; remove it if they have ended",
+                         key=self._place)
+
+    def say(self, side, word, text=""):
+        """Leave a text for the other one."""
+        path = os.path.join(self._place, side, word)
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(path + ".part", path)
+
+    def hear(self, side, word):
+        """Return the text that the other one has left, or will leave."""
+        path = os.path.join(self._place, side, word)
+        end = time.monotonic() + self._seconds
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError):
+                # A network file system may know the directory from before; a listing asks for it again.
+                os.listdir(os.path.dirname(path))
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    return file.read(_MAX_NBYTES)
+            time.sleep(0.05)
+        raise StoreError(f"no answer from the other host in {self._seconds:.0f} seconds: {path} did not come",
+                         key=self._place)
+
+    def lead(self):
+        """Hold each lock while the other one asks for it, replace a file, and return the findings."""
+        locks, found = _locks(self._place), []
+        for kind, (name, advice) in _LOCKS.items():
+            try:
+                with locks[kind]():
+                    self.say("first", kind, "held")
+                    result = self.hear("second", kind)
+            except (LockError, OSError) as exc:
+                if isinstance(exc, StoreError) and not isinstance(exc, LockError):
+                    raise
+                result = os.strerror(exc.errno or errno.EIO)
+                self.say("first", kind, result)
+            found.append(_judged(name, result, "these hosts", advice))
+        self.say("first", "file", "old")
+        self.hear("second", "old")
+        self.say("first", "file", "new")
+        seconds = float(self.hear("second", "new"))
+        found.append(_seen(seconds))
+        self.hear("second", "end")
+        return found
+
+    def follow(self):
+        """Do what the one that leads waits for, and return the same findings."""
+        locks, found = _locks(self._place), []
+        for kind, (name, advice) in _LOCKS.items():
+            result = self.hear("first", kind)
+            if result == "held":
+                result = _result_of(locks[kind])
+                self.say("second", kind, result)
+            found.append(_judged(name, result, "these hosts", advice))
+        while self.hear("first", "file") != "old":
+            time.sleep(0.01)
+        self.say("second", "old")
+        start = time.monotonic()
+        while self.hear("first", "file") != "new":
+            if time.monotonic() - start > self._seconds:
+                break
+            time.sleep(0.01)
+        seconds = time.monotonic() - start
+        self.say("second", "new", repr(seconds))
+        found.append(_seen(seconds))
+        self.say("second", "end")
+        return found
+
+
+def _seen(seconds):
+    what = f"the other host saw a file that was replaced after {max(seconds, 0.1):.1f} seconds at most"
+    return Finding("replaced files", "ok" if seconds < 1 else "slower", what if seconds < 1 else
+                   what + ": until then it may read old chunks")
