@@ -64,6 +64,19 @@ def test_threads_of_one_session_that_share_chunks_lose_nothing(repository, opene
     assert (zcore.open(repository.readonly_session("main").store)["a"][...] == -1).all(), "nothing is committed yet"
 
 
+def test_dask_writes_by_forks(repository):
+    """As Icechunk's own function does it: each task writes to the fork that came with it, and all of them are merged."""
+    dask_array = pytest.importorskip("dask.array")
+    from icechunk.dask import store_dask
+
+    session = repository.writable_session("main")
+    fork = session.fork()
+    source = dask_array.from_array(VALUES, chunks=(5, 6))
+    session.merge(store_dask(sources=[source], targets=[by_zarr(fork.store)]))
+    session.commit("written by dask")
+    np.testing.assert_array_equal(zcore.open(repository.readonly_session("main").store)["a"][...], VALUES)
+
+
 def test_a_session_for_reading_refuses_writes(repository):
     store = repository.readonly_session("main").store
     with pytest.raises(zcore.ReadOnlyError):
