@@ -1,5 +1,5 @@
-"""The command ``python -m benchmarks``: run, list, report, codecs, asdf, pipelines, datasets, embedding, kernels
-and lines."""
+"""The command ``python -m benchmarks``: run, list, report, codecs, asdf, pipelines, datasets, embedding, checkpoint,
+kernels and lines."""
 import argparse
 import json
 import subprocess
@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks import (
     adapters,
     asdf_files,
+    checkpoint,
     codecs,
     data,
     datasets,
@@ -92,6 +93,9 @@ def _parser():
     inside = commands.add_parser("embedding", help="reads by zcore.h in C beside a bare loop and HDF5")
     inside.add_argument("--repeats", type=int, default=9)
     inside.add_argument("--quick", action="store_true")
+    written = commands.add_parser("checkpoint", help="checkpoints of MPI ranks by zcore.h and by parallel HDF5")
+    written.add_argument("--repeats", type=int, default=9)
+    written.add_argument("--quick", action="store_true")
     alone = commands.add_parser("kernels", help="time the kernel's leaf functions against memcpy")
     alone.add_argument("--quick", action="store_true")
     counted = commands.add_parser("lines", help="count the lines of code of zcore by room, without docs and comments")
@@ -190,6 +194,10 @@ def main(argv=None):
     if arguments.command == "embedding":
         n = 200 if arguments.quick else 2000
         print(embedding.render(embedding.measure(arguments.repeats, n), n))
+        return 0
+    if arguments.command == "checkpoint":
+        small = {"ranks": (2,), "n_fields": 2, "n_rows": 128, "chunk_rows": 32} if arguments.quick else {}
+        print(checkpoint.render(checkpoint.measure(repeats=arguments.repeats, **small)))
         return 0
     if arguments.command == "lines":
         rooms = lines.measure()

@@ -77,8 +77,8 @@ def measure(quick=False):
 
 
 def _copies(source, repeats, memcpy):
-    simplify = function("copy", "copy_simplify", "void (struct Copy *)", None, ctypes.POINTER(Copy))
-    run = function("copy", "copy_run", "void (struct Copy const *, char const *, char *)", None,
+    simplify = function("strided.copy", "copy_simplify", "void (struct Copy *)", None, ctypes.POINTER(Copy))
+    run = function("strided.copy", "copy_run", "void (struct Copy const *, char const *, char *)", None,
                    ctypes.POINTER(Copy), ctypes.c_void_p, ctypes.c_void_p)
     side = source.shape[0]
     wide = np.zeros((side, 4 * side), source.dtype)
@@ -105,7 +105,7 @@ def _copies(source, repeats, memcpy):
 
 
 def _checksum(source, repeats, memcpy):
-    crc32c = function("crc32c", "crc32c", "uint32_t (uint8_t const *, int64_t, uint32_t)", ctypes.c_uint32,
+    crc32c = function("codec.crc32c", "crc32c", "uint32_t (uint8_t const *, int64_t, uint32_t)", ctypes.c_uint32,
                       ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32)
     if crc32c(b"123456789", 9, 0) != 0xE3069283:  # the check value of CRC-32C
         raise RuntimeError("crc32c: wrong sum")
@@ -115,7 +115,7 @@ def _checksum(source, repeats, memcpy):
 def _header(count, repeats):
     import blosc
 
-    check = function("blosc_header", "check_header",
+    check = function("codec.blosc_header", "check_header",
                      "int (uint8_t const *, int64_t, int64_t, int64_t, struct BloscHeader *, struct Status *)",
                      ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p,
                      ctypes.c_void_p)

@@ -65,7 +65,7 @@ def test_threads_of_one_session_that_share_chunks_lose_nothing(repository, opene
 
 
 def test_dask_writes_by_forks(repository):
-    """As Icechunk's own function does it: each task writes to the fork that came with it, and all of them are merged."""
+    """As Icechunk's function does it: each task writes to the fork that came with it, and all are merged."""
     dask_array = pytest.importorskip("dask.array")
     from icechunk.dask import store_dask
 

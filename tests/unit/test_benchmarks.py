@@ -5,6 +5,7 @@ No test looks at a time. The libraries that are not installed are skipped.
 import dataclasses
 import json
 import os
+import shutil
 import urllib.error
 import urllib.request
 
@@ -17,6 +18,7 @@ from benchmarks import __main__ as command
 from benchmarks import (
     adapters,
     asdf_files,
+    checkpoint,
     codecs,
     data,
     datasets,
@@ -521,11 +523,7 @@ def test_the_server_of_files_answers_ranges(tmp_path):
 
 
 def test_kernel_functions_agree_with_numpy():
-    try:
-        timings = kernels.measure(quick=True)
-    except ImportError as exc:
-        pytest.skip(str(exc))
-    text = kernels.render(timings)
+    text = kernels.render(kernels.measure(quick=True))
     assert "| copy, transposed |" in text
     assert "| blosc header check |" in text
 
@@ -560,6 +558,16 @@ def test_reads_in_c_are_compared():
         pytest.importorskip(name)
     text = embedding.render(embedding.measure(repeats=1, n=50), 50)
     assert "| the same, 2 threads | zcore.h |" in text and "| a chunk of 64 KB, deflate |" in text
+
+
+def test_checkpoints_are_compared():
+    if shutil.which("mpirun") is None:
+        pytest.skip("no mpirun")
+    try:
+        rows = checkpoint.measure((2,), repeats=1, n_fields=2, n_rows=64, n_columns=16, chunk_rows=16)
+    except ImportError as exc:
+        pytest.skip(str(exc))
+    assert len(rows) == 4 and "| 2 | misaligned | replaced | none |" in checkpoint.render(rows)
 
 
 @pytest.mark.filterwarnings("ignore")
