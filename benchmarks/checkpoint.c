@@ -7,6 +7,7 @@
    when all ranks have closed it. Both take turns in a random order.
    Rank 0 prints "zcore SECONDS" and "HDF5 SECONDS" for each checkpoint, and "wrong N" for the elements that differ. */
 #include <hdf5.h>
+#include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,9 @@ static int rank, n_ranks, n_fields, creates;
 static int64_t rows, columns, chunk_rows, first, n_own;
 static double *values;
 static const char *folder, *options;
+
+/* An element of the rank's rows: a wave, as fields are, and not the same in any two rounds or ranks. */
+static double value(int round, int64_t i) { return round * 100 + rank + sin(1e-3 * (double)i); }
 
 static void stop(const char *what, const char *why)
 {
@@ -93,7 +97,7 @@ static void by_hdf5(void)
 }
 
 /* Elements of all fields that are not what the rank that has them wrote last. */
-static long wrong(double expected)
+static long wrong(void)
 {
     char place[4096];
     zcore_error error;
@@ -105,7 +109,7 @@ static long wrong(double expected)
         zcore_array *array = zcore_open(place, "r", NULL, &error);
         if (array == NULL || zcore_read(array, start, count, NULL, found, NULL, 1, &error) != 0)
             stop("zcore_read", error.message);
-        for (int64_t i = 0; i < n_own * columns; i++) n += found[i] != expected;
+        for (int64_t i = 0; i < n_own * columns; i++) n += found[i] != values[i];
         zcore_close(array);
     }
     free(found);
@@ -137,7 +141,7 @@ int main(int n_arguments, char **arguments)
     if (zcore_start(&error) != 0) stop("zcore_start", error.message);
     for (int round = 0; round <= n_rounds; round++) {
         int zcore_begins = rand() % 2;          /* the same numbers on all ranks */
-        for (int64_t i = 0; i < n_own * columns; i++) values[i] = round * 100 + rank;
+        for (int64_t i = 0; i < n_own * columns; i++) values[i] = value(round, i);
         for (int turn = 0; turn < 2; turn++) {
             int is_zcore = (turn == 0) == zcore_begins;
             creates = round == 0 || atoi(arguments[9]);
@@ -148,7 +152,7 @@ int main(int n_arguments, char **arguments)
             /* The first round warms up, and makes the files. */
             if (rank == 0 && round > 0) printf("%s %.6f\n", is_zcore ? "zcore" : "HDF5", MPI_Wtime() - begun);
         }
-        n_wrong += wrong(round * 100 + rank);
+        n_wrong += wrong();
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Reduce(&n_wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
