@@ -1,11 +1,12 @@
 """Arrays of zcore for the ranks of an MPI program.
 
 Each function is collective: all ranks of a communicator call it, and an error of one rank is an error of all, so none
-waits for ever. The communicator is one of mpi4py (extra "mpi"), or has its methods `Get_rank`, `Get_size`, `bcast` and
-`allgather`.
+waits for ever. The communicator is one of mpi4py (extra "mpi"), or has its methods `Get_rank`, `Get_size`, `bcast`,
+`allgather` and `alltoall`.
 
 Ranks write and read by the array's own methods, which are not collective. Ranks that write parts of one chunk lose
-nothing, as zcore locks it; where each rank has whole chunks, see `aligned_box`, none waits for another.
+nothing, as zcore locks it; where each rank has whole chunks, see `aligned_box`, none waits for another. Where no lock
+holds between the hosts, `write` is the way to write parts of chunks.
 
 Examples
 --------
@@ -25,8 +26,9 @@ import numpy as np
 import zcore
 from zcore.errors import StoreError
 from zcore.kernel.io.files import sync_files
+from zcore.mpi.exchange import Plan, bounds_of, write_in_turns
 
-__all__ = ["aligned_box", "append", "box_of", "create", "flush", "open", "resize"]
+__all__ = ["aligned_box", "append", "box_of", "create", "flush", "open", "resize", "write"]
 
 
 def create(comm, place, **keywords):
@@ -226,6 +228,48 @@ def append(comm, array, values, axis=0):
         error = exc
     _agree(comm, error)
     return array.shape
+
+
+def write(comm, array, box, values):
+    """Write a box of each rank, without locks: ranks exchange elements first, so one rank alone writes each object.
+
+    For file systems whose locks do not reach from host to host (``zcore doctor --meet`` tells). Elsewhere ``array[box]
+    = values`` is faster, and not collective. No other program may write to the array meanwhile. Of elements that lie
+    in the boxes of several ranks, those of the highest rank stay.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    array : Array
+        The same array on all ranks, open for writing.
+    box : tuple of slice, or None
+        Of this rank, with steps of 1. None: it has nothing to write.
+    values : array_like
+        Of the shape of the box, or of one that is broadcast to it.
+
+    Raises
+    ------
+    ValueError, TypeError, ReadOnlyError
+        On all ranks, if the box or the values of one are wrong. Then nothing is written.
+    StoreError, ChunkError
+        On all ranks, if one could not write. All other objects are written.
+    """
+    error, bounds = None, (None, None)
+    try:
+        array._binding.check_writable()
+        bounds = bounds_of(box, array.shape)
+        if box is not None:
+            shape = tuple([b - a for a, b in zip(*bounds, strict=True)])
+            values = np.broadcast_to(np.asarray(values, dtype=array.dtype), shape)
+    except Exception as exc:
+        error = exc
+    _agree(comm, error)
+    plan = Plan(comm.allgather(bounds), array.write_chunk_sizes)
+    binding = array._binding
+    alone = zcore.Array(type(binding)(binding.store, binding.path, binding.format,
+                                      binding.options.changed({"lock": None}), binding.view))
+    nbytes = array.dtype.itemsize * int(np.prod([max(lengths, default=1) for lengths in array.write_chunk_sizes]))
+    _agree(comm, write_in_turns(comm, plan, values, alone.__setitem__, alone.__getitem__, nbytes))
 
 
 def flush(comm, array):

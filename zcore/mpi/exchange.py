@@ -1,0 +1,161 @@
+"""Writes in two phases: ranks exchange elements first, so that each stored object is written by one rank.
+
+Where no lock holds between the hosts of a program, this is how ranks write parts of the same chunks; parallel HDF5
+calls it collective buffering. Where locks hold they are faster.
+"""
+import bisect
+import itertools
+import math
+from collections import namedtuple
+
+import numpy as np
+
+# Bytes of objects, for each rank, that are exchanged and written in one round.
+ROUND_NBYTES = 1 << 26
+
+# A part of one object: where it begins, its elements, and the rank that has given them.
+Piece = namedtuple("Piece", ("start", "values", "rank"))
+
+
+def bounds_of(box, shape):
+    """Return the starts and stops of a box, tuples; None, a rank that has nothing to write, is (None, None).
+
+    Raises : ValueError, TypeError.
+    """
+    if box is None:
+        return None, None
+    box = box if isinstance(box, tuple) else (box,)
+    if len(box) > len(shape) or not all(isinstance(part, slice) for part in box):
+        raise ValueError(f"box is {box!r:.200}, expected at most {len(shape)} slices")
+    starts, stops = [], []
+    for part, length in itertools.zip_longest(box, shape, fillvalue=slice(None)):
+        start, stop, step = part.indices(length)
+        if step != 1:
+            raise ValueError(f"box has the step {step}, expected 1")
+        starts.append(start)
+        stops.append(max(start, stop))
+    return tuple(starts), tuple(stops)
+
+
+class Plan:
+    """Who writes which object: the rank that has most elements of it, the lowest one of several.
+
+    Parameters
+    ----------
+    boxes : list of (tuple of int, tuple of int)
+        Of all ranks, see `bounds_of`.
+    sizes : tuple of tuple of int
+        Lengths of the stored objects along each dimension.
+    """
+
+    def __init__(self, boxes, sizes):
+        self.boxes = boxes
+        self.borders = [[0, *itertools.accumulate(lengths)] for lengths in sizes]
+        self.grid = tuple(map(len, sizes))
+        self._has_elements = [starts is not None and all(a < b for a, b in zip(starts, stops, strict=True))
+                              for starts, stops in boxes]
+
+    def objects_of(self, rank):
+        """Iterate over the coordinates of the objects that the box of a rank reaches into, in the grid's order."""
+        if not self._has_elements[rank]:
+            return iter(())
+        return itertools.product(*[
+            range(bisect.bisect_right(borders, start) - 1, bisect.bisect_left(borders, stop))
+            for borders, start, stop in zip(self.borders, *self.boxes[rank], strict=True)])
+
+    def common(self, rank, coords):
+        """Return starts and stops of what a rank has of an object; None if it has nothing."""
+        if not self._has_elements[rank]:
+            return None
+        starts, stops = [], []
+        for borders, k, a, b in zip(self.borders, coords, *self.boxes[rank], strict=True):
+            starts.append(max(borders[k], a))
+            stops.append(min(borders[k + 1], b))
+            if starts[-1] >= stops[-1]:
+                return None
+        return tuple(starts), tuple(stops)
+
+    def owner(self, coords):
+        """Return the rank that writes an object, by which at least one box reaches into it."""
+        shares = [0 if (found := self.common(rank, coords)) is None
+                  else math.prod(b - a for a, b in zip(*found, strict=True)) for rank in range(len(self.boxes))]
+        return shares.index(max(shares))
+
+    def number(self, coords):
+        """Return the place of an object in the grid's order."""
+        number = 0
+        for k, length in zip(coords, self.grid, strict=True):
+            number = number * length + k
+        return number
+
+
+def write_in_turns(comm, plan, values, write, read, object_nbytes):
+    """Exchange the elements of all ranks, and write the objects of this one.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        With `alltoall`.
+    plan : Plan
+        The same on all ranks.
+    values : ndarray or None
+        Of the box of this rank.
+    write, read : callable
+        ``write(selection, values)``, ``read(selection)``: of the array, without locks. What they raise is kept until
+        all rounds are done, so that no rank waits for ever.
+    object_nbytes : int
+        Of the largest object, decoded.
+
+    Returns
+    -------
+    Exception or None
+        The first one.
+    """
+    rank, size = comm.Get_rank(), comm.Get_size()
+    per_round = max(1, ROUND_NBYTES * size // max(1, object_nbytes))
+    waiting = [(plan.number(coords), coords) for coords in plan.objects_of(rank)]
+    # Rounds in which no rank has objects are left out by all.
+    rounds = sorted(set(itertools.chain(*comm.allgather(sorted({number // per_round for number, _ in waiting})))))
+    error, next_one = None, 0
+    for turn in rounds:
+        sent = [[] for _ in range(size)]
+        while next_one < len(waiting) and waiting[next_one][0] // per_round == turn:
+            number, coords = waiting[next_one]
+            starts, stops = plan.common(rank, coords)
+            inside = tuple([slice(a - o, b - o) for a, b, o in zip(starts, stops, plan.boxes[rank][0], strict=True)])
+            sent[plan.owner(coords)].append((number, Piece(starts, values[inside], rank)))
+            next_one += 1
+        own, sent[rank] = sent[rank], []
+        found = {}
+        for number, piece in itertools.chain(own, *comm.alltoall(sent)):
+            found.setdefault(number, []).append(piece)
+        for number in sorted(found):
+            try:
+                _write_object(sorted(found[number], key=lambda piece: piece.rank), write, read)
+            except Exception as exc:
+                error = error or exc
+    return error
+
+
+def _write_object(pieces, write, read):
+    """Write the pieces of one object at once. Of elements that several ranks have, those of the highest rank stay."""
+    if len(pieces) == 1:
+        [piece] = pieces
+        write(_selection(piece.start, piece.values.shape), piece.values)
+        return
+    starts = tuple(map(min, zip(*[piece.start for piece in pieces], strict=True)))
+    stops = tuple([max(piece.start[d] + piece.values.shape[d] for piece in pieces) for d in range(len(starts))])
+    shape = tuple([b - a for a, b in zip(starts, stops, strict=True)])
+    selection = _selection(starts, shape)
+    covered, values = np.zeros(shape, bool), np.empty(shape, pieces[0].values.dtype)
+    for piece in pieces:
+        inside = _selection([a - o for a, o in zip(piece.start, starts, strict=True)], piece.values.shape)
+        covered[inside] = True
+        values[inside] = piece.values
+    if not covered.all():
+        values = np.where(covered, values, read(selection))
+    write(selection, values)
+
+
+def _selection(starts, shape):
+    return tuple([slice(a, a + n) for a, n in zip(starts, shape, strict=True)])
