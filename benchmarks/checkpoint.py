@@ -37,7 +37,8 @@ def program(folder):
     flags, libraries = [shlex.split(subprocess.run([sys.executable, "-m", "zcore.embed", option], check=True,
                                                    capture_output=True, text=True).stdout)
                         for option in ("--cflags", "--libs")]
-    command = ["mpicc", "-O2", "-std=c11", *flags, str(_SOURCE), "-o", path, *libraries, *shlex.split(found.stdout), "-lm"]
+    command = ["mpicc", "-O2", "-std=c11", *flags, str(_SOURCE), "-o", path, *libraries, *shlex.split(found.stdout),
+               "-lm"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as exc:
