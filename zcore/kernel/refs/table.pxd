@@ -52,7 +52,8 @@ cdef class ReferenceTable:
     cdef void _leave(self, const Reference *row) noexcept nogil
     cdef int _repack(self) except -1
     cdef int _number_of(self, url) except -1
-    cdef int _grow_slots(self) except -1
+    cdef int _reserve(self, int64_t n_rows) except -1
+    cdef int _grow_slots(self, int64_t n_slots) except -1
     cdef int _sort(self) except -1
     cdef int64_t _row_of(self, bytes key) except? -2
     cdef object _value(self, int64_t i)

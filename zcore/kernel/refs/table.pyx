@@ -12,7 +12,7 @@ from zcore.kernel.io.files import TEMP_PREFIX
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 from zcore.kernel.select.tasks cimport Tasks
 
@@ -199,10 +199,12 @@ cdef class ReferenceTable:
             if self.n_rows >= MAX_ROWS:
                 raise ReferenceFormatError(f"a reference set has at most {MAX_ROWS} references here")
             i = self.n_rows
-            self.rows = <Reference *>_grown(self.rows, &self.capacity, i + 1, sizeof(Reference))
-            self.keys = <uint8_t *>_grown(self.keys, &self.keys_capacity, self.n_keys + n_key, 1)
+            if i >= self.capacity:
+                self.rows = <Reference *>_grown(self.rows, &self.capacity, i + 1, sizeof(Reference))
+            if self.n_keys + n_key > self.keys_capacity:
+                self.keys = <uint8_t *>_grown(self.keys, &self.keys_capacity, self.n_keys + n_key, 1)
             if 3 * (i + 1) > 2 * self.n_slots:
-                self._grow_slots()
+                self._grow_slots(2 * self.n_slots)
                 slot = self._slot_of(key, n_key, hashed)
             memcpy(self.keys + self.n_keys, key, n_key)
             row = &self.rows[i]
@@ -214,8 +216,9 @@ cdef class ReferenceTable:
             self.n_rows += 1
             slot.hash = hashed
             slot.row = <int>i
-            free(self.order)
-            self.order = NULL
+            if self.order != NULL:
+                free(self.order)
+                self.order = NULL
         row = &self.rows[i]
         self._leave(row)
         self.n_removed -= row.target == REMOVED
@@ -250,14 +253,27 @@ cdef class ReferenceTable:
         self.n_unused = 0
         return 0
 
-    cdef int _grow_slots(self) except -1:
-        cdef int64_t n_slots = max(<int64_t>MIN_ROWS, 2 * self.n_slots)
-        cdef Slot *slots = <Slot *>malloc(n_slots * sizeof(Slot))
+    cdef int _reserve(self, int64_t n_rows) except -1:
+        """Make room for so many rows in all, so that those that follow need not be moved as they become more."""
+        cdef int64_t n_slots = MIN_ROWS
+        if n_rows <= self.capacity:
+            return 0
+        self.rows = <Reference *>_grown(self.rows, &self.capacity, n_rows, sizeof(Reference))
+        while 2 * n_slots < 3 * n_rows:
+            n_slots *= 2
+        if n_slots > self.n_slots:
+            self._grow_slots(n_slots)
+        return 0
+
+    cdef int _grow_slots(self, int64_t n_slots) except -1:
+        """Let there be so many slots, a power of two."""
+        cdef Slot *slots
         cdef int64_t i, at
+        n_slots = max(<int64_t>MIN_ROWS, n_slots)
+        slots = <Slot *>malloc(n_slots * sizeof(Slot))
         if slots == NULL:
             raise MemoryError
-        for i in range(n_slots):
-            slots[i].row = -1
+        memset(slots, 0xFF, n_slots * sizeof(Slot))     # the row of each is -1
         for i in range(self.n_slots):
             if self.slots[i].row >= 0:
                 at = self.slots[i].hash & (n_slots - 1)
@@ -507,12 +523,14 @@ cdef bint is_key(const uint8_t *key, int64_t n_key) noexcept nogil:
     if n_key > MAX_KEY_NBYTES:
         return False
     for i in range(n_key + 1):
+        if i < n_key and key[i] > c'/':
+            continue
         if i < n_key and key[i] == 0:
             return False
         if i == n_key or key[i] == c'/':
-            if i == start or (key[start] == c'.' and (i - start == 1 or (i - start == 2 and key[start + 1] == c'.'))):
-                return False
-            if i - start >= n_temporary and memcmp(key + start, temporary, n_temporary) == 0:
+            # What is refused begins with a dot: the names of directories, and of temporary files.
+            if i == start or (key[start] == c'.' and (i - start == 1 or (i - start == 2 and key[start + 1] == c'.')
+                              or (i - start >= n_temporary and memcmp(key + start, temporary, n_temporary) == 0))):
                 return False
             start = i + 1
     return True
