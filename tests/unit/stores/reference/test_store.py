@@ -113,7 +113,8 @@ def outcome(folder, document):
     '{"a": 1}', '{"a": ["u", 9223372036854775808, 0]}', '{"a": ["u", 9223372036854775807, 1]}',
     '{"a": ["u", 99999999999999999999, 1]}', '{"a": ["u", 100000000000000000, 999999999999999999]}',
     '{"a": ["u", 01, 1]}', '{"a/.__zc_tmp.b": "x"}', '{"a/..": "x"}',
-    '{"a/...": "x"}', '{"a\\u0000": "x"}', '{"a": "base64:A"}', '{"a": ' + '{"b":' * 62 + "1" + "}" * 63, '{"a": ' + '{"b":' * 63 + "1" + "}" * 64])
+    '{"a/...": "x"}', '{"a\\u0000": "x"}', '{"a": "base64:A"}',
+    '{"a": ' + '{"b":' * 62 + "1" + "}" * 63, '{"a": ' + '{"b":' * 63 + "1" + "}" * 64])
 def test_a_document_says_the_same_whatever_stands_first(folder, refs):
     """References behind the version are read as the document is gone over, others after that."""
     document = f'{{"version": 1, "refs": {refs}}}'
