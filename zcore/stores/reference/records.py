@@ -45,10 +45,8 @@ def read_records(store, key, record_size, n_rows, numbers_of):
     if len(raw) > MAX_FILE_NBYTES:
         raise _wrong(key, f"expected {MAX_FILE_NBYTES} bytes at the most, found more")
     try:
-        columns, n = _columns(pyarrow, raw, key, record_size)
-        targets, offsets, lengths, data = _rows(pyarrow, columns, n, key, numbers_of)
-        n = min(n, max(n_rows, 0))
-        return Records(targets[:n], offsets[:n], lengths[:n], data, MAX_TARGETS)
+        columns, n = _columns(pyarrow, raw, key, record_size, max(n_rows, 0))
+        return Records(*_rows(pyarrow, columns, n, key, numbers_of), MAX_TARGETS)
     except ReferenceFormatError as error:
         if error.document is None:
             raise _wrong(key, error.message) from None
@@ -66,8 +64,8 @@ def _pyarrow():
     return pyarrow
 
 
-def _columns(pyarrow, raw, key, record_size):
-    """Return the columns, a dict of ChunkedArray, and the number of rows."""
+def _columns(pyarrow, raw, key, record_size, n_rows):
+    """Return the columns, a dict of ChunkedArray, and the number of their rows, at most `n_rows`."""
     options = {"thrift_string_size_limit": MAX_FOOTER_NBYTES, "thrift_container_size_limit": MAX_FOOTER_NBYTES}
     file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(raw), **options)
     metadata, schema = file.metadata, file.schema_arrow
@@ -95,7 +93,9 @@ def _columns(pyarrow, raw, key, record_size):
     if table.num_rows != n:
         raise _wrong(key, f"expected {n} rows, as it declares, found {table.num_rows}")
     table.validate(full=True)
-    return {name: table.column(name) for name in present}, n
+    # kerchunk fills a file up to the size of a record, even if the array has a single chunk.
+    table = table.slice(0, n_rows)
+    return {name: table.column(name) for name in present}, table.num_rows
 
 
 def _is_of_bytes(pyarrow, kind):
