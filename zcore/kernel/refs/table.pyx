@@ -12,7 +12,7 @@ from zcore.kernel.io.files import TEMP_PREFIX
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memchr, memcmp, memcpy, memset
 
 from zcore.kernel.select.tasks cimport Tasks
 
@@ -216,6 +216,7 @@ cdef class ReferenceTable:
             self.n_rows += 1
             slot.hash = hashed
             slot.row = <int>i
+            self.is_listed = False
             if self.order != NULL:
                 free(self.order)
                 self.order = NULL
@@ -377,6 +378,10 @@ cdef class ReferenceTable:
         cdef const uint8_t *key
         cdef int64_t i, n
         cdef bint is_below
+        if self.order == NULL and not self.is_listed:
+            # A dataset is opened by one listing, and sorting takes longer than that.
+            self.is_listed = True
+            return self._found_below(prefix)
         keys, prefixes = [], []
         self._sort()
         i = self._first_from(text, n_prefix)
@@ -401,6 +406,34 @@ cdef class ReferenceTable:
             past = below[:n] + b"0"
             i = self._first_from(<const uint8_t *>PyBytes_AS_STRING(past), n + 1)
         return keys, prefixes
+
+    cdef tuple _found_below(self, bytes prefix):
+        """What `list_dir` returns, by a look at each row."""
+        cdef const uint8_t *text = <const uint8_t *>PyBytes_AS_STRING(prefix)
+        cdef int64_t n_prefix = PyBytes_GET_SIZE(prefix)
+        cdef const Reference *row
+        cdef const uint8_t *key
+        cdef const uint8_t *slash
+        cdef const uint8_t *last = text     # the prefix that was found last
+        cdef int64_t n_last = 0
+        cdef int64_t i
+        keys, prefixes = [], set()
+        for i in range(self.n_rows):
+            row = &self.rows[i]
+            key = self.keys + row.key
+            if row.target == REMOVED or row.n_key <= n_prefix or (
+                    n_last and row.n_key >= n_last and memcmp(key, last, n_last) == 0) or (
+                    memcmp(key, text, n_prefix) != 0):
+                continue
+            slash = <const uint8_t *>memchr(key + n_prefix, c'/', row.n_key - n_prefix)
+            if slash == NULL:
+                keys.append(self._key(i))
+                continue
+            if slash == key + n_prefix:
+                continue
+            last, n_last = key, slash - key + 1
+            prefixes.add(PyBytes_FromStringAndSize(<const char *>last, n_last))
+        return sorted(keys), sorted(prefixes)
 
     def list_keys(self, bytes prefix not None, bytes start not None, int64_t n):
         """Return the first n keys below a prefix that do not come before `start`, sorted.

@@ -369,9 +369,12 @@ def test_rows_like_a_dictionary():
             table.put_data(key, b"%d" % i)
             model[key] = b"%d" % i
     assert len(table) == len(model) and dict(table.items()) == model
-    for prefix in (b"", b"1/", b"17/", b"17/3/", b"x/"):
+    for i, prefix in enumerate((b"", b"1/", b"17/", b"17/3/", b"x/", b"new/")):
+        # The first listing after a new row looks at all of them, others find theirs in the sorted rows.
+        model[b"new/%d" % i] = b"%d" % i
+        table.put_data(b"new/%d" % i, b"%d" % i)
         below = [key[len(prefix):] for key in model if key.startswith(prefix) and key != prefix]
         keys = sorted({prefix + key for key in below if b"/" not in key})
         prefixes = sorted({prefix + key.split(b"/")[0] + b"/" for key in below if b"/" in key})
-        assert table.list_dir(prefix)[:2] == (keys, prefixes)
+        assert [table.list_dir(prefix) for _ in range(3)] == 3 * [(keys, prefixes)]
     assert len(table.targets) == 7 and table.find(b"x") is None
