@@ -4,11 +4,13 @@ The engines take turns in a random order in each round. Every result is compared
 lost when chunks of dask share chunks of the store.
 """
 import json
+import os
 import random
 import statistics
 import tempfile
 import time
 import warnings
+from base64 import b64encode
 from collections import namedtuple
 
 import numpy as np
@@ -47,19 +49,53 @@ def _made(top, quick):
     # fsspec takes relative URLs for those of the current directory.
     with open(f"{top}/kerchunk.json", "w", encoding="utf-8") as file:
         json.dump(references.to_v0(absolute=True), file)
+    for n in _sizes(quick):
+        _make_sets(top, n)
     return small, values
+
+
+def _sizes(quick):
+    """How many chunks the reference sets have that are only opened."""
+    return (1000,) if quick else (1000, 10_000, 100_000)
+
+
+def _make_sets(top, n):
+    """Write the same references as JSON of version 1, with a template in each URL, and in Parquet."""
+    from kerchunk.df import refs_to_dataframe
+
+    def document(shape, chunks):
+        return json.dumps({"zarr_format": 2, "shape": shape, "chunks": chunks, "dtype": "<i4", "compressor": None,
+                           "filters": None, "fill_value": None, "order": "C"})
+
+    def dimensions(*names):
+        return json.dumps({"_ARRAY_DIMENSIONS": names})
+
+    def references(place):
+        return {".zgroup": '{"zarr_format":2}', "v/.zarray": document([n, 64, 64], [1, 64, 64]),
+                "v/.zattrs": dimensions("time", "y", "x"), "time/.zarray": document([n], [n]),
+                "time/.zattrs": dimensions("time"), "time/0": "base64:" + b64encode(np.arange(n, dtype="<i4")).decode(),
+                **{f"v/{i}.0.0": [f"{place}/data.bin", 16384 * i, 16384] for i in range(n)}}
+
+    for name, document_of in (("json", {"version": 1, "refs": references(top)}),
+                              ("template", {"version": 1, "templates": {"u": top}, "refs": references("{{u}}")})):
+        with open(f"{top}/{name}{n}.json", "w", encoding="utf-8") as file:
+            json.dump(document_of, file)
+    os.mkdir(f"{top}/{n}.parq")
+    refs_to_dataframe(references(top), f"{top}/{n}.parq")
 
 
 def _engines(names):
     """Return functions that open a place, by the names of the engines."""
     import xarray
 
-    keywords = {"zarr": {"consolidated": False}, "kerchunk": {"open_dataset_options": {"chunks": None}}, "zcore": {}}
+    # Without the protocol, fsspec looks for it in any reference, and fails if that one has its data in itself.
+    kerchunk = {"open_dataset_options": {"chunks": None}, "storage_options": {"remote_protocol": "file"}}
+    keywords = {"zarr": {"consolidated": False}, "kerchunk": kerchunk, "zcore": {}}
     return {name: lambda place, name=name, **more: xarray.open_dataset(
         place, engine=name, **{**keywords[name], **more}) for name in names}
 
 
-def _workloads(top, small, values):
+def _workloads(top, sizes, small, values):
     """Yield (workload, {engine: function}, expected values)."""
     both = _engines(("zcore", "zarr"))
     for zarr_format in (3, 2):
@@ -78,6 +114,12 @@ def _workloads(top, small, values):
            {engine: lambda opened=opened: opened(f"{top}/series", cache=False)["v"].isel(point).values
             for engine, opened in both.items()}, values[:, 70, 5])
     by_references = _engines(("zcore", "kerchunk"))
+    for n in sizes:
+        for what, place in (("JSON", f"{top}/json{n}.json"), ("JSON, templates", f"{top}/template{n}.json"),
+                            ("Parquet", f"{top}/{n}.parq")):
+            yield (f"open {n} references, {what}",
+                   {engine: lambda opened=opened, place=place: opened(place)["time"].values
+                    for engine, opened in by_references.items()}, np.arange(n))
     yield (f"open a reference set of {4 * len(values)} chunks",
            {engine: lambda opened=opened, engine=engine: opened(f"{top}/{engine}.json")["v"].shape
             for engine, opened in by_references.items()}, values.shape)
@@ -94,7 +136,7 @@ def measure(repeats=9, quick=False):
     rows = []
     with tempfile.TemporaryDirectory(dir="/dev/shm") as top, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for workload, works, expected in _workloads(top, *_made(top, quick)):
+        for workload, works, expected in _workloads(top, _sizes(quick), *_made(top, quick)):
             times = {name: [] for name in works}
             for _ in range(repeats):
                 for name in random.sample(list(works), len(works)):

@@ -17,7 +17,10 @@ xr = pytest.importorskip("xarray")
 dask = pytest.importorskip("dask")
 pytest.importorskip("zarr")
 
+from xarray.conventions import decode_cf_variables  # noqa: E402
+
 from zcore.xarray import ZcoreBackend, to_zarr  # noqa: E402
+from zcore.xarray.backend import _assembled  # noqa: E402
 
 FORMATS = pytest.mark.parametrize("zarr_format", [2, 3])
 
@@ -800,3 +803,52 @@ class TestWrite:
                     found = xr.open_dataset(tmp_path / "a", engine="zcore", chunks={})
                     to_zarr(found * 2, tmp_path / "b")
         np.testing.assert_array_equal(by_zcore(tmp_path / "b")["a"].values, values * 2)
+
+
+class _Ready(xr.backends.AbstractDataStore):
+    def __init__(self, variables):
+        self.variables = variables
+
+    def load(self):
+        return {name: variable.copy() for name, variable in self.variables.items()}, {"title": "t"}
+
+
+def _variable(dims, shape, **attributes):
+    return xr.Variable(dims, np.zeros(shape), attributes)
+
+
+@pytest.mark.parametrize("variables", [
+    {},
+    {"v": _variable((), ())},
+    {"v": _variable(("y", "x"), (2, 3)), "x": _variable("x", 3), "y": _variable("y", 2)},
+    {"x": _variable("x", 3), "v": _variable(("y", "x"), (2, 3), coordinates="lat"), "lat": _variable("y", 2)},
+    {"x": _variable(("y", "x"), (2, 3)), "v": _variable("x", 3)},
+    {"v": _variable("x", 3), "w": _variable("x", 4)},
+    {"x": _variable((), ()), "v": _variable("x", 3)}])
+def test_a_dataset_is_made_as_xarray_makes_it(variables):
+    """Without its constructor, which compares all variables with all others."""
+    def made(make):
+        try:
+            ds = make()
+        except ValueError as error:
+            return type(error), str(error)
+        kinds = {name: type(variable) for name, variable in ds.variables.items()}
+        return list(ds.variables), set(ds.coords), dict(ds.sizes), list(ds.sizes), kinds, ds.attrs, dict(ds.xindexes)
+
+    ours = made(lambda: _assembled(*decode_cf_variables(*_Ready(variables).load())))
+    assert ours == made(lambda: xr.backends.StoreBackendEntrypoint().open_dataset(_Ready(variables)))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("consolidated", [None, False, True])
+def test_an_array_or_nothing_is_named_alike_with_and_without_consolidated_metadata(tmp_path, zarr_format, consolidated):
+    zcore.create_array(tmp_path / "a", data=np.arange(3), zarr_format=zarr_format, fill_value=7)
+    assert xr.open_dataset(tmp_path / "a", engine="zcore", consolidated=consolidated)["a"].values.tolist() == [0, 1, 2]
+    with pytest.raises(zcore.NodeNotFoundError, match="b"):
+        xr.open_dataset(tmp_path / "b", engine="zcore", consolidated=consolidated)
+    zcore.open_group(tmp_path / "g", "w", zarr_format=zarr_format).create_array("x", data=np.arange(3))
+    if consolidated:
+        with pytest.raises(ValueError, match="no consolidated metadata"):
+            xr.open_dataset(tmp_path / "g", engine="zcore", consolidated=True)
+    else:
+        assert list(xr.open_dataset(tmp_path / "g", engine="zcore", consolidated=consolidated)) == ["x"]

@@ -3,8 +3,9 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import xarray
-from xarray.backends import AbstractDataStore, BackendEntrypoint, StoreBackendEntrypoint
+from xarray.backends import BackendEntrypoint
 from xarray.backends.common import _decode_variable_name
+from xarray.conventions import decode_cf_variables
 
 import zcore
 from zcore.xarray.variables import Dimensions, Source, shown, variable_of
@@ -110,22 +111,40 @@ class ZcoreBackend(BackendEntrypoint):
         return xarray.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **keywords))
 
 
-class _Loaded(AbstractDataStore):
-    """Variables and attributes, as xarray's decoders take them."""
-
-    def __init__(self, variables, attributes):
-        self._found = variables, attributes
-
-    def load(self):
-        return self._found
-
-
 def _dataset(node, sources, dimensions, mask_fill, decoders):
     """Return the dataset of a group's arrays, or of one array alone."""
     variables = {_decode_variable_name(name): variable_of(source, dimensions.of(source.array), mask_fill)
                  for name, source in sources.items()}
     attributes = {} if isinstance(node, zcore.Array) else shown(node.attrs.as_opened())
-    return StoreBackendEntrypoint().open_dataset(_Loaded(variables, attributes), **decoders)
+    return _assembled(*decode_cf_variables(variables, attributes, **decoders))
+
+
+def _assembled(variables, attributes, coord_names):
+    """Return the dataset of decoded variables, without indexes, which xarray makes of the coordinates later.
+
+    xarray's constructor would first compare every variable with all others, for what only merged datasets have. It is
+    asked for what is not certain here: which error it is.
+    """
+    declared = coord_names
+    in_dims = {dim for variable in variables.values() for dim in variable.dims}
+    coord_names = {name for name in variables if name in coord_names or name in in_dims}
+    # As the constructor has it, coordinates come last.
+    ordered = {name: variable for name, variable in variables.items() if name not in coord_names}
+    ordered |= {name: variable for name, variable in variables.items() if name in coord_names}
+    dims = {}
+    for variable in ordered.values():
+        for dim, length in zip(variable.dims, variable.shape, strict=True):
+            if dims.setdefault(dim, length) != length or (dim in ordered and ordered[dim].dims != (dim,)):
+                return _merged(variables, attributes, declared)
+    return xarray.Dataset._construct_direct(ordered, coord_names, dims, dict(attributes), encoding={})
+
+
+def _merged(variables, attributes, coord_names):
+    """Return what xarray's constructor makes of decoded variables, or raise its error."""
+    coords = {name: variable for name, variable in variables.items()
+              if name in coord_names or variable.dims == (name,)}
+    others = {name: variable for name, variable in variables.items() if name not in coords}
+    return xarray.Dataset(others, xarray.Coordinates(coords, indexes={}), attributes)
 
 
 def _opened(place, path, consolidated, storage_options, zarr_format, options):
@@ -133,8 +152,15 @@ def _opened(place, path, consolidated, storage_options, zarr_format, options):
     path = (path or "").strip("/")
     if isinstance(place, (zcore.Group, zcore.Array)):
         return place[path] if path else place
-    node = zcore.open(place_of(place, storage_options), path=path, zarr_format=zarr_format, **options)
-    if isinstance(node, zcore.Array) or consolidated is None:
+    place = place_of(place, storage_options)
+    if consolidated is False:
+        try:
+            return zcore.open_group(place, path=path, zarr_format=zarr_format, use_consolidated=False, **options)
+        except zcore.NodeNotFoundError:
+            pass     # an array, or the error is below
+    node = zcore.open(place, path=path, zarr_format=zarr_format, **options)
+    if isinstance(node, zcore.Array) or consolidated is None or (
+            consolidated and node.metadata.consolidated is not None):
         return node
     return zcore.open_group(node.store, path=path, zarr_format=zarr_format, use_consolidated=consolidated, **options)
 

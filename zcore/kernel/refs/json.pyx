@@ -22,21 +22,29 @@ cdef extern from *:
     #include <string.h>
     #define ZC_EACH(byte) (0x0101010101010101u * (byte))
 
-    /* Whether none of eight bytes of a string is a quote, a backslash or a control character. */
-    static inline int zc_is_plain(const uint8_t *text)
+    /* How many of eight bytes of a string stand before the first quote, backslash or control character. A subtraction
+       borrows from bytes behind the first of these, never from those before it. */
+    static inline int zc_n_plain(const uint8_t *text)
     {
         uint64_t word, quote, slash;
         memcpy(&word, text, 8);
+    #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        word = __builtin_bswap64(word);
+    #endif
         quote = word ^ ZC_EACH('"');
         slash = word ^ ZC_EACH('\\\\');
-        return ((((word - ZC_EACH(0x20)) & ~word) | ((quote - ZC_EACH(1)) & ~quote) | ((slash - ZC_EACH(1)) & ~slash))
-                & ZC_EACH(0x80)) == 0;
+        word = (((word - ZC_EACH(0x20)) & ~word) | ((quote - ZC_EACH(1)) & ~quote) | ((slash - ZC_EACH(1)) & ~slash))
+               & ZC_EACH(0x80);
+        return word == 0 ? 8 : __builtin_ctzll(word) >> 3;
     }
     """
-    bint zc_is_plain(const uint8_t *text) nogil
+    int zc_n_plain(const uint8_t *text) nogil
 
 cdef enum:
     MAX_DEPTH = 64             # nested lists and objects, the document itself among them, as in any metadata document
+    SAFE_DIGITS = 18           # a number of so many is below 2**63
+    SAMPLE = 64                # references by which their number is estimated
+    MAX_ESTIMATE = 1 << 20
 
 cdef struct Text:              # of a document, as far as it has been read
     const uint8_t *data
@@ -79,8 +87,10 @@ cdef class Scratch:
         return 0
 
 
-def members_of(bytes raw not None, check=None):
+def members_of(bytes raw not None, check=None, *, ReferenceTable table=None, compact=None, bint takes_null=False):
     """Return the members of the JSON object that a document is, up to the one with which they become too many.
+
+    References that stand behind the version 1 are read at once, so that most documents are gone over once.
 
     Parameters
     ----------
@@ -88,12 +98,14 @@ def members_of(bytes raw not None, check=None):
     check : callable, optional
         Takes the values of all other members, as bytes, and raises ValueError for what is no JSON. Without it these are
         only gone over.
+    table, compact, takes_null
+        As for `read_references`. Without a table, no references are read.
 
     Returns
     -------
-    (members, n)
+    (members, n, is_read)
         A dict of the names that reference sets of version 1 have, and "version", to (start, stop) of their values in
-        `raw`, and the number of all members.
+        `raw`, the number of all members, and whether the references are in the table.
 
     Raises
     ------
@@ -101,7 +113,7 @@ def members_of(bytes raw not None, check=None):
         The document is no JSON object, is nested too deep, or a name is there twice.
 
     >>> members_of(b'{"version": 1, "x/0": ["u"], "refs": {}}')
-    ({'version': (12, 13), 'refs': (37, 39)}, 3)
+    ({'version': (12, 13), 'refs': (37, 39)}, 3, False)
     """
     cdef Text text = _text_of(raw)
     cdef String name
@@ -109,6 +121,8 @@ def members_of(bytes raw not None, check=None):
     cdef int64_t n = 0
     cdef Bytes found
     cdef Scratch scratch = Scratch()
+    cdef bint is_first_version = False
+    cdef bint is_read = False
     members = {}
     _check_utf8(raw)
     _open(&text, c'{', "a JSON object")
@@ -118,14 +132,19 @@ def members_of(bytes raw not None, check=None):
             _expect(&text, c':')
             _blanks(&text)
             start = text.at
-            _skip(&text)
             n += 1
             _bytes(&text, &name, scratch, &found)
             label = _member(&found)
+            if label == "refs" and is_first_version and table is not None and label not in members:
+                _read_object(table, &text, compact, takes_null, 2)
+                is_read = True
+            else:
+                _skip(&text, 1)
             if label is not None:
                 if label in members:
                     raise _wrong(name.start, f"member {label!r} is there twice")
                 members[label] = start, text.at
+                is_first_version |= label == "version" and text.at - start == 1 and text.data[start] == c'1'
             elif check is not None:
                 try:
                     check(text.data[start:text.at])
@@ -136,7 +155,7 @@ def members_of(bytes raw not None, check=None):
     _blanks(&text)
     if text.at < text.n:
         raise _wrong(text.at, "expected nothing behind the object")
-    return members, n
+    return members, n, is_read
 
 
 cdef str _member(const Bytes *name):
@@ -180,33 +199,51 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
     URL, an offset and a length; an object, by what is in use, is JSON that is the value itself.
     """
     cdef Text text = _text_of(raw)
+    cdef int depth = 2 if start else 1
+    text.at = start
+    _read_object(table, &text, compact, takes_null, depth)
+
+
+cdef int _read_object(ReferenceTable table, Text *text, compact, bint takes_null, int depth) except -1:
+    """Read references: the object of them is that many lists and objects deep in the document, with its own."""
     cdef String string
     cdef int64_t value
     cdef int64_t before
+    cdef int64_t sample = text.at
+    cdef int64_t n_sample = SAMPLE
+    cdef int64_t n_read = 0
+    cdef int64_t n_left
     cdef Bytes key
     cdef Scratch of_keys = Scratch()
     cdef Scratch of_values = Scratch()
-    text.at = start
     table.last_target = -1     # its URL stands in another document
-    _open(&text, c'{', "an object of references")
-    if _closes(&text, c'}'):
-        return
+    _open(text, c'{', "an object of references")
+    if _closes(text, c'}'):
+        return 0
     while True:
-        _string(&text, &string)
-        _bytes(&text, &string, of_keys, &key)
+        _string(text, &string)
+        _bytes(text, &string, of_keys, &key)
         if key.n and key.data[key.n - 1] == c'/':
             _complete(&key, of_keys)
         if not is_key(key.data, key.n):
             raise _wrong(string.start, f"{_str(&key)!r:.200} is no key: {KEY_RULES}")
-        _expect(&text, c':')
-        _blanks(&text)
+        _expect(text, c':')
+        _blanks(text)
         value = text.at
         before = table.n_rows
-        _read_value(table, &text, key, of_values, compact, takes_null)
+        _read_value(table, text, key, of_values, compact, takes_null, depth)
         if table.n_rows == before:
             raise _wrong(value, f"key {_str(&key)!r:.200} is there twice")
-        if _ends(&text, c'}'):
-            return
+        n_read += 1
+        if n_read == n_sample:
+            # By the size of the last ones: documents of arrays, which are longer, mostly come first.
+            n_left = (text.n - text.at) * (n_read // 2) // (text.at - sample)
+            table._reserve(min(<int64_t>MAX_ESTIMATE, table.n_rows + n_left))
+            n_sample *= 4
+        elif 2 * n_read == n_sample:
+            sample = text.at
+        if _ends(text, c'}'):
+            return 0
 
 
 cdef int _complete(Bytes *key, Scratch scratch) except -1:
@@ -222,7 +259,7 @@ cdef int _complete(Bytes *key, Scratch scratch) except -1:
 
 
 cdef int _read_value(ReferenceTable table, Text *text, Bytes key, Scratch scratch, compact,
-                     bint takes_null) except -1:
+                     bint takes_null, int depth) except -1:
     cdef uint8_t opened = text.data[text.at] if text.at < text.n else 0
     cdef int64_t start = text.at
     cdef String string
@@ -241,7 +278,7 @@ cdef int _read_value(ReferenceTable table, Text *text, Bytes key, Scratch scratc
             if data.n < 0:
                 raise _wrong(start, f"key {_str(&key)!r:.200}: not base64")
     elif opened == c'{':
-        _skip(text)
+        _skip(text, depth)
         try:
             own = compact(text.data[start:text.at])
         except ValueError as exc:
@@ -298,17 +335,19 @@ cdef int64_t _number(Text *text, Bytes key) except -1:
     """Read an offset or a length."""
     cdef int64_t number = 0
     cdef int64_t start
+    cdef int64_t at
     cdef int64_t n_digits
     cdef int digit
     _blanks(text)
-    start = text.at
-    while text.at < text.n and c'0' <= text.data[text.at] <= c'9':
-        digit = text.data[text.at] - c'0'
-        if number > (INT64_MAX - digit) // 10:
+    start = at = text.at
+    while at < text.n and c'0' <= text.data[at] <= c'9':
+        digit = text.data[at] - c'0'
+        if at - start >= SAFE_DIGITS and number > (INT64_MAX - digit) // 10:
             raise _wrong(start, f"key {_str(&key)!r:.200}: offset and length are numbers below 2**63")
         number = 10 * number + digit
-        text.at += 1
-    n_digits = text.at - start
+        at += 1
+    text.at = at
+    n_digits = at - start
     _blanks(text)
     if n_digits == 0 or (text.data[start] == c'0' and n_digits > 1) or (
             text.at < text.n and text.data[text.at] != c',' and text.data[text.at] != c']'):
@@ -354,9 +393,14 @@ cdef int _check_utf8(bytes raw) except -1:
     return 0
 
 
-cdef void _blanks(Text *text) noexcept nogil:
-    while text.at < text.n and text.data[text.at] in (c' ', c'\n', c'\r', c'\t'):
-        text.at += 1
+# A place in the text is a local variable in loops: the compiler would store it for each byte otherwise, since bytes may
+# be those of any other variable.
+
+cdef inline void _blanks(Text *text) noexcept nogil:
+    cdef int64_t at = text.at
+    while at < text.n and text.data[at] <= c' ' and text.data[at] in (c' ', c'\n', c'\r', c'\t'):
+        at += 1
+    text.at = at
 
 
 cdef int _open(Text *text, uint8_t bracket, what) except -1:
@@ -367,7 +411,7 @@ cdef int _open(Text *text, uint8_t bracket, what) except -1:
     return 0
 
 
-cdef int _expect(Text *text, uint8_t mark) except -1:
+cdef inline int _expect(Text *text, uint8_t mark) except -1:
     _blanks(text)
     if text.at >= text.n or text.data[text.at] != mark:
         raise _wrong(text.at, f"expected {chr(mark)!r}, found {_shown(text, text.at)}")
@@ -375,7 +419,7 @@ cdef int _expect(Text *text, uint8_t mark) except -1:
     return 0
 
 
-cdef bint _closes(Text *text, uint8_t bracket) noexcept nogil:
+cdef inline bint _closes(Text *text, uint8_t bracket) noexcept nogil:
     """Whether the list or object ends here; goes on behind it if so."""
     _blanks(text)
     if text.at < text.n and text.data[text.at] == bracket:
@@ -384,7 +428,7 @@ cdef bint _closes(Text *text, uint8_t bracket) noexcept nogil:
     return False
 
 
-cdef bint _ends(Text *text, uint8_t bracket) except -1:
+cdef inline bint _ends(Text *text, uint8_t bracket) except -1:
     """Whether the list or object ends behind this item, or another one follows."""
     if _closes(text, bracket):
         return True
@@ -395,28 +439,33 @@ cdef bint _ends(Text *text, uint8_t bracket) except -1:
 cdef int _string(Text *text, String *string) except -1:
     """Go over a string."""
     cdef uint8_t found
+    cdef int n_plain
+    cdef int64_t at
     _blanks(text)
-    if text.at >= text.n or text.data[text.at] != c'"':
-        raise _wrong(text.at, f"expected a string, found {_shown(text, text.at)}")
-    text.at += 1
-    string.start = text.at
+    at = text.at
+    if at >= text.n or text.data[at] != c'"':
+        raise _wrong(at, f"expected a string, found {_shown(text, at)}")
+    at += 1
+    string.start = at
     string.is_plain = True
-    while text.at < text.n:
-        while text.n - text.at >= 8 and zc_is_plain(text.data + text.at):
-            text.at += 8
-        if text.at == text.n:
+    while at < text.n:
+        n_plain = 8
+        while n_plain == 8 and text.n - at >= 8:
+            n_plain = zc_n_plain(text.data + at)
+            at += n_plain
+        if at == text.n:
             break
-        found = text.data[text.at]
+        found = text.data[at]
         if found == c'"':
-            string.n = text.at - string.start
-            text.at += 1
+            string.n = at - string.start
+            text.at = at + 1
             return 0
         if found < 0x20:
-            raise _wrong(text.at, "a control character in a string")
+            raise _wrong(at, "a control character in a string")
         if found == c'\\':
             string.is_plain = False
-            text.at += 1
-        text.at += 1
+            at += 1
+        at += 1
     raise _wrong(string.start, "a string that does not end")
 
 
@@ -437,12 +486,12 @@ cdef str _str(const Bytes *found):
     return PyUnicode_DecodeUTF8(<const char *>found.data, found.n, NULL)
 
 
-cdef int _pass_string(Text *text) except -1:
-    """Go over a string that is read again, if anybody wants it."""
-    cdef int64_t start = text.at + 1
-    cdef int64_t at = start
+cdef int64_t _behind_string(const Text *text, int64_t at) except -1:
+    """Where a string ends that begins here, and that is read again if the caller needs it."""
+    cdef int64_t start = at + 1
     cdef int64_t before
     cdef const uint8_t *quote
+    at = start
     while True:
         quote = <const uint8_t *>memchr(text.data + at, c'"', text.n - at)
         if quote == NULL:
@@ -453,47 +502,51 @@ cdef int _pass_string(Text *text) except -1:
             before -= 1
         at += 1
         if (at - 1 - before) % 2 == 0:
-            text.at = at
-            return 0
+            return at
 
 
 cdef inline bint _is_mark(uint8_t found) noexcept nogil:
     return found in (c' ', c'\n', c'\r', c'\t', c',', c':', c'"', c'[', c']', c'{', c'}')
 
 
-cdef int _skip(Text *text) except -1:
-    """Go over a value. Of what is not a string only brackets are looked at: a caller that wants it reads it again."""
+cdef int _skip(Text *text, int outer) except -1:
+    """Go over a value in that many lists and objects.
+
+    Of what is not a string only brackets are looked at: a caller that wants it reads it again.
+    """
     cdef int depth = 0
     cdef int64_t start
+    cdef int64_t at
     cdef uint8_t found
     cdef uint8_t opened[MAX_DEPTH]
     _blanks(text)
-    start = text.at
-    while text.at < text.n:
-        found = text.data[text.at]
+    start = at = text.at
+    while at < text.n:
+        found = text.data[at]
         if found == c'"':
-            _pass_string(text)
+            at = _behind_string(text, at)
         elif found == c'[' or found == c'{':
-            if depth == MAX_DEPTH - 1:     # the document's own object is around it
-                raise _wrong(text.at, f"lists and objects are nested deeper than {MAX_DEPTH}")
+            if depth == MAX_DEPTH - outer:
+                raise _wrong(at, f"lists and objects are nested deeper than {MAX_DEPTH}")
             opened[depth] = found
             depth += 1
-            text.at += 1
+            at += 1
         elif depth and (found == c']' or found == c'}'):
             # In ASCII a bracket that closes comes two behind the one that opens.
             if found - opened[depth - 1] != 2:
-                raise _wrong(text.at, f"{chr(found)!r} closes {chr(opened[depth - 1])!r}")
+                raise _wrong(at, f"{chr(found)!r} closes {chr(opened[depth - 1])!r}")
             depth -= 1
-            text.at += 1
+            at += 1
         elif depth:
-            text.at += 1
+            at += 1
         else:
             # A number, true, false or null.
-            while text.at < text.n and not _is_mark(text.data[text.at]):
-                text.at += 1
+            while at < text.n and not _is_mark(text.data[at]):
+                at += 1
             break
         if depth == 0:
             break
-    if depth or text.at == start:
+    text.at = at
+    if depth or at == start:
         raise _wrong(start, "expected a value" if not depth else "a list or an object that does not end")
     return 0

@@ -39,6 +39,7 @@ cdef class ReferenceTable:
     cdef int64_t last_url
     cdef int64_t n_last_url
     cdef int *order            # rows sorted by their keys; NULL until it is asked for
+    cdef bint is_listed        # since the last new row; the next listing sorts the rows
     cdef list _targets
     cdef dict _target_of
 
@@ -52,8 +53,10 @@ cdef class ReferenceTable:
     cdef void _leave(self, const Reference *row) noexcept nogil
     cdef int _repack(self) except -1
     cdef int _number_of(self, url) except -1
-    cdef int _grow_slots(self) except -1
+    cdef int _reserve(self, int64_t n_rows) except -1
+    cdef int _grow_slots(self, int64_t n_slots) except -1
     cdef int _sort(self) except -1
+    cdef tuple _found_below(self, bytes prefix)
     cdef int64_t _row_of(self, bytes key) except? -2
     cdef object _value(self, int64_t i)
     cdef bytes _key(self, int64_t i)

@@ -12,7 +12,7 @@ from zcore.kernel.io.files import TEMP_PREFIX
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy, memset
 
 from zcore.kernel.select.tasks cimport Tasks
 
@@ -199,10 +199,12 @@ cdef class ReferenceTable:
             if self.n_rows >= MAX_ROWS:
                 raise ReferenceFormatError(f"a reference set has at most {MAX_ROWS} references here")
             i = self.n_rows
-            self.rows = <Reference *>_grown(self.rows, &self.capacity, i + 1, sizeof(Reference))
-            self.keys = <uint8_t *>_grown(self.keys, &self.keys_capacity, self.n_keys + n_key, 1)
+            if i >= self.capacity:
+                self.rows = <Reference *>_grown(self.rows, &self.capacity, i + 1, sizeof(Reference))
+            if self.n_keys + n_key > self.keys_capacity:
+                self.keys = <uint8_t *>_grown(self.keys, &self.keys_capacity, self.n_keys + n_key, 1)
             if 3 * (i + 1) > 2 * self.n_slots:
-                self._grow_slots()
+                self._grow_slots(2 * self.n_slots)
                 slot = self._slot_of(key, n_key, hashed)
             memcpy(self.keys + self.n_keys, key, n_key)
             row = &self.rows[i]
@@ -214,8 +216,10 @@ cdef class ReferenceTable:
             self.n_rows += 1
             slot.hash = hashed
             slot.row = <int>i
-            free(self.order)
-            self.order = NULL
+            self.is_listed = False
+            if self.order != NULL:
+                free(self.order)
+                self.order = NULL
         row = &self.rows[i]
         self._leave(row)
         self.n_removed -= row.target == REMOVED
@@ -250,14 +254,27 @@ cdef class ReferenceTable:
         self.n_unused = 0
         return 0
 
-    cdef int _grow_slots(self) except -1:
-        cdef int64_t n_slots = max(<int64_t>MIN_ROWS, 2 * self.n_slots)
-        cdef Slot *slots = <Slot *>malloc(n_slots * sizeof(Slot))
+    cdef int _reserve(self, int64_t n_rows) except -1:
+        """Make room for so many rows in all, so that those that follow need not be moved as they become more."""
+        cdef int64_t n_slots = MIN_ROWS
+        if n_rows <= self.capacity:
+            return 0
+        self.rows = <Reference *>_grown(self.rows, &self.capacity, n_rows, sizeof(Reference))
+        while 2 * n_slots < 3 * n_rows:
+            n_slots *= 2
+        if n_slots > self.n_slots:
+            self._grow_slots(n_slots)
+        return 0
+
+    cdef int _grow_slots(self, int64_t n_slots) except -1:
+        """Let there be so many slots, a power of two."""
+        cdef Slot *slots
         cdef int64_t i, at
+        n_slots = max(<int64_t>MIN_ROWS, n_slots)
+        slots = <Slot *>malloc(n_slots * sizeof(Slot))
         if slots == NULL:
             raise MemoryError
-        for i in range(n_slots):
-            slots[i].row = -1
+        memset(slots, 0xFF, n_slots * sizeof(Slot))     # the row of each is -1
         for i in range(self.n_slots):
             if self.slots[i].row >= 0:
                 at = self.slots[i].hash & (n_slots - 1)
@@ -361,6 +378,10 @@ cdef class ReferenceTable:
         cdef const uint8_t *key
         cdef int64_t i, n
         cdef bint is_below
+        if self.order == NULL and not self.is_listed:
+            # A dataset is opened by one listing, and sorting takes longer than that.
+            self.is_listed = True
+            return self._found_below(prefix)
         keys, prefixes = [], []
         self._sort()
         i = self._first_from(text, n_prefix)
@@ -385,6 +406,34 @@ cdef class ReferenceTable:
             past = below[:n] + b"0"
             i = self._first_from(<const uint8_t *>PyBytes_AS_STRING(past), n + 1)
         return keys, prefixes
+
+    cdef tuple _found_below(self, bytes prefix):
+        """What `list_dir` returns, by a look at each row."""
+        cdef const uint8_t *text = <const uint8_t *>PyBytes_AS_STRING(prefix)
+        cdef int64_t n_prefix = PyBytes_GET_SIZE(prefix)
+        cdef const Reference *row
+        cdef const uint8_t *key
+        cdef const uint8_t *slash
+        cdef const uint8_t *last = text     # the prefix that was found last
+        cdef int64_t n_last = 0
+        cdef int64_t i
+        keys, prefixes = [], set()
+        for i in range(self.n_rows):
+            row = &self.rows[i]
+            key = self.keys + row.key
+            if row.target == REMOVED or row.n_key <= n_prefix or (
+                    n_last and row.n_key >= n_last and memcmp(key, last, n_last) == 0) or (
+                    memcmp(key, text, n_prefix) != 0):
+                continue
+            slash = <const uint8_t *>memchr(key + n_prefix, c'/', row.n_key - n_prefix)
+            if slash == NULL:
+                keys.append(self._key(i))
+                continue
+            if slash == key + n_prefix:
+                continue
+            last, n_last = key, slash - key + 1
+            prefixes.add(PyBytes_FromStringAndSize(<const char *>last, n_last))
+        return sorted(keys), sorted(prefixes)
 
     def list_keys(self, bytes prefix not None, bytes start not None, int64_t n):
         """Return the first n keys below a prefix that do not come before `start`, sorted.
@@ -507,12 +556,14 @@ cdef bint is_key(const uint8_t *key, int64_t n_key) noexcept nogil:
     if n_key > MAX_KEY_NBYTES:
         return False
     for i in range(n_key + 1):
+        if i < n_key and key[i] > c'/':
+            continue
         if i < n_key and key[i] == 0:
             return False
         if i == n_key or key[i] == c'/':
-            if i == start or (key[start] == c'.' and (i - start == 1 or (i - start == 2 and key[start + 1] == c'.'))):
-                return False
-            if i - start >= n_temporary and memcmp(key + start, temporary, n_temporary) == 0:
+            # What is refused begins with a dot: the names of directories, and of temporary files.
+            if i == start or (key[start] == c'.' and (i - start == 1 or (i - start == 2 and key[start + 1] == c'.')
+                              or (i - start >= n_temporary and memcmp(key + start, temporary, n_temporary) == 0))):
                 return False
             start = i + 1
     return True

@@ -49,18 +49,18 @@ def read_document(raw, *, target=None, template_overrides=None, max_generated=No
             raw = _decompressed(raw, name)
     if len(raw) > MAX_NBYTES:
         raise ReferenceFormatError(f"the reference set has {len(raw)} bytes, at most {MAX_NBYTES} are read")
-    members, n_members = members_of(raw)
-    table = ReferenceTable()
+    table, takes_null = ReferenceTable(), target is not None
+    members, n_members, is_read = members_of(raw, table=table, compact=_compact, takes_null=takes_null)
     if _version_of(raw, members, n_members) == 0:
-        read_references(table, raw, 0, _compact, takes_null=target is not None)
+        read_references(table, raw, 0, _compact, takes_null=takes_null)
         templates = None
     else:
         if n_members > len(members):
             warn(f"a reference set of version 1 has members templates, gen and refs; {n_members - len(members)} others "
                  "are ignored")
             members_of(raw, _strict)
-        if "refs" in members:
-            read_references(table, raw, members["refs"][0], _compact, takes_null=target is not None)
+        if "refs" in members and not is_read:
+            read_references(table, raw, members["refs"][0], _compact, takes_null=takes_null)
         templates = _member(raw, members, "templates", {})
     if templates is not None:
         _render(table, templates, template_overrides, _member(raw, members, "gen", []), max_generated)

@@ -45,10 +45,8 @@ def read_records(store, key, record_size, n_rows, numbers_of):
     if len(raw) > MAX_FILE_NBYTES:
         raise _wrong(key, f"expected {MAX_FILE_NBYTES} bytes at the most, found more")
     try:
-        columns, n = _columns(pyarrow, raw, key, record_size)
-        targets, offsets, lengths, data = _rows(pyarrow, columns, n, key, numbers_of)
-        n = min(n, max(n_rows, 0))
-        return Records(targets[:n], offsets[:n], lengths[:n], data, MAX_TARGETS)
+        columns, n = _columns(pyarrow, raw, key, record_size, max(n_rows, 0))
+        return Records(*_rows(pyarrow, columns, n, key, numbers_of), MAX_TARGETS)
     except ReferenceFormatError as error:
         if error.document is None:
             raise _wrong(key, error.message) from None
@@ -66,8 +64,8 @@ def _pyarrow():
     return pyarrow
 
 
-def _columns(pyarrow, raw, key, record_size):
-    """Return the columns, a dict of ChunkedArray, and the number of rows."""
+def _columns(pyarrow, raw, key, record_size, n_rows):
+    """Return the columns, a dict of ChunkedArray, and the number of their rows, at most `n_rows`."""
     options = {"thrift_string_size_limit": MAX_FOOTER_NBYTES, "thrift_container_size_limit": MAX_FOOTER_NBYTES}
     file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(raw), **options)
     metadata, schema = file.metadata, file.schema_arrow
@@ -91,11 +89,28 @@ def _columns(pyarrow, raw, key, record_size):
     file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(raw), metadata=metadata, read_dictionary=values,
                                        page_checksum_verification=True, **options)
     # In this thread: a page may have 2 GiB whatever the footer says, so only one is decoded at a time.
-    table = file.read(columns=present, use_threads=False)
-    if table.num_rows != n:
-        raise _wrong(key, f"expected {n} rows, as it declares, found {table.num_rows}")
+    if n_rows < n:
+        # kerchunk fills a file up to the size of a record, even if the array has a single chunk.
+        table = _first_rows(pyarrow, file, present, n_rows)
+        n = n_rows
+    else:
+        table = file.read(columns=present, use_threads=False)
+    found = 0 if table is None else table.num_rows
+    if found != n:
+        raise _wrong(key, f"expected {n} rows, as it declares, found {found}")
     table.validate(full=True)
     return {name: table.column(name) for name in present}, n
+
+
+def _first_rows(pyarrow, file, names, n):
+    """Return the columns of the first n rows, a pyarrow.Table; None if there are no rows."""
+    batches, n_left = [], n
+    for batch in file.iter_batches(batch_size=max(n, 1), columns=names, use_threads=False):
+        batches.append(batch.slice(0, n_left))
+        n_left -= len(batches[-1])
+        if n_left == 0:
+            break
+    return pyarrow.Table.from_batches(batches) if batches else None
 
 
 def _is_of_bytes(pyarrow, kind):

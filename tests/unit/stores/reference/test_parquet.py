@@ -378,6 +378,22 @@ def test_rows_beyond_the_array(folder):
     assert store.get("x/4") == b"\4" and store.get("x/5") is None
 
 
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 9])
+@pytest.mark.parametrize("group", [1, 2, 3, 100])
+def test_rows_beyond_the_array_are_not_looked_at(folder, n, group):
+    """As kerchunk pads a file; each row group has values of its own, and later rows have what is no reference."""
+    refs = write_set(folder / "refs.parq", {"x/.zarray": {**ARRAY, "shape": [10 * n]}}, 100)
+    (refs / "x").mkdir()
+    raw = [b"%d" % i if i % 3 == 0 else None for i in range(n)] + [None] * 20
+    table = {"path": [None if i % 3 == 0 else f"t{i % 2}" for i in range(n)] + ["u"] * 20,
+             "offset": [5 * i for i in range(n)] + [-1] * 20, "size": [0 if i % 3 == 0 else i + 1 for i in range(n)] +
+             [-1] * 20, "raw": raw}
+    parquet.write_table(pyarrow.table(table), refs / "x/refs.0.parq", row_group_size=group)
+    found = dict(ReferenceStore(refs).to_v0())
+    del found["x/.zarray"]
+    assert found == {f"x/{i}": str(i) if i % 3 == 0 else [f"t{i % 2}", 5 * i, i + 1] for i in range(n)}
+
+
 def test_targets_are_judged_as_those_of_json(folder, tmp_path_factory):
     """RF-URL-05, RF-URL-07, RF-URL-08"""
     other = tmp_path_factory.mktemp("other")

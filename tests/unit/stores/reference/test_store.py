@@ -3,6 +3,7 @@ import base64
 import json
 import os
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -98,6 +99,44 @@ def test_documents_that_are_none(folder, document, message):
     with pytest.raises(ReferenceFormatError, match=message) as caught:
         opened(folder, document)
     assert "refs.json" in str(caught.value)
+
+
+def outcome(folder, document):
+    try:
+        return sorted(opened(folder, document).to_v0().items())
+    except ReferenceFormatError as error:
+        return re.sub(r"byte \d+ of", "byte of", str(error))
+
+
+@pytest.mark.parametrize("refs", [
+    "{}", '{"a": "x", "b": ["u", 9223372036854775806, 1], "c": {"d": [null]}}', '{"a": "x", "a": "y"}', "[]",
+    '{"a": 1}', '{"a": ["u", 9223372036854775808, 0]}', '{"a": ["u", 9223372036854775807, 1]}',
+    '{"a": ["u", 99999999999999999999, 1]}', '{"a": ["u", 100000000000000000, 999999999999999999]}',
+    '{"a": ["u", 01, 1]}', '{"a/.__zc_tmp.b": "x"}', '{"a/..": "x"}',
+    '{"a/...": "x"}', '{"a\\u0000": "x"}', '{"a": "base64:A"}',
+    '{"a": ' + '{"b":' * 62 + "1" + "}" * 63, '{"a": ' + '{"b":' * 63 + "1" + "}" * 64])
+def test_a_document_says_the_same_whatever_stands_first(folder, refs):
+    """References behind the version are read as the document is gone over, others after that."""
+    document = f'{{"version": 1, "refs": {refs}}}'
+    assert outcome(folder, document) == outcome(folder, f'{{"refs": {refs}, "version": 1}}')
+
+
+@pytest.mark.parametrize("n", [31, 32, 33, 63, 64, 65, 300, 5000])
+def test_sets_of_many_references(n):
+    """Room is made by the size of the first references, which may be unlike the others."""
+    refs = {f"x/{i}": ["u" * (1 if i % 7 else 50), i, 10**(i % 18)] for i in range(n)} | {"text": "t" * 10**5}
+    assert ReferenceStore({"version": 1, "refs": refs}).to_v0() == refs
+
+
+def test_each_place_of_what_ends_a_string():
+    """Strings are looked at by eight bytes at once."""
+    for n in range(40):
+        for sign in ("\\", '"', "\n", "ä", "\x7f", " "):
+            for at in range(n):
+                text = "." * at + sign + "." * (n - at - 1)
+                document = {"a": text, "b": [text]}
+                assert ReferenceStore(document).get("a") == text.encode()
+                assert ReferenceStore(document).to_v0()["b"] == [text]
 
 
 def test_bytes_that_are_no_text(folder):
@@ -330,9 +369,12 @@ def test_rows_like_a_dictionary():
             table.put_data(key, b"%d" % i)
             model[key] = b"%d" % i
     assert len(table) == len(model) and dict(table.items()) == model
-    for prefix in (b"", b"1/", b"17/", b"17/3/", b"x/"):
+    for i, prefix in enumerate((b"", b"1/", b"17/", b"17/3/", b"x/", b"new/")):
+        # The first listing after a new row looks at all of them, others find theirs in the sorted rows.
+        model[b"new/%d" % i] = b"%d" % i
+        table.put_data(b"new/%d" % i, b"%d" % i)
         below = [key[len(prefix):] for key in model if key.startswith(prefix) and key != prefix]
         keys = sorted({prefix + key for key in below if b"/" not in key})
         prefixes = sorted({prefix + key.split(b"/")[0] + b"/" for key in below if b"/" in key})
-        assert table.list_dir(prefix)[:2] == (keys, prefixes)
+        assert [table.list_dir(prefix) for _ in range(3)] == 3 * [(keys, prefixes)]
     assert len(table.targets) == 7 and table.find(b"x") is None
