@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zcore
+import zcore.config
 
 zarr = pytest.importorskip("zarr")
 
@@ -198,7 +199,9 @@ def test_threads_that_share_chunks_lose_nothing():
     np.testing.assert_array_equal(array[...], np.arange(N) + 1)
 
 
-def test_processes_of_zarr_and_of_zcore_that_share_chunks_lose_nothing(tmp_path):
+@pytest.mark.parametrize("lock", ["on", "file"])
+def test_processes_of_zarr_and_of_zcore_that_share_chunks_lose_nothing(tmp_path, monkeypatch, lock):
+    monkeypatch.setenv("ZCORE_LOCK", lock)
     array = zarr.create_array(tmp_path, shape=(N,), chunks=(CHUNK,), dtype="i8")
     context = multiprocessing.get_context("spawn")
     children = [context.Process(target=_write_in_a_process, args=(str(tmp_path), i, 4)) for i in range(4)]
@@ -231,9 +234,11 @@ class Inverted(BytesBytesCodec):
     _encode_single = _decode_single
 
 
-def test_a_codec_that_zcore_does_not_have_is_left_to_zarr_under_the_lock(tmp_path, by_zarr):
+@pytest.mark.parametrize("lock", ["on", "file"])
+def test_a_codec_that_zcore_does_not_have_is_left_to_zarr_under_the_lock(tmp_path, by_zarr, monkeypatch, lock):
     from zarr.registry import register_codec
 
+    monkeypatch.setattr(zcore.config, "_lock", lock)
     register_codec("test_inverted", Inverted)
     array = zarr.create_array(tmp_path, shape=(2000,), chunks=(701,), dtype="i4", compressors=[Inverted()])
 

@@ -125,6 +125,10 @@ def _assembled(variables, attributes, coord_names):
     xarray's constructor would first compare every variable with all others, for what only merged datasets have. It is
     asked for what is not certain here: which error it is.
     """
+    construct = getattr(xarray.Dataset, "_construct_direct", None)
+    if construct is None:
+        # It is xarray's own, and may be gone in another release.
+        return _merged(variables, attributes, coord_names)
     declared = coord_names
     in_dims = {dim for variable in variables.values() for dim in variable.dims}
     coord_names = {name for name in variables if name in coord_names or name in in_dims}
@@ -136,7 +140,7 @@ def _assembled(variables, attributes, coord_names):
         for dim, length in zip(variable.dims, variable.shape, strict=True):
             if dims.setdefault(dim, length) != length or (dim in ordered and ordered[dim].dims != (dim,)):
                 return _merged(variables, attributes, declared)
-    return xarray.Dataset._construct_direct(ordered, coord_names, dims, dict(attributes), encoding={})
+    return construct(ordered, coord_names, dims, dict(attributes), encoding={})
 
 
 def _merged(variables, attributes, coord_names):

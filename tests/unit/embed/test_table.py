@@ -402,8 +402,9 @@ def test_threads_share_a_handle(simple):
     assert wrong == []
 
 
-def test_misaligned_writers_lose_nothing(simple):
-    with Handle(place_of(simple)) as handle:
+@pytest.mark.parametrize("lock", ["on", "file"])
+def test_misaligned_writers_lose_nothing(simple, lock):
+    with Handle(place_of(simple), options=json.dumps({"lock": lock}).encode()) as handle:
         def write(part):
             for k in range(30):
                 handle.write((7 * part, k), np.full((7, 3), part * 100 + k, "f4"), threads=1)
