@@ -274,8 +274,10 @@ class TestRealRanks:
         assert ended.returncode == 0, ended.stderr
         assert ended.stdout == "4 ranks wrote (110, 64)\n"
 
+    @pytest.mark.parametrize("lock", ["on", "file"])
     @pytest.mark.parametrize("rounds", [20, pytest.param(1000, marks=pytest.mark.slow)])
-    def test_misaligned_ranks_lose_nothing(self, tmp_path, rounds):
+    def test_misaligned_ranks_lose_nothing(self, tmp_path, monkeypatch, rounds, lock):
+        monkeypatch.setenv("ZCORE_LOCK", lock)
         program = tmp_path / "program.py"
         program.write_text(textwrap.dedent("""
             import sys

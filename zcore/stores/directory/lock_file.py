@@ -42,8 +42,10 @@ RENEWED_SECONDS = 5.0
 # file system, or the process, may have stood still, and the holder with it.
 LOOK_SECONDS = 0.25
 MAX_BREAK = 1.0
-# Between two tries to get a lock.
-MIN_PAUSE, MAX_PAUSE = 0.001, 0.02
+# Between two tries to get a lock: at most so many times what a call of the file system takes, so that processes that
+# wait leave the server to others.
+PAUSE_CALLS = 20
+MIN_PAUSE, MAX_PAUSE = 0.0005, 0.02
 # A process holds a lock for all its threads. After this time it gives it back first, and lets others try.
 MAX_SHARED_SECONDS = 1.0
 WARNED_SECONDS = 10.0
@@ -210,24 +212,30 @@ class LockFile:
         _RENEWER.add(self)
 
     def _wait(self):
+        start = monotonic()
+        longest, pause = self._longest_pause(), MIN_PAUSE
         if (watch := _waited.get((self.directory, self.name))) is not None:
             self._watch = watch
-            sleep(1.5 * MAX_PAUSE)
-            self._look()
-        pause = MIN_PAUSE
-        start = looked = monotonic()
+            sleep(1.5 * longest)
+            if start - watch.looked > LOOK_SECONDS:
+                self._look()
         is_warned = False
         while not self._try():
             sleep(pause)
-            pause = min(2 * pause, MAX_PAUSE)
+            pause = min(2 * pause, longest)
             now = monotonic()
-            if now - looked < LOOK_SECONDS:
+            if now - self._watch.looked < LOOK_SECONDS:
                 continue
-            looked = now
             holder = self._look()
             if not is_warned and now - start > WARNED_SECONDS and holder is not None:
                 warn(f"waiting for the lock of {self.directory} since {now - start:.0f} seconds; held by {holder}")
                 is_warned = True
+
+    def _longest_pause(self):
+        begun = monotonic()
+        with contextlib.suppress(OSError):
+            os.stat(f"{self.name}/{self._id}", dir_fd=self._fd)
+        return min(MAX_PAUSE, max(MIN_PAUSE, PAUSE_CALLS * (monotonic() - begun)))
 
     def _try(self):
         try:
@@ -426,10 +434,12 @@ class Watch:
 
     def __init__(self):
         self._seen = {}     # id to (sign, time of the last look, seconds without a change)
+        self.looked = monotonic()
 
     def stale(self, owners):
         """Return those of all present owners that have ended, or have not renewed their files for `STALE_SECONDS`."""
         now, before, self._seen = monotonic(), self._seen, {}
+        self.looked = now
         found = []
         for owner in owners:
             sign, looked, unchanged = before.get(owner.id, (None, now, 0.0))

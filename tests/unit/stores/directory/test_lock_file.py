@@ -209,6 +209,7 @@ def test_one_that_waits_and_has_ended_keeps_nobody_waiting(tmp_path):
     file = LockFile(str(tmp_path), NODE)
     for _ in range(3):
         _take_and_give_back(file)
+        time.sleep(0.3)
     assert os.listdir(tmp_path) == []
 
 
