@@ -23,6 +23,7 @@ import json
 import os
 import platform
 import re
+import stat
 import sys
 import weakref
 from _thread import RLock, get_ident, start_new_thread
@@ -201,9 +202,16 @@ class LockFile:
 
     def _queue(self):
         own = f"{self.name}/{self._id}"
-        for directory in (self.name, own):
-            with contextlib.suppress(FileExistsError):
-                _again(os.mkdir, directory, dir_fd=self._fd)
+        try:
+            _again(os.mkdir, self.name, dir_fd=self._fd)
+        except FileExistsError as exc:
+            # A link would lead to a lock of another directory.
+            if not stat.S_ISDIR(_again(os.stat, self.name, dir_fd=self._fd, follow_symlinks=False).st_mode):
+                raise LockError(f"{os.path.join(self.directory, self.name)} is not a directory, so it is no lock; "
+                                "remove it", key=self.directory, errno=errno.ENOTDIR) from exc
+        with contextlib.suppress(FileExistsError):
+            # Its name is new: a call that a signal has ended had made it.
+            _again(os.mkdir, own, dir_fd=self._fd)
         self._file = os.open(f"{own}/{self._id}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666,
                              dir_fd=self._fd)
         with contextlib.suppress(OSError):

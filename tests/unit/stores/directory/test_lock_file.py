@@ -280,9 +280,13 @@ def test_what_cannot_be_removed_is_named(tmp_path, quick):
 
 
 def test_where_no_file_can_be_made(tmp_path):
-    (tmp_path / NODE).write_bytes(b"")
-    with pytest.raises(LockError, match="cannot make a lock file in .*lock=None writes without locks"):
-        _take_and_give_back(LockFile(str(tmp_path), NODE))
+    (tmp_path / "other").mkdir()
+    (tmp_path / NODE).symlink_to("other")
+    for _ in range(2):
+        with pytest.raises(LockError, match=f"{NODE} is not a directory, so it is no lock; remove it"):
+            _take_and_give_back(LockFile(str(tmp_path), NODE))
+        (tmp_path / NODE).unlink()
+        (tmp_path / NODE).write_bytes(b"")
     with pytest.raises(FileNotFoundError):
         _take_and_give_back(LockFile(str(tmp_path / "none"), NODE))
     with pytest.raises(FileNotFoundError):
@@ -290,7 +294,7 @@ def test_where_no_file_can_be_made(tmp_path):
     file = LockFile(str(tmp_path), NODE)
     (tmp_path / NODE).unlink()
     _take_and_give_back(file)
-    assert file._fd == file._file == -1 and os.listdir(tmp_path) == []
+    assert file._fd == file._file == -1 and os.listdir(tmp_path) == ["other"]
 
 
 def test_a_child_holds_nothing_of_its_parent(tmp_path):
