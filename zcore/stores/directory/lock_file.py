@@ -23,6 +23,7 @@ import json
 import os
 import platform
 import re
+import stat
 import sys
 import weakref
 from _thread import RLock, get_ident, start_new_thread
@@ -31,6 +32,7 @@ from time import localtime, monotonic, sleep, strftime
 from zcore.errors import LockError, warn
 from zcore.kernel.io.holds import Held
 from zcore.stores.keys import TEMPORARY
+from zcore.text.printable import printable
 
 NODE = TEMPORARY + "lock"          # the lock of the node whose document lies in the directory
 PLACE = TEMPORARY + "place"        # the lock under which a node comes or goes there
@@ -201,9 +203,15 @@ class LockFile:
 
     def _queue(self):
         own = f"{self.name}/{self._id}"
-        for directory in (self.name, own):
-            with contextlib.suppress(FileExistsError):
-                _again(os.mkdir, directory, dir_fd=self._fd)
+        try:
+            _again(os.mkdir, self.name, dir_fd=self._fd)
+        except FileExistsError:
+            # A link leads out of the directory. No process looks for stale locks there, and all would wait for ever.
+            status = _again(os.stat, self.name, dir_fd=self._fd, follow_symlinks=False)
+            if not stat.S_ISDIR(status.st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, f"{self.name} is there and is no directory") from None
+        with contextlib.suppress(FileExistsError):
+            _again(os.mkdir, own, dir_fd=self._fd)
         self._file = os.open(f"{own}/{self._id}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666,
                              dir_fd=self._fd)
         with contextlib.suppress(OSError):
@@ -366,7 +374,8 @@ class Owner:
             try:
                 status = os.fstat(file)
                 self.sign = status.st_ino, status.st_mtime_ns, status.st_size
-                with contextlib.suppress(ValueError):
+                # Other programs may have put anything there, and nested as deeply as they like.
+                with contextlib.suppress(ValueError, RecursionError):
                     said = json.loads(os.read(file, _MAX_NBYTES))
                     self.said = said if isinstance(said, dict) else {}
             finally:
@@ -376,7 +385,7 @@ class Owner:
         if not self.said:
             found = _ID.fullmatch(self.id)
             return f"process {found['pid']}" if found else "an unknown process"
-        said = {name: f"{self.said.get(name)!s:.100}" for name in ("pid", "program", "host", "since")}
+        said = {name: f"{printable(self.said.get(name)):.100}" for name in ("pid", "program", "host", "since")}
         return f"process {said['pid']} ({said['program']}) of the host {said['host']}, since {said['since']}"
 
     def is_running(self):
@@ -453,6 +462,8 @@ class Watch:
 
 def left_over(directory):
     """Return what a lock's directory, one of `NAMES`, is if no process of it lives: a text. None if one may live."""
+    if os.path.islink(directory) or os.path.isfile(directory):
+        return "no directory, in the place of a lock file's: nothing can be locked by files there"
     with _opened(os.path.dirname(directory)) as fd:
         found = owners(fd, os.path.basename(directory))
         if not all([owner.is_running() is False for owner in found]):
@@ -466,7 +477,9 @@ def remove_left_over(directory):
     with _opened(os.path.dirname(directory)) as fd:
         for owner in owners(fd, name):
             if owner.is_running() is False:
-                owner.remove()
+                # What cannot be removed stays, and is reported as there.
+                with contextlib.suppress(LockError):
+                    owner.remove()
         _remove_empty(fd, name)
         with contextlib.suppress(OSError):
             os.rmdir(name, dir_fd=fd)
