@@ -161,6 +161,20 @@ def test_a_store_that_returns_too_little_is_found_out():
 GRIDS = pytest.mark.parametrize("grid", [{}, {"shards": (64, 64)}], ids=["chunks", "shards"])
 
 
+@pytest.mark.parametrize("value", [7, b"\x07", bytearray(1), "x"])
+def test_values_that_are_no_buffers_are_refused(value):
+    """An integer has a `to_bytes` as well, and would become a chunk that was never written."""
+    class Other(zarr.storage.WrapperStore):
+        async def get(self, key, prototype, byte_range=None):
+            return value if key == "c/0" else await super().get(key, prototype, byte_range)
+
+    memory = zarr.storage.MemoryStore()
+    zarr.create_array(memory, data=np.zeros(1, "u1"), compressors=None)
+    array = zcore.open(Other(memory), mode="r")
+    with pytest.raises(zcore.StoreError, match=f"expected a Buffer of zarr-python, found {type(value).__name__}"):
+        array[:]
+
+
 def made(**keywords):
     """Return a store of zarr-python with an array of 64 x 64 ones."""
     store = zarr.storage.MemoryStore()

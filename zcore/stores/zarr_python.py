@@ -4,7 +4,7 @@ from __future__ import annotations
 from inspect import CORO_CREATED, getcoroutinestate
 
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
-from zarr.core.buffer import default_buffer_prototype
+from zarr.core.buffer import Buffer, default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
@@ -80,13 +80,22 @@ class ZarrPythonStore(Store):
             # Some stores refuse an empty range, and some return all bytes for an empty suffix.
             return None if self.getsize(key) is None else b""
         if byte_range is not None and self._keeps_documents and key.rpartition("/")[2] == "zarr.json":
-            found = self._ask(self.store.get(key, default_buffer_prototype(), None), key)
+            found = self._value(key, None)
             if found is None:
                 return None
             start, stop = resolve_range(byte_range, len(found))
-            return found.to_bytes()[start:stop]
+            return found[start:stop]
+        return self._value(key, request)
+
+    def _value(self, key, request):
         found = self._ask(self.store.get(key, default_buffer_prototype(), request), key)
-        return None if found is None else found.to_bytes()
+        if found is None:
+            return None
+        if not isinstance(found, Buffer):
+            # Others have a `to_bytes` too: that of an integer makes up a value.
+            raise StoreError(f"{key!r} in {self.store!r}: expected a Buffer of zarr-python, found "
+                             f"{type(found).__name__}", key=key)
+        return found.to_bytes()
 
     def getsize(self, key):
         check_key(key)

@@ -32,6 +32,7 @@ from time import localtime, monotonic, sleep, strftime
 from zcore.errors import LockError, warn
 from zcore.kernel.io.holds import Held
 from zcore.stores.keys import TEMPORARY
+from zcore.text.printable import printable
 
 NODE = TEMPORARY + "lock"          # the lock of the node whose document lies in the directory
 PLACE = TEMPORARY + "place"        # the lock under which a node comes or goes there
@@ -374,7 +375,8 @@ class Owner:
             try:
                 status = os.fstat(file)
                 self.sign = status.st_ino, status.st_mtime_ns, status.st_size
-                with contextlib.suppress(ValueError):
+                # Other programs may have put anything there, and nested as deeply as they like.
+                with contextlib.suppress(ValueError, RecursionError):
                     said = json.loads(os.read(file, _MAX_NBYTES))
                     self.said = said if isinstance(said, dict) else {}
             finally:
@@ -384,7 +386,7 @@ class Owner:
         if not self.said:
             found = _ID.fullmatch(self.id)
             return f"process {found['pid']}" if found else "an unknown process"
-        said = {name: f"{self.said.get(name)!s:.100}" for name in ("pid", "program", "host", "since")}
+        said = {name: f"{printable(self.said.get(name)):.100}" for name in ("pid", "program", "host", "since")}
         return f"process {said['pid']} ({said['program']}) of the host {said['host']}, since {said['since']}"
 
     def is_running(self):
@@ -461,6 +463,8 @@ class Watch:
 
 def left_over(directory):
     """Return what a lock's directory, one of `NAMES`, is if no process of it lives: a text. None if one may live."""
+    if os.path.islink(directory) or os.path.isfile(directory):
+        return "no directory, in the place of a lock file's: nothing can be locked by files there"
     with _opened(os.path.dirname(directory)) as fd:
         found = owners(fd, os.path.basename(directory))
         if not all([owner.is_running() is False for owner in found]):
@@ -474,7 +478,9 @@ def remove_left_over(directory):
     with _opened(os.path.dirname(directory)) as fd:
         for owner in owners(fd, name):
             if owner.is_running() is False:
-                owner.remove()
+                # What cannot be removed stays, and is reported as there.
+                with contextlib.suppress(LockError):
+                    owner.remove()
         _remove_empty(fd, name)
         with contextlib.suppress(OSError):
             os.rmdir(name, dir_fd=fd)

@@ -152,7 +152,7 @@ def test_a_process_of_this_machine_may_stand_still(tmp_path, quick):
 
 
 @pytest.mark.parametrize("said", [elsewhere(), "", "{", "[]", '{"pid": "x"}', '{"machine": null, "pid": -1}',
-                                  "x" * 9999], ids=range(7))
+                                  "x" * 9999, "[" * 4000], ids=range(8))
 @pytest.mark.parametrize("when", [0, 2**33])
 def test_a_process_that_does_not_renew_its_file(tmp_path, quick, said, when):
     """Whatever its clock says: the time between the looks counts."""
@@ -277,6 +277,38 @@ def test_what_cannot_be_removed_is_named(tmp_path, quick):
     (tmp_path / NODE / "held" / "folder").mkdir(parents=True)
     with pytest.raises(LockError, match="cannot remove the stale lock file .*folder"):
         _take_and_give_back(LockFile(str(tmp_path), NODE))
+
+
+def test_a_name_with_control_characters(tmp_path):
+    """The file of another program, or of one that means harm, is shown on a terminal."""
+    put(tmp_path, ended(program="\x1b[2J\n", host=["\x07"]))
+    with pytest.warns(UserWarning, match="is taken over") as warned, LockFile(str(tmp_path), NODE).hold():
+        pass
+    assert str(warned[0].message).isprintable()
+
+
+@pytest.mark.parametrize("target", ["elsewhere", "nowhere"])
+def test_a_link_in_place_of_a_lock(tmp_path, target):
+    """It would be followed here, but not by the look for stale locks: they would be waited for for ever."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "node").mkdir()
+    (tmp_path / "node" / NODE).symlink_to(tmp_path / target)
+    with pytest.raises(LockError, match="is not a directory, so it is no lock") as caught, \
+            LockFile(str(tmp_path / "node"), NODE).hold():
+        pass
+    assert caught.value.errno == errno.ENOTDIR
+    assert os.listdir(tmp_path / "elsewhere") == [] and os.listdir(tmp_path / "node") == [NODE]
+    assert "no directory" in lock_file.left_over(str(tmp_path / "node" / NODE))
+
+
+def test_verify_goes_on_where_a_stale_lock_cannot_be_removed(tmp_path):
+    zcore.create_array(tmp_path / "a", shape=4, dtype="i4")[:] = 1
+    file = put(tmp_path / "a", ended())
+    file.unlink()
+    file.mkdir()
+    report = zcore.verify(tmp_path / "a", repair=True)
+    assert not report.ok and file.is_dir()
+    np.testing.assert_array_equal(zcore.open(tmp_path / "a")[:], 1)
 
 
 def test_where_no_file_can_be_made(tmp_path):
