@@ -288,7 +288,7 @@ def test_two_hundred_killed_workers_lose_nothing(tmp_path, part):
     """Misaligned regions of dask, written by a cluster whose workers are killed at random, twenty in each part.
 
     distributed sometimes does not replace a worker that was killed early, and waits for it. Such a cluster is given up
-    if no worker is in a call of zcore, and what it was writing is written again by another one.
+    if no worker is in a call of zcore. Another cluster writes the same elements again.
     """
     distributed = pytest.importorskip("distributed")
     import dask.array

@@ -27,7 +27,7 @@ VERBS = {
     "rm": ("nodes.rm", "delete arrays and groups"),
     "bench": ("speed.bench", "measure how fast an array is read and written here, and which forms would be faster"),
     "plot": ("elements.plot", "draw a slice of an array, or the grid of its chunks with their sizes and ratios"),
-    "doctor": ("doctor", "say what is installed, what a folder's file system can do, and what a file needs"),
+    "doctor": ("doctor", "list the installed extras, try a folder's file system, and name the extra that a file needs"),
     "completion": ("completion", "print the completion of a shell for zcore"),
     "demo": ("demo.demo", "write real data in every format zcore has, read them back, check every bit, and draw them"),
 }

@@ -75,11 +75,20 @@ class Plan:
                 return None
         return tuple(starts), tuple(stops)
 
-    def owner(self, coords):
-        """Return the rank that writes an object, by which at least one box reaches into it."""
+    def near(self, rank):
+        """Return the ranks that have elements of any object which the box of a rank reaches into, itself among them."""
+        if not self._has_elements[rank]:
+            return []
+        reach = [(borders[bisect.bisect_right(borders, start) - 1], borders[bisect.bisect_left(borders, stop)])
+                 for borders, start, stop in zip(self.borders, *self.boxes[rank], strict=True)]
+        return [other for other, box in enumerate(self.boxes) if self._has_elements[other] and all(
+            a < high and b > low for a, b, (low, high) in zip(*box, reach, strict=True))]
+
+    def owner(self, coords, ranks):
+        """Return the rank that writes an object: one of `ranks`, in order, which are all that have elements of it."""
         shares = [0 if (found := self.common(rank, coords)) is None
-                  else math.prod(b - a for a, b in zip(*found, strict=True)) for rank in range(len(self.boxes))]
-        return shares.index(max(shares))
+                  else math.prod(b - a for a, b in zip(*found, strict=True)) for rank in ranks]
+        return ranks[shares.index(max(shares))]
 
     def number(self, coords):
         """Return the place of an object in the grid's order."""
@@ -116,6 +125,7 @@ def write_in_turns(comm, plan, values, write, read, object_nbytes):
     waiting = [(plan.number(coords), coords) for coords in plan.objects_of(rank)]
     # Rounds in which no rank has objects are left out by all.
     rounds = sorted(set(itertools.chain(*comm.allgather(sorted({number // per_round for number, _ in waiting})))))
+    near = plan.near(rank)
     error, next_one = None, 0
     for turn in rounds:
         sent = [[] for _ in range(size)]
@@ -123,7 +133,7 @@ def write_in_turns(comm, plan, values, write, read, object_nbytes):
             number, coords = waiting[next_one]
             starts, stops = plan.common(rank, coords)
             inside = tuple([slice(a - o, b - o) for a, b, o in zip(starts, stops, plan.boxes[rank][0], strict=True)])
-            sent[plan.owner(coords)].append((number, Piece(starts, values[inside], rank)))
+            sent[plan.owner(coords, near)].append((number, Piece(starts, values[inside], rank)))
             next_one += 1
         own, sent[rank] = sent[rank], []
         found = {}

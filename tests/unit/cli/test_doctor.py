@@ -1,4 +1,4 @@
-"""`zcore doctor`: what is installed, what a folder can do, and what a file needs."""
+"""`zcore doctor`: the installed extras, the trial of a folder, and the extras that a file needs."""
 import json
 import tomllib
 from pathlib import Path

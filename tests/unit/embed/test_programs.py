@@ -177,7 +177,7 @@ def test_a_program_leaves_no_memory_behind(tmp_path):
 
 
 @needs("cc")
-@pytest.mark.skipif(build_info()["variant"] == "sanitize", reason="the sanitizer keeps what was freed for a while")
+@pytest.mark.skipif(build_info()["variant"] == "sanitize", reason="the sanitizer keeps freed memory for a while")
 def test_handles_are_opened_and_closed_ten_thousand_times(tmp_path):
     program = build(tmp_path, "cc", SOURCE / "leaks.c", "-O1")
     assert run(program, tmp_path / "a", 10_000) == "nothing more\n"

@@ -378,7 +378,7 @@ def test_ten_thousand_handles_leave_nothing_behind(simple):
     before = descriptors(), resident()
     use(3000)
     assert descriptors() == before[0]
-    # The address sanitizer keeps what was freed for a while.
+    # The address sanitizer keeps freed memory for a while.
     assert build_info()["variant"] == "sanitize" or resident() - before[1] < 4 << 20
 
 

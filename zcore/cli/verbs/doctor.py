@@ -1,9 +1,8 @@
-"""Say what is installed, what a folder's file system can do, and what a file needs.
+"""List the installed extras, try a folder's file system, and name the extra that a file needs.
 
 Of a folder each ability is tried in a folder that is removed afterwards: atomic replacement, locks, fsync. With --meet
-the same command is run on two hosts at once, and says whether locks hold between them. Of a file, or a hierarchy, it
-is said which of its arrays cannot be opened, and which extra brings what they need. The exit code is 1 if something is
-missing.
+the same command is run on two hosts at once, and says whether locks hold between them. Of a file, or a hierarchy, the
+arrays that cannot be opened are listed, each with the extra that it needs. The exit code is 1 if anything is missing.
 
 Examples:
   zcore doctor

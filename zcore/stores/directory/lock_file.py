@@ -222,12 +222,14 @@ class LockFile:
 
     def _wait(self):
         start = monotonic()
-        longest, pause = self._longest_pause(), MIN_PAUSE
         if (watch := _waited.get((self.directory, self.name))) is not None:
             self._watch = watch
-            sleep(1.5 * longest)
+            sleep(1.5 * self._longest_pause())
             if start - watch.looked > LOOK_SECONDS:
                 self._look()
+        if self._try():
+            return
+        longest, pause = self._longest_pause(), MIN_PAUSE
         is_warned = False
         while not self._try():
             sleep(pause)
