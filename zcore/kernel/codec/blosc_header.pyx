@@ -280,9 +280,9 @@ def validate(data, expected_nbytes=None, itemsize=None):
     """Return the header of a whole chunk after every check that needs no decoding.
 
     Parameters
-    The whole chunk.
+    ----------
     data : bytes-like
-        The chunk, from its first byte to its last.
+        The whole chunk.
     expected_nbytes : int, optional
         The decoded size by the metadata.
     itemsize : int, optional
