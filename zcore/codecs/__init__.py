@@ -1,4 +1,4 @@
-"""Codecs: how a chunk becomes bytes. The classes have zarr-python's names."""
+"""Codecs: how a chunk is encoded. The classes have zarr-python's names."""
 from zcore.codecs.checksums import Crc32cCodec
 from zcore.codecs.compressors import BloscCodec, GzipCodec, ZstdCodec
 from zcore.codecs.layout import BytesCodec, TransposeCodec
@@ -8,5 +8,5 @@ __all__ = ["BloscCodec", "BytesCodec", "Crc32cCodec", "GzipCodec", "ShardingCode
 
 
 def __dir__():
-    """Return the public names, for completion at a prompt: submodules that imports leave here are not."""
+    """Return the public names, for completion at a prompt, without the submodules that imports leave here."""
     return __all__

@@ -1,19 +1,21 @@
-"""What a codec is.
+"""The interface of a codec.
 
-Zarr v3 core, "Codecs": three kinds, told by `kind`. Each class has a `name`, is made by `from_configuration`, and says
-by `spec` what documents record of it. A codec does not know the array; what it needs is handed to it::
+Zarr v3 core, "Codecs": three kinds, distinguished by `kind`. Each class has a `name`. `from_configuration` makes a
+codec from a document, and `spec` returns its entry for a document. A codec does not know the array; it gets everything
+as arguments::
 
     kind           encode(…)       decode(…)                     and
     array_array    chunk           chunk, dtype, shape           encoded_type(dtype, shape), step(dtype), is_move
     array_bytes    chunk           data, dtype, shape            encoded_nbytes(dtype, shape)
     bytes_bytes    data            data, n_bytes, at_most        max_encoded(n_bytes), is_fixed, step()
 
-Chunks are ndarrays of any strides, data are bytes-like. `dtype` and `shape` are those of the decoded chunk. `n_bytes`
-is the size of the content, which is compared; with `at_most` it is the most that there may be. `step` is the codec as a
-step of a `Program`, None where it has no C form. What `max_encoded` and `encoded_nbytes` cannot tell is None. Chunks
-that a codec does not take are a ValueError of `encoded_type` and `encoded_nbytes`, before anything is read. `is_move`:
-elements stay what they are and change their places alone, so that a fill value stays what it is. Of others
-`encode_fill` makes what elements become that were never written; with `checks_fill` not every fill value may stand.
+- Chunks are ndarrays of any strides, data are bytes-like. `dtype` and `shape` are those of the decoded chunk.
+- `n_bytes` is the exact size of the content; with `at_most` it is the maximum size.
+- `step` is the codec as a step of a `Program`, None if it has no C form.
+- `max_encoded` and `encoded_nbytes` return None if the size is unknown.
+- If a codec does not accept a chunk, `encoded_type` or `encoded_nbytes` raises ValueError, before anything is read.
+- `is_move`: the codec only moves elements, so a fill value stays the same. For other codecs, `encode_fill` encodes the
+  value of elements that were never written; with `checks_fill` it may refuse a fill value.
 """
 
 from zcore.errors import CodecError, warn
@@ -22,7 +24,7 @@ from zcore.model.metadata import CodecSpec
 
 
 class Codec:
-    """One codec; subclasses give `name` and `kind`, and `_parameters`, the names of what they are configured by."""
+    """One codec. Subclasses define `name`, `kind`, and `_parameters`, the names of their parameters."""
 
     name = None
     kind = None
@@ -42,25 +44,25 @@ class Codec:
         return cls(**configuration)
 
     def configuration(self):
-        """Return what documents record, a dict."""
+        """Return the configuration for documents, a dict."""
         return {name: getattr(self, name) for name in self._parameters}
 
     def is_faster_in_python(self, n_bytes):
-        """Return whether a codec with a C form does content of at most `n_bytes` bytes faster in Python."""
+        """Return whether Python is faster than the C form for content of at most `n_bytes` bytes."""
         return False
 
     def resolve(self, itemsize):
-        """Return the codec for items of `itemsize` bytes, nothing left to choose."""
+        """Return the codec for items of `itemsize` bytes, with all parameters set."""
         return self
 
     def spec(self):
-        """Return the `CodecSpec` that documents record."""
+        """Return the `CodecSpec` for documents."""
         return CodecSpec(self.name, self.configuration())
 
     def encode_fill(self, fill):
-        """Return what becomes of a fill value, a chunk of one element.
+        """Return the encoded fill value, a chunk of one element.
 
-        Raises : ValueError, if it may not have this one.
+        Raises : ValueError, if the codec cannot store this fill value.
         """
         try:
             return self.encode(fill)
@@ -72,16 +74,16 @@ class Codec:
 
 
 class StepCodec(Codec):
-    """A codec from bytes to bytes that is a step of the kernel in Python, too."""
+    """A codec from bytes to bytes that runs as a step of the kernel, also when it is called from Python."""
 
     kind = "bytes_bytes"
-    is_fixed = False  # whether the size of what is encoded follows from the size of the content
+    is_fixed = False  # whether the encoded size depends only on the size of the content
 
     def _program(self):
         return Program((self.step(),))
 
     def max_encoded(self, n_bytes):
-        """Return the most bytes that `n_bytes` bytes of content take."""
+        """Return the maximum encoded size of `n_bytes` bytes of content."""
         return self._program().encoded_bound(n_bytes)
 
     def encode(self, data):
@@ -90,23 +92,23 @@ class StepCodec(Codec):
         Raises
         ------
         CodecError
-            The codec cannot encode it: too long, no whole number of items.
+            The codec cannot encode it: it is too long, or no whole number of items.
         """
         return self._program().encode_bytes(data, (self.name,))
 
     def decode(self, data, n_bytes, at_most=False):
-        """Return the content of `data`, `n_bytes` bytes, or at most so many; more are never decoded.
+        """Return the content of `data`: exactly `n_bytes` bytes, or at most that with `at_most`. Never decodes more.
 
         Raises
         ------
         CodecError
-            `data` are damaged, or have another size of content.
+            `data` is damaged, or its content has another size.
         """
         return self._program().decode_new(data, n_bytes, at_most, (self.name,))
 
 
 class Lenient:
-    """A codec of numcodecs, whose documents may have members that it does not know: ignored, with a warning."""
+    """A codec of numcodecs. Unknown members of its configuration are ignored with a warning."""
 
     @classmethod
     def from_configuration(cls, configuration):
@@ -118,7 +120,7 @@ class Lenient:
 
 
 def check_size(codec, found, n_bytes, at_most=False):
-    """Raise CodecError unless content of `found` bytes has the size that `Codec.decode` is told."""
+    """Raise CodecError unless content of `found` bytes has the size that `Codec.decode` expects."""
     if found > n_bytes or (found < n_bytes and not at_most):
         raise CodecError(f"content has {found} bytes, expected {n_bytes}", codec=codec, direction="decode", offset=0,
                          expected=n_bytes, found=found)

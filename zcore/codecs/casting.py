@@ -1,13 +1,14 @@
-"""Numbers of one type as numbers of another: every way to round, and what becomes of those out of range.
+"""Casts between types of numbers: all rounding modes and out-of-range rules.
 
-zarr-extensions, codec "cast_value". A number that the type holds stays what it is. Any other is rounded to one of its
-two neighbours there, and only then compared with the range: what is rounded to the largest float is in range, what is
-rounded to the number that would follow it is not.
+zarr-extensions, codec "cast_value". A number that the type can hold stays the same. Any other number is rounded to one
+of its two neighbours in the type, and the range is checked after that: a number that is rounded to the largest float is
+in range; a number that is rounded to the value after it is not.
 
-`zcore.kernel.codec.casting` does the same; this is for the types that it does not take, of `ml_dtypes` and float16.
+`zcore.kernel.codec.casting` does the same in C. This module is for types that it does not support: those of
+`ml_dtypes`, and float16.
 
-All is computed in float64, int64 or uint64, which hold every number of the types that there are; integers that float64
-does not hold are cut to 53 bits and rounded there.
+All is computed in float64, int64 or uint64, which hold every number of the supported types. Integers that float64 does
+not hold are cut to 53 bits and rounded there.
 """
 from functools import lru_cache
 
@@ -20,9 +21,9 @@ _FLOATS = ("float16", "float32", "float64")
 
 
 class NotHeldError(ValueError):
-    """A number that the type does not hold, and nothing says what becomes of it.
+    """A number that the type does not hold, without a rule for it.
 
-    `i` is its place, `expected` the end of the range that it is beyond, None for NaN and infinity.
+    `i` is its index; `expected` is the end of the range that it exceeds, None for NaN and infinity.
     """
 
     def __init__(self, message, i, expected, found):
@@ -31,32 +32,32 @@ class NotHeldError(ValueError):
 
 
 def number_type(name):
-    """Return the type of numbers that documents call `name`, None if it is none of these.
+    """Return the type of numbers that documents call `name`, None for other types.
 
-    Raises : UnsupportedError, if it needs another `ml_dtypes` than there is.
+    Raises : UnsupportedError, if it needs a newer `ml_dtypes` than the installed one.
     """
     if name in _INTEGERS or name in _FLOATS:
         return np.dtype(name)
-    # Zero is no number of float8_e8m0fnu, and its range has no end that could be rounded to.
+    # float8_e8m0fnu has no zero, and its range has no end to round to.
     if is_foreign_name(name) and not name.startswith("complex") and name != "float8_e8m0fnu":
         return foreign_dtype(name)
     return None
 
 
 def is_number_type(dtype):
-    """Return whether numbers of this type are cast."""
+    """Return whether numbers of this type can be cast."""
     if is_foreign(dtype):
         return dtype.kind != "W" and foreign_name(dtype) != "float8_e8m0fnu"
     return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize <= 8)
 
 
 def is_integer(dtype):
-    """Return whether a type of numbers is one of integers."""
+    """Return whether a type of numbers is an integer type."""
     return dtype.kind in "iu" or (is_foreign(dtype) and foreign_name(dtype).startswith(("int", "uint")))
 
 
 def integer_range(dtype):
-    """Return the least and the largest integer of a type."""
+    """Return the smallest and the largest integer of a type."""
     if not is_foreign(dtype):
         info = np.iinfo(dtype)
         return int(info.min), int(info.max)
@@ -75,27 +76,27 @@ def widened(array):
 
 
 def cast(numbers, dtype, rounding="nearest-even", out_of_range=None):
-    """Return numbers as those of another type.
+    """Return numbers cast to another type.
 
     Parameters
     ----------
     numbers : ndarray
-        As `widened` gives them.
+        As `widened` returns them.
     dtype : numpy.dtype
         In the machine's byte order.
     rounding : str
         One of the kernel's `ROUNDINGS`.
     out_of_range : {None, "clamp", "wrap"}
-        Of floats `wrap` is none.
+        `wrap` is for integers only.
 
     Raises
     ------
     NotHeldError
-        A number is out of range, NaN or infinite, where the type has none and nothing says what becomes of it. Of
-        several the first is named.
+        A number is out of range, NaN or infinite, the type does not have it, and there is no rule for it. Names the
+        first such number.
     """
     if not numbers.ndim:
-        # NumPy makes scalars of results without dimensions, and where integers wrap it warns of scalars alone.
+        # NumPy turns 0-d results into scalars, and warns if integer scalars wrap.
         return cast(numbers.reshape(1), dtype, rounding, out_of_range).reshape(())
     if is_integer(dtype):
         found = _integers(numbers, *integer_range(dtype), rounding, out_of_range)
@@ -104,7 +105,7 @@ def cast(numbers, dtype, rounding="nearest-even", out_of_range=None):
         return _as_float64(numbers, rounding)
     numbers = _sticky(numbers)
     if rounding == "nearest-even" and dtype.kind == "f" and not is_foreign(dtype):
-        # As the processor does; of ml_dtypes' types that is not known of all.
+        # Rounds like the processor, which is not guaranteed for all types of ml_dtypes.
         with np.errstate(all="ignore"):
             found = numbers.astype(dtype)
         outside = np.isinf(found) & np.isfinite(numbers)
@@ -122,7 +123,7 @@ def _out_of_range(numbers, outside, low, high):
 
 
 def _round(numbers, rounding):
-    """Return the integers that floats are rounded to, as floats."""
+    """Return floats rounded to integers, as floats."""
     if rounding == "nearest-even":
         return np.rint(numbers)
     if rounding == "towards-positive":
@@ -141,7 +142,7 @@ def _integers(numbers, low, high, rounding, out_of_range):
     if numbers.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             numbers = _round(numbers, rounding)
-        # The number behind the last one is a power of 2, which float64 holds; the last one may be none.
+        # The number after the last one is a power of 2, which float64 holds; it may not hold the last one.
         below, above = numbers < float(low), numbers >= float(high + 1)
         wrong = ~np.isfinite(numbers)
     else:
@@ -165,7 +166,7 @@ def _integers(numbers, low, high, rounding, out_of_range):
 
 
 def _wrapped(numbers, low, high):
-    """Return integers modulo the size of their range, as uint64: of negative ones all bits are set ahead of them."""
+    """Return integers modulo the size of their range, as uint64. Negative ones get all higher bits set."""
     if numbers.dtype.kind != "f":
         found = numbers.astype(np.uint64)
     else:
@@ -176,7 +177,7 @@ def _wrapped(numbers, low, high):
 
 
 def _magnitudes(integers):
-    """Return absolute values as uint64, which holds that of every integer."""
+    """Return absolute values as uint64, which holds all of them."""
     return np.where(integers < 0, np.uint64(0) - integers.astype(np.uint64), integers.astype(np.uint64))
 
 
@@ -187,7 +188,7 @@ def _as_float64(numbers, rounding):
         return numbers.astype(np.float64)
     size = _magnitudes(numbers)
     large = size > np.uint64(2**53)
-    # How many bits are too many, and the two numbers between which the integer lies, in units of the last bit kept.
+    # The number of bits to drop, and the two neighbours of the integer, in units of the last kept bit.
     _, n_bits = np.frexp((size >> np.uint64(11)).astype(np.float64))
     excess = np.where(large, n_bits + 11 - 53, 0).astype(np.uint64)
     lower = size >> excess
@@ -199,17 +200,17 @@ def _as_float64(numbers, rounding):
 
 
 def _goes_up(below, above, lower_is_even, is_negative, rounding):
-    """Return which sizes are rounded up, away from zero.
+    """Return which magnitudes are rounded up, away from zero.
 
     Parameters
     ----------
     below, above : ndarray
-        How far the size is from the one below and the one above.
+        Distance of the magnitude from its lower and its upper neighbour.
     lower_is_even : ndarray of bool
-        Whether the last digit of the one below is even.
+        Whether the last digit of the lower neighbour is even.
     is_negative : ndarray of bool
     rounding : str
-        As `cast_value` names it.
+        As in `cast_value`.
     """
     if rounding == "towards-zero":
         return np.zeros(np.shape(below), bool)
@@ -221,9 +222,9 @@ def _goes_up(below, above, lower_is_even, is_negative, rounding):
 
 
 def _sticky(numbers):
-    """Return integers as floats that are rounded to 24 bits or fewer as they would be.
+    """Return integers as floats that round to 24 bits or fewer like the integers.
 
-    Of integers that float64 does not hold the last bit kept stands for all that are cut off.
+    For integers that float64 does not hold, the last kept bit stands for all dropped bits.
     """
     if numbers.dtype.kind == "f":
         return numbers
@@ -261,9 +262,10 @@ def _floats(numbers, dtype, rounding, out_of_range):
 
 
 def _neighbours(size, dtype, sizes, codes):
-    """Return of each size the ones of the type next below and above it, and whether the last digit below is even.
+    """Return the lower and the upper neighbour of each magnitude in the type, and whether the lower one ends in an even
+    digit.
 
-    A size of the type is its own lower neighbour. Beyond the largest one both are the number that would follow it.
+    A magnitude of the type is its own lower neighbour. Beyond the largest one, both are the value that would follow it.
     """
     if sizes is not None:
         i = np.clip(np.searchsorted(sizes, size, side="right") - 1, 0, len(sizes) - 1)
@@ -285,14 +287,14 @@ def _largest(dtype, sizes):
 
 @lru_cache(maxsize=32)
 def _table(dtype):
-    """Return what is known of a type of floats.
+    """Return the properties of a type of floats.
 
     Returns
     -------
     has_nan, has_infinity : bool
     sizes, codes : ndarray or None
-        All sizes of finite numbers, ascending, with the one that would follow at the end, and their bits; None of
-        float32, which has too many.
+        Magnitudes of all finite numbers, ascending, with the value that would follow at the end, and their bits. None
+        for float32, which has too many.
     """
     if dtype == np.float32:
         return True, True, None, None

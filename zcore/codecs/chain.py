@@ -1,8 +1,9 @@
-"""A codec chain made of what a document lists: for the kernel a `Program`, for Python `encode` and `decode`.
+"""A codec chain from a document: a `Program` for the kernel, `encode` and `decode` for Python.
 
 Zarr v3 core, "Chunk encoding": codecs from array to array, one from array to bytes, codecs from bytes to bytes;
-decoding goes the other way. A chain is resolved when it is made: which type and shape the chunk has between its codecs,
-how many bytes it has then, or at most. So an object that holds more is stopped there, whatever it says of itself.
+decoding goes the other way. A chain is resolved when it is made: type and shape of the chunk between its codecs, and
+its exact or maximum number of bytes. So decoding an object that holds more stops at that size, whatever its header
+says.
 """
 from importlib import import_module
 from itertools import product
@@ -39,7 +40,7 @@ CODECS = {codec.name: codec for codec in (
     NumcodecsGzip, NumcodecsZlib, NumcodecsLz4, NumcodecsCrc32, NumcodecsAdler32, NumcodecsCrc32c, NumcodecsFletcher32,
     NumcodecsBz2, NumcodecsLzma, ReshapeCodec, ShardingCodec,
 )}
-# Codecs that are imported when the first of them is met, by the module that has them.
+# Modules of codecs that are imported when one of their codecs is first used.
 _LATER = {
     **dict.fromkeys(("bitround", "numcodecs.bitround", "numcodecs.delta", "numcodecs.fixedscaleoffset",
                      "numcodecs.shuffle"), "filters"),
@@ -48,12 +49,12 @@ _LATER = {
     "packbits": "packbits",
     **dict.fromkeys(("cast_value", "scale_offset"), "values"),
 }
-MAX_SHAPES = 4096  # of chunks that differ, where each is tried
-# Content of no known size is decoded to so many times what holds it, and again to more if that was not enough, ...
+MAX_SHAPES = 4096  # limit for grids of different chunks, if each shape is tried
+# Content of unknown size is decoded to this multiple of its encoded size, and again to more if that was not enough, ...
 _GROWTH = 8
 _SMALL_NBYTES = 1 << 16
-# ... up to so many bytes for each item of the chunk and each byte of its object, and so many for nothing; and up to the
-# last one.
+# ... up to this many bytes per item of the chunk and per byte of its object, plus a fixed allowance, and never more
+# than the last constant.
 VARYING_NBYTES_EACH = 64
 VARYING_NBYTES_FREE = 1 << 27
 MAX_VARYING_NBYTES = 2**31 - 1
@@ -66,11 +67,11 @@ def codec_of(name, configuration):
     Raises
     ------
     UnknownCodecError
-        There is none of this name.
+        No codec has this name.
     UnsupportedError
-        It needs the package numcodecs, which is not installed, or is never run.
+        It needs the package numcodecs, which is not installed, or zcore never runs it.
     ValueError, TypeError
-        The configuration is not one of this codec.
+        The codec does not accept the configuration.
     """
     cls = CODECS.get(name) if isinstance(name, str) else None
     if cls is None and isinstance(name, str):
@@ -94,46 +95,46 @@ class CodecChain:
     ----------
     specs : sequence of CodecSpec
     dtype : numpy.dtype
-        Of the decoded chunk, stored byte order included.
+        Type of the decoded chunk, with the stored byte order.
     chunk_shape : tuple of int
     strict : bool
         Refuse blosc chunks that name another item size than the array's or 1.
     fill : ndarray, optional
-        Of one element of `dtype`, what was never written; zero when left out. Only shards ask for it.
+        One element of `dtype`, the value of elements that were never written; zero by default. Only shards need it.
 
     Attributes
     ----------
     codecs : tuple of Codec
-        All but `bytes`.
+        All except `bytes`.
     array_codecs, serializer, compressors : tuple of Codec, Codec, tuple of Codec
-        Those from array to array, the one from array to bytes (`bytes` as well; with `sharding_indexed` it is
-        `shards`), and those from bytes to bytes.
+        Codecs from array to array; the codec from array to bytes (also `bytes`; for `sharding_indexed` it is `shards`);
+        codecs from bytes to bytes.
     array_types : list of (numpy.dtype, tuple of int)
-        Type and shape of the chunk before each codec from array to array, and behind the last.
+        Type and shape of the chunk before each codec from array to array, and after the last.
     header_itemsize : int
-        Item size that the headers of blosc have to name, 0 for any.
+        Item size that blosc headers must name, 0 for any.
     shards : Shards or None
-        What makes bytes of elements, where that is `sharding_indexed`.
+        The codec from array to bytes, if it is `sharding_indexed`.
     inner_shape : tuple of int or None
-        Elements of the chunks that shards are cut into, per dimension of the array; None without shards.
+        Elements of the inner chunks of shards, per dimension of the array; None without shards.
     is_partial : bool
-        Elements of shards change nothing but their places on the way there: parts can be read and changed.
+        Codecs before the shards only move elements, so parts of a shard can be read and changed.
     program, order, swap, step_names
         See `Lowered`.
     sizes : list of (int or None, bool)
-        The most bytes before each codec from bytes to bytes and behind the last, None without bound; and whether there
-        are always as many.
+        Maximum number of bytes before each codec from bytes to bytes and after the last (None: unbounded), and whether
+        it is the exact number.
     max_encoded : int or None
-        The most bytes that the object of a chunk has; None where that has no bound.
+        Maximum size of the object of a chunk; None if it is unbounded.
 
     Raises
     ------
     MetadataError
-        A configuration is wrong, the codecs do not follow each other, or one does not take what it is given.
+        A configuration is wrong, the kinds are in the wrong order, or a codec does not accept its input.
     UnknownCodecError
-        No codec has a name that is listed.
+        No codec has a listed name.
     UnsupportedError
-        A codec is known, but not here.
+        zcore cannot run a codec, but knows its name.
 
     Examples
     --------
@@ -171,7 +172,7 @@ class CodecChain:
         self._lower()
 
     def _sort(self, codecs):
-        """Tell the codecs apart by their kinds."""
+        """Sort the codecs by kind."""
         kinds = [_KINDS.index(codec.kind) for codec in codecs]
         if kinds.count(1) != 1 or kinds != sorted(kinds):
             raise ValueError("expected codecs from array to array, one from array to bytes, and codecs from bytes to "
@@ -180,7 +181,7 @@ class CodecChain:
         self.array_codecs, self.serializer, self.compressors = tuple(codecs[:at]), codecs[at], tuple(codecs[at + 1:])
 
     def _cut_shards(self, stage, strict, fill):
-        """Let the shards of the array take the place of the codec that describes them."""
+        """Replace a sharding codec by the array's shards."""
         self.shards = self.inner_shape = None
         self.is_partial = False
         rest, self._axes = leading_transposes(self.array_codecs, tuple(range(len(self.chunk_shape))))
@@ -198,15 +199,15 @@ class CodecChain:
         axes = range(len(self.chunk_shape))
         for codec in self.array_codecs:
             if codec.name == "reshape":
-                # What shards are cut into is no box of the array.
+                # The inner chunks are no boxes of the array.
                 return self.chunk_shape
             if codec.name == "transpose":
                 axes = [axes[d] for d in codec.order]
         return in_array(self.shards.chunk_shape, axes)
 
     def _encoded_fill(self, fill):
-        """Return what the fill value becomes ahead of the codec from array to bytes; None where it is not asked for."""
-        # Others than these need not have a form of it: some codecs only decode.
+        """Return the fill value before the codec from array to bytes; None if nothing needs it."""
+        # Other codecs may not be able to encode it: some only decode.
         if fill is None or not (isinstance(self.serializer, ShardingCodec)
                                 or any([codec.checks_fill for codec in self.array_codecs])):
             return None
@@ -217,16 +218,16 @@ class CodecChain:
         return fill
 
     def _types_of(self, shape):
-        """Return (dtype, shape) before each codec from array to array and behind the last, for a chunk of `shape`."""
+        """Return (dtype, shape) before each codec from array to array and after the last, for a chunk of `shape`."""
         types = [(self.dtype, tuple(shape))]
         for codec in self.array_codecs:
             types.append(codec.encoded_type(*types[-1]))
         return types
 
     def _choose(self, dtype, strict):
-        """Settle what codecs leave to the chain, where `dtype` becomes bytes.
+        """Set the parameters that codecs leave to the chain, for items of type `dtype`.
 
-        Returns the item size that the headers have to name, 0 for any.
+        Return the item size that headers must name, 0 for any.
         """
         itemsize = dtype.itemsize if isinstance(self.serializer, BytesCodec) else 1
         chosen = set()
@@ -240,9 +241,9 @@ class CodecChain:
         return chosen.pop() if strict and len(chosen) == 1 else 0
 
     def _sizes_of(self, types):
-        """Return (bytes, is exact) before each codec from bytes to bytes and behind the last.
+        """Return (bytes, is exact) before each codec from bytes to bytes and after the last.
 
-        It is the most bytes that there may be, None without bound, and whether there are always as many.
+        The number of bytes is the maximum, None if it is unbounded.
         """
         n_bytes = self.serializer.encoded_nbytes(*types[-1])
         sizes = [(n_bytes, n_bytes is not None and self.shards is None)]
@@ -252,7 +253,7 @@ class CodecChain:
         return sizes
 
     def _lower(self):
-        """Find the form of the chain in the kernel."""
+        """Compute the chain's form in the kernel."""
         self.lowered = lowered(self)
         self.program, self.order, self.swap, self.step_names = self.lowered
 
@@ -262,21 +263,21 @@ class CodecChain:
         return self.program.is_native
 
     def check_edges(self, edges):
-        """Raise MetadataError unless the chain takes chunks of each of these lengths.
+        """Raise MetadataError unless the chain accepts chunks of each of these lengths.
 
         Parameters
         ----------
         edges : tuple of (Edges or None)
-            Of the array, for the dimensions in which its chunks differ.
+            Chunk lengths of the array, for the dimensions in which its chunks differ.
 
         Raises
         ------
         UnsupportedError
-            There are too many shapes to try each, where a codec wants that.
+            A codec depends on the shape, and there are too many shapes to try each.
 
         Notes
         -----
-        zarr-extensions, "rectilinear", does not say more of shards than of other chunks: each is cut exactly.
+        zarr-extensions, "rectilinear", has no extra rule for shards: the inner chunk shape must divide each of them.
         """
         if any([codec.name == "reshape" for codec in self.array_codecs]):
             self._check_each_shape(edges)
@@ -288,7 +289,7 @@ class CodecChain:
                                         member="chunk_shape")
 
     def _check_each_shape(self, edges):
-        """Raise MetadataError unless the chain takes chunks of each shape that there may be."""
+        """Raise MetadataError unless the chain accepts chunks of each possible shape."""
         lengths = [(chunk,) if unequal is None else sorted({edge for edge, _ in unequal.runs})
                    for chunk, unequal in zip(self.chunk_shape, edges, strict=True)]
         if prod(map(len, lengths)) > MAX_SHAPES:
@@ -301,13 +302,13 @@ class CodecChain:
                 raise MetadataError(f"codecs: {exc}", member="codecs") from exc
 
     def max_encoded_of(self, shape):
-        """Return the most bytes that the object of a chunk of `shape` has; None where that has no bound."""
+        """Return the maximum size of the object of a chunk of `shape`; None if it is unbounded."""
         return self.stages_of(shape)[1][-1][0]
 
     def stages_of(self, shape):
-        """Return what is known of a chunk of `shape` before each codec; see `_types` and `_sizes`.
+        """Return types and sizes of a chunk of `shape` before each codec; see `_types_of` and `_sizes_of`.
 
-        Raises : CodecError, if a codec does not take such a chunk.
+        Raises : CodecError, if a codec does not accept such a chunk.
         """
         if shape == self.chunk_shape:
             return self.array_types, self.sizes
@@ -320,7 +321,7 @@ class CodecChain:
             raise CodecError(f"a chunk of shape {shape}: {exc}") from exc
 
     def decode(self, data, shape=None):
-        """Return the chunk that an object holds, as an ndarray of `shape`, the chunk's by default.
+        """Return the chunk of an object, as an ndarray of `shape`, by default the chunk shape.
 
         Raises
         ------
@@ -336,8 +337,8 @@ class CodecChain:
 
     @staticmethod
     def unwrap(data, compressors, sizes, n_items):
-        """Undo some of the codecs from bytes to bytes; `sizes` are those of the content of each, see `stages_of`."""
-        # Of all codecs together: each could make much of what the one before has made of little.
+        """Undo codecs from bytes to bytes; `sizes` are the sizes of each one's content, see `stages_of`."""
+        # One limit for all codecs together: each could expand the output of the one before.
         most = VARYING_NBYTES_FREE + VARYING_NBYTES_EACH * (len(data) + n_items)
         for codec, (n_bytes, is_exact) in zip(reversed(compressors), reversed(sizes[:len(compressors)]), strict=True):
             data = (codec.decode(data, n_bytes, not is_exact) if n_bytes is not None
@@ -355,7 +356,7 @@ class CodecChain:
 
 
 def _decode_varying(codec, data, most):
-    """Decode content of no known size, `most` bytes at the most: to more and more, so that little costs little."""
+    """Decode content of unknown size, at most `most` bytes, in growing buffers, so that small content costs little."""
     limit = max(_GROWTH * len(data), _SMALL_NBYTES)
     while True:
         limit = min(limit, most)

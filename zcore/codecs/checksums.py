@@ -1,7 +1,7 @@
-"""Checksums behind, or before, the bytes they cover: 4 bytes, little-endian.
+"""Checksums behind, or before, their bytes: 4 bytes, little-endian.
 
-`crc32c` (Zarr v3, codec "crc32c") stands behind. Of numcodecs' four, `crc32` and `adler32` stand before unless
-`location` says otherwise, `crc32c` and `fletcher32` (HDF5's) behind. Of the flipped bits in a compressed chunk most
+`crc32c` (Zarr v3, codec "crc32c") stands behind. Of numcodecs' four, `crc32` and `adler32` stand before, `crc32c` and
+`fletcher32` (HDF5's) behind; `location` changes that, except for `fletcher32`. Most flipped bits in a compressed chunk
 decode without an error; only a checksum finds them.
 """
 from zcore.codecs.base import Codec, Lenient
@@ -50,12 +50,12 @@ class Crc32cCodec(Codec):
         return checksum + bytes(data) if self.location == "start" else bytes(data) + checksum
 
     def decode(self, data, n_bytes, at_most=False):
-        """Return the bytes that the checksum covers, however many.
+        """Return the bytes that the checksum covers, of any number.
 
         Raises
         ------
         ChecksumError
-            They have another one.
+            The checksum does not match.
         CodecError
             `data` is shorter than a checksum.
         """
@@ -87,7 +87,7 @@ class NumcodecsCrc32(NumcodecsFletcher32):
     Parameters
     ----------
     location : {"start", "end", None}
-        None is where numcodecs puts this checksum.
+        None is numcodecs' position of this checksum.
     """
 
     name = "numcodecs.crc32"
@@ -106,14 +106,14 @@ class NumcodecsCrc32(NumcodecsFletcher32):
 
 
 class NumcodecsAdler32(NumcodecsCrc32):
-    """Adler-32 before the bytes; parameters as `NumcodecsCrc32`."""
+    """Adler-32 before the bytes; same parameters as `NumcodecsCrc32`."""
 
     name = "numcodecs.adler32"
     sum_name = "adler32"
 
 
 class NumcodecsCrc32c(NumcodecsCrc32):
-    """CRC-32C behind the bytes; parameters as `NumcodecsCrc32`."""
+    """CRC-32C behind the bytes; same parameters as `NumcodecsCrc32`."""
 
     name = "numcodecs.crc32c"
     sum_name = "crc32c"

@@ -1,11 +1,11 @@
 """Compressors: bytes to fewer bytes.
 
 `blosc` (Zarr v3, codec "blosc"; storage_spec (2016), "Array data"), `zstd` (registered extension), `gzip` (Zarr v3,
-codec "gzip"), and those that numcodecs gave to Zarr v2: `numcodecs.zlib`, `numcodecs.lz4`, and the first three under
-their older parameters. What an object needs to be decoded stands in itself; the configuration is for writing.
+codec "gzip"), and the codecs of numcodecs from Zarr v2: `numcodecs.zlib`, `numcodecs.lz4`, and the first three with
+their older parameters. An object itself contains all parameters for decoding; the configuration is for writing.
 
-`numcodecs.bz2` and `numcodecs.lzma` use Python's standard library. Both decode by pieces, so bytes beyond the content
-that a chunk may have are never decoded.
+`numcodecs.bz2` and `numcodecs.lzma` use Python's standard library. Both decode in pieces and never decode more than the
+maximum content of a chunk.
 """
 from zcore import blosc, deflate
 from zcore.codecs.base import Codec, Lenient, StepCodec, check_integer, check_size
@@ -22,16 +22,16 @@ class BloscCodec(Codec):
     Parameters
     ----------
     typesize : int, optional
-        Item size that shuffling goes by; that of the array by default.
+        Item size for shuffling; by default that of the array.
     cname : str
         ``"blosclz"``, ``"lz4"``, ``"lz4hc"``, ``"snappy"``, ``"zlib"`` or ``"zstd"``.
     clevel : int
         0 (stored) to 9.
     shuffle : str or int, optional
-        ``"noshuffle"``, ``"shuffle"``, ``"bitshuffle"``, or 0, 1, 2; by default (and for -1) bits for items of one
-        byte and bytes for others.
+        ``"noshuffle"``, ``"shuffle"``, ``"bitshuffle"``, or 0, 1, 2. By default, and for -1: bit shuffle for items of
+        one byte, byte shuffle for others.
     blocksize : int
-        Bytes of a block, 0 lets Blosc choose.
+        Bytes of a block; 0: Blosc chooses.
     strict : bool
         Refuse chunks whose header names an item size other than that of the array or 1.
 
@@ -72,11 +72,11 @@ class BloscCodec(Codec):
         self.strict = strict
 
     def max_encoded(self, n_bytes):
-        """Return the most bytes that `n_bytes` bytes of content take: a header, where nothing could be compressed."""
+        """Return the maximum encoded size of `n_bytes` bytes: a header more, if nothing could be compressed."""
         return n_bytes + 16
 
     def resolve(self, itemsize):
-        """Return the codec for items of `itemsize` bytes, nothing left to choose."""
+        """Return the codec for items of `itemsize` bytes, with all parameters set."""
         shuffle = self.shuffle or ("bitshuffle" if itemsize == 1 else "shuffle")
         # c-blosc records item sizes above 255 as 1.
         typesize = self.typesize or (itemsize if itemsize < 256 else 1)
@@ -99,7 +99,7 @@ class BloscCodec(Codec):
                               typesize=self.typesize, blocksize=self.blocksize)
 
     def decode(self, data, n_bytes, at_most=False):
-        """Return the content of one chunk, `n_bytes` bytes, or at most so many.
+        """Return the content of one chunk: exactly `n_bytes` bytes, or at most that with `at_most`.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class BloscCodec(Codec):
 
 
 class NumcodecsBlosc(Lenient, BloscCodec):
-    """Blosc 1 with numcodecs' parameters: `shuffle` is a number, lz4 the default."""
+    """Blosc 1 with numcodecs' parameters: `shuffle` is a number, and lz4 is the default."""
 
     name = "numcodecs.blosc"
 
@@ -129,14 +129,14 @@ class NumcodecsBlosc(Lenient, BloscCodec):
 
 
 class ZstdCodec(StepCodec):
-    """Zstandard: one frame is written, any number is read.
+    """Zstandard: writes one frame, reads any number of frames.
 
     Parameters
     ----------
     level : int
         -131072 (fastest) to 22; 0 is the library's default, 3.
     checksum : bool
-        Whether the frame has a checksum of its content; if it has one, it is always verified.
+        Whether the frame has a checksum of its content; an existing checksum is always verified.
     """
 
     name = "zstd"
@@ -155,7 +155,7 @@ class ZstdCodec(StepCodec):
 
 
 class NumcodecsZstd(Lenient, ZstdCodec):
-    """Zstandard, as numcodecs names it: of levels beyond the range, which it leaves to the library, the nearest one."""
+    """Zstandard with numcodecs' name. A level out of range becomes the nearest one."""
 
     name = "numcodecs.zstd"
 
@@ -166,7 +166,7 @@ class NumcodecsZstd(Lenient, ZstdCodec):
 
 
 class GzipCodec(StepCodec):
-    """Deflate in the frame of RFC 1952: one member is written, without name and time; any number is read.
+    """Deflate in the frame of RFC 1952: writes one member, without name and time; reads any number of members.
 
     Parameters
     ----------
@@ -194,18 +194,18 @@ class GzipCodec(StepCodec):
         """Return `data` encoded."""
         if deflate.is_faster(len(data)):
             encoded = deflate.deflate(data, self.level, self._wbits)
-            # What zlib would need at the most is all that a reader takes.
+            # A reader accepts at most the size that zlib could need.
             if len(encoded) <= self.max_encoded(len(data)):
                 return encoded
         return super().encode(data)
 
     def decode(self, data, n_bytes, at_most=False):
-        """Return the content of `data`, `n_bytes` bytes, or at most so many; more are never decoded.
+        """Return the content of `data`: exactly `n_bytes` bytes, or at most that with `at_most`. Never decodes more.
 
         Raises
         ------
         CodecError
-            `data` are damaged, or have another size of content.
+            `data` is damaged, or its content has another size.
         """
         if deflate.is_faster(n_bytes):
             content = deflate.inflate(data, n_bytes, at_most, self._wbits)
@@ -215,7 +215,7 @@ class GzipCodec(StepCodec):
 
 
 class NumcodecsGzip(Lenient, GzipCodec):
-    """The same, as numcodecs names it."""
+    """Gzip with numcodecs' name."""
 
     name = "numcodecs.gzip"
 
@@ -224,7 +224,7 @@ class NumcodecsGzip(Lenient, GzipCodec):
 
 
 class NumcodecsZlib(NumcodecsGzip):
-    """Deflate in the frame of RFC 1950; parameters as `NumcodecsGzip`."""
+    """Deflate in the frame of RFC 1950; same parameters as `NumcodecsGzip`."""
 
     name = "numcodecs.zlib"
     _wbits = deflate.ZLIB_WBITS
@@ -236,7 +236,7 @@ class NumcodecsLz4(Lenient, StepCodec):
     Parameters
     ----------
     acceleration : int
-        1 and less compress most; larger is faster.
+        Values of 1 or less compress most; larger values are faster.
     """
 
     name = "numcodecs.lz4"
@@ -251,20 +251,20 @@ class NumcodecsLz4(Lenient, StepCodec):
         return ("lz4", self.acceleration)
 
 
-# Above what the strongest preset takes (65 MiB): a dictionary of up to 4 GiB is what the header of a stream asks for.
+# More than the strongest preset needs (65 MiB). The header of a stream may demand a dictionary of up to 4 GiB.
 MAX_LZMA_MEMORY = 1 << 28
-_PIECE_NBYTES = 1 << 16     # that a decoder is given: behind each stream it copies what is left of them
+_PIECE_NBYTES = 1 << 16     # input per decoder call: after each stream the decoder copies the rest of its input
 
 
 class _Archiver(Lenient, Codec):
-    """A compressor of the standard library; subclasses give `_decoder` and `encode`."""
+    """A compressor of the standard library. Subclasses define `_decoder` and `encode`."""
 
     kind = "bytes_bytes"
     is_fixed = False
-    several = True  # streams may follow each other
+    several = True  # an object may hold several streams
 
     def max_encoded(self, n_bytes):
-        """Return the most bytes that `n_bytes` bytes of content take, with headers of others allowed for."""
+        """Return the maximum encoded size of `n_bytes` bytes, with room for headers of other writers."""
         return 2 * n_bytes + (1 << 16)
 
     def step(self):
@@ -272,12 +272,12 @@ class _Archiver(Lenient, Codec):
         return None
 
     def decode(self, data, n_bytes, at_most=False):
-        """Return the content, `n_bytes` bytes, or at most so many.
+        """Return the content: exactly `n_bytes` bytes, or at most that with `at_most`.
 
         Raises
         ------
         CodecError
-            `data` are damaged, or have another size of content.
+            `data` is damaged, or its content has another size.
         """
         raw, at = memoryview(data), 0
         parts, found = [], 0
@@ -346,11 +346,11 @@ class NumcodecsLzma(_Archiver):
     format : int
         1 xz, 2 alone, 3 raw: the constants of the `lzma` module.
     check : int
-        Of the xz format: a constant of that module, -1 its default.
+        Checksum of the xz format: a constant of that module, -1 for its default.
     preset : int, optional
         0 to 9.
     filters : list of dict, optional
-        Instead of a preset; needed by the raw format.
+        Instead of a preset; the raw format needs them.
     """
 
     name = "numcodecs.lzma"
@@ -389,7 +389,7 @@ class NumcodecsLzma(_Archiver):
         Raises
         ------
         CodecError
-            The parameters do not fit together.
+            The parameters contradict each other.
         """
         from lzma import compress
 

@@ -1,22 +1,22 @@
-"""Codecs that the numcodecs package has and zcore has not: `numcodecs.quantize`, `numcodecs.base64`, and whatever is
-registered there.
+"""Codecs of the numcodecs package that zcore does not have itself: `numcodecs.quantize`, `numcodecs.base64`, and all
+others that are registered there.
 
-The package is imported when the first of them is met (extra `numcodecs`). Its decoders take no limit, so an object that
-holds more than it may is refused only when it is decoded. Codecs that run code of the data are never made.
+The package is imported when one of them is first used (extra `numcodecs`). Its decoders have no size limit, so an
+object with too much content is refused only after decoding. Codecs that run code from the data are always refused.
 """
 import numpy as np
 
 from zcore.codecs.base import Codec, check_size
 from zcore.errors import CodecError, UnknownCodecError, UnsupportedError, not_installed
 
-# Decoding runs what the data say.
+# Decoding runs code from the data.
 REFUSED = frozenset(("pickle", "cloudpickle", "dill", "joblib"))
-# Which are not from bytes to bytes.
+# Codecs that are not from bytes to bytes.
 _KINDS = {
     **dict.fromkeys(("quantize", "astype", "packbits", "categorize"), "array_array"),
     **dict.fromkeys(("pcodec", "zfpy", "msgpack2"), "array_bytes"),
 }
-# Member of the configuration that names the type of the encoded, and of the decoded numbers.
+# Members of the configuration with the types of the encoded and the decoded numbers.
 _TYPES = {
     "quantize": ("astype", "dtype"), "categorize": ("astype", "dtype"), "astype": ("encode_dtype", "decode_dtype"),
 }
@@ -28,11 +28,11 @@ def fallback_codec(name, configuration):
     Raises
     ------
     UnsupportedError
-        It runs code, or the package is not installed.
+        Decoding runs code from the data, or the package is not installed.
     UnknownCodecError
         The package has no such codec.
     ValueError
-        It does not take the configuration.
+        The codec does not accept the configuration.
     """
     id = name.removeprefix("numcodecs.")
     if id in REFUSED:
@@ -53,7 +53,7 @@ def fallback_codec(name, configuration):
 
 
 class _Fallback(Codec):
-    """One codec of numcodecs, `theirs`."""
+    """One codec of numcodecs. `theirs` is numcodecs' object."""
 
     def __init__(self, name, given, theirs):
         self.name = name
@@ -63,12 +63,12 @@ class _Fallback(Codec):
 
     @classmethod
     def from_configuration(cls, configuration):
-        """Return the codec whose configuration names it, too, by `id`."""
+        """Return the codec of a configuration, which also contains its name as `id`."""
         return fallback_codec(f"numcodecs.{configuration['id']}",
                               {name: value for name, value in configuration.items() if name != "id"})
 
     def configuration(self):
-        """Return what documents record, a dict."""
+        """Return the configuration for documents, a dict."""
         return self.given
 
     def step(self, dtype=None):
@@ -96,7 +96,7 @@ class FallbackBytes(_Fallback):
     is_fixed = False
 
     def max_encoded(self, n_bytes):
-        """Return None: nothing is known of it."""
+        """Return None: the size is unknown."""
         return None
 
     def encode(self, data):
@@ -104,12 +104,12 @@ class FallbackBytes(_Fallback):
         return _bytes_of(self._call("encode", bytes(data)))
 
     def decode(self, data, n_bytes, at_most=False):
-        """Return the content, `n_bytes` bytes, or at most so many.
+        """Return the content: exactly `n_bytes` bytes, or at most that with `at_most`.
 
         Raises
         ------
         CodecError
-            `data` are damaged, or have another size of content.
+            `data` is damaged, or its content has another size.
         """
         content = _bytes_of(self._call("decode", bytes(data)))
         check_size(self.name, len(content), n_bytes, at_most)
@@ -122,7 +122,7 @@ class FallbackArray(_Fallback):
     kind = "array_array"
 
     def encoded_type(self, dtype, shape):
-        """Return type and shape of what is encoded."""
+        """Return type and shape of the encoded chunk."""
         if self.id == "packbits":
             n_items = int(np.prod(shape, dtype=np.int64))
             if dtype.itemsize != 1 or dtype.kind not in "biu":
@@ -138,7 +138,7 @@ class FallbackArray(_Fallback):
             raise ValueError(f"{self.name!r} takes items of type {expected}, not {dtype}")
 
     def _given_type(self, member, dtype):
-        """Return the type, byte order included, that numcodecs sees the numbers in."""
+        """Return the type, with byte order, in which numcodecs sees the numbers."""
         return dtype if self.id == "packbits" else np.dtype(self.theirs.get_config().get(member, dtype))
 
     def encode(self, chunk):
@@ -154,7 +154,7 @@ class FallbackArray(_Fallback):
         Raises
         ------
         CodecError
-            It has another size.
+            The chunk has another size.
         """
         given = self._given_type(_TYPES[self.id][0] if self.id in _TYPES else None, chunk.dtype)
         decoded = np.asarray(self._call("decode", np.ascontiguousarray(chunk, given))).reshape(-1)
@@ -172,7 +172,7 @@ class FallbackSerializer(_Fallback):
 
     @property
     def is_bound_to_order(self):
-        """Whether the shape is stored as well, or the order of the dimensions counts."""
+        """Whether the encoded chunk contains the shape, or depends on the order of dimensions."""
         return self.id != "pcodec"
 
     def encoded_nbytes(self, dtype, shape):
@@ -189,7 +189,7 @@ class FallbackSerializer(_Fallback):
         Raises
         ------
         CodecError
-            It has another size.
+            The chunk has another size.
         """
         decoded = np.asarray(self._call("decode", bytes(data)))
         if decoded.shape != tuple(shape) and not (decoded.ndim == 1 and decoded.size == np.prod(shape)):
@@ -204,5 +204,5 @@ _CLASSES = {cls.kind: cls for cls in (FallbackBytes, FallbackArray, FallbackSeri
 
 
 def _bytes_of(encoded):
-    """Return what numcodecs gives, an ndarray or bytes-like, as bytes."""
+    """Return the output of numcodecs, an ndarray or bytes-like, as bytes."""
     return np.ascontiguousarray(encoded).tobytes() if isinstance(encoded, np.ndarray) else bytes(encoded)

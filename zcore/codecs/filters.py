@@ -1,11 +1,11 @@
-"""Filters of numcodecs: chunks made easier to compress.
+"""Filters of numcodecs, which make chunks easier to compress.
 
-`numcodecs.shuffle` moves bytes, `numcodecs.delta` and `numcodecs.fixedscaleoffset` change numbers and may change their
-type; `bitround` (registered extension, of numcodecs too) sets the last bits of numbers to zero.
+`numcodecs.shuffle` moves bytes. `numcodecs.delta` and `numcodecs.fixedscaleoffset` change numbers and may change their
+type. `bitround` (registered extension, also of numcodecs) sets the last bits of numbers to zero.
 
-A filter's `dtype` is what its numbers are taken for: those of an array of another kind, such as dates, are seen as
-numbers of the same size. Its byte order says nothing: the first filter is given what the array has, and what the last
-one gives is stored in the order that `bytes` says.
+A filter treats its input as numbers of its `dtype`: arrays of other types, such as dates, are seen as numbers of the
+same size. The byte order of `dtype` has no meaning: the first filter gets the array's byte order, and the output of the
+last one is stored in the byte order of `bytes`.
 """
 import re
 
@@ -21,13 +21,13 @@ _MANTISSA_BITS = {2: 10, 4: 23, 8: 52}
 
 
 class NumcodecsShuffle(Lenient, StepCodec):
-    """All first bytes of the items, then all second ones, and so on.
+    """Byte shuffle: all first bytes of the items, then all second bytes, and so on.
 
     Parameters
     ----------
     elementsize : int, optional
-        Bytes of an item, of which there must be a whole number; 1 and 0 change nothing. By default those of the items
-        that become bytes, as zarr-python has it.
+        Bytes of an item; the size must be a multiple of it. 1 and 0 change nothing. By default the item size of the
+        array's stored type, as in zarr-python.
     """
 
     name = "numcodecs.shuffle"
@@ -44,7 +44,7 @@ class NumcodecsShuffle(Lenient, StepCodec):
         return {} if self.elementsize is None else {"elementsize": self.elementsize}
 
     def resolve(self, itemsize):
-        """Return the codec for items of `itemsize` bytes, nothing left to choose."""
+        """Return the codec for items of `itemsize` bytes, with all parameters set."""
         return type(self)(elementsize=itemsize) if self.elementsize is None else self
 
     def step(self):
@@ -53,18 +53,18 @@ class NumcodecsShuffle(Lenient, StepCodec):
 
 
 class _NumberFilter(Lenient, Codec):
-    """A filter of numbers, which are of type `dtype` before and of `astype` behind it.
+    """A filter of numbers: of type `dtype` before it, of type `astype` after it.
 
     Parameters
     ----------
     dtype : str or numpy.dtype, optional
-        The array's by default.
+        By default the type of the array.
     astype : str or numpy.dtype, optional
-        `dtype` by default.
+        By default `dtype`.
     """
 
     kind = "array_array"
-    kinds = "iuf"  # of numbers
+    kinds = "iuf"  # kinds of NumPy types that it accepts
     _parameters = ("dtype", "astype")
 
     def __init__(self, *, dtype=None, astype=None):
@@ -88,17 +88,17 @@ class _NumberFilter(Lenient, Codec):
                 for name, value in super().configuration().items() if value is not None}
 
     def _types(self, dtype):
-        """Return the types of the numbers of an array of type `dtype`, decoded and encoded."""
+        """Return the decoded and the encoded type of the numbers, for an array of type `dtype`."""
         numbers = self.dtype or dtype
         return numbers.newbyteorder("="), (self.astype or numbers).newbyteorder("=")
 
     def encoded_type(self, dtype, shape):
-        """Return type and shape of what is encoded.
+        """Return type and shape of the encoded chunk.
 
         Raises
         ------
         ValueError
-            The items of the array are no numbers of the filter's type.
+            The array's items are not numbers of the filter's type.
         """
         numbers, encoded = self._types(dtype)
         if dtype.itemsize != numbers.itemsize or dtype.kind not in "biufmM" + self.kinds:
@@ -106,7 +106,7 @@ class _NumberFilter(Lenient, Codec):
         return self._number_type(numbers) and encoded, shape
 
     def step(self, dtype):
-        """Return the step of a `Program` for an array of type `dtype`, or None where there is none."""
+        """Return the step of a `Program` for an array of type `dtype`, or None if it has no C form."""
         numbers, encoded = self._types(dtype)
         name = self.name.removeprefix("numcodecs.")
         try:
@@ -131,9 +131,10 @@ class _NumberFilter(Lenient, Codec):
 
 
 class NumcodecsDelta(_NumberFilter):
-    """The first number, then the differences of neighbours in C order; those of integers wrap.
+    """The first number, then the differences of neighbours in C order. Integer differences wrap.
 
-    Two truth values differ or they do not. numcodecs stores that, too, but decodes it to true from the first true on.
+    For booleans the difference is whether they differ. numcodecs stores the same, but decodes all values from the first
+    true on as true.
     """
 
     name = "numcodecs.delta"
@@ -158,13 +159,13 @@ class NumcodecsFixedScaleOffset(_NumberFilter):
     offset, scale : number
         `scale` is not 0.
     dtype, astype : str or numpy.dtype, optional
-        Of the decoded and the encoded numbers.
+        Types of the decoded and the encoded numbers.
 
     Notes
     -----
-    Numbers are computed with in their own precision, integers in double precision. Like numcodecs, an encoded number
-    that `astype` does not hold keeps its lowest bytes; one that no 64-bit integer holds, as NaN, becomes 0, for which
-    numcodecs depends on the machine.
+    Computes in the precision of the numbers, for integers in double precision. As in numcodecs, an encoded number that
+    `astype` does not hold keeps its lowest bytes. A number that no 64-bit integer holds, such as NaN, becomes 0; in
+    numcodecs the result depends on the machine.
     """
 
     name = "numcodecs.fixedscaleoffset"
@@ -180,7 +181,7 @@ class NumcodecsFixedScaleOffset(_NumberFilter):
         self.scale = scale
 
     def step(self, dtype):
-        """Return the step of a `Program` for an array of type `dtype`, or None where there is none."""
+        """Return the step of a `Program` for an array of type `dtype`, or None if it has no C form."""
         step = super().step(dtype)
         return step and (*step, float(self.offset), float(self.scale))
 
@@ -205,16 +206,16 @@ def _cast(numbers, dtype):
 
 
 class BitroundCodec(Codec):
-    """Numbers whose mantissa is rounded to its first bits, half to even; decoding changes nothing.
+    """Rounds the mantissa of numbers to its first bits, half to even; decoding changes nothing.
 
     Parameters
     ----------
     keepbits : int
-        Bits of the mantissa that are kept.
+        Number of mantissa bits to keep.
 
     Notes
     -----
-    zarr-extensions, "bitround". Infinities and NaN are kept as they are. Arrays of integers are read, not written.
+    zarr-extensions, "bitround". Infinities and NaN stay the same. Arrays of integers can be read, not written.
     """
 
     name = "bitround"
@@ -226,12 +227,12 @@ class BitroundCodec(Codec):
         self.keepbits = keepbits
 
     def encoded_type(self, dtype, shape):
-        """Return type and shape of what is encoded, which are the chunk's.
+        """Return type and shape of the encoded chunk, which are those of the chunk.
 
         Raises
         ------
         ValueError
-            The items are no numbers, or have fewer bits.
+            The items are no numbers, or have fewer mantissa bits.
         """
         if dtype.kind not in "fciumM":
             raise ValueError(f"{self.name!r} takes numbers, not {dtype}")
@@ -240,7 +241,7 @@ class BitroundCodec(Codec):
         return dtype, shape
 
     def step(self, dtype):
-        """Return None: only encoding does something."""
+        """Return None: decoding does nothing, and encoding is done in Python."""
         return None
 
     def encode(self, chunk):
@@ -271,7 +272,7 @@ class BitroundCodec(Codec):
 
 
 class NumcodecsBitround(Lenient, BitroundCodec):
-    """The same, as numcodecs names it."""
+    """Bitround with numcodecs' name."""
 
     name = "numcodecs.bitround"
 

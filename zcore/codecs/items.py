@@ -1,7 +1,7 @@
-"""Items of varying length between chunks and a caller's array: text, bytes and objects, which NumPy assigns.
+"""Moves items of varying length between chunks and the caller's array: text, bytes and objects, assigned by NumPy.
 
-The kernel moves elements as runs of bytes, and these have none. It finds, opens and locks their objects, takes shards
-apart and puts them together, and hands over what a chunk is stored as.
+The kernel moves elements as bytes of fixed size, so it cannot move these. It still finds, opens and locks their
+objects, and reads and writes shards; this module encodes and decodes the chunks.
 """
 import numpy as np
 
@@ -9,16 +9,16 @@ from zcore.model.metadata import MAX_NDIM
 
 
 class Items:
-    """What a plan asks for the elements of one selection.
+    """Moves the elements of one selection for a plan.
 
     Parameters
     ----------
     chain : CodecChain
-        Of the array; of chunks in shards the one that is theirs is found here.
+        Chain of the array. For shards, the chain of the innermost chunks is looked up in it.
     fill : ndarray
         The fill value, without dimensions.
     elements : ndarray or None
-        The caller's; None where nothing is written but existing chunks are reset.
+        The caller's elements; None if nothing is written and existing chunks are only reset.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Items:
     """
 
     def __init__(self, chain, fill, elements):
-        # Which dimensions of the array those of a chunk are.
+        # The array's dimension for each dimension of a chunk.
         self._axes = tuple(range(len(chain.chunk_shape))) if chain.order is None else chain.order
         for _ in range(getattr(chain.program, "n_levels", 0)):
             chain = chain.shards.chain
@@ -36,29 +36,29 @@ class Items:
         self.has_elements = elements is not None
 
     def read(self, raw, shape, inside, outside):
-        """Bring the elements that lie `inside` of a chunk to where they belong `outside`, both selections.
+        """Move the elements `inside` of a chunk to `outside`; both are selections.
 
-        `raw` is what the chunk of that `shape` is stored as.
+        `raw` is the encoded chunk, of shape `shape`.
         """
         _put(self._elements, outside, _taken(self._decode(raw, shape), inside))
 
     def fill(self, outside):
-        """Give these elements the fill value."""
+        """Set these elements to the fill value."""
         _put(self._elements, outside, self._fill)
 
     def write(self, raw, shape, kept, inside, outside, keeps_filled):
-        """Return what a chunk is stored as after a change, or None: it holds nothing but the fill value.
+        """Return a chunk encoded after a change, or None if it holds only the fill value.
 
         Parameters
         ----------
         raw : bytes or None
-            What it was.
+            The old encoded chunk.
         shape, kept : tuple of int
-            Of the chunk, and how much of the old one is kept, in each dimension.
+            Shape of the chunk, and how much of the old chunk is kept, in each dimension.
         inside, outside : tuple
-            See `read`; None where nothing is written.
+            See `read`; None if nothing is written.
         keeps_filled : bool
-            Never None.
+            Never return None.
         """
         chunk = np.empty(shape, self._elements.dtype if self.has_elements else self._chain.dtype)
         chunk[...] = self._fill
@@ -77,7 +77,7 @@ class Items:
 
     def _is_filled(self, chunk):
         fill = self._fill.item()
-        # Other values may be equal and not the same: numbers, arrays, containers of these.
+        # Other types may be equal without being the same value: numbers, arrays, containers of these.
         return (fill is None or isinstance(fill, (str, bytes))) and all(
             type(item) is type(fill) and item == fill for item in chunk.reshape(-1))  # most differ at their first item
 
@@ -89,15 +89,15 @@ def _taken(array, selection):
 
 
 def _put(array, selection, values):
-    """Assign to the elements of such a selection."""
+    """Assign to the elements of a selection, slices or arrays of indices that broadcast together."""
     array, index = _indexed(array, selection)
     array[index] = values
 
 
 def _indexed(array, selection):
-    """Return a view of an array and the index that selects there: an array, not an item, also without dimensions."""
+    """Return a view of an array and an index into it that selects an array, not an item, even for 0-d results."""
     if array.ndim == MAX_NDIM and isinstance(selection[0], np.ndarray):
-        # Of so many dimensions one has the length 1, and NumPy takes one list less.
+        # NumPy accepts one list fewer than this array has dimensions. One of these must have length 1.
         d = array.shape.index(1)
         array = array[(slice(None),) * d + (0,)]
         selection = selection[:d] + selection[d + 1:]

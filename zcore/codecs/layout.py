@@ -1,9 +1,9 @@
-"""How the elements of a chunk lie in its decoded bytes.
+"""The layout of a chunk's elements in its decoded bytes.
 
-`transpose` (Zarr v3, codec "transpose") is the order of dimensions, `bytes` (codec "bytes") C order of what is left, in
-a byte order. Neither is a pass over the data in the kernel: they are byte strides of the copy that moves elements
-between the chunk and the caller's array. `reshape` (zarr-extensions) gives the elements of a chunk another shape and
-leaves their C order as it is, so it costs nothing either.
+`transpose` (Zarr v3, codec "transpose") sets the order of dimensions. `bytes` (codec "bytes") stores the result in C
+order, in one byte order. Neither is a pass over the data in the kernel: they become byte strides of the copy that moves
+elements between the chunk and the caller's array. `reshape` (zarr-extensions) gives the elements of a chunk another
+shape in the same C order, so it costs nothing either.
 """
 import math
 
@@ -14,12 +14,12 @@ from zcore.errors import CodecError
 
 
 class BytesCodec(Codec):
-    """Elements one after the other in C order.
+    """Stores the elements in C order.
 
     Parameters
     ----------
     endian : {"little", "big", None}
-        Byte order of items of several bytes; None for items of one, and for structures, whose fields have their own.
+        Byte order of items of several bytes. None for single bytes and for structures, whose fields have their own.
     """
 
     name = "bytes"
@@ -43,7 +43,7 @@ class BytesCodec(Codec):
         return f"BytesCodec(endian={self.endian!r})"
 
     def stored_dtype(self, dtype):
-        """Return the type in the byte order that items are stored in."""
+        """Return the type in the stored byte order."""
         if self.endian is None or dtype.byteorder == "|" or dtype.names is not None:
             return dtype
         return dtype.newbyteorder("<" if self.endian == "little" else ">")
@@ -61,19 +61,19 @@ class BytesCodec(Codec):
         """Return the bytes of a chunk."""
         stored = self.stored_dtype(chunk.dtype)
         if stored == chunk.dtype:
-            # As bytes: a copy of a structure would leave out those that belong to no field.
+            # As bytes: copying a structure would drop the bytes between its fields.
             stored = np.dtype(f"V{chunk.dtype.itemsize}")
             chunk = chunk.view(stored)
-        # In order first: of an array that is not, NumPy before 2.4 takes the bytes only up to 32 dimensions.
+        # Made contiguous first: for other arrays, `tobytes` of NumPy before 2.4 supports only 32 dimensions.
         return chunk.astype(stored, "C", copy=False).tobytes()
 
     def decode(self, data, dtype, shape):
-        """Return the chunk that `data` are.
+        """Return `data` as a chunk.
 
         Raises
         ------
         CodecError
-            They have another size.
+            `data` has another size.
         """
         n_bytes = self.encoded_nbytes(dtype, shape)
         if len(data) != n_bytes:
@@ -88,13 +88,13 @@ class TransposeCodec(Codec):
     Parameters
     ----------
     order : sequence of int
-        A permutation: dimension ``i`` of what is encoded is dimension ``order[i]`` of the chunk. All dimensions
+        A permutation: dimension ``i`` of the encoded chunk is dimension ``order[i]`` of the chunk. All dimensions
         reversed is Fortran order.
 
     Raises
     ------
     ValueError
-        `order` is no permutation; ``"C"`` and ``"F"`` of early drafts are none.
+        `order` is no permutation. ``"C"`` and ``"F"`` of early drafts are refused.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class TransposeCodec(Codec):
         return {"order": list(self.order)}
 
     def encoded_type(self, dtype, shape):
-        """Return type and shape of what is encoded.
+        """Return type and shape of the encoded chunk.
 
         Raises
         ------
@@ -145,18 +145,18 @@ MAX_NDIM = 64  # of numpy.ndarray
 
 
 class ReshapeCodec(Codec):
-    """The elements of a chunk, in C order, as a chunk of another shape.
+    """Gives the elements of a chunk, in C order, another shape.
 
     Parameters
     ----------
     shape : sequence of (int or sequence of int)
-        A length; dimensions of the chunk, whose lengths are multiplied; or, once, -1 for what is left. Dimensions
-        ascend through the whole of it.
+        Each part is a length; a list of the chunk's dimensions, whose lengths are multiplied; or, once, -1 for the
+        rest. Dimensions must ascend through all parts.
 
     Raises
     ------
     ValueError
-        A part of `shape` is none of these.
+        A part of `shape` is invalid.
 
     Examples
     --------
@@ -191,12 +191,12 @@ class ReshapeCodec(Codec):
         return {"shape": [list(part) if isinstance(part, tuple) else part for part in self.shape]}
 
     def encoded_type(self, dtype, shape):
-        """Return type and shape of what is encoded.
+        """Return type and shape of the encoded chunk.
 
         Raises
         ------
         ValueError
-            The chunk has another number of elements, or dimensions that do not come to lie where `shape` has them.
+            The chunk has another number of elements, or `shape` lists dimensions at the wrong positions.
         """
         if max([part[-1] for part in self.shape if isinstance(part, tuple) and part], default=-1) >= len(shape):
             raise ValueError(f"'reshape' to {self.configuration()['shape']} needs more than {len(shape)} dimensions")
@@ -220,9 +220,9 @@ class ReshapeCodec(Codec):
         return None
 
     def encode(self, chunk):
-        """Return the chunk in the other shape."""
+        """Return the chunk in the new shape."""
         return chunk.reshape(self.encoded_type(chunk.dtype, chunk.shape)[1])
 
     def decode(self, chunk, dtype, shape):
-        """Return the encoded chunk in the shape it had."""
+        """Return the encoded chunk in its old shape."""
         return chunk.reshape(shape)

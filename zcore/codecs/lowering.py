@@ -1,11 +1,11 @@
-"""The form of a codec chain in the kernel: a program, and how the elements lie in what it decodes.
+"""The kernel's form of a codec chain: a program, and the layout of the elements in its decoded bytes.
 
-Transposes that come first become an order of dimensions, and a byte order is undone where elements are moved. Filters,
-compressors and checksums become the steps of a `Program`, those without a C form segments in Python. Shards, in shards
-as well, with transposes before and codecs behind them, become a `ShardProgram`.
+Leading transposes become an order of dimensions, and a byte order is undone when elements are moved. Filters,
+compressors and checksums become the steps of a `Program`; those without a C form become segments in Python. Shards,
+also nested ones, with transposes before and codecs behind them, become a `ShardProgram`.
 
-A segment is a run of codecs without a C form. The program takes the GIL there and hands over the bytes it has; it goes
-on in C with the bytes that the segment returns. So one chain may mix both.
+A segment is a run of codecs without a C form. The program takes the GIL there and passes its bytes; it continues in C
+with the bytes that the segment returns. So one chain may mix both.
 """
 from math import prod
 from typing import NamedTuple
@@ -28,9 +28,9 @@ class Lowered(NamedTuple):
     ----------
     program : Program or ShardProgram
     order : tuple of int or None
-        Dimensions of the array in the order in which the decoded bytes have them, the slowest first; None is C order.
+        Dimensions of the array in the order of the decoded bytes, the slowest first; None is C order.
     swap : int
-        Unit in bytes whose order in the decoded bytes differs from that of the chain's type, 0 for none.
+        Unit in bytes whose order in the decoded bytes differs from the chain's type, 0 for none.
     step_names : tuple of str
         Names of the program's steps.
     """
@@ -47,7 +47,7 @@ def lowered(chain):
 
 
 def leading_transposes(codecs, axes):
-    """Return the codecs behind those transposes that come first, and `axes` as these arrange them."""
+    """Return the codecs after the leading transposes, and `axes` in the order of these transposes."""
     n = 0
     while n < len(codecs) and codecs[n].name == "transpose":
         axes = tuple([axes[d] for d in codecs[n].order])
@@ -56,7 +56,7 @@ def leading_transposes(codecs, axes):
 
 
 def _lowered(chain, axes):
-    """The same of a part of a chain, whose dimensions are those `axes` of the array."""
+    """Return the form of a part of a chain, whose dimensions are the array's dimensions `axes`."""
     if axes == tuple(range(len(axes))) and hasattr(chain, "lowered"):
         return chain.lowered
     outer = axes
@@ -74,7 +74,7 @@ def _lowered(chain, axes):
 
 
 def _lowered_in_python(chain, axes, n_moves):
-    """Return the form of a chain whose elements Python makes bytes of, behind the first `n_moves` codecs."""
+    """Return the form of a chain whose elements Python encodes, after the first `n_moves` codecs."""
     dtype, shape = chain.array_types[n_moves]
     n_in = dtype.itemsize * prod(shape)
     n_out, is_fixed = chain.sizes[0]
@@ -86,13 +86,13 @@ def _lowered_in_python(chain, axes, n_moves):
 
 
 def _array_steps(chain, filters):
-    """Return (steps, names, swap) of what makes bytes of elements; None in the place of steps without a C form."""
+    """Return (steps, names, swap) for the codecs up to array to bytes; None instead of steps without a C form."""
     steps, names = [], []
     if not isinstance(chain.serializer, BytesCodec):
         return None, names, 0
     types = chain.array_types
     for codec, (dtype, _) in zip(filters, types[len(chain.array_codecs) - len(filters):], strict=False):
-        # Another shape of the same elements in the same order is the same bytes.
+        # Reshaping keeps the bytes.
         if codec.name != "reshape":
             steps.append(codec.step(dtype))
             names.append(codec.name)
@@ -108,8 +108,8 @@ def _add(steps, names, chain, i, codec):
     n_out, is_fixed = chain.sizes[i + 1][0], codec.is_fixed
     step = codec.step()
     is_behind = bool(steps) and steps[-1][0] == "python"
-    # Behind content of no known size nothing is known: Python does the rest.
-    # Shards have another size than what they hold at most.
+    # After content of unknown size, all sizes are unknown, so Python does the rest.
+    # The size of a shard differs from the maximum size of its chunks.
     is_faster = chain.shards is None and codec.is_faster_in_python(n_bytes)
     if step is not None and not is_faster and n_bytes is not None and len(steps) < MAX_STEPS:
         steps.append(step)
@@ -117,7 +117,7 @@ def _add(steps, names, chain, i, codec):
     elif is_behind or len(steps) == MAX_STEPS:
         last = steps[-1]
         if not is_behind:
-            # One step too many: the last one in C becomes Python's as well.
+            # One step too many: the last step in C moves to Python as well.
             last = ("python", (i - 1, i, None), chain.sizes[i - 1][0], n_bytes, chain.compressors[i - 1].is_fixed)
         _, (start, _, n_moves), n_in, _, was_fixed = last
         steps[-1] = ("python", (start, i + 1, n_moves), n_in, n_out, was_fixed and is_fixed)
@@ -138,7 +138,7 @@ def _lowered_shards(chain, axes):
     shards, index = chain.shards, chain.shards.index_chain
     chunk = _lowered(shards.chain, axes)
     if isinstance(chunk.program, ShardProgram) and chunk.program.n_levels == MAX_LEVELS:
-        # Deeper ones are chunks as any other, which Python makes of elements.
+        # Deeper shards are encoded by Python like other chunks.
         chunk = _lowered_in_python(shards.chain, axes, 0)
     steps, names = [], []
     for i, codec in enumerate(chain.compressors):
@@ -157,13 +157,13 @@ def _order(axes):
 
 
 def in_array(shape, axes):
-    """Return a shape with its dimensions in the order of the array's."""
+    """Return a shape with its dimensions in the array's order."""
     lengths = dict(zip(axes, shape, strict=True))
     return tuple([lengths[d] for d in range(len(axes))])
 
 
 def _swapped_unit(dtype):
-    """Return the bytes of a unit whose order is that of the machine, or the other one."""
+    """Return the size in bytes of the unit in which byte order is reversed."""
     return 4 if dtype.kind == "U" else dtype.itemsize // (2 if dtype.kind == "c" else 1)
 
 
@@ -174,10 +174,10 @@ class Segment:
     ----------
     chain : CodecChain
     start, stop : int
-        Which of its codecs from bytes to bytes they are.
+        The range of its codecs from bytes to bytes.
     n_moves : int or None
-        The chain's codecs from array to array behind the first `n_moves`, which the kernel has undone, and the one
-        from array to bytes belong to it; None: they do not.
+        If the segment includes the codecs from array to array and to bytes: the number of leading transposes, which the
+        kernel has undone. None if it does not.
     """
 
     def __init__(self, chain, start, stop, n_moves=None):
@@ -187,14 +187,14 @@ class Segment:
         self._n_moves = n_moves
 
     def encode(self, data, shape):
-        """Return what the codecs make of `data`, a bytearray; bytes-like.
+        """Return the output of the codecs for `data`, bytes-like.
 
         Parameters
         ----------
         data : bytearray
-            The bytes of the elements of a chunk, or what the codecs before this one have made of them.
+            The bytes of a chunk's elements, or the output of the codecs before this segment.
         shape : tuple of int or None
-            Of the chunk, where it is not the chain's.
+            Shape of the chunk, if it is not the chain's.
         """
         if self._n_moves is not None:
             chunk = self._elements(data, shape)
@@ -206,12 +206,12 @@ class Segment:
         return flat_view(data)
 
     def decode(self, data, n_bytes, at_most, shape):
-        """Return what the codecs have made such `data` of: `n_bytes` bytes, or with `at_most` as many or fewer.
+        """Return the decoded `data`: exactly `n_bytes` bytes, or at most that with `at_most`.
 
         Raises
         ------
         ChunkError
-            They are damaged.
+            `data` is damaged.
         """
         shape = self._chain.chunk_shape if shape is None else shape
         types, sizes = self._chain.stages_of(shape)
@@ -222,7 +222,7 @@ class Segment:
         for codec, (dtype, inner) in zip(reversed(self._chain.array_codecs[self._n_moves:]),
                                          reversed(types[self._n_moves:-1]), strict=True):
             chunk = codec.decode(chunk, dtype, inner)
-        # As bytes: a copy of a structure would leave out those that belong to no field.
+        # As bytes: copying a structure would drop the bytes between its fields.
         chunk = np.asarray(chunk, types[self._n_moves][0])
         return np.ascontiguousarray(chunk.view(f"V{chunk.dtype.itemsize}")).reshape(-1).view(np.uint8)
 
@@ -233,14 +233,14 @@ class Segment:
 
 
 class Opaque:
-    """In the place of a segment: items of varying length, which have no bytes for the kernel to move."""
+    """Placeholder for a segment: items of varying length, which have no bytes that the kernel could move."""
 
 
 class Unlinked:
-    """A segment that decodes blosc chunks of a compressor that c-blosc is rarely built with."""
+    """A segment that decodes blosc chunks of a compressor that is rarely built into c-blosc."""
 
     def decode(self, data, n_bytes, at_most, shape):
-        """Return the content of `data`: `n_bytes` bytes, or with `at_most` as many or fewer."""
+        """Return the content of `data`: exactly `n_bytes` bytes, or at most that with `at_most`."""
         from zcore.codecs.compressors import BloscCodec
 
         return BloscCodec(strict=False).decode(data, n_bytes, at_most)

@@ -1,15 +1,15 @@
-"""`packbits`: items of a few bits without the bits between them.
+"""`packbits`: stores items of a few bits without unused bits.
 
-zarr-extensions, "packbits". Items follow each other in C order, each with its least significant bit first; the bits of
-a byte are counted from its least significant one. `numcodecs.packbits` is another codec, which counts from the other
-end.
+zarr-extensions, "packbits". Items follow each other in C order, each with its least significant bit first. The bits of
+a byte are counted from the least significant one. `numcodecs.packbits` is another codec, which counts from the most
+significant one.
 """
 import numpy as np
 
 from zcore.codecs.base import Codec, check_integer
 from zcore.errors import CodecError
 
-# Of types that use some bits of a byte, by the name that NumPy has for them.
+# Bits of types that use only some bits of a byte, by NumPy name.
 _BITS = {"bool": 1, "int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4, "float6_e2m3fn": 6,
          "float6_e3m2fn": 6}
 
@@ -20,10 +20,10 @@ class PackbitsCodec(Codec):
     Parameters
     ----------
     padding_encoding : {"none", "first_byte", "last_byte"}
-        Where the number of bits is stored that fill up the last byte.
+        Where to store the number of padding bits in the last byte.
     first_bit, last_bit : int, optional
-        Of an item (of both parts of a complex one), what is stored, counted from the least significant bit; all by
-        default. Decoding fills up with the sign of integers, else with 0.
+        The range of bits of an item (of both parts of a complex one) to store, counted from the least significant bit;
+        by default all. Decoding fills the other high bits of integers with the sign, all others with 0.
     """
 
     name = "packbits"
@@ -45,7 +45,7 @@ class PackbitsCodec(Codec):
         return {name: value for name, value in super().configuration().items() if value is not None}
 
     def _layout(self, dtype):
-        """Return (number of components, bytes of one, first bit, bits that are stored)."""
+        """Return (number of components, bytes of a component, first bit, number of stored bits)."""
         if dtype.hasobject or dtype.names is not None or dtype.kind in "SUT" or (
                 dtype.kind == "V" and dtype.name not in _BITS and dtype.isbuiltin != 2):
             raise ValueError(f"{self.name!r} stores numbers, not {dtype}")
@@ -63,7 +63,7 @@ class PackbitsCodec(Codec):
         Raises
         ------
         ValueError
-            The items are no numbers, or do not have the bits.
+            The items are no numbers, or do not have these bits.
         """
         n_components, _, _, n_bits = self._layout(dtype)
         for length in shape:
@@ -90,7 +90,7 @@ class PackbitsCodec(Codec):
         Raises
         ------
         CodecError
-            `data` have another size, or say another number of bits that fill up the last byte.
+            `data` has another size, or states a wrong number of padding bits.
         """
         n_bytes = self.encoded_nbytes(dtype, shape)
         if len(data) != n_bytes:
@@ -119,10 +119,10 @@ class PackbitsCodec(Codec):
         return items.view(_little(dtype)).reshape(shape)
 
 
-# Parts of which a byte holds a whole number are moved all of one place at once, and not bit by bit.
+# If the number of bits divides 8, all parts at one position in their bytes are moved at once, not bit by bit.
 
 def _pack_parts(items, first, n_bits):
-    """Return bytes of so many bits each, from bit `first` on, without the others; `n_bits` divides 8."""
+    """Return bytes packed from `n_bits` bits each, from bit `first` on; `n_bits` divides 8."""
     if n_bits == 1:
         return np.packbits(items if first == 0 and items.max(initial=0) <= 1 else items >> first & 1, bitorder="little")
     n_parts = 8 // n_bits
@@ -135,7 +135,7 @@ def _pack_parts(items, first, n_bits):
 
 
 def _unpack_parts(packed, n_items, first, n_bits, is_signed):
-    """Return what `_pack_parts` was given, bits that it left out as those of the sign or 0."""
+    """Undo `_pack_parts`; the bits it dropped become the sign or 0."""
     if n_bits == 1:
         items = np.unpackbits(packed, count=n_items, bitorder="little")
     else:

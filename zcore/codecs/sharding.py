@@ -1,8 +1,8 @@
-"""Shards: objects that hold many chunks, each encoded on its own, and an index that says where each of them lies.
+"""Shards: objects of many chunks, each encoded on its own, with an index of their byte ranges.
 
 Zarr v3, codec "sharding_indexed", "Binary shard format": the encoded chunks in any order, and the index, (offset,
-nbytes) of each chunk in C order, whose words are both 2**64 - 1 for a chunk of nothing but the fill value. The kernel
-reads and writes that; `ShardingCodec` is the configuration, `Shards` the chains of the chunks and of the index.
+nbytes) of each chunk in C order. Both words are 2**64 - 1 for a chunk that holds only the fill value. The kernel reads
+and writes this format; `ShardingCodec` is the configuration, `Shards` has the chains of the chunks and of the index.
 """
 import math
 from operator import index as exact_index
@@ -23,7 +23,7 @@ from zcore.model.named_codecs import named_codec
 LOCATIONS = ("start", "end")
 DEFAULT_CODECS = (CodecSpec("bytes", {"endian": "little"}),)
 DEFAULT_INDEX_CODECS = (CodecSpec("bytes", {"endian": "little"}), CodecSpec("crc32c"))
-# What may encode an index: its length has to follow from the number of chunks.
+# Codecs allowed for an index: its encoded size must depend only on the number of chunks.
 FIXED_SIZE = frozenset(("bytes", "transpose", "crc32c", "numcodecs.crc32c", "numcodecs.crc32", "numcodecs.adler32",
                         "numcodecs.fletcher32", "numcodecs.jenkins_lookup3", "numcodecs.shuffle"))
 
@@ -36,16 +36,16 @@ class ShardingCodec(Codec):
     chunk_shape : tuple of int
         Elements of a chunk per dimension; it divides the shard's shape.
     codecs : sequence of codec, dict or CodecSpec
-        How a chunk becomes bytes.
+        Codec chain of a chunk.
     index_codecs : sequence of codec, dict or CodecSpec
-        How the index becomes bytes, always as many of them.
+        Codec chain of the index; its output must have a fixed size.
     index_location : {"end", "start"}
-        Where it stands.
+        Position of the index.
 
     Raises
     ------
     ValueError
-        A parameter is out of its range, or a codec of the index gives bytes of no fixed number.
+        A parameter is out of its range, or the output of an index codec has no fixed size.
 
     >>> ShardingCodec(chunk_shape=(32, 32)).spec().configuration["index_location"]
     'end'
@@ -74,7 +74,7 @@ class ShardingCodec(Codec):
         Raises
         ------
         MetadataError
-            A member is missing, unknown, or not what it has to be.
+            A member is missing, unknown or invalid.
         """
         for member in ("chunk_shape", "codecs", "index_codecs"):
             if member not in configuration:
@@ -93,7 +93,7 @@ class ShardingCodec(Codec):
             raise MetadataError(f"sharding_indexed: {exc}", member="codecs") from exc
 
     def configuration(self):
-        """Return what documents record, a dict."""
+        """Return the configuration for documents, a dict."""
         return {"chunk_shape": list(self.chunk_shape), "codecs": _documents(self.codecs),
                 "index_codecs": _documents(self.index_codecs), "index_location": self.index_location}
 
@@ -118,15 +118,15 @@ def _specs(member, codecs):
 
 
 def _documents(specs):
-    """Return a chain as documents write it."""
+    """Return a codec chain in the form of documents."""
     return [{"name": spec.name, "configuration": spec.configuration} if spec.configuration else {"name": spec.name}
             for spec in specs]
 
 
 NO_CHUNK = 2**64 - 1  # both words of an empty chunk's entry
-MAX_CHUNKS = 2**26    # of a shard; the index has 16 bytes for each
+MAX_CHUNKS = 2**26    # per shard; the index has 16 bytes for each
 MIN_GAPS_NBYTES = 1 << 16
-MAX_KEPT_SHAPES = 64  # of shards that differ from the largest
+MAX_KEPT_SHAPES = 64  # number of cached shard shapes, besides the largest
 
 
 class Shards:
@@ -136,34 +136,34 @@ class Shards:
     ----------
     codec : ShardingCodec
     make_chain : type
-        `CodecChain`, of which this is a part.
+        `CodecChain`, passed in because this class is a part of it.
     dtype : numpy.dtype
-        Of the decoded chunks, stored byte order included.
+        Type of the decoded chunks, with the stored byte order.
     shard_shape : tuple of int
     fill : ndarray or None
-        Of one element, what empty chunks are made of; zero when None.
+        One element, the value of empty chunks; zero if None.
     strict : bool
-        Of the chains.
+        Passed to the chains.
 
     Attributes
     ----------
     name : str
-        Of the codec.
+        Name of the codec.
     chain : CodecChain
-        Of a chunk.
+        Chain of a chunk.
     index_chain : CodecChain
-        Of the index.
+        Chain of the index.
     max_encoded : int or None
-        The most bytes of a shard that are read at once: other programs leave gaps where a chunk was replaced by
-        another one, and as much room is given to these as to the chunks. In a shard of shards, the most that one of
-        these may have. None where chunks have no bound.
+        Maximum bytes of a shard that is read at once. Other programs leave gaps where they replaced a chunk, so gaps
+        may take as much room as the chunks. Also the maximum size of a shard inside another shard. None if chunks are
+        unbounded.
     chunk_room : int or None
-        What of that each chunk adds, beside its entry in the index.
+        Share of each chunk in it, without its entry in the index.
 
     Raises
     ------
     MetadataError
-        The shard is not cut into chunks of that shape exactly.
+        The chunk shape does not divide the shard's shape.
     """
 
     name = "sharding_indexed"
@@ -188,7 +188,7 @@ class Shards:
         fill = np.zeros(1, dtype) if fill is None else np.ascontiguousarray(fill, dtype).reshape(1)
         self._fill = fill
         self.chain = make_chain(codec.codecs, dtype, chunk_shape, strict, fill)
-        # An array of 65 dimensions NumPy does not have.
+        # NumPy has no arrays of 65 dimensions.
         index_shape = (*grid_shape, 2) if len(grid_shape) < MAX_NDIM else (self.n_chunks, 2)
         self.index_chain = make_chain(codec.index_codecs, np.dtype(np.uint64), index_shape, strict)
         self.at_start = codec.index_location == "start"
@@ -198,9 +198,9 @@ class Shards:
             self.max_encoded = self.n_chunks * self.chunk_room + self.index_chain.max_encoded + MIN_GAPS_NBYTES
 
     def of_shape(self, shard_shape):
-        """Return the same of shards of another shape, where they differ.
+        """Return these shards with another shape, for grids of different shards.
 
-        Raises : ValueError, if these are not cut into chunks exactly.
+        Raises : ValueError, if the chunk shape does not divide `shard_shape`.
         """
         if shard_shape == self.shard_shape:
             return self
@@ -212,10 +212,10 @@ class Shards:
             other = self._others[shard_shape] = Shards(codec, make_chain, dtype, shard_shape, fill, strict)
         return other
 
-    # whole shards: what a chain asks of the codec that makes bytes of elements
+    # whole shards: the interface of a codec from array to bytes
 
     def encoded_nbytes(self, dtype, shape):
-        """Return the most bytes that a shard may have; None where that has no bound."""
+        """Return the maximum size of a shard; None if it is unbounded."""
         return self.of_shape(shape).max_encoded
 
     def decode(self, raw, dtype, shape):
@@ -227,7 +227,7 @@ class Shards:
         return out
 
     def encode(self, shard):
-        """Return the object of a shard; one of nothing but the fill value is an index alone."""
+        """Return the object of a shard; a shard that holds only the fill value is just an index."""
         _, feed = self._plan(WritePlan, shard)
         encoded = feed.encode(0, False)
         if encoded is None:
@@ -236,7 +236,7 @@ class Shards:
         return encoded
 
     def _plan(self, make_plan, elements):
-        """Return a plan of an array that is one shard, and what feeds it."""
+        """Return a plan of an array that is one shard, and its `Feed`."""
         chain, opened = self._opened_of(elements.shape)
         if has_varying_items(self.dtype):
             elements = Items(chain, self._fill.reshape(()), elements)
@@ -244,7 +244,7 @@ class Shards:
         return plan, Feed(plan, chain.step_names)
 
     def _opened_of(self, shape):
-        """Return the chain of arrays whose objects are such shards and no more, and such an array."""
+        """Return the chain of an array that is one shard of this shape, and the open array."""
         shards = self.of_shape(shape)
         if shards._whole is None:
             codec, make_chain, dtype, fill, strict = shards._made_of

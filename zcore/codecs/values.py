@@ -1,7 +1,7 @@
-"""Numbers changed by their value: `scale_offset` and `cast_value`, zarr-extensions.
+"""Codecs that change the values of numbers: `scale_offset` and `cast_value`, zarr-extensions.
 
-Together they take the place of `numcodecs.fixedscaleoffset`, with two differences: what cannot be is an error and never
-a number that happens to come out, and the fill value is changed with the elements.
+Together they replace `numcodecs.fixedscaleoffset`, with two differences: a number that cannot be stored is an error
+instead of an arbitrary number, and the fill value changes with the elements.
 """
 from functools import lru_cache
 
@@ -23,7 +23,7 @@ from zcore.kernel.codec.filters import ITEM_TYPES
 from zcore.kernel.codec.program import Program
 from zcore.model.fill_value import fill_bytes, real_bytes
 
-# Wider copies of so many numbers, one for each step of a cast, stay in the CPU's cache.
+# Wider copies of this many numbers, one per step of a cast, stay in the CPU's cache.
 _PIECE_ITEMS = 1 << 13
 
 
@@ -33,12 +33,12 @@ class ScaleOffset(Codec):
     Parameters
     ----------
     offset, scale : int, float or str
-        As documents have a fill value of the array's type; 0 and 1 by default.
+        In the form of a fill value of the array's type in documents; 0 and 1 by default.
 
     Notes
     -----
-    Integers that the type does not hold, on the way or at the end, are an error, and so is what `scale` does not
-    divide. Floats overflow to infinity, as their arithmetic has it.
+    An intermediate or final integer that the type does not hold is an error, and so is an integer that `scale` does not
+    divide when decoding. Floats overflow to infinity, as in their arithmetic.
     """
 
     name = "scale_offset"
@@ -52,17 +52,17 @@ class ScaleOffset(Codec):
         self.scale = scale
 
     def configuration(self):
-        """Return what documents record, a dict; what changes nothing is left out."""
+        """Return the configuration for documents, a dict without defaults."""
         return {name: value for name, value, default in (("offset", self.offset, 0), ("scale", self.scale, 1))
                 if value != default}
 
     def encoded_type(self, dtype, shape):
-        """Return type and shape of what is encoded.
+        """Return type and shape of the encoded chunk.
 
         Raises
         ------
         ValueError
-            The items of the array are no real numbers, or offset or scale is none of them, or scale is zero.
+            The array's items are no real numbers, offset or scale are not of the array's type, or scale is zero.
         """
         self._scalars(dtype)
         return dtype, shape
@@ -77,7 +77,7 @@ class ScaleOffset(Codec):
         return offset, scale
 
     def step(self, dtype):
-        """Return the step of a `Program` for an array of type `dtype`; None of integers, which may not be held."""
+        """Return the step of a `Program` for an array of type `dtype`; None for integers, which need range checks."""
         if dtype.kind != "f" or dtype.str[1:] not in ITEM_TYPES:
             return None
         return (self.name, dtype.str[1:], *map(float, self._scalars(dtype)))
@@ -88,7 +88,7 @@ class ScaleOffset(Codec):
         Raises
         ------
         CodecError
-            The type does not hold what an element becomes.
+            The type does not hold an encoded element.
         """
         offset, scale = self._scalars(chunk.dtype)
         numbers = _numbers(chunk)
@@ -107,12 +107,12 @@ class ScaleOffset(Codec):
         Raises
         ------
         CodecError
-            As `encode`, or an integer is no multiple of `scale`.
+            As for `encode`, or an integer is no multiple of `scale`.
         """
         offset, scale = self._scalars(dtype)
         numbers = _numbers(chunk)
         if is_integer(dtype):
-            # Of the least integer and -1 the quotient is out of range; what leaves a remainder is found out below.
+            # The quotient of the least integer and -1 is out of range. Remainders are found below.
             self._check("decode", dtype, numbers, lambda x: x // int(scale))
             step = numbers.dtype.type(int(scale))
             if int(scale) not in (1, -1) and (numbers % step).any():
@@ -126,35 +126,35 @@ class ScaleOffset(Codec):
             return (numbers / scale + offset).astype(numbers.dtype, copy=False)
 
     def _check(self, direction, dtype, numbers, function):
-        """Raise CodecError unless a type holds what a monotonic function makes of integers."""
+        """Raise CodecError unless the type holds the results of a monotonic function of integers."""
         if not numbers.size:
             return
         low, high = integer_range(dtype)
         for number in (numbers.min(), numbers.max()):
             found = function(int(number))
             if not low <= found <= high:
-                raise CodecError(f"{found} is no {dtype.name}: it lies on the way of {int(number)}", codec=self.name,
-                                 direction=direction, expected=high if found > high else low, found=found)
+                raise CodecError(f"{int(number)} gives {found}, which is out of range for {dtype.name}",
+                                 codec=self.name, direction=direction, expected=high if found > high else low, found=found)
 
 
 class CastValue(Codec):
-    """The same numbers in another type, as far as it has them.
+    """Casts numbers to another type, as far as it can hold them.
 
     Parameters
     ----------
     data_type : str or dict
-        As documents name it.
+        As in documents.
     rounding : {"nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away"}
     out_of_range : {None, "clamp", "wrap"}
-        What becomes of numbers beyond the last one of the type: an error, the last one (infinity, where there is one),
-        or, in integers, the number of the same lowest bits.
+        Rule for numbers out of the type's range: None is an error; "clamp" takes the end of the range (infinity, if the
+        type has it); "wrap", only for integers, takes the number with the same lowest bits.
     scalar_map : dict, optional
-        ``"encode"`` and ``"decode"``: lists of pairs of numbers, what is made of the first; they go before everything
-        else. Numbers are as documents have fill values.
+        ``"encode"`` and ``"decode"``: lists of pairs of numbers, from and to; they apply before everything else.
+        Numbers have the form of fill values in documents.
 
     Notes
     -----
-    NaN and infinity in integers are an error, unless `scalar_map` has them, also with `clamp`.
+    NaN and infinity cast to integers are an error, also with `clamp`, unless `scalar_map` maps them.
     """
 
     name = "cast_value"
@@ -181,7 +181,7 @@ class CastValue(Codec):
 
     @classmethod
     def from_configuration(cls, configuration):
-        """Return the codec of a document's configuration, which has no members that are null."""
+        """Return the codec of a document's configuration, which must not contain null."""
         if None in configuration.values():
             raise ValueError("expected no member that is null")
         return cls(**configuration)
@@ -192,13 +192,13 @@ class CastValue(Codec):
                 if value is not None and (name, value) != ("rounding", "nearest-even")}
 
     def encoded_type(self, dtype, shape):
-        """Return type and shape of what is encoded.
+        """Return type and shape of the encoded chunk.
 
         Raises
         ------
         ValueError
-            The items of the array are no real numbers, `scalar_map` has numbers that are none of the types, or decoded
-            numbers would wrap that are floats.
+            The array's items are no real numbers; `scalar_map` has numbers that the types do not hold; or decoded
+            floats would have to wrap.
         """
         if not is_number_type(dtype):
             raise ValueError(f"{self.name!r} takes integers and floats, not {dtype}")
@@ -207,7 +207,7 @@ class CastValue(Codec):
         return self._type, shape
 
     def step(self, dtype):
-        """Return the step of a `Program` for an array of type `dtype`, or None where there is none."""
+        """Return the step of a `Program` for an array of type `dtype`, or None if it has no C form."""
         decoded, encoded = dtype.str[1:], self._type.str[1:]
         pairs = [self._pairs(direction, dtype.newbyteorder("=")) for direction in ("encode", "decode")]
         if decoded not in ITEM_TYPES or encoded not in ITEM_TYPES or max(map(len, pairs)) > MAX_MAPPED:
@@ -222,7 +222,7 @@ class CastValue(Codec):
         Raises
         ------
         CodecError
-            The type does not hold an element, and nothing says what becomes of it.
+            The type does not hold an element, and there is no rule for it.
         """
         step = self.step(chunk.dtype)
         if step is None:
@@ -236,7 +236,7 @@ class CastValue(Codec):
         Raises
         ------
         CodecError
-            As `encode`.
+            As for `encode`.
         """
         step = self.step(dtype)
         if step is None:
@@ -246,7 +246,7 @@ class CastValue(Codec):
         return out
 
     def encode_fill(self, fill):
-        """Return what becomes of a fill value; one that does not come back is refused, as the codec's text demands."""
+        """Return the encoded fill value; refuse one that does not decode to itself, as the codec's text demands."""
         encoded = super().encode_fill(fill)
         try:
             back = self.decode(encoded, fill.dtype, fill.shape)
@@ -258,7 +258,7 @@ class CastValue(Codec):
         return encoded
 
     def _out_of_range(self, dtype):
-        # Floats do not wrap: of what was integers there, nothing is out of their range but by rounding.
+        # Floats do not wrap. Integers cast to floats exceed their range only by rounding.
         return None if self.out_of_range == "wrap" and not is_integer(dtype) else self.out_of_range
 
     def _cast(self, chunk, array_type, dtype, direction):
@@ -286,18 +286,18 @@ class CastValue(Codec):
         return out
 
     def _pairs(self, direction, array_type):
-        """Return what numbers are mapped, and to what, as arrays without dimensions."""
+        """Return the mapped numbers and their values, as arrays without dimensions."""
         source, target = (array_type, self._type) if direction == "encode" else (self._type, array_type)
         return [(_scalar(source, key, "scalar_map"), _scalar(target, value, "scalar_map"))
                 for key, value in (self.scalar_map or {}).get(direction) or ()]
 
     def _map(self, direction, array_type):
-        """Return what numbers are mapped, ascending, and to what; None when there are none."""
+        """Return the mapped numbers, ascending, and their values; None if there are none."""
         pairs = self._pairs(direction, array_type)
         if not pairs:
             return None
         keys, values = map(np.array, zip(*pairs, strict=True))
-        # Of those that are repeated the first one counts.
+        # Of repeated numbers the first one counts.
         keys, first = np.unique(widened(keys), return_index=True)
         return keys, values[first]
 
@@ -324,14 +324,14 @@ def _check_map(scalar_map):
 
 
 def _scalar(dtype, value, name):
-    """Return a number of a type as an array without dimensions, from what stands in JSON for it."""
+    """Return a number of a type as an array without dimensions, from its JSON form."""
     try:
         if is_integer(dtype):
             if type(value) is not int:
                 raise ValueError(f"expected an integer, found {value!r:.60}")
             raw = fill_bytes(dtype, value)
         else:
-            # Thus the text of the codec spells it in an example.
+            # The codec's text uses this spelling in an example.
             raw = real_bytes(dtype, "Infinity" if value == "+Infinity" else value)
     except ValueError as exc:
         raise ValueError(f"{name}: {exc}") from exc
@@ -339,7 +339,7 @@ def _scalar(dtype, value, name):
 
 
 def _numbers(chunk):
-    """Return the elements of a chunk in the machine's byte order, integers that NumPy does not have as wider ones."""
+    """Return the elements of a chunk in the machine's byte order; integer types that NumPy lacks are widened."""
     if is_integer(chunk.dtype) and chunk.dtype.kind not in "iu":
         return widened(chunk)
     return chunk.astype(chunk.dtype.newbyteorder("="), copy=False)

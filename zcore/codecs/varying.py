@@ -1,12 +1,12 @@
 """Items of varying length: text, bytes, arrays and JSON values.
 
-`vlen-utf8` and `vlen-bytes` (registered extensions, and of numcodecs) store the number of items, then each one as its
-size and its bytes, all numbers being 32-bit little-endian; `numcodecs.vlen-array` does so with arrays of one dimension.
-`numcodecs.json2` is a JSON list: the items, the typestr of the chunk and its shape. None is stored as an empty item
-everywhere but in JSON.
+`vlen-utf8` and `vlen-bytes` (registered extensions, also of numcodecs) store the number of items, then the size and the
+bytes of each; all numbers are 32-bit little-endian. `numcodecs.vlen-array` does the same for arrays of one dimension.
+`numcodecs.json2` is a JSON list: the items, the typestr of the chunk and its shape. None is stored as an empty item,
+except in JSON.
 
-A chunk of such items has no bytes of its own, so its encoded size has no bound; its content is bounded by the bytes
-that hold it, and by what `CodecChain` decodes of them.
+Such items have no fixed size, so the encoded size of a chunk is unbounded. Its content is limited by the size of the
+object and by the limits of `CodecChain`.
 """
 import json
 from operator import index as exact_index
@@ -20,7 +20,7 @@ from zcore.model.dtypes import from_typestr
 from zcore.text.strict_json import checked
 
 _COUNT_NBYTES = 4
-# Of JSON: values in a chunk, and more for each of its items.
+# For JSON: allowed values per chunk, plus a number for each item.
 MAX_VALUES = 1 << 23
 MAX_VALUES_EACH = 64
 
@@ -29,8 +29,8 @@ class _ObjectCodec(Codec):
     """An array-to-bytes codec of objects."""
 
     kind = "array_bytes"
-    kinds = ("O",)  # of the arrays that it takes
-    is_bound_to_order = False  # the shape is stored, too: a transpose in front would change its meaning
+    kinds = ("O",)  # kinds of array types that it accepts
+    is_bound_to_order = False  # the shape is stored, too, so a transpose before it would change the meaning
 
     def encoded_nbytes(self, dtype, shape):
         """Return None: the size depends on the items.
@@ -51,8 +51,8 @@ class _ObjectCodec(Codec):
 class _VlenCodec(_ObjectCodec):
     """Items as size and bytes.
 
-    Subclasses give `_to_bytes`, what makes bytes of items that are not of the type `_exact`, which the kernel knows,
-    and `_from_bytes`, what makes items of bytes: `str` and `bytes` are known to it, too.
+    Subclasses define `_to_bytes`, which encodes items not of the type `_exact` (the kernel encodes those itself), and
+    `_from_bytes`, which decodes items; the kernel also handles `str` and `bytes` for it.
     """
 
     _exact = None
@@ -76,7 +76,7 @@ class _VlenCodec(_ObjectCodec):
         Raises
         ------
         CodecError
-            The number of items is not the chunk's, an item reaches beyond the end, is damaged, or bytes follow.
+            The number of items is wrong, an item reaches beyond the end or is damaged, or bytes follow the last item.
         """
         n_items = _n_items(shape)
         n_bytes = len(data)
@@ -125,7 +125,7 @@ class NumcodecsVlenArray(Lenient, _VlenCodec):
     Parameters
     ----------
     dtype : str or numpy.dtype
-        Of their items.
+        Type of the arrays' items.
     """
 
     name = "numcodecs.vlen-array"
@@ -149,7 +149,7 @@ class NumcodecsVlenArray(Lenient, _VlenCodec):
 
 
 class NumcodecsJson2(Lenient, _ObjectCodec):
-    """JSON values; parameters are those of numcodecs, of which what is decoded depends on `encoding` and `strict`."""
+    """JSON values. Parameters as in numcodecs; decoding depends on `encoding` and `strict`."""
 
     name = "numcodecs.json2"
     is_bound_to_order = True
@@ -174,7 +174,7 @@ class NumcodecsJson2(Lenient, _ObjectCodec):
         Raises
         ------
         CodecError
-            An item is no value of JSON.
+            An item is no JSON value.
         """
         items = np.atleast_1d(chunk).tolist() + [chunk.dtype.str, list(chunk.shape)]
         try:
@@ -190,13 +190,13 @@ class NumcodecsJson2(Lenient, _ObjectCodec):
         Raises
         ------
         CodecError
-            `data` are no such list, or of another shape.
+            `data` is no such list, or has another shape.
         """
         try:
             text = str(data, self.encoding)
             n_values, most = sum(map(text.count, ",[{")), MAX_VALUES + MAX_VALUES_EACH * _n_items(shape)
             if n_values > most:
-                # Each takes many times the memory that it has in the text.
+                # Each value takes many times the memory of its text.
                 self._fail(f"chunk has {n_values} commas and brackets, expected at most {most}", 0, most, n_values)
             members = checked(json.JSONDecoder(strict=self.strict).decode, text)
         except (ValueError, RecursionError) as exc:
@@ -205,7 +205,7 @@ class NumcodecsJson2(Lenient, _ObjectCodec):
             self._fail(f"expected a JSON list that ends with the shape {list(shape)}", 0)
         items = members[:-2]
         for d, length in enumerate(shape or (1,)):
-            # Item by item of one dimension: its lists are the items of the next.
+            # Flatten one dimension: the items of its lists are the items of the next dimension.
             if len(items) != length * _n_items(shape[:d]):
                 self._fail(f"expected {length * _n_items(shape[:d])} items, found {len(items)}", 0,
                            length * _n_items(shape[:d]), len(items))
@@ -217,7 +217,7 @@ class NumcodecsJson2(Lenient, _ObjectCodec):
 
 
 def _is_text(dtype):
-    """Return whether items are text as NumPy has it, and none can be missing: that is as many as the codec knows."""
+    """Return whether items are NumPy's text without missing values, which the kernel's codec supports."""
     return dtype.kind == "T" and not hasattr(dtype, "na_object")
 
 
@@ -229,7 +229,7 @@ def _n_items(shape):
 
 
 def _array_of(items, dtype, shape):
-    """Return an array of `items` in C order; NumPy must not look into them."""
+    """Return an array of `items` in C order. NumPy must not treat items as sequences."""
     if dtype.kind == "T":
         return np.array(items, dtype).reshape(shape)
     chunk = np.empty(len(items), dtype)
@@ -239,5 +239,5 @@ def _array_of(items, dtype, shape):
 
 
 CODECS = {codec.name: codec for codec in (VlenUtf8Codec, VlenBytesCodec, NumcodecsVlenArray, NumcodecsJson2)}
-# zarr 2 and its object codecs, under the names that they have with numcodecs.
+# zarr 2 and its object codecs, with their names in numcodecs.
 CODECS.update({f"numcodecs.{name}": CODECS[name] for name in ("vlen-utf8", "vlen-bytes")})

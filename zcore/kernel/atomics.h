@@ -1,4 +1,4 @@
-/* Atomic integers and a polite wait, for nogil code that must not touch Python. GCC and Clang builtins. */
+/* Atomic integers and a wait with back-off, for nogil code that must not touch Python. GCC and Clang builtins. */
 #ifndef ZCORE_ATOMICS_H
 #define ZCORE_ATOMICS_H
 
@@ -9,19 +9,19 @@
 
 static inline int64_t zc_load(const int64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 static inline void zc_store(int64_t *p, int64_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
-/* Both return the value before. */
+/* Both return the previous value. */
 static inline int64_t zc_add(int64_t *p, int64_t v) { return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL); }
 static inline int zc_swap_if(int64_t *p, int64_t expected, int64_t desired)
 {
     return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* The calling thread, as long as it lives: positive. */
+/* A positive number of the calling thread. It is unique while the thread lives. */
 static inline int64_t zc_this_thread(void) { return (int64_t)(intptr_t)pthread_self(); }
 
-/* The n-th wait for something another thread or process holds: spin, then yield, then sleep up to 1 ms.
-   The first sleeps are short because an object is held for some microseconds; the cap bounds what a busy lock costs
-   its waiters in wake-ups. */
+/* Wait number n for something that another thread or process holds: spin, then yield, then sleep up to 1 ms.
+   The first sleeps are short because an object is held for some microseconds only. The limit of 1 ms bounds the
+   number of wake-ups that a busy lock costs. */
 static inline void zc_back_off(int64_t n)
 {
     if (n < 16) {
@@ -43,7 +43,7 @@ static inline int64_t zc_now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* The time that file systems write down. */
+/* Wall-clock time, as file systems record it. */
 static inline int64_t zc_wall_ns(void)
 {
     struct timespec t;

@@ -1,4 +1,4 @@
-"""Atomic integers and a polite wait, for nogil code."""
+"""Atomic integers and a wait with back-off, for nogil code."""
 from libc.stdint cimport int64_t
 
 

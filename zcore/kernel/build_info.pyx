@@ -1,9 +1,9 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""How the kernel was compiled, and what the CPU it runs on can do.
+"""How the kernel was compiled, and which CPU features it can use.
 
 Compiled, because only the compiler knows: `setup.py` defines the first two macros, the compiler and Cython the others.
-A debug or sanitizer build that went stale looks like any other from outside; here it tells its name, and shows by a
-deed whether Cython's checks are in it.
+A stale debug or sanitizer build looks like any other build from outside. This module names the variant, and it tests
+whether Cython's bounds checks are compiled in.
 """
 from libc.stdint cimport uint8_t
 
@@ -49,8 +49,8 @@ def build_info():
     """Return how the kernel was compiled, as a dict.
 
     `variant` is ``release``, ``debug`` or ``sanitize``; `libraries` is ``bundled`` or ``system``; `compiler` and
-    `cython` name the two compilers with their versions; `assertions` and `bounds_checks` tell whether those of C and
-    those of Cython are alive.
+    `cython` name the two compilers with their versions; `assertions` tells whether C's assertions are compiled in, and
+    `bounds_checks` whether Cython's bounds checks are.
 
     >>> sorted(build_info())
     ['assertions', 'bounds_checks', 'compiler', 'cython', 'libraries', 'variant']
@@ -67,7 +67,7 @@ def build_info():
 
 
 def _bounds_are_checked():
-    """Return whether an index past the end of a view is found; the memory there is ours, so both answers are safe."""
+    """Return whether an index past the end of a view raises. That memory belongs to `two`, so the test is safe."""
     cdef const uint8_t[::1] two = b"\0\0"
     cdef const uint8_t[::1] one = two[:1]
     cdef Py_ssize_t past_the_end = 1
@@ -78,7 +78,7 @@ def _bounds_are_checked():
 
 
 def cpu_features():
-    """Return which instruction sets that the kernel and its libraries choose by at run time this CPU has, as a dict.
+    """Return which of the optional instruction sets this CPU has, as a dict. The kernel selects by them at run time.
 
     >>> sorted(cpu_features())
     ['avx2', 'neon', 'sse4.2']

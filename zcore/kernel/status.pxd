@@ -32,7 +32,7 @@ cdef enum Code:
     CHUNK_LONG = 21            # stored object longer than any encoding of the chunk       expected limit, found size
     CHECKSUM = 22              # stored and computed sums differ              expected stored, found computed
     CHECKSUM_SHORT = 23        # shorter than the checksum                    expected 4, found length
-    MISSING = 24               # the object is absent and the handle asks for an error
+    MISSING = 24               # the object is absent, and the handle raises for missing objects
     # compressed streams, checksums and filters (compress.pyx, program.pyx)
     STREAM_DAMAGED = 60        # the stream does not decode                   expected size, found decoder's result
     STREAM_SHORT = 61          # the object ends before the stream            expected size, found length of the object
@@ -40,7 +40,7 @@ cdef enum Code:
     STREAM_TRAILING = 63       # bytes behind the stream                      expected its end, found the object's
     STREAM_ENCODE = 64         # the compressor failed                        expected size, found its result
     ITEMS = 65                 # no whole number of items                     expected item size, found length
-    # numbers that cannot be cast (casting.pyx): expected the Item that they should become, found their bits
+    # numbers that cannot be cast (casting.pyx): expected the target's Item, found their bits
     CAST_INTEGER = 66          # an int64 out of range
     CAST_NATURAL = 67          # a uint64
     CAST_REAL = 68             # a float64
@@ -50,9 +50,9 @@ cdef enum Code:
     SHARD_MARK = 71            # one word of an entry says empty              found the other word
     SHARD_END = 72             # a chunk ends behind the data                 expected limit, found its end
     SHARD_START = 73           # a chunk starts in the index                  expected the index's end, found its start
-    SHARD_CUT = 74             # ended while it was read                      expected the end of the read, found
-    # elements that lie in a file as they are (layout_read.pyx)
-    FILE_CUT = 75              # it ended while it was read                   expected the end of the read, found
+    SHARD_CUT = 74             # the object ended while it was read            expected the end of the read, found
+    # uncompressed elements in a file (raw_read.pyx)
+    FILE_CUT = 75              # the file ended while it was read              expected the end of the read, found
     # the machine
     NO_MEMORY = 30             # malloc failed                                expected bytes
     IO_OPEN = 31               # open failed                                  errno in sys_errno
@@ -68,22 +68,22 @@ cdef enum Code:
     STALE = 50                 # the metadata document is not the one the plan was made from
     INTERRUPTED = 51           # a signal handler raised
     STOPPED = 52               # another worker stopped the plan
-    WANTED = 53                # bytes that were not brought yet               expected their number
+    WANTED = 53                # bytes that were not passed yet                expected their number
 
 
 cdef enum:
-    INNER_NONE = -1            # no inner chunk is to blame
-    INNER_INDEX = -2           # the index of the shard is
-    MAX_SHARD_LEVELS = 3       # shards in shards in shards
+    INNER_NONE = -1            # no inner chunk failed
+    INNER_INDEX = -2           # the index of the shard failed
+    MAX_SHARD_LEVELS = 3       # maximum levels of nested shards
 
 cdef struct Status:
     int code                   # a Code
     int sys_errno
-    int step                   # position in the program, -1 when no step is to blame
-    bint is_encode             # the step failed when it encoded: `offset` is a byte of what it was given
+    int step                   # number of the failed step in the program, -1: no step
+    bint is_encode             # the step failed while encoding: `offset` is a byte of its input
     int64_t inner              # position of the inner chunk in its shard, in C order; INNER_NONE, INNER_INDEX
-    int n_outer                # how many shards that shard lies in: it is 0 where it is the object,
-    int64_t outer[2]           # else the positions of those that are chunks, outermost first, and last its own
+    int n_outer                # number of shards around that shard: 0 if it is the object,
+    int64_t outer[2]           # else positions of the shards that are chunks: outermost first, its own last
     int64_t task               # task of the plan
     int64_t offset             # byte of the stored object
     int64_t expected
@@ -95,7 +95,7 @@ cdef int fail(Status *status, int code, int64_t offset, int64_t expected, int64_
 cdef int fail_errno(Status *status, int code, int sys_errno) noexcept nogil
 cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction,
                        tuple inner_coords)
-# The same exception of a codec in Python, as one of that object.
+# Adds the place of the failure to an exception of a codec in Python.
 cdef object locate_error(object error, const Status *status, str key, object chunk_coords, str direction,
                          tuple inner_coords)
 cdef int check(const Status *status) except -1

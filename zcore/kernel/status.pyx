@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Codes and numbers of a failed kernel call, and the one place that turns them into an exception.
+"""Codes and numbers of a failed kernel call. Only this module turns them into exceptions.
 
-Compiled because nogil code fills the values; the sentences are made here, with the GIL, after the loop has ended.
+Compiled because nogil code sets the values; the messages are made here, with the GIL, after the loop has ended.
 """
 import errno as _errno
 import os
@@ -12,7 +12,7 @@ from zcore.kernel.numbers cimport F4, U1, item_nbytes
 
 from zcore import errors
 
-# Code -> (exception, sentence). `{e}` and `{f}` are the expected and the found number.
+# Code -> (exception, message). `{e}` and `{f}` are the expected and the found number.
 _SENTENCES = {
     BLOSC_SHORT: (errors.CodecError, "blosc chunk has {f} bytes, its header alone needs {e}"),
     BLOSC_VERSION: (errors.CodecError, "unsupported blosc chunk format version {f}, expected {e}"),
@@ -53,7 +53,7 @@ _SENTENCES = {
     WANTED: (errors.TruncatedError, "{e} bytes from byte {o} on were asked for and did not come"),
     NO_MEMORY: (errors.ChunkMemoryError, "no memory for {e} bytes"),
 }
-# What stops a plan. The caller that runs the plan handles it; only if it does not, it becomes an exception.
+# Codes that stop a plan. The caller that runs the plan handles them; otherwise they become an exception.
 _STOPS = {
     STALE: "the metadata document was deleted or replaced meanwhile",
     INTERRUPTED: "a signal has stopped the call",
@@ -95,7 +95,7 @@ cdef int fail_errno(Status *status, int code, int sys_errno) noexcept nogil:
 
 
 cdef tuple _uncast(const Status *status):
-    """What is said of a number that cannot be cast, what was expected instead, and the number."""
+    """Return for a number that cannot be cast: the message, the expected type, and the number."""
     cdef int64_t bits = status.found
     cdef int item = <int>status.expected
     cdef double real
@@ -113,9 +113,9 @@ cdef tuple _uncast(const Status *status):
 
 cdef object make_error(const Status *status, str key, object chunk_coords, str codec, str direction,
                        tuple inner_coords):
-    """The exception of a failure. `key`, `codec` and `direction` may be None, coordinates None or a tuple.
+    """Return the exception of a failure. `key`, `codec` and `direction` may be None, coordinates None or a tuple.
 
-    `inner_coords` are those of the chunk in its shard; of a shard in a shard first, then of the chunk in that one.
+    `inner_coords` are those of the chunk in its shard; for nested shards, from the outermost to the innermost.
     """
     where = f"{key}: " if key else ""
     for coords in inner_coords:
@@ -179,7 +179,7 @@ cdef object locate_error(object error, const Status *status, str key, object chu
 
 
 cdef int check(const Status *status) except -1:
-    """Raise what `status` records, if anything."""
+    """Raise the failure that `status` records, if there is one."""
     if status.code != OK:
         raise make_error(status, None, None, None, None, ())
     return 0

@@ -1,4 +1,4 @@
-/* Threads of one call that are no threads of Python. */
+/* Threads for one call, without Python. */
 #ifndef ZCORE_THREADS_H
 #define ZCORE_THREADS_H
 
@@ -15,8 +15,9 @@ static inline void *zc_thread_main(void *call)
     return 0;
 }
 
-/* Calls `work(context)` on this thread and on `n - 1` others, fewer where the system gives none, and waits for them.
-   The others take no signals: these are for the threads of the program. */
+/* Calls `work(context)` on this thread and on `n - 1` others (fewer if the system cannot start them), and waits for
+all.
+   The others block all signals, which belong to the threads of the program. */
 static inline void zc_run_together(int n, void (*work)(void *), void *context)
 {
     pthread_t threads[ZC_MAX_THREADS];

@@ -1,8 +1,8 @@
-"""Chunk shapes from what a user says: a shape, a part of one, a size in bytes, or nothing.
+"""Chunk shapes from the user's request: a shape, a part of one, a size in bytes, or nothing.
 
-The automatic shape splits the longest side in two until a chunk is no larger than the target, then spreads the array
-evenly over the number of chunks found. Chunks come out near to cubes, so that no direction of reading is bad, between
-half the target and the target, and the last chunk of a dimension is hardly smaller than the others.
+The automatic shape halves the longest side until a chunk is at most the target size, then spreads the array evenly over
+the resulting number of chunks. Chunks become nearly cubic, so that reading is fast in every direction. Their size is
+between half the target and the target, and the last chunk of a dimension is hardly smaller than the others.
 """
 import itertools
 import math
@@ -14,11 +14,11 @@ from zcore.kernel.select.rectilinear import Edges
 from zcore.model.value import TEXT
 from zcore.text.sizes import parse_nbytes
 
-TARGET_NBYTES = 2**20  # fits an L2 cache with its encoded form, and is large enough to hide the cost of a file
+TARGET_NBYTES = 2**20  # fits an L2 cache with its encoded form, and large enough to hide the cost of a file
 
 
 def auto_chunk_shape(shape, itemsize, target_nbytes=TARGET_NBYTES):
-    """Return a chunk shape of at most `target_nbytes`, or of single elements where one is larger.
+    """Return a chunk shape of at most `target_nbytes`, or of single elements if an element is larger.
 
     >>> auto_chunk_shape((10000, 1000), itemsize=4)
     (313, 500)
@@ -34,27 +34,27 @@ def auto_chunk_shape(shape, itemsize, target_nbytes=TARGET_NBYTES):
 
 
 def normalize_chunks(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
-    """Return the full chunk shape that `chunks` asks for.
+    """Return the full chunk shape for a request `chunks`.
 
     Parameters
     ----------
     chunks : None, "auto", str, int or sequence of (int or None)
-        Nothing or ``"auto"`` chooses; a size in bytes is the target of the choice; an int is the length in every
-        dimension; in a sequence None and -1 stand for the whole dimension, and so does what it leaves out at the end.
+        None or ``"auto"`` chooses automatically; a size in bytes is the target of that choice; an int is the length in
+        every dimension. In a sequence, None, -1 and missing lengths at the end stand for the whole dimension.
     shape : tuple of int
     itemsize : int
         Bytes of an element.
     max_nbytes : int, optional
-        What a format allows in a chunk; limits the choice, not what is spelled out.
+        Maximum chunk size of a format; limits the automatic choice, not explicit lengths.
     what : str
-        What an error calls them.
+        Name of the argument in errors.
 
     Raises
     ------
     ValueError, TypeError
         If there are more lengths than dimensions, or one is neither an integer >= 1 nor -1.
     UnsupportedError
-        If a length is a list of them: few formats have chunks that differ, and `normalize_grid` is for these.
+        If a length is a list: few formats have chunks of different lengths, and `normalize_grid` is for these.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def normalize_chunks(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
 
 
 def whole_dimensions(chunks, ndim):
-    """Return for each dimension whether `chunks`, as `normalize_chunks` takes them, ask for all of it.
+    """Return for each dimension whether `chunks` (as for `normalize_chunks`) asks for the whole dimension.
 
     >>> whole_dimensions((4, -1), 3), whole_dimensions(4, 2)
     ([False, True, True], [False, False])
@@ -91,7 +91,7 @@ def whole_dimensions(chunks, ndim):
 
 
 def _asked(chunks, ndim, what):
-    """Return the lengths that a caller gives, not yet looked at; one is that of every dimension."""
+    """Return the caller's lengths, unchecked; a single one is repeated for every dimension."""
     try:
         return (exact_index(chunks),) * ndim
     except TypeError:
@@ -105,13 +105,13 @@ def _may_be_length(chunk):
 
 
 def is_listed(lengths):
-    """Return whether what a caller says of chunks is a sequence; an array without dimensions is a number."""
+    """Return whether the caller's chunks are a sequence; an array without dimensions is a number."""
     return isinstance(lengths, Edges) or (
         isinstance(lengths, Iterable) and not isinstance(lengths, TEXT) and getattr(lengths, "ndim", 1) > 0)
 
 
 def _edges(lengths, d, length, what):
-    """Return the lengths of the chunks of dimension `d`, checked against its own."""
+    """Return the chunk lengths of dimension `d`, checked against its length."""
     edges = Edges([(exact_index(edge), 1) for edge in lengths])
     if length and edges.total != length:
         raise ValueError(f"{what}: expected lengths of dimension {d} that sum up to {length}, found {edges.total}")
@@ -119,19 +119,19 @@ def _edges(lengths, d, length, what):
 
 
 def normalize_grid(chunks, shape, itemsize, max_nbytes=None, what="chunks"):
-    """Return `(chunk_shape, edges)` as `ArrayMetadata` has them, of what `chunks` asks for.
+    """Return `(chunk_shape, edges)` for `ArrayMetadata` from a request `chunks`.
 
     Parameters
     ----------
     chunks, shape, itemsize, max_nbytes, what
-        As `normalize_chunks` takes them; besides, a dimension may have a list of the lengths of all its chunks, which
-        end where the dimension does, or the `Edges` of another array, which are made to cover it. Chunks of one length
-        are a regular grid, however they were listed.
+        As for `normalize_chunks`. In addition, a dimension may have a list of the lengths of all its chunks, which must
+        sum up to its length, or the `Edges` of another array, which are extended to cover it. A list of equal lengths
+        becomes a regular grid.
 
     Raises
     ------
     ValueError, TypeError
-        As `normalize_chunks`; or the listed chunks do not end where their dimension does. One of no elements takes any.
+        As for `normalize_chunks`; or the listed chunks do not end with their dimension. An empty dimension accepts any.
 
     Examples
     --------

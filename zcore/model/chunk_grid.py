@@ -1,14 +1,14 @@
-"""The chunk grid of an array: regular, or rectilinear where chunks differ in length.
+"""The chunk grid of an array: regular, or rectilinear if chunks differ in length.
 
-Zarr v3, "Regular grid"; zarr-extensions, "rectilinear". Dimensions are independent. `chunk_shape` has the length of the
-chunks in each, of the longest where they differ; `edges` has None there, or an `Edges` where they do. An array all of
-whose chunks have one shape has no `edges` at all.
+Zarr v3, "Regular grid"; zarr-extensions, "rectilinear". Dimensions are independent. `chunk_shape` has the chunk length
+of each dimension, or the longest if they differ. `edges` has None for regular dimensions and an `Edges` for others. If
+all chunks of the array have one shape, `edges` itself is None.
 """
 from itertools import count
 
 from zcore.errors import OutOfMemoryError
 
-MAX_LISTED = 2**24  # chunks of a dimension, where all their sizes are asked for
+MAX_LISTED = 2**24  # per dimension, if all their sizes are listed
 MAX_SHOWN_RUNS = 8
 
 
@@ -18,9 +18,9 @@ def dimensions_of(shape, chunk_shape, edges):
 
 
 def check_edges(edges, chunk_shape, shape):
-    """Return `edges` as a tuple, or None where all of them are None.
+    """Return `edges` as a tuple, or None if all of them are None.
 
-    Raises : ValueError, if they do not cover the array, or their longest ones are not `chunk_shape`.
+    Raises : ValueError, if they do not cover the array, or their longest chunks do not match `chunk_shape`.
     """
     edges = tuple(edges)
     if len(edges) != len(shape):
@@ -36,7 +36,7 @@ def check_edges(edges, chunk_shape, shape):
 
 
 def chunk_sizes(shape, chunk_shape, edges=None):
-    """Return the lengths of the chunks along each dimension, those at the border cut off there: a tuple of tuples.
+    """Return the lengths of the chunks along each dimension, cut at the border: a tuple of tuples.
 
     Raises : OutOfMemoryError, if there are more than 2**24 of them along a dimension.
 
@@ -57,7 +57,7 @@ def chunk_sizes(shape, chunk_shape, edges=None):
 
 
 def chunk_regions(shape, chunk_shape, edges=None):
-    """Iterate over the slices that select each chunk of a grid, in C order, those at the border cut off there.
+    """Iterate over the slices that select each chunk of a grid, in C order, cut at the border.
 
     >>> list(chunk_regions((3,), (2,)))
     [(slice(0, 2, 1),), (slice(2, 3, 1),)]
@@ -77,12 +77,12 @@ def chunk_regions(shape, chunk_shape, edges=None):
             if start + n >= length:
                 break
 
-    # Else a dimension without elements would be asked for its chunks again for each chunk of those before it.
+    # Without this, an empty dimension would be visited for each chunk of the dimensions before it.
     return iter(()) if 0 in shape else regions(0)
 
 
 def shown_chunks(chunk_shape, edges=None):
-    """Return the shape of chunks for people; where they differ, the runs of equal ones.
+    """Return a chunk shape as text for display; for chunks of different lengths, the runs of equal ones.
 
     >>> from zcore.kernel.select.rectilinear import Edges
     >>> shown_chunks((5, 4), (Edges([(2, 3), (5, 1)]), None))

@@ -5,7 +5,7 @@ The kernel computes the same keys without Python (`Tasks.key_of` in `zcore/kerne
 "The key for chunk with grid index (i, j, k, ...) is formed by joining together the path of the array in which the
 chunk occurs, then a forward slash character, then a prefix, then the ASCII string representations of each index, then
 a suffix. The prefix, chunk indices and suffix are joined using a separator." (core protocol v3.0 draft of 2019,
-"Regular grids".) Every format zcore knows is one setting of this rule:
+"Regular grids".) Every format of zcore is one setting of this rule:
 
 =============  =============  ======  =========  ======  ======  =======================
 format         directory      prefix  separator  suffix  scalar  chunk (1, 23, 45)
@@ -15,8 +15,8 @@ v2, v3 `v2`                           . or /             0       1.23.45
 `__zmeta__`    __zdata__              .          blosc   0       __zdata__/1.23.45.blosc
 =============  =============  ======  =========  ======  ======  =======================
 
-An empty prefix or suffix contributes nothing, not an empty part. `scalar` stands in the place of the indices when
-there are none, as in the only chunk of a 0-d array.
+An empty prefix or suffix adds no part to the key. `scalar` replaces the indices if there are none, as for the only
+chunk of a 0-d array.
 """
 from operator import index as exact_index
 
@@ -27,7 +27,7 @@ MAX_INDEX_DIGITS = 19  # of 2**63 - 1, the largest chunk coordinate
 
 
 def parse_index(text):
-    """Return the chunk index that `text` spells.
+    """Return the chunk index of a text.
 
     Raises : ValueError, unless `text` is the canonical spelling: ASCII digits, no sign, blank or leading zero.
     """
@@ -42,13 +42,13 @@ class ChunkKeyEncoding(Value):
     Parameters
     ----------
     directory : str
-        Where below the array's path the chunks lie; ``""`` is the path itself.
+        Directory of the chunks below the array's path; ``""`` is the path itself.
     prefix, suffix : str
-        Parts before and after the indices; empty ones contribute nothing.
+        Parts before and after the indices; empty ones add nothing.
     separator : str
-        What joins the parts: not empty and without digits, so that no two chunks share a key.
+        Between the parts; not empty and without digits, so that no two chunks share a key.
     scalar : str, optional
-        The part that stands for no indices; by default none when there is a prefix, else ``"0"``.
+        Part that replaces the indices if there are none; by default none if there is a prefix, else ``"0"``.
 
     Raises
     ------
@@ -102,9 +102,9 @@ class ChunkKeyEncoding(Value):
         return cls(directory="__zdata__", suffix="blosc")
 
     def v3_name(self):
-        """Return the `(name, separator)` under which a Zarr v3 document registers this encoding.
+        """Return the `(name, separator)` of this encoding in Zarr v3 documents.
 
-        Raises : ValueError, if it has none: v3 knows `default` and `v2`, each with ``/`` or ``.``.
+        Raises : ValueError, if there is none: v3 has `default` and `v2`, each with ``/`` or ``.``.
         """
         if self.separator in ("/", "."):
             if self == ChunkKeyEncoding.v3(self.separator):
@@ -132,7 +132,7 @@ class ChunkKeyEncoding(Value):
         return self._head + self.separator.join(indices) + self._tail
 
     def decode(self, key, ndim):
-        """Return the chunk coordinates that `key` (relative to the array's path) spells, or None.
+        """Return the chunk coordinates of `key` (relative to the array's path), or None.
 
         None means that `key` names no chunk of an array of `ndim` dimensions: another prefix or suffix, another number
         of indices, or an index that `parse_index` refuses.
@@ -151,7 +151,7 @@ class ChunkKeyEncoding(Value):
             return None
 
     def folder(self, ndim):
-        """Return the prefix (``""``, or with a final ``/``) below which the keys of all chunks lie.
+        """Return the common prefix (``""``, or with a final ``/``) of the keys of all chunks.
 
         >>> ChunkKeyEncoding.v3().folder(2), ChunkKeyEncoding.zmeta().folder(2), ChunkKeyEncoding.v2().folder(2)
         ('c/', '__zdata__/', '')
@@ -160,7 +160,7 @@ class ChunkKeyEncoding(Value):
         return head[:head.rfind("/") + 1]
 
     def leads_to_chunks(self, name, ndim):
-        """Return whether keys of chunks may lie below ``name/``; `name` is relative to the array, as keys are.
+        """Return whether keys of chunks may lie below ``name/``; `name` is relative to the array.
 
         >>> [ChunkKeyEncoding.v3().leads_to_chunks(name, 2) for name in ("c", "c/4", "c/4/2", "d", "c/x")]
         [True, True, False, False, False]
@@ -171,21 +171,21 @@ class ChunkKeyEncoding(Value):
         if self.separator != "/" or not name.startswith(head):
             return False
         parts = name[len(head):].split("/")
-        # A suffix is a part of its own behind the last index.
+        # A suffix is a part of its own after the last index.
         return len(parts) < ndim + bool(self._tail) and self.decode(
             head + "/".join(parts) + self._tail, len(parts)) is not None
 
     def template(self, ndim):
         """Return `(head, separator, tail)` as bytes: a key is head + separator.join(decimal indices) + tail.
 
-        It holds for every chunk of an array of `ndim` dimensions, 0 included, and lets compiled code make keys.
+        It is valid for every chunk of an array of `ndim` dimensions, also 0, and compiled code builds keys from it.
         """
         if ndim == 0:
             return self._scalar_key.encode("ascii"), b"", b""
         return self._head.encode("ascii"), self.separator.encode("ascii"), self._tail.encode("ascii")
 
     def store_key(self, path, chunk_coords):
-        """Return the key under which a store holds a chunk of the array at `path`; it never begins with ``/``.
+        """Return the store key of a chunk of the array at `path`; it never begins with ``/``.
 
         Raises : InvalidKeyError, if `path` has a segment that is empty, ``.`` or ``..``.
 
@@ -200,7 +200,7 @@ class ChunkKeyEncoding(Value):
         return f"{node}/{self.encode(chunk_coords)}"
 
     def path_form(self, path, chunk_coords):
-        """Return the key as the draft spells it, with the leading ``/`` of the array's path.
+        """Return the key in the draft's spelling, with the leading ``/`` of the array's path.
 
         Notes : the draft's words would give ``//1.23.45`` at the root, which it does not discuss; here ``/1.23.45``.
 

@@ -1,11 +1,11 @@
-"""NumPy data types as Zarr documents spell them: a typestr such as ``"<i4"``, or a list of fields.
+"""NumPy data types in Zarr documents: a typestr such as ``"<i4"``, or a list of fields.
 
-This is the `descr` of NumPy's array interface, in JSON's clothes: ``[["t", "<M8[ns]"], ["v", ">f4", [2, 2]]]``, that is
-a field's name or ``[title, name]``, its type (a typestr or again a list) and its shape. A field without a name, as in
-``["", "|V3"]``, is padding. `__zmeta__` and Zarr v2 share it.
+This is the `descr` of NumPy's array interface as JSON: ``[["t", "<M8[ns]"], ["v", ">f4", [2, 2]]]``. A field has a name
+or ``[title, name]``, a type (a typestr or again a list) and a shape. A field without a name, as in ``["", "|V3"]``, is
+padding. `__zmeta__` and Zarr v2 share this form.
 
-The text is never handed to `numpy.dtype` unread: that would accept ``"i4,f8"``, platform-dependent names and items
-whose size overflows. Types that have no fixed, portable bytes (objects, variable strings, long double) are refused.
+The text is checked before it is passed to `numpy.dtype`, which would accept ``"i4,f8"``, platform-dependent names and
+items whose size overflows. Types without fixed, portable bytes (objects, variable strings, long double) are refused.
 """
 import re
 from functools import lru_cache
@@ -14,7 +14,7 @@ import numpy as np
 
 from zcore.errors import UnsupportedError, warn
 
-MAX_ITEM_NBYTES = 2**24  # numpy lets structures overflow at 2**31 silently; a larger item is no element of anything
+MAX_ITEM_NBYTES = 2**24  # numpy lets structures overflow at 2**31 silently; no useful element is larger
 
 _TYPESTR = re.compile(
     r"([<>|=]?)(?:([biufc])([1-9][0-9]?)|([SUV])(0|[1-9][0-9]{0,9})|([mM])8(?:\[([1-9][0-9]{0,9})?([a-zA-Z]{1,7})\])?)",
@@ -31,7 +31,7 @@ _NAMES = {
 
 @lru_cache(maxsize=256)
 def _canonical(text):
-    """Return the type of a typestr, or None if it has several bytes and does not say their order."""
+    """Return the type of a typestr, or None if it has several bytes and no byte order."""
     match = _TYPESTR.fullmatch(text)
     if match is None:
         raise _unsupported(text)
@@ -69,22 +69,22 @@ def _shortened(value):
 
 
 def from_typestr(text, default_order=None):
-    """Return the type that a typestr names, byte order included.
+    """Return the type of a typestr, with byte order.
 
     Parameters
     ----------
     text : str
         Such as ``"<i4"``, ``"|S10"``, ``"<U5"`` (characters), ``"<M8[25s]"``.
     default_order : {"<", ">"}, optional
-        The order of types of several bytes that do not say it (``"i4"``, ``"=i4"``, ``"int32"``), with a warning.
-        Without it they are a ValueError.
+        Byte order of types of several bytes without one (``"i4"``, ``"=i4"``, ``"int32"``), with a warning. Without it,
+        these types are a ValueError.
 
     Raises
     ------
     ValueError
         If the byte order, or the unit of a date, is missing.
     UnsupportedError
-        If it names no type of fixed, portable size, or one of more than 16 MiB.
+        If it is no type of fixed, portable size, or larger than 16 MiB.
     """
     dtype = _canonical(_NAMES.get(text, text))
     if dtype is not None:
@@ -96,10 +96,10 @@ def from_typestr(text, default_order=None):
 
 
 def from_descr(descr, default_order=None):
-    """Return the type that a typestr or a list of fields describes; see `from_typestr`.
+    """Return the type of a typestr or a list of fields; see `from_typestr`.
 
-    Raises : ValueError, UnsupportedError as `from_typestr`; ValueError too if a field is malformed, named twice, or if
-    there is none.
+    Raises : ValueError, UnsupportedError as `from_typestr`; ValueError too if a field is malformed or named twice, or
+    if there is no field.
     """
     if type(descr) is str:
         return from_typestr(descr, default_order)
@@ -119,7 +119,7 @@ def from_descr(descr, default_order=None):
         for length in shape:
             nbytes *= length
             if nbytes > MAX_ITEM_NBYTES:
-                # The whole product of a hostile shape can take hours.
+                # Computing the whole product of a hostile shape could take hours.
                 break
         if offset + nbytes > MAX_ITEM_NBYTES:
             raise _oversized(_shortened(name))
@@ -149,15 +149,15 @@ def _subarray_shape(shape):
 
 
 def to_descr(dtype):
-    """Return the typestr of a type, or the list of its fields, as `from_descr` reads it.
+    """Return the typestr of a type, or the list of its fields; the inverse of `from_descr`.
 
     Raises
     ------
     UnsupportedError
         If the type has no fixed, portable bytes: objects, variable strings, long double.
     ValueError
-        If its fields overlap or do not follow each other in memory: assignment between structures goes by the order
-        of fields, so they must not come back in another one.
+        If its fields overlap or do not follow each other in memory. Assignment between structures goes by the order of
+        fields, so the order must be kept.
     """
     if dtype.names is None:
         return _to_typestr(dtype)
@@ -197,9 +197,9 @@ def byte_order(dtype):
 
 
 def is_text(dtype):
-    """Whether a caller names text of any length by a type of Python or NumPy that has no length.
+    """Whether the caller's type is text of any length: a type of Python or NumPy without a length.
 
-    For NumPy ``str`` is text of no characters, which no user wants to store; zarr-python takes it as this does.
+    For NumPy, ``str`` is text of no characters, which no user wants to store; zarr-python handles it like this.
 
     >>> is_text(str), is_text("str"), is_text(np.dtype(str)), is_text("U5"), is_text("<U0")
     (True, True, True, False, False)
@@ -209,7 +209,7 @@ def is_text(dtype):
 
 
 def is_bytes(dtype):
-    """Whether a caller names bytes of any length, as `is_text` does text.
+    """Whether the caller's type is bytes of any length; see `is_text`.
 
     >>> is_bytes(bytes), is_bytes("bytes"), is_bytes("S5"), is_bytes("S")
     (True, True, False, False)

@@ -1,11 +1,11 @@
-"""The fill value: what elements hold that were never written, as a NumPy scalar, as bytes, and in JSON's numbers.
+"""The fill value: the value of elements never written, as a NumPy scalar, as bytes, and as a JSON number.
 
 `fill_bytes` stores a value as `numpy.ndarray.fill` does, with two differences: a number that the type cannot hold is
-refused instead of wrapped or truncated, and in a structure every field takes the value. The bytes are what chunks are
-compared with and filled from; they distinguish -0.0 and the payloads of NaN, and equal values compare equal.
+refused instead of wrapped or truncated, and in a structure every field gets the value. Chunks are filled from these
+bytes and compared with them; they distinguish -0.0 and the payloads of NaN, and equal values compare equal.
 
-`real_to_json` and `real_from_json` are the spelling of numbers that all formats share: ``"NaN"``, ``"Infinity"`` and
-``"-Infinity"`` as strings, because JSON has no such numbers.
+`real_to_json` and `real_from_json` convert numbers for all formats: ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` are
+strings, because JSON has no such numbers.
 """
 import math
 import re
@@ -33,19 +33,19 @@ def fill_bytes(dtype, value, cut_text=False):
     dtype : numpy.dtype
         Any type of fixed size.
     value : object
-        None (zeros), a Python or NumPy number, bool, str, bytes or date; for a structure also a tuple or `numpy.void`
-        of its fields, while a single value is given to every field.
+        None (zeros), a Python or NumPy number, bool, str, bytes or date. For a structure also a tuple or `numpy.void`
+        of its fields; a single value is used for every field.
     cut_text : bool
         Cut text that is longer than the item, as NumPy does, instead of refusing it.
 
     Raises
     ------
     ValueError
-        If the type does not hold the value: out of range, a fraction in an integer, text that is too long.
+        If the type does not hold the value: out of range, a fraction for an integer, text that is too long.
 
     Notes
     -----
-    A number stored as text is the text of the number: 0 in an ``S10`` is ``b"0"``, not the empty string.
+    A number stored as text becomes its digits: 0 in an ``S10`` is ``b"0"``, not the empty string.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def _pack_time(dtype, value, cut_text):
             raise _unfit(dtype, value)
         text, value = value, np.datetime64(value)
         if not str(value).startswith(text):
-            # NumPy wraps a date that the digits of its seconds leave no room for.
+            # NumPy wraps a date whose seconds leave no room for its units.
             raise _unfit(dtype, text)
     if not isinstance(value, np.generic) or value.dtype.kind != dtype.kind:
         raise _unfit(dtype, value)
@@ -183,7 +183,7 @@ def _pack_text(dtype, value, cut_text):
 
 
 def _pack_void(dtype, value, cut_text):
-    """Store raw bytes, or ASCII text; 0 is the only number, and all zeros (NumPy itself refuses any)."""
+    """Store raw bytes or ASCII text. The only allowed number is 0, all zeros (NumPy itself refuses any number)."""
     if type(value) is int and value == 0:
         return bytes(dtype.itemsize)
     if isinstance(value, np.void):
@@ -214,7 +214,7 @@ _PACK = {
 
 
 def real_from_json(value):
-    """Return the number that a JSON number, or one of the strings NaN, Infinity and -Infinity, stands for.
+    """Return the number of a JSON number, or of one of the strings NaN, Infinity and -Infinity.
 
     Raises : ValueError, on anything else; `true` is not a number here.
     """
@@ -226,7 +226,7 @@ def real_from_json(value):
 
 
 def real_bytes(dtype, value):
-    """Return the bytes of a float that JSON has: a number, or its bits, which are the same in both byte orders.
+    """Return the bytes of a float from its JSON form: a number, or its bits, which are the same in both byte orders.
 
     Raises : ValueError, on anything else, or bits of another number of bytes.
 
@@ -242,12 +242,12 @@ def real_bytes(dtype, value):
 
 
 def in_order_of_bits(dtype, raw):
-    """Return bytes in the type's order from big-endian ones, or the other way round."""
+    """Convert bytes between big-endian order and the type's own order."""
     return raw if dtype.str[0] == ">" else raw[::-1]
 
 
 def real_to_json(scalar):
-    """Return what stands in JSON for a NumPy real: the shortest number that reads back as the same, or a string.
+    """Return the JSON form of a NumPy real: the shortest number that reads back as the same, or a string.
 
     NaN is "NaN" whatever its payload.
     """

@@ -1,7 +1,7 @@
-"""Numbers that NumPy does not have itself: bfloat16, the small floats, integers of 2 and 4 bits, and complex of these.
+"""Types of numbers from `ml_dtypes`: bfloat16, small floats, integers of 2 and 4 bits, and complex types of these.
 
-The package `ml_dtypes` gives NumPy such types; it is imported when the first of them is met. An item has one byte, of
-which fewer than 8 bits may mean something, or the bytes of its components.
+The package adds these types to NumPy; it is imported when one of them is first used. An item has one byte, of which
+fewer than 8 bits may be used, or the bytes of its components.
 """
 import numpy as np
 
@@ -19,17 +19,17 @@ _DOCUMENT_NAMES = {theirs: name for name, theirs in _NAMES.items()}
 
 
 def is_foreign_name(name):
-    """Return whether `name` is one of these types, as documents spell it."""
+    """Return whether `name` is the name of one of these types in documents."""
     return name in _NAMES
 
 
 def is_foreign(dtype):
-    """Return whether `dtype` is one of these types (NumPy says of most that they are void)."""
+    """Return whether `dtype` is one of these types. (NumPy reports most of them as void.)"""
     return dtype.isbuiltin == 2
 
 
 def foreign_name(dtype):
-    """Return the name of one of these types, as documents spell it.
+    """Return the name of one of these types in documents.
 
     Raises : UnsupportedError, if documents have no name for it.
     """
@@ -40,13 +40,13 @@ def foreign_name(dtype):
 
 
 def foreign_dtype(name, order="<"):
-    """Return the type of a name, of which `is_foreign_name` is true, with its items in byte order `order`.
+    """Return the type of a name in byte order `order`; `is_foreign_name` must be true for the name.
 
     Raises
     ------
     UnsupportedError
-        If `ml_dtypes` is not installed or does not have it, or for complex items in big-endian order: it swaps the
-        components with the bytes.
+        If `ml_dtypes` is not installed or does not have the type, or for complex items in big-endian order: it would
+        swap the components along with the bytes.
     """
     try:
         import ml_dtypes
@@ -66,16 +66,16 @@ def foreign_dtype(name, order="<"):
 
 
 def component(dtype):
-    """Return the type of the real part of one of the complex types, None if `dtype` is no complex type."""
+    """Return the type of the real part of one of the complex types, None if `dtype` is not complex."""
     if dtype.kind != "W":
         return None
     return np.dtype("<f2") if foreign_name(dtype) == "complex_float16" else foreign_dtype("bfloat16")
 
 
 def foreign_bytes(dtype, number):
-    """Return the bytes of an int or float as an item of `dtype`, which is no complex type.
+    """Return the bytes of an int or float as an item of `dtype`, which is not complex.
 
-    Raises : ValueError, if the type does not hold it: out of range, a fraction in an integer, NaN where there is none.
+    Raises : ValueError, if the type does not hold it: out of range, a fraction for an integer, NaN without a NaN.
     """
     name = foreign_name(dtype)
     with np.errstate(all="ignore"):

@@ -1,8 +1,8 @@
-"""What a node is, whatever its format: of an array shape, type, chunks, their names and codecs, and the fill value.
+"""Metadata of a node in any format: for an array shape, type, chunks, chunk keys, codecs and fill value.
 
-These are frozen values. A format makes them from a document and writes documents from them; the engine binds them to a
-store. Lengths are Python integers, exact, and checked here once so that 64-bit arithmetic on them cannot overflow
-anywhere else: no length, number of elements, or end of a chunk exceeds 2**63 - 1.
+These are frozen values. A format reads them from documents and writes documents from them; the engine binds them to a
+store. Lengths are exact Python integers. They are checked once, here, so that 64-bit arithmetic on them cannot overflow
+elsewhere: no length, number of elements, or end of a chunk exceeds 2**63 - 1.
 """
 import math
 from operator import index as exact_index
@@ -20,9 +20,9 @@ MAX_LENGTH = 2**63 - 1
 
 
 def shape_of(lengths):
-    """Return the shape that a caller means by its lengths, or by the one there is; see `check_shape`.
+    """Return the shape from the caller's lengths, or from a single length; see `check_shape`.
 
-    Raises : TypeError too for text and bytes, as NumPy does; of bytes Python would make integers.
+    Raises : TypeError too for text and bytes, as NumPy does; iterating over bytes would give integers.
     """
     if isinstance(lengths, TEXT):
         raise TypeError(f"shape: expected an integer or a sequence of integers, found {lengths!r:.60}")
@@ -30,7 +30,7 @@ def shape_of(lengths):
 
 
 def check_shape(shape):
-    """Return `shape` as a tuple of exact integers >= 0 whose product (zeros apart) fits in 63 bits."""
+    """Return `shape` as a tuple of exact integers >= 0 whose product (without zeros) fits in 63 bits."""
     lengths = _integers(shape, "shape", 0)
     if len(lengths) > MAX_NDIM:
         raise UnsupportedError(f"an array of {len(lengths)} dimensions", feature=f"more than {MAX_NDIM} dimensions")
@@ -65,15 +65,15 @@ def _integers(values, what, minimum):
 
 
 def has_varying_items(dtype):
-    """Return whether the items of a type have no fixed number of bytes: strings, and objects."""
+    """Return whether the items of a type vary in size: strings and objects."""
     return dtype.kind in "TO"
 
 
 def viewed(array, dtype):
-    """Return a view of an array as items of `dtype`; the array itself where items vary.
+    """Return a view of an array as items of `dtype`; the array itself if items vary in size.
 
-    Long strings lie in memory that belongs to the very dtype object they were assigned by, not to an equal one: NumPy's
-    `view` would look for them in the wrong place.
+    Long strings are in memory of the dtype object with which they were assigned, not of an equal one. NumPy's `view`
+    would look for them in the wrong place.
     """
     return array if has_varying_items(dtype) else array.view(dtype)
 
@@ -92,35 +92,35 @@ class CodecSpec(Value):
 
 
 class ArrayMetadata(Value):
-    """All that must be known to read and write the chunks of one array.
+    """All metadata for reading and writing the chunks of one array.
 
     Parameters
     ----------
     shape, chunk_shape : tuple of int
-        Elements per dimension, of the array (>= 0) and of each chunk (>= 1; border chunks are stored in full). Where
+        Elements per dimension, of the array (>= 0) and of each chunk (>= 1; border chunks are stored in full). If
         chunks differ in length, of the longest.
     dtype : numpy.dtype
-        As stored, byte order included; items have at least one byte. `numpy.dtypes.StringDType` and objects stand for
+        Stored type, with byte order; items have at least one byte. `numpy.dtypes.StringDType` and objects are types of
         items of varying length.
     chunk_keys : ChunkKeyEncoding
     codecs : tuple of CodecSpec
         The chain from array to bytes, in Zarr v3's terms.
     fill_value : object
-        Of elements never written; None if undefined. Kept as a NumPy scalar of the type.
+        Value of elements never written; None if undefined. Kept as a NumPy scalar of the type.
     fill_bytes : bytes, optional
-        The `itemsize` bytes of `fill_value`, where the caller has them already; else they are computed. Items of
-        varying length have none: there it is ``b""``, and the value itself counts.
+        The `itemsize` bytes of `fill_value`, if the caller already has them; else they are computed. For items of
+        varying length it is ``b""``, and only the value counts.
     zarr_format : {3, 2, "zmeta"}
     attributes : dict or None
-        The user's attributes, or None where the format keeps them in a document of their own.
+        The user's attributes, or None if the format keeps them in a document of their own.
     dimension_names : tuple of (str or None), or None
     extra : dict
-        Members of the document that the format does not define, kept when it is rewritten.
+        Members of the document that the format does not define; kept when it is rewritten.
     data_type : object, optional
-        How the document spells the type, where a format has several spellings for `dtype` and this one must be kept.
+        The type as in the document, if a format has several spellings for `dtype` and this one must be kept.
     edges : tuple of (Edges or None), optional
-        Lengths of the chunks in the dimensions where these differ; they cover the dimension and may reach past it. None
-        where all chunks of the array have one shape.
+        Chunk lengths in the dimensions where these differ; they cover the dimension and may exceed it. None if all
+        chunks of the array have one shape.
 
     Raises
     ------
@@ -178,7 +178,7 @@ class ArrayMetadata(Value):
         store(self, "edges", edges)
 
     def _compared(self):
-        """Return the fields that make equality: the fill value by its bytes, so that NaN equals itself."""
+        """Return the fields that are compared: the fill value by its bytes, so that NaN equals itself."""
         fill_value = self.fill_value if has_varying_items(self.dtype) else self.fill_value is None
         return (
             self.shape, self.dtype, self.chunk_shape, self.chunk_keys, self.codecs, fill_value, self.fill_bytes,
@@ -194,7 +194,7 @@ class ArrayMetadata(Value):
         return hash((self.shape, self.dtype, self.chunk_shape, self.chunk_keys, self.codecs, self.fill_bytes))
 
     def replace(self, **changes):
-        """Return a copy in which the named fields have other values.
+        """Return a copy with other values for the named fields.
 
         >>> from zcore.model.chunk_keys import ChunkKeyEncoding
         >>> array = ArrayMetadata((4,), "<i2", (2,), ChunkKeyEncoding.v3(), (CodecSpec("bytes"),), fill_value=-1)
@@ -219,7 +219,7 @@ class ArrayMetadata(Value):
 
     @property
     def item_of_fill(self):
-        """What elements of varying length are that were never written: empty, where the fill value is undefined."""
+        """Value of elements of varying length that were never written: an empty item if the fill value is undefined."""
         if self.fill_value is not None:
             return self.fill_value
         if self.dtype.kind == "T":
@@ -238,7 +238,7 @@ class ArrayMetadata(Value):
 
     @property
     def grid_shape(self):
-        """Number of chunks in each dimension, the overhanging last one included."""
+        """Number of chunks in each dimension, including the last one that exceeds the array."""
         return tuple([-(-length // chunk) if unequal is None else unequal.count(length)
                       for length, chunk, unequal in dimensions_of(self.shape, self.chunk_shape, self.edges)])
 
@@ -262,10 +262,10 @@ class ArrayMetadata(Value):
         return tuple([origin for origin, _ in places]), tuple([length for _, length in places])
 
     def resized(self, shape):
-        """Return the metadata of the array after it has got another shape.
+        """Return the metadata of the array with another shape.
 
-        Chunks stay where they are. Where they differ in length and do not reach to the new end, as many as needed
-        follow that are as long as the last one; what is shortened keeps them.
+        Chunks stay in place. If chunks of different lengths do not reach the new end, chunks of the last length are
+        added as needed. Shrinking keeps all of them.
         """
         shape = check_shape(shape)
         if self.edges is None or len(shape) != len(self.shape):
@@ -275,7 +275,7 @@ class ArrayMetadata(Value):
             for unequal, length in zip(self.edges, shape, strict=True)]))
 
     def same_grid(self, other):
-        """Return whether the elements that both arrays have lie in the same chunks."""
+        """Return whether the elements that are in both arrays lie in the same chunks."""
         if len(self.shape) != len(other.shape):
             return False
         for (length, chunk, edges), (other_length, other_chunk, other_edges) in zip(
@@ -290,23 +290,23 @@ class ArrayMetadata(Value):
 
     @property
     def chunk_nbytes(self):
-        """Bytes of one chunk, decoded, in full shape; of one of the longest, where they differ."""
+        """Decoded bytes of one full chunk; of one of the longest, if they differ."""
         return math.prod(self.chunk_shape) * self.dtype.itemsize
 
 
 class GroupMetadata(Value):
-    """All that a group's documents say.
+    """All metadata of a group.
 
     Parameters
     ----------
     zarr_format : {3, 2}
     attributes : dict or None
-        The user's attributes, or None where the format keeps them in a document of their own.
+        The user's attributes, or None if the format keeps them in a document of their own.
     consolidated : Mapping or None
-        The `ArrayMetadata` and `GroupMetadata` of all nodes below, by their path relative to the group, as the group's
-        document repeats them; None if it does not. A copy, which may be older than the nodes' own documents.
+        The `ArrayMetadata` and `GroupMetadata` of all nodes below, by path relative to the group, from the consolidated
+        metadata in the group's document; None without it. A copy, which may be older than the nodes' own documents.
     extra : dict
-        Members of the document that the format does not define, kept when it is rewritten.
+        Members of the document that the format does not define; kept when it is rewritten.
     """
 
     __slots__ = _fields = ("zarr_format", "attributes", "consolidated", "extra")

@@ -1,24 +1,24 @@
-"""What a caller names a codec by: an object of zcore's, of zarr-python's or of numcodecs', or what documents have."""
+"""Codecs as callers name them: objects of zcore, zarr-python or numcodecs, or dicts as in documents."""
 from collections.abc import Mapping
 
 from zcore.model.metadata import CodecSpec
 
 
 def named_codec(codec):
-    """Return a codec as a `CodecSpec`, or as a Zarr v3 document has it: a dict, whose members the codecs understand.
+    """Return a codec as a `CodecSpec`, or as in a Zarr v3 document: a dict, whose members the codecs check.
 
     Parameters
     ----------
     codec : object
-        A `CodecSpec`, a dict, or an object with a method `spec` that returns the one, or `to_dict` that returns the
-        other, as zarr-python's codecs have it. Members that these leave to the array are left out.
+        A `CodecSpec`, a dict, or an object with a method `spec` that returns the former or `to_dict` that returns the
+        latter, like zarr-python's codecs. Members that such an object leaves to the array are left out.
 
     Raises
     ------
     TypeError
-        It is none of these: a class of codecs, a name alone.
+        It is none of these, for example a class of codecs or only a name.
     ValueError
-        It is a dict with an ``"id"`` in the place of a name, by which Zarr v2 and numcodecs name codecs.
+        It is a dict with ``"id"`` instead of ``"name"``, as in Zarr v2 and numcodecs.
 
     Examples
     --------
@@ -47,10 +47,10 @@ def named_codec(codec):
 
 
 def _left_open(codec):
-    """Return the document of a codec of zarr-python without the members that it leaves to the array.
+    """Return the document of a zarr-python codec without the members that it leaves to the array.
 
-    There they have values for an array of bytes until the codec is adapted (`evolve_from_array_spec`), those in shards
-    as well.
+    Until the codec is adapted (`evolve_from_array_spec`), these members have values for an array of bytes. The same
+    holds for codecs inside shards.
     """
     document = codec.to_dict()
     configuration = dict(document.get("configuration") or {})

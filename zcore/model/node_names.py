@@ -1,38 +1,38 @@
-"""Names of nodes: which ones Zarr v3 and v2 forbid, which are the same everywhere, and how v2 spells a path.
+"""Rules for the names of nodes: forbidden names, portable names, and the v2 spelling of a path.
 
-A name is one part of a node's path. Keys have rules of their own (`zcore.stores.keys`), which hold for paths as well. A
-format says which of the rules here are its own, by its attribute `names`.
+A name is one part of a node's path. Keys have rules of their own (`zcore.stores.keys`), which also apply to paths. The
+attribute `names` of a format selects its rules from this module.
 
 Zarr v3 core, "Node names"; Zarr v2, "Logical storage paths".
 """
 import re
 
-# What the core text recommends; the draft of 2019 allowed no more, and 255 characters, as most file systems do.
+# Recommended by the core text; the draft of 2019 allowed only these, and 255 characters, as most file systems do.
 _is_portable = re.compile(r"[A-Za-z0-9_.-]{1,255}").fullmatch
 
 
 class Names:
-    """Rules of a format that has none.
+    """Rules of a format without restrictions.
 
     Attributes
     ----------
     signs : tuple of str
-        Parts of names without one of which no name has a fault: a long path is looked through for them at once.
+        Every name with a fault contains one of these parts. So a long path can be checked for all of them at once.
     """
 
     __slots__ = ()
     signs = ()
 
     def fault(self, name):
-        """Return why no node can have a name, or None."""
+        """Return why a name is not allowed for a node, or None."""
         return None
 
     def advice(self, name):
-        """Return what is to be said of the name of a new node, or None."""
+        """Return a warning about the name of a new node, or None."""
         return None
 
     def spelled(self, path):
-        """Return a path in the one spelling that the format gives to all of its spellings."""
+        """Return a path in the format's normal spelling."""
         return path
 
 

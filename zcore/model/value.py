@@ -1,19 +1,19 @@
-"""The base of the frozen values: equal when their fields are, hashable, printable, picklable, never changed.
+"""Base class of the frozen values: equal if their fields are equal, hashable, printable, picklable, immutable.
 
-A standard frozen dataclass says the same, but importing `dataclasses` costs more than importing the whole of zcore's
+A standard frozen dataclass does the same, but importing `dataclasses` costs more than importing the whole of zcore's
 model, and its generated constructor is slower than these few lines.
 """
 
 import numpy as np
 
-TEXT = (str, bytes, bytearray)  # sequences to Python, and yet never a list of lengths
+TEXT = (str, bytes, bytearray)  # sequences in Python, but never a list of lengths
 
 
 def text_of(value, form=repr):
-    """Return ``form(value)``; of a structure that NumPy cannot print its bytes.
+    """Return ``form(value)``; for a structure that NumPy cannot print, its bytes.
 
-    Printing one, NumPy makes arrays of its fields. Of arrays in arrays these may have more than 64 dimensions together,
-    which no array of NumPy has, although the type is one.
+    To print a structure, NumPy makes arrays of its fields. Nested array fields may have more than 64 dimensions
+    together, which NumPy allows in a type but not in an array.
     """
     try:
         return form(value)
@@ -23,9 +23,9 @@ def text_of(value, form=repr):
 
 
 def as_bool(value, keyword, allowed="True or False"):
-    """Return a keyword's value when it is True or False; `allowed` is what messages name.
+    """Return a keyword's value if it is True or False; `allowed` is the text for messages.
 
-    Raises : TypeError, for anything else: of ``lock="no"`` Python makes True.
+    Raises : TypeError, for anything else, because Python would take ``lock="no"`` as true.
     """
     if value is True or value is False:
         return value
@@ -35,7 +35,7 @@ def as_bool(value, keyword, allowed="True or False"):
 
 
 class Value:
-    """A value with the fields named in `_fields`, which are also the constructor's parameters, in that order."""
+    """A value with the fields named in `_fields`. The constructor has the same parameters in the same order."""
 
     __slots__ = ()
     _fields = ()
@@ -47,7 +47,7 @@ class Value:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     def _identity(self):
-        """Return the hashable parts that two equal values share."""
+        """Return the hashable parts of the value, which are equal for equal values."""
         return tuple(getattr(self, name) for name in self._fields)
 
     def __eq__(self, other):
@@ -65,7 +65,7 @@ class Value:
         return type(self), tuple(getattr(self, name) for name in self._fields)
 
     def replace(self, **changes):
-        """Return a copy in which the named fields have other values; the constructor checks them."""
+        """Return a copy with other values for the named fields; the constructor checks them."""
         unknown = changes.keys() - set(self._fields)
         if unknown:
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")

@@ -1,9 +1,9 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Decoded chunks that are kept between reads.
+"""LRU cache of decoded chunks.
 
-Compiled because a look-up must cost less than what it saves, which may be a chunk of a few kilobytes. A chunk is kept
-as it was decoded, before its elements are moved, with the identity that its object had when it was opened. Each read
-asks first what stands there now; so a chunk that anybody has replaced is not found any more.
+Compiled because a look-up must cost less than it saves, and a chunk may have only a few kilobytes. A chunk is cached
+after decoding and before its elements are moved, with the identity that its object had when it was opened. Each read
+first asks for the object's current identity, so a replaced chunk is not found.
 """
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
@@ -14,9 +14,9 @@ from zcore.kernel.cache.lru cimport kept_new, kept_release
 
 @cython.final
 cdef class ChunkCache(Cache):
-    """Decoded chunks, each with the identity of its object; see `Cache`.
+    """LRU cache of decoded chunks, each with the identity of its object; see `Cache`.
 
-    A chunk that is larger than all is not kept.
+    A chunk that is larger than the capacity is not cached.
     """
 
     cdef Kept *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form, int64_t n_bytes,
@@ -38,23 +38,23 @@ cdef class ChunkCache(Cache):
         return kept
 
     def resize(self, int64_t capacity):
-        """Keep at most so many bytes from now on."""
+        """Set the capacity in bytes."""
         with nogil:
             self.set_capacity(capacity, capacity)
 
     def info(self):
-        """Return what is kept and how often it helped: a dict of hits, misses, chunks, nbytes and capacity."""
+        """Return the use of the cache: a dict of hits, misses, chunks, nbytes and capacity."""
         return self._info("chunks")
 
-    # for what is decoded in Python
+    # for chunks that are decoded in Python
 
     def trusts_now(self, tuple identity not None):
-        """Whether a chunk may be kept that is made of bytes read with this identity just now."""
+        """Whether a chunk that is read with this identity now may be cached."""
         cdef Identity now
         return identity_of(identity, &now) and self.trusts(&now)
 
     def find_chunk(self, tuple identity not None, int64_t form, int64_t n_bytes):
-        """Return the bytes of a chunk that is kept, read-only, or None."""
+        """Return the bytes of a cached chunk, read-only, or None."""
         cdef Identity now
         cdef KeptChunk found
         cdef Kept *kept = NULL
@@ -67,7 +67,7 @@ cdef class ChunkCache(Cache):
         return found
 
     def keep_chunk(self, tuple identity not None, int64_t form, chunk):
-        """Keep the bytes of a chunk, if there is room for it; `trusts_now` was true when its object was read."""
+        """Cache the bytes of a chunk if there is room. `trusts_now` was true when its object was read."""
         cdef Identity read
         cdef Kept *kept = NULL
         cdef Py_buffer view
@@ -86,7 +86,7 @@ cdef class ChunkCache(Cache):
 
 @cython.final
 cdef class KeptChunk:
-    """The bytes of a chunk that is kept, for as long as a buffer of them is in use."""
+    """The bytes of a cached chunk. They live as long as a buffer of them is in use."""
 
     cdef Kept *kept
 
@@ -109,5 +109,5 @@ cdef bint identity_of(tuple identity, Identity *result) except -1:
     return True
 
 
-# Of the handles that were opened without a cache of their own; `zcore.config.cache` says how large it is.
+# For the handles that were opened without a cache of their own. `zcore.config.cache` sets its capacity.
 CHUNKS = ChunkCache(0)

@@ -1,7 +1,7 @@
-"""What is kept in memory between reads: content of files, each with the identity of its file.
+"""LRU cache of content of files, each with the identity of its file.
 
-An index of a shard and a decoded chunk are kept in the same way. A reader asks for the identity that stands there
-now, so content of a file that was replaced is never found again, by any program.
+Shard indices and decoded chunks are cached in the same way. A reader looks up by the file's current identity, so
+content of a replaced file is never found again, whichever program replaced it.
 """
 from libc.stdint cimport int64_t, uint64_t, uint8_t
 
@@ -11,11 +11,11 @@ from zcore.kernel.io.files cimport Identity
 cdef enum:
     N_BUCKETS = 4096
 
-cdef struct Kept:              # content that was read; each holder releases it
+cdef struct Kept:              # content that was read; released by each holder
     Identity identity          # of the file
-    int64_t base               # where in the file it begins,
-    int64_t size               # on how many bytes: 0 and the file's, where it is the whole file
-    int64_t form               # how it was stored: nothing else is made of the same bytes
+    int64_t base               # offset of the content in the file
+    int64_t size               # number of bytes in the file; 0, or the file's size, for the whole file
+    int64_t form               # how the content was decoded: other forms do not match
     int64_t n_bytes            # of `words`
     int64_t n_holders
     Kept *next                 # in the bucket of the cache
@@ -24,15 +24,15 @@ cdef struct Kept:              # content that was read; each holder releases it
     uint64_t *words            # the content
 
 
-# NULL when there is no memory; held once.
+# Return NULL without memory; the result has one reference.
 cdef Kept *kept_new(int64_t n_bytes) noexcept nogil
 cdef void kept_release(Kept *kept) noexcept nogil
 
 
 cdef class Cache:
-    cdef int64_t guard         # spin lock of what follows
+    cdef int64_t guard         # spin lock of the fields below
     cdef readonly int64_t capacity
-    cdef int64_t max_nbytes    # of what is worth keeping
+    cdef int64_t max_nbytes    # content larger than this is not cached
     cdef int64_t trusted_age_ns
     cdef int64_t n_bytes
     cdef int64_t n_kept
@@ -41,14 +41,14 @@ cdef class Cache:
     cdef Kept *newest
     cdef Kept *oldest
     cdef Kept *buckets[N_BUCKETS]
-    cdef void *next            # the caches of this process are a list, for a fork
+    cdef void *next            # the caches of this process form a list, for fork
     cdef void *before
-    # What is kept of a file, held once more, or NULL. `asks_again`: NULL is no miss, as the caller will look once more.
+    # Return the content with one more reference, or NULL. `asks_again`: NULL is no miss, the caller looks again.
     cdef Kept *get(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
                    bint asks_again) noexcept nogil
-    # Whether content that is read from now on may be kept by this identity, which was taken just now.
+    # Whether content that is read from now on may be cached with this identity, which was taken just now.
     cdef bint trusts(self, const Identity *identity) noexcept nogil
-    # Keeps what was read from a file of trusted identity, if there is room for it.
+    # Caches content that was read from a file of trusted identity, if there is room.
     cdef void put(self, Kept *kept) noexcept nogil
     cdef void set_capacity(self, int64_t capacity, int64_t max_nbytes) noexcept nogil
     cdef void _lock(self) noexcept nogil

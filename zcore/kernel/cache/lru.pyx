@@ -1,9 +1,9 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""What is kept in memory between reads; those used last, by their bytes.
+"""LRU cache of content of files, limited in bytes.
 
-Compiled because a look-up stands between a read and each chunk. Safe among threads and across a fork: a cache is a
-table and a row under a spin lock that is held for some instructions; content that one thread drops while another one
-reads it lives until that has released it.
+Compiled because a look-up precedes the read of each chunk. Safe among threads and across a fork. A cache is a hash
+table and a list under a spin lock that is held for some instructions. Content that one thread drops while another
+thread reads it lives until the reader releases it.
 """
 import os
 
@@ -16,11 +16,11 @@ cdef extern from "pythread.h" nogil:
     unsigned long PyThread_get_thread_ident()
 
 cdef enum:
-    OVERHEAD_NBYTES = 64       # of content in memory, beside its structure and bytes
+    OVERHEAD_NBYTES = 64       # memory of one entry beside its structure and bytes
 
-cdef void *_caches = NULL      # all there are
+cdef void *_caches = NULL      # list of all caches
 cdef int64_t _guard = 0        # spin lock of that list
-cdef int64_t _forker = 0       # the thread that holds all of them while it forks
+cdef int64_t _forker = 0       # the thread that holds all locks while it forks
 
 
 cdef Kept *kept_new(int64_t n_bytes) noexcept nogil:
@@ -46,7 +46,7 @@ cdef void _enter(int64_t *guard) noexcept nogil:
 
 
 cdef bint _enter_list() noexcept nogil:
-    """Enter the list of caches; whether this thread held it: others' hooks of a fork may make and drop caches."""
+    """Enter the list of caches; return whether this thread held it: other hooks of a fork may make and drop caches."""
     if zc_load(&_forker) == <int64_t>PyThread_get_thread_ident():
         return True
     _enter(&_guard)
@@ -70,17 +70,17 @@ cdef uint64_t _bucket(const Identity *identity, int64_t base) noexcept nogil:
 
 
 cdef class Cache:
-    """Content of files that have been read, each with the identity of its file; what was used last is kept.
+    """LRU cache of content of files, each with the identity of its file.
 
-    A file that is replaced has another identity, so nothing is used for another file than its own.
+    A file that is replaced has another identity, so content is never used for another file.
 
     Parameters
     ----------
     capacity : int
-        Bytes that all content may take.
+        Maximum bytes of all content.
     trusted_age_ns : int
-        Age from which on the identity of a file is its own: file systems count time in steps, and a younger file may
-        be followed by another one of the same inode, size and times.
+        Minimum age of a file whose identity is trusted. File systems count time in steps, so a younger file may be
+        replaced by a file of the same inode, size and times.
     """
 
     def __cinit__(self, int64_t capacity, int64_t trusted_age_ns=2_000_000_000, *args, **kwargs):
@@ -112,7 +112,7 @@ cdef class Cache:
 
     def __dealloc__(self):
         cdef bint is_held
-        # The thread that holds the list during a fork needs the GIL to let it go.
+        # The thread that holds the list during a fork needs the GIL to release it.
         with nogil:
             is_held = _enter_list()
             self._delist()
@@ -153,7 +153,7 @@ cdef class Cache:
         cdef Kept *dropped = NULL
         cdef int64_t n_bytes = _cost(kept)
         self._lock()
-        # Another thread may have read the same at the same time.
+        # Another thread may have cached the same content at the same time.
         if n_bytes <= self.max_nbytes and self._look_up(&kept.identity, kept.base, kept.size, kept.form) == NULL:
             dropped = self._shrink(self.capacity - n_bytes)
             zc_add(&kept.n_holders, 1)
@@ -175,7 +175,7 @@ cdef class Cache:
         _release_row(dropped)
 
     cdef void _touch(self, Kept *kept) noexcept nogil:
-        """Make what is in no row the newest of this one."""
+        """Make unlinked content the newest."""
         kept.newer = NULL
         kept.older = self.newest
         if self.newest != NULL:
@@ -185,7 +185,7 @@ cdef class Cache:
         self.newest = kept
 
     cdef void _unlink(self, Kept *kept) noexcept nogil:
-        """Take it out of the row."""
+        """Remove content from the list."""
         if kept.newer != NULL:
             kept.newer.older = kept.older
         else:
@@ -196,7 +196,7 @@ cdef class Cache:
             self.oldest = kept.newer
 
     cdef Kept *_shrink(self, int64_t n_bytes) noexcept nogil:
-        """Drop the oldest until no more than `n_bytes` are left; they are a row to be released without the lock."""
+        """Drop the oldest until at most `n_bytes` are left. Return a list of the dropped, to release unlocked."""
         cdef Kept *dropped = NULL
         cdef Kept *kept
         cdef Kept **place
@@ -214,7 +214,7 @@ cdef class Cache:
         return dropped
 
     def clear(self):
-        """Forget everything."""
+        """Drop all content."""
         cdef Kept *dropped
         with nogil:
             self._lock()
@@ -235,14 +235,14 @@ cdef class Cache:
 cdef void _release_row(Kept *kept) noexcept nogil:
     cdef Kept *next
     while kept != NULL:
-        # Freeing megabytes takes its time, so no other thread waits for it.
+        # Freeing megabytes takes time; done here, outside the lock, no other thread waits for it.
         next = kept.next
         kept_release(kept)
         kept = next
 
 
 def _hold_all():
-    """Keep all threads out of all caches: nothing is half-way in or out when the process forks."""
+    """Take the locks of all caches, so that no cache is half changed when the process forks."""
     cdef void *cache
     with nogil:
         _enter(&_guard)

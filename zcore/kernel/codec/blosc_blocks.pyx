@@ -1,13 +1,13 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""The codec blosc: its chunks as a whole, by c-blosc, and block by block, straight between streams and strided memory.
+"""The codec blosc: whole chunks by c-blosc, and block by block between the streams and strided memory.
 
 Compiled because it is the inner loop of every read and write whose chunks are not contiguous in the caller's array.
-c-blosc takes a chunk as a whole; its elements then travel through memory twice more on the way to their places. Here
-the streams of a block are decompressed into a scratch that stays in the cache, and undoing the shuffle moves the
-elements from there to where they belong; encoding goes the same way back.
+c-blosc decodes a chunk as a whole; its elements are then copied twice more. Here the streams of a block are
+decompressed into scratch memory that stays in the CPU cache, and undoing the shuffle moves the elements from there to
+their final places. Encoding goes the same way back.
 
-Chunks that are not handled that way (bit shuffle, compressors without a decoder of their own, sizes that do not fall on
-whole items) are NOT_BLOCKWISE and go through c-blosc.
+Some chunks cannot be handled this way: bit shuffle, compressors without a decoder of their own, sizes that are no
+multiple of the item size. They are NOT_BLOCKWISE and go through c-blosc.
 """
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
@@ -30,15 +30,15 @@ from zcore.kernel.codec.shuffle cimport items_to_planes, planes_to_items, unbits
 from zcore.kernel.status cimport BLOSC_DECODE, OK, Status, fail, status_clear
 
 cdef enum:
-    # Bytes of a stream: one byte plane of a block. c-blosc chooses the same for LZ4 at its middle levels.
+    # Bytes of a stream, which is one byte plane of a block. c-blosc chooses the same for LZ4 at its middle levels.
     STREAM_NBYTES = 1 << 17
     MAX_BLOCK_NBYTES = 1 << 20
-    # Blosc splits blocks of items of up to 16 bytes, when a plane has 128 bytes.
+    # Blosc splits blocks of items of up to 16 bytes if a plane has at least 128 bytes.
     MAX_SPLITS = 16
     MIN_SPLIT_ITEMS = 128
-    # Rows of a part cost some 30 ns each: there is one for so many bytes of the chunk, at most.
+    # A row of a part costs some 30 ns, so a part has at most one row for this many bytes of the chunk.
     ROW_NBYTES = 512
-    # From this step on, items are put together one by one; else with those between them.
+    # From this step on, items are unshuffled one by one; below it, together with the items between them.
     SPARSE_STEP = 8
     FORMAT_VERSION = 2
     FORMAT_VERSION_LZ4 = 1
@@ -53,7 +53,7 @@ cdef struct Blosc:
 
 cdef void _scatter(const Runs *runs, int64_t first, int64_t n, const uint8_t *block, bint is_shuffled,
                    uint8_t *dst) noexcept nogil:
-    """Bring the `n` items of a block, which begins with item `first` of the chunk, to their places."""
+    """Move the `n` items of a block, which begins with item `first` of the chunk, to their places."""
     cdef int64_t done = 0
     cdef int64_t run = first // runs.n_items
     cdef int64_t inside = first - run * runs.n_items
@@ -76,7 +76,7 @@ cdef inline int64_t _load_i32(const uint8_t *p) noexcept nogil:
 
 
 cdef bint _has_decoder(const BloscHeader *header, int64_t itemsize) noexcept nogil:
-    """Whether blocks are whole items, and can be decoded one by one."""
+    """Whether blocks hold whole items, and can be decoded one by one."""
     cdef int fmt = header.flags >> 5
     cdef bint is_shuffled = header.flags & FLAG_SHUFFLE and header.typesize > 1
     return (header.blocksize % itemsize == 0 and not (is_shuffled and header.typesize != itemsize)
@@ -99,7 +99,7 @@ cdef bint _is_blockwise(const Step *step, const uint8_t *src, int64_t n_bytes, i
             return False
     if header.flags & FLAG_MEMCPY:
         return True
-    # c-blosc is faster where all of a chunk's bits are shuffled.
+    # c-blosc is faster if all of a bit-shuffled chunk is needed.
     only_few = only_few or header.flags & FLAG_BITSHUFFLE
     return _has_decoder(&header, n_item) and not (
         only_few and (part == NULL or 2 * _n_needed(part, offset, header.blocksize) >= n_blocks(&header)))
@@ -107,7 +107,7 @@ cdef bint _is_blockwise(const Step *step, const uint8_t *src, int64_t n_bytes, i
 
 cdef int _decode_block(const uint8_t *src, const BloscHeader *header, int64_t block, uint8_t *dst,
                        Status *status) noexcept nogil:
-    """Decompress the streams of a block, which stays shuffled if it is; check_blocks has seen their sizes."""
+    """Decompress the streams of a block, without unshuffling. `check_blocks` has checked their sizes."""
     cdef int64_t n = min(<int64_t>header.blocksize, <int64_t>header.nbytes - block * header.blocksize)
     cdef int streams = n_streams(header, block)
     cdef int64_t n_stream = n // streams
@@ -123,7 +123,7 @@ cdef int _decode_block(const uint8_t *src, const BloscHeader *header, int64_t bl
         else:
             code = decode_stream(header.flags >> 5, src + offset, n_stored, dst + stream * n_stream, n_stream, status)
             if code == BLOSC_DECODE:
-                # Said in the same words as of a chunk that c-blosc could not decode.
+                # The same message as for a chunk that c-blosc could not decode.
                 return fail(status, BLOSC_DECODE, HEADER_NBYTES, header.nbytes, -1)
             if code != OK:
                 return code
@@ -133,7 +133,7 @@ cdef int _decode_block(const uint8_t *src, const BloscHeader *header, int64_t bl
 
 cdef int _scatter_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs,
                         uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil:
-    """Decode a chunk of `dst_nbytes` decoded bytes to `dst`; `scratch` holds a chunk. Makes all checks of decoding."""
+    """Decode a chunk of `dst_nbytes` decoded bytes to `dst`, with all checks. `scratch` holds a chunk."""
     cdef BloscHeader header
     cdef int64_t block
     cdef int64_t n
@@ -162,12 +162,12 @@ cdef int _check(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t d
     return code if code != OK else check_blocks(src, header, status)
 
 
-cdef struct Rows:              # where the walk through the rows of a part is
+cdef struct Rows:              # position of the walk through the rows of a part
     int64_t index[MAX_NDIM]
-    int64_t at                 # of the row in the chunk
-    int64_t to                 # and in the caller's memory
+    int64_t at                 # offset of the row in the chunk
+    int64_t to                 # offset of the row in the caller's memory
     int64_t n                  # items of a row
-    int64_t stride             # between them, in the chunk
+    int64_t stride             # bytes between the items in the chunk
 
 
 cdef void _first_row(const Copy *part, int64_t offset, Rows *rows) noexcept nogil:
@@ -181,7 +181,7 @@ cdef void _first_row(const Copy *part, int64_t offset, Rows *rows) noexcept nogi
 
 
 cdef bint _next_row(const Copy *part, Rows *rows) noexcept nogil:
-    """Go to the next row, which lies behind this one in the chunk; whether there is one."""
+    """Go to the next row, which lies behind this one in the chunk; return whether there is one."""
     cdef int d = part.ndim - 2
     while d >= 0:
         rows.index[d] += 1
@@ -197,7 +197,7 @@ cdef bint _next_row(const Copy *part, Rows *rows) noexcept nogil:
 
 
 cdef int64_t _n_needed(const Copy *part, int64_t offset, int64_t blocksize) noexcept nogil:
-    """In how many blocks the part lies, at most."""
+    """Return an upper bound of the number of blocks that the part needs."""
     cdef Rows rows
     cdef int64_t last = -1
     cdef int64_t low
@@ -216,7 +216,7 @@ cdef int64_t _n_needed(const Copy *part, int64_t offset, int64_t blocksize) noex
 
 cdef void _take(const Copy *row, const uint8_t *block, int64_t n_block, int64_t at, int64_t count, bint is_shuffled,
                 uint8_t *room, uint8_t *dst) noexcept nogil:
-    """Bring `count` items of a row to `dst`, from `at` bytes behind the beginning of a block of `n_block` items on.
+    """Move `count` items of a row to `dst`. The first is `at` bytes behind the begin of a block of `n_block` items.
 
     `row` has one dimension; `room` holds a block.
     """
@@ -253,7 +253,7 @@ cdef void _take(const Copy *row, const uint8_t *block, int64_t n_block, int64_t 
 
 cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part,
                        int64_t offset, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil:
-    """Bring a part of a chunk to `dst`, and decode only the blocks in which it lies."""
+    """Move a part of a chunk to `dst`; decode only the blocks that hold it."""
     cdef BloscHeader header
     cdef Rows rows
     cdef Copy row
@@ -273,7 +273,7 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
     is_stored = header.flags & FLAG_MEMCPY
     if not is_stored and not _has_decoder(&header, part.itemsize):
         return NOT_BLOCKWISE
-    # What is stored as it is, is one block that needs no decoding.
+    # A chunk that is stored as it is counts as one block, which needs no decoding.
     blocksize = dst_nbytes if is_stored else header.blocksize
     if not is_stored:
         code = buffer_reserve(scratch, 2 * blocksize, status)
@@ -302,7 +302,7 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
                     items = scratch.data + blocksize
                 n_block = n_block // part.itemsize
                 current = block
-            # Those that begin in this block.
+            # The items that begin in this block.
             count = min(rows.n - done, ((block + 1) * blocksize - at + rows.stride - 1) // rows.stride)
             _take(&row, items, n_block, at - block * blocksize, count, is_shuffled, scratch.data + blocksize,
                   dst + rows.to + done * row.dst_strides[0])
@@ -378,7 +378,7 @@ cdef inline void _store_i32(uint8_t *p, int64_t v) noexcept nogil:
 
 cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *runs, int64_t n_bytes, uint8_t *dst,
                            uint8_t *scratch) noexcept nogil:
-    """Encode the items of a chunk by LZ4 with byte shuffle: the stored size, or NOT_BLOCKWISE."""
+    """Encode the items of a chunk by LZ4 with byte shuffle; return the stored size, or NOT_BLOCKWISE."""
     cdef int clevel = (<const Blosc *>step.parameters).level
     cdef int64_t blocksize = min(STREAM_NBYTES * runs.itemsize, <int64_t>MAX_BLOCK_NBYTES)
     cdef int64_t limit = n_bytes + HEADER_NBYTES
@@ -410,7 +410,7 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
         if offset < limit:
             _store_i32(dst + HEADER_NBYTES + 4 * block, offset)
         for stream in range(streams):
-            # The chunk may not become longer than its content with a header.
+            # The chunk must not become longer than its content plus the header.
             size = min(n_stream - 1, limit - offset - 4)
             if size > 0:
                 size = encode_stream_lz4(scratch + stream * n_stream, n_stream, dst + offset + 4, size, 10 - clevel)
@@ -427,7 +427,7 @@ cdef int64_t _gather_chunk(const Step *step, const uint8_t *src, const Runs *run
     else:
         _store_i32(dst + 12, offset)
         return offset
-    # Nothing gained: stored as it is.
+    # Compression gained nothing, so the chunk is stored as it is.
     dst[2] |= FLAG_MEMCPY
     _gather(runs, 0, n_bytes // runs.itemsize, src, False, dst + HEADER_NBYTES)
     _store_i32(dst + 12, limit)
@@ -457,7 +457,7 @@ cdef int64_t _bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept 
 cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
                      Workspace *work, Status *status) noexcept nogil:
     cdef const Blosc *blosc = <const Blosc *>step.parameters
-    # Not all the room that there may be: given more, c-blosc makes chunks that are longer than stored ones.
+    # Not `capacity`: with more room, c-blosc makes chunks that are longer than stored ones.
     return blosc_encode(src, n_bytes, dst, n_bytes + BLOSC_OVERHEAD, blosc.compressor, blosc.level, blosc.shuffle,
                         blosc.typesize, blosc.blocksize, work.n_threads, status)
 

@@ -28,8 +28,8 @@ cdef enum:
     FORMAT_ZSTD = 4
 
 
-# Reads the header into `header` in host order and makes the checks of section B and C of the chunk format.
-# `expected_nbytes` < 0 and `itemsize` < 1 leave out the comparison with the metadata.
+# Reads the header into `header` in host byte order and makes the checks of sections B and C of the chunk format.
+# `expected_nbytes` < 0 and `itemsize` < 1 skip the comparison with the metadata.
 cdef int check_header(const uint8_t *data, int64_t n_bytes, int64_t expected_nbytes, int64_t itemsize,
                       BloscHeader *header, Status *status) noexcept nogil
 # Walks the block table and the sizes of all streams; `header` has passed check_header.

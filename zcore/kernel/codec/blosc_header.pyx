@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """The header and the block table of a Blosc 1 chunk, and every check that needs no decoding.
 
-c-blosc README_CHUNK_FORMAT.rst, with what its source and real chunks say where the text is silent or wrong::
+Source: c-blosc README_CHUNK_FORMAT.rst, and c-blosc's source and real chunks where that text is silent or wrong::
 
     byte 0         version      of the chunk format, 2
          1         versionlz    of the inner compressor's format, 1
@@ -14,10 +14,10 @@ c-blosc README_CHUNK_FORMAT.rst, with what its source and real chunks say where 
         16 - ...   block table  one little-endian int32 per block: where it starts, counted from byte 0 of the chunk
                                 (README_CHUNK_FORMAT.rst counts from the table's end; no real chunk does)
 
-A block is one stream, or one for each byte of an item where it is split; a stream is an int32 with its size, and its
-bytes. A chunk that is stored as is has no table: its data follow the header, never shuffled.
+A block is one stream, or one stream per byte of an item if the block is split. A stream is an int32 with its size, and
+its bytes. A chunk that is stored as is has no table: its data follow the header and are never shuffled.
 
-Compiled, because c-blosc's decoder trusts these numbers: the reader checks every chunk before it decodes, in the loop
+Compiled, because c-blosc's decoder trusts these numbers: the reader checks every chunk before decoding, in the loop
 without the GIL. Integers are loaded byte by byte, so neither alignment nor the byte order of the machine matters.
 """
 cimport cython
@@ -70,7 +70,7 @@ cdef int check_header(const uint8_t *data, int64_t n_bytes, int64_t expected_nby
     if header.flags & FLAG_RESERVED:
         return fail(status, BLOSC_FLAGS, 2, 0, header.flags)
     if header.flags & FLAG_SHUFFLE and header.flags & FLAG_BITSHUFFLE:
-        # Blosc 2 marks its longer header so; its versions are told apart above, but nothing else may decode it either.
+        # Blosc 2 marks its longer header this way. Its versions are refused above; nothing else may decode it.
         return fail(status, BLOSC2, 2, FORMAT_VERSION, header.version)
     if header.cbytes != n_bytes:
         return fail(status, BLOSC_CBYTES, 12, n_bytes, header.cbytes)
@@ -79,10 +79,10 @@ cdef int check_header(const uint8_t *data, int64_t n_bytes, int64_t expected_nby
         return fail(status, BLOSC_NBYTES, 4, limit, nbytes)
     limit = itemsize if itemsize > 0 else 1
     if header.typesize == 0 or (itemsize > 0 and header.typesize != 1 and header.typesize != itemsize):
-        # 1 is what a writer stores for items of more than 255 bytes, and what one that knows no items stores.
+        # A writer stores 1 for items of more than 255 bytes, or if it does not know the item size.
         return fail(status, BLOSC_TYPESIZE, 3, limit, header.typesize)
     if nbytes > 0:
-        # A chunk of nothing has no blocks; c-blosc writes block size 1 there, which the limit would refuse.
+        # An empty chunk has no blocks. c-blosc writes block size 1 there, which the limit would refuse.
         limit = min(nbytes, <int64_t>MAX_BLOCKSIZE)
         if header.blocksize < 1 or header.blocksize > limit:
             return fail(status, BLOSC_BLOCKSIZE, 8, limit, header.blocksize)
@@ -105,13 +105,13 @@ cdef int check_blocks(const uint8_t *data, const BloscHeader *header, Status *st
     if table_end > end:
         return fail(status, BLOSC_TABLE, HEADER_NBYTES, table_end, end)
     for block in range(blocks):
-        # Threads write blocks in any order and hostile ones may overlap, which is harmless: bounds are enough.
+        # Threads write blocks in any order. Hostile blocks may overlap, which is harmless: checking bounds is enough.
         position = <int32_t>load_u32(data + HEADER_NBYTES + 4 * block)
         if position < table_end or position > end - 4:
             return fail(status, BLOSC_BSTART, HEADER_NBYTES + 4 * block, end - 4, position)
         streams = n_streams(header, block)
         if streams > 1 and header.blocksize % header.typesize:
-            # The byte planes would leave the block's last bytes undefined.
+            # The byte planes would leave the last bytes of the block undefined.
             return fail(status, BLOSC_BLOCKSIZE, 8, header.blocksize // header.typesize * header.typesize,
                         header.blocksize)
         for _ in range(streams):
@@ -145,7 +145,7 @@ _NAME_OF_FORMAT = {
 
 @cython.final
 cdef class BloscHeaderInfo:
-    """The header of one chunk, field by field and in words.
+    """The header of one chunk, as fields and in words.
 
     Attributes
     ----------
@@ -154,8 +154,8 @@ cdef class BloscHeaderInfo:
     compressor : str
         ``"blosclz"``, ``"lz4"`` (also what lz4hc writes), ``"snappy"``, ``"zlib"``, ``"zstd"`` or ``"undefined"``.
     shuffle : str
-        ``"noshuffle"``, ``"shuffle"`` or ``"bitshuffle"`` as the flags say; ``"blosc2"`` where both bits are set. What
-        is stored as is was never shuffled, whatever the flags say.
+        ``"noshuffle"``, ``"shuffle"`` or ``"bitshuffle"`` by the flags; ``"blosc2"`` if both bits are set. Data that
+        are stored as is were never shuffled, whatever the flags say.
     memcpyed : bool
         Whether the data are stored as they are.
     n_blocks : int
@@ -235,7 +235,7 @@ cdef class BloscHeaderInfo:
 
 
 def parse(data):
-    """Return the header of a chunk as it stands there, without judging it.
+    """Return the header of a chunk, unchecked.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def parse(data):
 
     Notes
     -----
-    c-blosc README_CHUNK_FORMAT.rst, "Header". `validate` says whether the numbers can be true.
+    c-blosc README_CHUNK_FORMAT.rst, "Header". `validate` checks whether the numbers are possible.
 
     Examples
     --------
@@ -282,11 +282,11 @@ def validate(data, expected_nbytes=None, itemsize=None):
     Parameters
     ----------
     data : bytes-like
-        The chunk, from its first byte to its last.
+        The whole chunk.
     expected_nbytes : int, optional
-        The decoded size that the metadata demand.
+        The decoded size by the metadata.
     itemsize : int, optional
-        The item size of the array. The chunk's own must be the same, or 1.
+        The item size of the array. The item size of the chunk must be the same, or 1.
 
     Returns
     -------
@@ -295,14 +295,14 @@ def validate(data, expected_nbytes=None, itemsize=None):
     Raises
     ------
     CodecError
-        If the header, the block table or the size of a stream contradicts another, `data` or the metadata.
+        If the header, the block table and the sizes of streams contradict each other, `data` or the metadata.
     UnsupportedError
-        If the chunk is of Blosc 2.
+        If the chunk is a Blosc 2 chunk.
 
     Notes
     -----
-    c-blosc README_CHUNK_FORMAT.rst. Stricter than c-blosc's decoder: the stored size must be exactly that of `data`,
-    and chunks that are stored as is must name a defined compressor too, as all writers do.
+    c-blosc README_CHUNK_FORMAT.rst. Two checks are stricter than c-blosc's decoder: the stored size must be exactly
+    that of `data`, and a chunk that is stored as is must also name a defined compressor, as all writers do.
 
     Examples
     --------

@@ -1,15 +1,16 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Numbers cast from one type to another as zarr-extensions, codec "cast_value", says.
+"""Casts numbers from one type to another by zarr-extensions, codec "cast_value".
 
-Compiled because it visits every number. `zcore.codecs.casting` is the same in NumPy, for types that C does not have.
+Compiled because it visits every number. `zcore.codecs.casting` does the same in NumPy, for types that C does not have.
 
-Numbers that are mapped go first. Then a number is rounded to one of its two neighbours in the target's type, and only
-then compared with the range: what is rounded to the largest float is in range, what is rounded to the number that would
-follow it is not. NaN and infinity are no integers.
+The scalar map applies first. Then a number is rounded to one of its two neighbours in the target type, and the range is
+checked after that: a number that is rounded to the largest float is in range; a number that is rounded to the value
+after it is not. NaN and infinity are no integers.
 
-Numbers go through a block that stays in the first-level cache. Its loops have no branches, so that the compiler makes
-vectors of them: they write something for every number and note whether one of them cannot be; which one is looked for
-afterwards. In C a float out of the range of an integer must not be converted: each is compared first.
+Numbers go through a block that stays in the L1 cache. The loops of a block have no branches, so that the compiler can
+vectorise them: they write a result for every number and note whether one of them cannot be cast. That number is
+searched afterwards. In C, converting a float that is out of the range of an integer is undefined, so each number is
+compared first.
 """
 from libc.math cimport copysign, fabs, fmod, isfinite, ldexp
 from libc.stdint cimport (
@@ -22,31 +23,31 @@ from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec
 from zcore.kernel.numbers cimport F4, F8, I1, I2, I4, I8, U1, U2, U4, item_nbytes, item_t, real_t
 from zcore.kernel.status cimport CAST_INTEGER, CAST_NATURAL, CAST_REAL, CAST_SPECIAL, OK, Status, fail
 
-cdef enum Rounding:            # their places in `ROUNDINGS`
+cdef enum Rounding:            # positions in `ROUNDINGS`
     NEAREST_EVEN = 0
     TOWARDS_ZERO = 1
     TOWARDS_POSITIVE = 2
     TOWARDS_NEGATIVE = 3
     NEAREST_AWAY = 4
 
-cdef enum OutOfRange:          # their places in `OUT_OF_RANGE`
+cdef enum OutOfRange:          # positions in `OUT_OF_RANGE`
     REFUSE = 0
     CLAMP = 1
-    WRAP = 2                   # integers alone wrap
+    WRAP = 2                   # integers only
 
 cdef enum:
     MAX_PAIRS = 8
 
 cdef struct Cast:
-    int item                   # an Item, of the numbers that there are
-    int as_item                # of those that they become
+    int item                   # an Item: the source type
+    int as_item                # an Item: the target type
     int rounding               # a Rounding
     int out_of_range           # an OutOfRange
-    int n_pairs                # numbers that are mapped, and to what: the first bytes of each hold an item
+    int n_pairs                # pairs of the scalar map; an item is in the first bytes of each key and each value
     uint64_t keys[8]
     uint64_t values[8]
 
-# Names in the codec's text, at the places that `Rounding` and `OutOfRange` give them.
+# Names in the codec's configuration, in the order of `Rounding` and `OutOfRange`.
 ROUNDINGS = ("nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away")
 OUT_OF_RANGE = (None, "clamp", "wrap")
 MAX_MAPPED = MAX_PAIRS
@@ -55,7 +56,7 @@ cdef extern from *:
     """
     #define TWO_64 0x1p64
     #define TWO_128 0x1p128
-    /* From here on every number of a type is whole. */
+    /* From this magnitude on, every number of the type is whole. */
     #define WHOLE_F4 0x1p23f
     #define WHOLE_F8 0x1p52
     """
@@ -69,7 +70,7 @@ cdef extern from *:
 cdef enum:
     BLOCK_ITEMS = 512
 
-# Of the integers, at the places of their Items.
+# Ranges of the integer types, by Item.
 cdef int64_t _LOW[8]
 cdef uint64_t _HIGH[8]
 _LOW[:] = [-2**7, -2**15, -2**31, INT64_MIN, 0, 0, 0, 0]
@@ -106,7 +107,7 @@ ctypedef union Block:
     double f8[BLOCK_ITEMS]
 
 
-# one block: whether there is a number that nothing says what becomes of
+# one block: returns whether some number is out of range and has no rule
 
 cdef bint _ints_to_ints(const Cast *spec, const int_s *src, int_t *dst, int64_t n) noexcept nogil:
     cdef int_s low = <int_s>max(_LOW[spec.item], _LOW[spec.as_item])
@@ -146,7 +147,7 @@ cdef inline real_t _signed(real_t size, real_t x) noexcept nogil:
 
 
 cdef inline real_t _nearest(real_t size) noexcept nogil:
-    """The integer nearest to a magnitude, the even one of two: all digits behind the point are rounded off."""
+    """The integer nearest to a magnitude, the even one of two: adding `whole` rounds off all binary fraction digits."""
     cdef real_t whole
     cdef real_t rounded
     if real_t is float:
@@ -154,16 +155,16 @@ cdef inline real_t _nearest(real_t size) noexcept nogil:
     else:
         whole = WHOLE_F8
     rounded = (size + whole) - whole
-    # False of NaN.
+    # The comparison is false for NaN.
     return rounded if size < whole else size
 
 
 cdef void _round(int rounding, const real_t *src, real_t *dst, int64_t n) noexcept nogil:
-    """The integers that floats are rounded to, as floats; NaN and infinity stay. Zero has any sign."""
+    """Round floats to integers, as floats. NaN and infinity stay. Zero may have either sign."""
     cdef real_t x
     cdef real_t size
     cdef real_t whole
-    # No rest is as large as 1.
+    # No fraction reaches 1.
     cdef real_t up_from = <real_t>(0.5 if rounding == NEAREST_AWAY else 1)
     cdef int64_t i
     if rounding == NEAREST_EVEN:
@@ -191,7 +192,7 @@ cdef void _round(int rounding, const real_t *src, real_t *dst, int64_t n) noexce
 
 
 cdef uint64_t _lowest_bits(double whole) noexcept nogil:
-    """A finite whole number modulo 2**64."""
+    """Return a finite whole number modulo 2**64."""
     cdef uint64_t found = <uint64_t>fmod(fabs(whole), TWO_64)
     return 0 - found if whole < 0 else found
 
@@ -199,7 +200,7 @@ cdef uint64_t _lowest_bits(double whole) noexcept nogil:
 cdef bint _reals_to_ints(const Cast *spec, const real_t *src, int_t *dst, int64_t n) noexcept nogil:
     cdef real_t rounded[BLOCK_ITEMS]
     cdef real_t low = <real_t>_LOW[spec.as_item]
-    # The number behind the last one is a power of 2, which floats have; the last one may be none of theirs.
+    # The number after the last one is a power of 2, which is exact as a float; the last one may not be.
     cdef real_t end = <real_t>(_HIGH[spec.as_item] // 2 + 1) * 2
     cdef int_t first = <int_t>_LOW[spec.as_item]
     cdef int_t last = <int_t>_HIGH[spec.as_item]
@@ -214,7 +215,7 @@ cdef bint _reals_to_ints(const Cast *spec, const real_t *src, int_t *dst, int64_
             for i in range(n):
                 x = rounded[i]
                 is_bad |= x - x != 0
-                # NaN is taken for `low`.
+                # NaN becomes `low`.
                 held = x if x > low else low
                 held = held if held < <real_t>last else <real_t>last
                 dst[i] = <int_t>held
@@ -243,7 +244,7 @@ cdef bint _reals_to_ints(const Cast *spec, const real_t *src, int_t *dst, int64_
 
 
 cdef bint _goes_up(bint is_below_half, bint is_half, bint is_odd, bint is_negative, int rounding) noexcept nogil:
-    """Whether a magnitude between two numbers is rounded to the one that is farther from zero."""
+    """Whether a magnitude between two numbers is rounded away from zero."""
     if rounding == TOWARDS_ZERO:
         return False
     if rounding == TOWARDS_POSITIVE:
@@ -256,7 +257,7 @@ cdef bint _goes_up(bint is_below_half, bint is_half, bint is_odd, bint is_negati
 
 
 cdef double _to_digits(uint64_t size, bint is_negative, int n_digits, int rounding) noexcept nogil:
-    """An integer rounded to `n_digits` binary digits."""
+    """Return an integer rounded to `n_digits` binary digits."""
     cdef int excess = 0
     cdef uint64_t lower
     cdef uint64_t rest
@@ -279,7 +280,7 @@ cdef bint _ints_to_reals(const Cast *spec, const int_s *src, real_t *dst, int64_
     cdef int_s is_large = 0
     cdef bint is_negative
     cdef int64_t i
-    # A number that is not held is rounded to the nearest one by the machine.
+    # The machine rounds an integer that is not exact to the nearest float.
     for i in range(n):
         dst[i] = <real_t>src[i]
     if spec.rounding == NEAREST_EVEN or 8 * sizeof(int_s) <= <size_t>n_digits:
@@ -298,7 +299,7 @@ cdef bint _ints_to_reals(const Cast *spec, const int_s *src, real_t *dst, int64_
 
 
 cdef float _next_float(float size, int step) noexcept nogil:
-    """The float behind (1) or ahead of (-1) a magnitude; infinity is the one behind the largest."""
+    """Return the float after (1) or before (-1) a magnitude; infinity follows the largest."""
     cdef uint32_t bits
     memcpy(&bits, &size, sizeof(uint32_t))
     bits += <uint32_t>step
@@ -307,7 +308,7 @@ cdef float _next_float(float size, int step) noexcept nogil:
 
 
 cdef float _to_float(double x, int rounding) noexcept nogil:
-    """A finite float64 rounded to float32, to infinity beyond its range."""
+    """Return a finite float64 rounded to float32, infinity beyond its range."""
     cdef double size = fabs(x)
     cdef float lower = <float>size
     cdef float upper
@@ -316,7 +317,7 @@ cdef float _to_float(double x, int rounding) noexcept nogil:
     if <double>lower > size:
         lower = _next_float(lower, -1)
     upper = _next_float(lower, 1)
-    # Infinity stands for the number that would follow the largest one.
+    # Infinity stands for the number that would follow the largest float.
     cdef double above = (TWO_128 if not isfinite(upper) else <double>upper) - size
     cdef double below = size - <double>lower
     cdef uint32_t bits
@@ -329,7 +330,7 @@ cdef float _to_float(double x, int rounding) noexcept nogil:
 cdef bint _doubles_to_floats(const Cast *spec, const double *src, float *dst, int64_t n) noexcept nogil:
     cdef int is_bad = 0
     cdef int64_t i
-    # Beyond the range it is infinity (C, annex F), which is what `clamp` asks for.
+    # Beyond the range the result is infinity (C, annex F), as `clamp` demands.
     for i in range(n):
         dst[i] = <float>src[i]
     if spec.rounding != NEAREST_EVEN:
@@ -415,17 +416,17 @@ cdef bint _cast_block(const Cast *spec, const void *src, void *dst, int64_t n) n
     return _reals(spec, <const double *>src, dst, n)
 
 
-# numbers that are mapped
+# scalar map
 
 cdef bint _take_keys(const Cast *spec, item_t *numbers, uint8_t *chosen, int64_t n) noexcept nogil:
-    """Find which numbers are mapped, and by which pair (from 1 on); they become zero. Whether there are any."""
+    """Find which numbers are mapped and by which pair (counted from 1), and set them to zero. Whether there are any."""
     cdef item_t key
     cdef uint8_t any_chosen = 0
     cdef int64_t i
     cdef int k
     for i in range(n):
         chosen[i] = 0
-    # Of pairs with one key the first one counts.
+    # Of pairs with the same key the first one counts.
     for k in range(spec.n_pairs - 1, -1, -1):
         memcpy(&key, &spec.keys[k], sizeof(item_t))
         for i in range(n):
@@ -447,7 +448,7 @@ cdef bint _take(const Cast *spec, void *numbers, uint8_t *chosen, int64_t n) noe
         return _take_keys(spec, <float *>numbers, chosen, n)
     if spec.item == F8:
         return _take_keys(spec, <double *>numbers, chosen, n)
-    # Integers are equal where their bits are.
+    # Integers are equal if their bits are.
     if item_nbytes(spec.item) == 1:
         return _take_keys(spec, <uint8_t *>numbers, chosen, n)
     if item_nbytes(spec.item) == 2:
@@ -461,7 +462,7 @@ cdef void _put_values(const Cast *spec, bits_t *numbers, const uint8_t *chosen, 
     cdef int64_t i
     for i in range(n):
         if chosen[i]:
-            # Not by assignment: these may be floats, and every reader takes them for floats.
+            # No assignment: it would use the bits as an integer, and other code reads them as floats.
             memcpy(&numbers[i], &spec.values[chosen[i] - 1], sizeof(bits_t))
 
 
@@ -479,7 +480,7 @@ cdef void _put(const Cast *spec, void *numbers, const uint8_t *chosen, int64_t n
 # runs of numbers
 
 cdef int _blame(const Cast *spec, const uint8_t *block, int64_t first, int64_t n, Status *status) noexcept nogil:
-    """Record the first number of a block that cannot be cast; `first` is the place of the block in its run."""
+    """Record the first number of a block that cannot be cast; `first` is the index of the block's first number."""
     cdef int64_t nbytes = item_nbytes(spec.item)
     cdef int64_t i = 0
     cdef Block one
@@ -491,7 +492,7 @@ cdef int _blame(const Cast *spec, const uint8_t *block, int64_t first, int64_t n
         i += 1
     block += i * nbytes
     if spec.item < F4:
-        # As int64 or uint64 it has the same lowest bits.
+        # As int64 or uint64, it has the same lowest bits.
         widened = spec[0]
         widened.as_item = I8
         widened.out_of_range = WRAP
@@ -513,7 +514,7 @@ cdef int _blame(const Cast *spec, const uint8_t *block, int64_t first, int64_t n
 cdef int _cast_run(const Cast *spec, const uint8_t *src, uint8_t *dst, int64_t n, Status *status) noexcept nogil:
     """Cast `n` items at `src` to `dst`, neither of which needs to be aligned: 0, or a Code.
 
-    The first item that nothing says what becomes of is the `found` of `status`, its byte the `offset`.
+    `status` records the first item that cannot be cast and has no rule as `found`, and its byte as `offset`.
     """
     cdef int64_t nbytes = item_nbytes(spec.item)
     cdef int64_t as_nbytes = item_nbytes(spec.as_item)
@@ -561,7 +562,7 @@ cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint
 
 
 cdef int _set_cast(Cast *cast, str dtype, str astype, str rounding, object out_of_range, pairs) except -1:
-    """Fill a `Cast`; `pairs` has the bytes of numbers and of those that they are mapped to."""
+    """Fill a `Cast`; `pairs` holds the bytes of keys and values of the scalar map."""
     cdef const uint8_t[::1] raw
     cdef int k
     if dtype not in ITEM_TYPES or astype not in ITEM_TYPES:
@@ -585,7 +586,7 @@ cdef int _set_cast(Cast *cast, str dtype, str astype, str rounding, object out_o
 
 
 cdef int _configure(Step *step, tuple parameters) except -1:
-    # When encoding, and when decoding.
+    # Two casts: for encoding and for decoding.
     cdef Cast *casts = <Cast *>step.parameters
     dtype, astype, rounding, (encode, encode_pairs), (decode, decode_pairs) = parameters
     _set_cast(&casts[0], dtype, astype, rounding, encode, encode_pairs)

@@ -1,9 +1,9 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Four checksums of 32 bits, which stand behind or before the bytes of an object, as codecs.
+"""Codecs of four 32-bit checksums, which stand behind or before the bytes of an object.
 
-Compiled because they run over every byte of the chunks whose chains have one. CRC-32C has a module of its own, CRC-32
-and Adler-32 are zlib's. Fletcher-32 is HDF5's variant (HDF5 file format specification, filter 3): two sums modulo
-65535 over big-endian words of 16 bits, an odd last byte being the high half of a word.
+Compiled because they run over every byte of the chunks. CRC-32C has a module of its own; CRC-32 and Adler-32 are
+zlib's. Fletcher-32 is HDF5's variant (HDF5 file format specification, filter 3): two sums modulo 65535 over big-endian
+words of 16 bits. An odd last byte is the high half of a word.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -13,7 +13,7 @@ from zcore.kernel.codec.crc32c cimport crc32c
 from zcore.kernel.codec.table cimport CodecFunctions, Step, add_codec
 
 cdef enum:
-    # After so many words the second sum of 32 bits may overflow, unless it is folded.
+    # After this many words the second 32-bit sum may overflow, unless it is folded.
     FOLD_WORDS = 360
 
 

@@ -1,6 +1,6 @@
 """The C libraries: no GIL, no state, every header checked before a byte is decoded.
 
-zstd, zlib, gzip and lz4 are rows of the table of codecs; what is declared here is for blosc and the checksums.
+zstd, zlib, gzip and lz4 are rows of the codec table. The declarations here are for blosc and the checksums.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -17,11 +17,11 @@ cdef enum Compressor:
 
 
 cdef enum:
-    BLOSC_OVERHEAD = 16                 # the most that a blosc chunk is longer than its content
-    BLOSC_MAX_NBYTES = 2147483631       # INT_MAX - 16, the most that one chunk holds
+    BLOSC_OVERHEAD = 16                 # maximum growth of a blosc chunk over its content
+    BLOSC_MAX_NBYTES = 2147483631       # INT_MAX - 16, the maximum content of one chunk
 
 
-# Decodes one chunk of at most `limit` decoded bytes: how many, or -1.
+# Decodes one chunk of at most `limit` decoded bytes: returns their number, or -1.
 cdef int64_t blosc_decode_within(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, int64_t itemsize,
                                  int n_threads, Status *status) noexcept nogil
 
@@ -41,8 +41,8 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
 # Formats: LZ4, zlib and zstd.
 cdef int decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes,
                        Status *status) noexcept nogil
-# Encodes one stream by LZ4; its size, or 0 when it does not fit into `capacity`.
+# Encodes one stream by LZ4: returns its size, or 0 when it does not fit into `capacity`.
 cdef int64_t encode_stream_lz4(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
                                int acceleration) noexcept nogil
-# 1 when the linked c-blosc has the compressor of format `fmt` (bits 5-7 of a chunk's flags).
+# Whether the linked c-blosc has the compressor of format `fmt` (bits 5-7 of a chunk's flags).
 cdef bint has_format(int fmt) noexcept nogil

@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Compressed chunks by the C libraries, without the GIL.
+"""Compression and decompression by the C libraries, without the GIL.
 
-The only module that links the libraries, and the only one that calls them. c-blosc is used in its context-free forms:
-they share no state between threads. They trust the header they are given, so `blosc_header` looks at it first.
+Only this module links the libraries and calls them. c-blosc is used in its context-free functions, which share no state
+between threads. They trust the header of a chunk, so `blosc_header` checks it first.
 """
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from libc.stdlib cimport free, malloc
@@ -31,7 +31,7 @@ _NAMES[4] = "zlib"
 _NAMES[5] = "zstd"
 
 cdef enum:
-    # A block up to here takes no memory worth asking for.
+    # A block up to this size is decoded without asking for memory.
     SMALL_BLOCK_NBYTES = 1 << 16
     # zlib counts its input and output in 32 bits.
     ZLIB_PART_NBYTES = 1 << 30
@@ -56,7 +56,7 @@ cdef CodecFunctions _zlib
 cdef CodecFunctions _gzip
 cdef CodecFunctions _lz4
 
-# Which formats the linked c-blosc decodes: constant after import.
+# Formats that the linked c-blosc decodes: constant after import.
 cdef bint _available[8]
 
 
@@ -75,7 +75,7 @@ if libs.zc_provide() != 0:
 
 
 cdef int _fail(Status *status, int code, int64_t offset, int64_t expected, int64_t found) noexcept nogil:
-    """Record what a library says, which may say of missing memory what it says of damage."""
+    """Record a library's failure. A library may report missing memory as damage, so failed requests are asked first."""
     if libs.zc_has_failed():
         return fail(status, NO_MEMORY, 0, expected, 0)
     return fail(status, code, offset, expected, found)
@@ -94,7 +94,7 @@ cdef int decode_stream(int fmt, const uint8_t *src, int64_t n_bytes, uint8_t *ds
         is_decoded = libs.LZ4_decompress_safe(<const char *>src, <char *>dst, <int>n_bytes,
                                               <int>dst_nbytes) == dst_nbytes
     elif fmt == FORMAT_ZSTD:
-        # An error is a number far beyond any size.
+        # ZSTD_decompress returns an error as a number beyond any size.
         is_decoded = libs.ZSTD_decompress(dst, <size_t>dst_nbytes, src, <size_t>n_bytes) == <size_t>dst_nbytes
     elif fmt == FORMAT_ZLIB:
         is_decoded = libs.uncompress(dst, &n, src, <unsigned long>n_bytes) == 0 and n == <unsigned long>dst_nbytes
@@ -116,7 +116,7 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
     if header.nbytes == 0:
         return OK
     if header.flags & FLAG_MEMCPY:
-        # Whatever compressor it names: there is nothing to decompress.
+        # Stored as is: the compressor in the header does not matter.
         memcpy(dst, src + HEADER_NBYTES, <size_t>dst_nbytes)
         return OK
     code = check_blocks(src, &header, status)
@@ -127,7 +127,7 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
     if not _has_room(&header, n_threads):
         return fail(status, NO_MEMORY, 8, 2 * <int64_t>header.blocksize, 0)
     libs.zc_forget_failures()
-    # Threads without a block would be started for nothing.
+    # c-blosc would start threads without a block to decode.
     result = libs.zc_blosc_decompress(src, dst, <size_t>dst_nbytes, <int>min(<int64_t>n_threads, n_blocks(&header)))
     if result == libs.ZC_NO_MEMORY:
         return fail(status, NO_MEMORY, 8, 2 * <int64_t>header.blocksize, 0)
@@ -137,10 +137,10 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
 
 
 cdef bint _has_room(const BloscHeader *header, int n_threads) noexcept nogil:
-    """Whether each thread can have two blocks of memory, which may be as large as the header of a damaged chunk says.
+    """Whether each thread can get memory for two blocks, whose size in the header of a damaged chunk may be huge.
 
-    c-blosc takes what is freed here, so that no page is new to it: with several threads that is twice as fast. A
-    library of the system writes to what it asks for without looking whether it got it.
+    c-blosc gets the memory that is freed here again, with its pages already mapped: with several threads that is
+    twice as fast. A c-blosc of the system does not check whether its requests for memory succeed.
     """
     cdef int64_t n = min(<int64_t>n_threads, n_blocks(header))
     cdef void *room
@@ -161,7 +161,7 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
     if compressor == SNAPPY and not has_format(FORMAT_SNAPPY):
         fail(status, BLOSC_LACKS, 0, 0, FORMAT_SNAPPY)
         return -1
-    # c-blosc stores item sizes above 255 as 1; saying so here keeps the byte from wrapping.
+    # c-blosc stores item sizes above 255 as 1. Setting 1 here keeps the byte from wrapping.
     if typesize > 255:
         typesize = 1
     libs.zc_forget_failures()
@@ -178,7 +178,7 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
 
 cdef struct Zstd:
     int level
-    bint checksum              # with a checksum of its own
+    bint checksum              # adds zstd's own checksum
 
 
 cdef int _configure_zstd(Step *step, tuple parameters) except -1:
@@ -195,8 +195,8 @@ cdef void _zstd_release(Contexts *contexts) noexcept nogil:
 
 cdef int64_t _zstd_decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit,
                           bint is_exact, Workspace *work, Status *status) noexcept nogil:
-    # Takes several frames, skippable ones, and frames that do not say their size. Its memory does not depend on what a
-    # frame says: `dst` is the window.
+    # Accepts several frames, skippable frames, and frames without a content size. The memory that the decoder takes
+    # does not depend on a frame's header: `dst` is the window.
     cdef Contexts *contexts = &work.contexts[step.codec.number]
     cdef size_t n
     cdef int error
@@ -249,7 +249,7 @@ _zstd.release = _zstd_release
 add_codec("zstd", &_zstd)
 
 
-# RFC 1950, or RFC 1952, any number of members.
+# RFC 1950, or RFC 1952 with any number of members.
 
 cdef struct Deflate:
     int level
@@ -282,7 +282,7 @@ cdef int64_t _zlib_decode(const Step *step, const uint8_t *src, int64_t n_bytes,
         return -1
     while True:
         n_in = min(n_bytes - n_read, <int64_t>ZLIB_PART_NBYTES)
-        # One byte of room beyond the limit tells a stream that ends there from one that goes on.
+        # One byte of room beyond the limit distinguishes a stream that ends at the limit from a longer one.
         n_out = min(limit - n_written, <int64_t>ZLIB_PART_NBYTES) if n_written < limit else 1
         stream.next_in, stream.avail_in = src + n_read, <unsigned>n_in
         stream.next_out, stream.avail_out = dst + n_written if n_written < limit else &beyond, <unsigned>n_out
@@ -324,7 +324,7 @@ cdef int64_t _zlib_encode(const Step *step, const uint8_t *src, int64_t n_bytes,
     cdef int result
     libs.zc_forget_failures()
     memset(&stream, 0, sizeof(stream))
-    # The header of a gzip member has no name and the time 0: the same chunk makes the same object.
+    # The header of a gzip member has no name and time 0, so the same chunk always makes the same object.
     result = libs.deflateInit2_(&stream, deflate.level, Z_DEFLATED, window_bits, ZLIB_MEMORY_LEVEL, 0, version,
                                 sizeof(stream))
     if result != Z_OK:
@@ -398,7 +398,7 @@ cdef int64_t _lz4_encode(const Step *step, const uint8_t *src, int64_t n_bytes, 
     cdef int n = 0
     libs.zc_forget_failures()
     if n_bytes <= LZ4_MAX_NBYTES:
-        # Not more than an int: the bound of what LZ4 takes is one.
+        # LZ4's size parameter is an int, and so is its bound.
         n = libs.LZ4_compress_fast(<const char *>src, <char *>dst + LZ4_HEADER_NBYTES, <int>n_bytes,
                                    <int>min(capacity - LZ4_HEADER_NBYTES, <int64_t>0x7fffffff),
                                    (<const Lz4 *>step.parameters).acceleration)
@@ -479,7 +479,7 @@ def can_compress(str cname not None):
 
 
 def blosc_decompress(const uint8_t[::1] chunk not None, out=None, *, int64_t itemsize=0, int n_threads=1):
-    """Return the content of one Blosc 1 chunk: the door of `zcore.blosc.decompress`, for bytes alone."""
+    """Return the content of one Blosc 1 chunk: `zcore.blosc.decompress` for contiguous bytes."""
     cdef Status status
     cdef BloscHeader header
     cdef uint8_t[::1] view
@@ -495,7 +495,7 @@ def blosc_decompress(const uint8_t[::1] chunk not None, out=None, *, int64_t ite
             check_blocks(src, &header, &status)
         _check(&status, "decode")
         try:
-            # Not bytearray(n), which writes zeros: memory that is not touched costs nothing, if the chunk is damaged.
+            # Not bytearray(n), which writes zeros: untouched memory costs nothing if the chunk is damaged.
             out = PyByteArray_FromStringAndSize(NULL, header.nbytes)
         except MemoryError:
             fail(&status, NO_MEMORY, 0, header.nbytes, 0)
@@ -517,7 +517,7 @@ cdef int _check(const Status *status, str direction) except -1:
 
 def blosc_compress(const uint8_t[::1] content not None, *, str cname not None="lz4", int clevel=5, int shuffle=1,
                    int64_t typesize=1, int64_t blocksize=0, int n_threads=1):
-    """Return `content` as one Blosc 1 chunk, a `bytes`: the door of `zcore.blosc.compress`, for bytes alone."""
+    """Return `content` as one Blosc 1 chunk, a `bytes`: `zcore.blosc.compress` for contiguous bytes."""
     cdef int64_t n_bytes = content.shape[0]
     cdef int code = compressor_code(cname)
     if not 0 <= clevel <= 9:
@@ -560,7 +560,7 @@ def zstd_levels():
 def library_versions():
     """Return a dict of the linked C libraries and their versions.
 
-    The libraries are asked at run time: a shared library may be newer than the headers.
+    The versions are asked at run time: a shared library may be newer than the headers.
     """
     cdef unsigned zstd = libs.ZSTD_versionNumber()
     return {

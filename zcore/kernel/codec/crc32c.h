@@ -1,9 +1,9 @@
-/* CRC-32C three ways: by table, by the instruction of x86-64 (SSE4.2), by that of ARMv8.
+/* CRC-32C in three ways: by a table, by the instruction of x86-64 (SSE4.2), by the instruction of ARMv8.
  *
  * The sum is the remainder of the message, as a polynomial over GF(2), divided by
  * P = x^32 + x^28 + x^27 + x^26 + x^25 + x^23 + x^22 + x^20 + x^19 + x^18 + x^14 + x^13 + x^11 + x^10 + x^9 + x^8 + x^6
- * + 1, with the bits of every byte, and of the sum, in reflected order (the highest power is the lowest bit). The
- * functions here carry the bare remainder; the caller inverts it before and after, as the definition asks.
+ * + 1. The bits of every byte, and of the sum, are in reflected order (the highest power is the lowest bit). The
+ * functions here compute the bare remainder; the caller inverts it before and after, as the definition demands.
  */
 #ifndef ZCORE_CRC32C_H
 #define ZCORE_CRC32C_H
@@ -15,7 +15,7 @@
 
 typedef uint32_t (*zc_crc32c_function)(uint32_t crc, const uint8_t *data, int64_t n);
 
-/* Row k: what a byte adds to the remainder when k more bytes follow it. Filled once, by zc_crc32c_choose. */
+/* Row k: the remainder of a byte that k more bytes follow. Filled once, by zc_crc32c_choose. */
 static uint32_t zc_crc32c_rows[8][256];
 
 static uint32_t zc_crc32c_by_table(uint32_t crc, const uint8_t *data, int64_t n)
@@ -34,10 +34,10 @@ static uint32_t zc_crc32c_by_table(uint32_t crc, const uint8_t *data, int64_t n)
 
 #include <immintrin.h>
 
-/* The instruction takes 3 cycles and can start in every one, so three stretches are summed side by side. */
+/* The instruction takes 3 cycles, and one can start per cycle, so three streams are summed side by side. */
 enum { ZC_CRC32C_LONG = 4096, ZC_CRC32C_SHORT = 128 };
 
-/* What a remainder is multiplied by to let 2 and 1 stretches of zeros follow it. */
+/* Multiplying a remainder by these appends 2 and 1 streams of zeros to the message. */
 static uint32_t zc_crc32c_skip_long[2], zc_crc32c_skip_short[2];
 
 /* a * b mod P of reflected polynomials: bit 31 is 1, bit 30 is x. */
@@ -78,8 +78,8 @@ static uint32_t zc_crc32c_one_stream(uint32_t crc, const uint8_t *data, int64_t 
     return crc;
 }
 
-/* crc * skip * x^33 mod P: the carry-less product of two reflected words comes out one place too high in 64 bits, and
- * the instruction that reduces it multiplies by x^32; zc_crc32c_choose leaves both out of `skip`. */
+/* crc * skip * x^33 mod P. The carry-less product of two reflected words is one bit too high in 64 bits, and the
+ * instruction that reduces it multiplies by x^32; zc_crc32c_choose leaves both factors out of `skip`. */
 __attribute__((target("sse4.2,pclmul")))
 static inline uint32_t zc_crc32c_move(uint64_t crc, uint32_t skip)
 {
@@ -97,7 +97,7 @@ static uint32_t zc_crc32c_three_streams(uint32_t crc, const uint8_t *data, int64
         uint64_t a = crc, b = 0, c = 0, word;
         for (int64_t i = 0; i < length; i += 8) {
             if (is_long && i % 64 == 0) {
-                /* Three places at once are more than the hardware foresees. */
+                /* The hardware prefetcher does not handle three streams at once. */
                 __builtin_prefetch(data + 3 * ZC_CRC32C_LONG + i);
                 __builtin_prefetch(data + 4 * ZC_CRC32C_LONG + i);
                 __builtin_prefetch(data + 5 * ZC_CRC32C_LONG + i);
@@ -124,7 +124,7 @@ static uint32_t zc_crc32c_three_streams(uint32_t crc, const uint8_t *data, int64
 #include <sys/sysctl.h>
 #endif
 
-/* Assembly, because compilers disagree on where they offer the instruction to a file built for plain ARMv8. */
+/* Assembly, because compilers differ in how they offer the instruction to a file that is built for plain ARMv8. */
 static uint32_t zc_crc32c_armv8(uint32_t crc, const uint8_t *data, int64_t n)
 {
     uint64_t word;
@@ -155,7 +155,7 @@ static int zc_has_armv8_crc32(void)
 
 #endif
 
-/* Fills the tables, and returns the fastest function that this CPU runs and its name. */
+/* Fills the tables, and returns the fastest function for this CPU and its name. */
 static zc_crc32c_function zc_crc32c_choose(const char **name)
 {
     for (uint32_t byte = 0; byte < 256; byte++) {

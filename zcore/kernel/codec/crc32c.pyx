@@ -4,8 +4,8 @@
 The Castagnoli polynomial with reflected bits, initial value and final inversion of all ones (RFC 3720, appendix B.4).
 The sum of "123456789" is 0xe3069283.
 
-Compiled, because every chunk that is read or written passes through it: the CPU's own instruction is used where there
-is one, found when the module is imported, and a table (eight bytes at a time) elsewhere.
+Compiled, because it runs over every byte of a chunk with this codec. It uses the CPU's instruction if there is one,
+checked when the module is imported, and otherwise a table (eight bytes at a time).
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -42,12 +42,12 @@ def _crc32c(data, uint32_t seed=0):
     data : bytes-like
         Contiguous bytes. The GIL is released.
     seed : int, optional
-        The sum of what comes before `data`: sums of pieces chain to the sum of the whole.
+        The sum of the preceding bytes: the sums of parts chain to the sum of the whole.
 
     Returns
     -------
     int
-        0 to 2**32 - 1; of no bytes the seed.
+        0 to 2**32 - 1; for no bytes, the seed.
 
     Notes
     -----
@@ -64,7 +64,7 @@ def _crc32c(data, uint32_t seed=0):
 
 
 def crc32c_table(data, uint32_t seed=0):
-    """Return the same sum, computed by the table whatever the CPU has.
+    """Return the same sum, computed by the table on any CPU.
 
     >>> hex(crc32c_table(b"123456789"))
     '0xe3069283'
@@ -72,7 +72,7 @@ def crc32c_table(data, uint32_t seed=0):
     return _sum(zc_crc32c_by_table, data, seed)
 
 
-# The header gives the name to the C function; Python sees its own door under the same one.
+# The header gives this name to the C function; the Python function gets the same name here.
 _crc32c.__name__ = _crc32c.__qualname__ = "crc32c"
 globals()["crc32c"] = globals().pop("_crc32c")
 

@@ -1,13 +1,13 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""The filters `delta` and `fixedscaleoffset` of numcodecs, and `scale_offset` of zarr-extensions, of floats.
+"""The filters `delta` and `fixedscaleoffset` of numcodecs, and `scale_offset` of zarr-extensions for floats.
 
-They go over the items of a chunk in their stored order.
+They process the items of a chunk in their stored order.
 
-Compiled because they visit every item. Items go through a block that stays in the first-level cache: one loop loads
-them as 64-bit numbers, one computes, one stores; so ten types need ten loads and not a hundred filters.
+Compiled because they visit every item. Items go through a block that stays in the L1 cache: one loop loads them as
+64-bit numbers, one computes, one stores. So ten types need ten loads instead of a hundred filters.
 
-Integer arithmetic wraps, as NumPy's does. A number that no 64-bit integer can hold (NaN among them) becomes 0 where
-`fixedscaleoffset` stores integers; a narrower one keeps its lowest bytes. `zcore.codecs.filters` does the same.
+Integer arithmetic wraps, as NumPy's does. If `fixedscaleoffset` stores integers, a number that no 64-bit integer can
+hold (also NaN) becomes 0; a narrower integer keeps the lowest bytes. `zcore.codecs.filters` does the same.
 """
 from libc.math cimport rint
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -17,7 +17,7 @@ from zcore.kernel.codec.table cimport CodecFunctions, Step, Workspace, add_codec
 from zcore.kernel.numbers cimport F4, F8, I1, I2, I4, I8, U1, U2, U4, U8, item_nbytes, item_t, real_t
 from zcore.kernel.status cimport Status
 
-# The typestr without its byte order, at the place that `Item` gives it.
+# The typestr without its byte order, in the order of `Item`.
 ITEM_TYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 
 cdef extern from *:
@@ -30,9 +30,9 @@ cdef enum:
     BLOCK_ITEMS = 512
 
 cdef struct Filter:
-    int item                   # of the decoded chunk, an Item
-    int as_item                # of the encoded one
-    double offset              # of fixedscaleoffset and scale_offset
+    int item                   # item type of the decoded chunk, an Item
+    int as_item                # item type of the encoded chunk
+    double offset              # for fixedscaleoffset and scale_offset
     double scale
 
 ctypedef fused number_t:
@@ -65,7 +65,7 @@ cdef void _narrow(const number_t *numbers, item_t *items, int64_t n) noexcept no
 
 
 cdef void _load(int item, const uint8_t *src, int64_t first, number_t *numbers, int64_t n) noexcept nogil:
-    """Widen `n` items from number `first` on."""
+    """Widen `n` items from item `first` on."""
     cdef Block block
     memcpy(&block, src + first * item_nbytes(item), n * item_nbytes(item))
     if item == I1:
@@ -92,7 +92,7 @@ cdef void _load(int item, const uint8_t *src, int64_t first, number_t *numbers, 
 
 
 cdef void _store_ints(int item, const int64_t *numbers, uint8_t *dst, int64_t first, int64_t n) noexcept nogil:
-    """Store the lowest bytes of `n` numbers, where an integer's sign makes no difference."""
+    """Store the lowest bytes of `n` numbers. The sign of an integer makes no difference there."""
     cdef Block block
     if item_nbytes(item) == 1:
         _narrow(numbers, block.u1, n)
@@ -141,7 +141,7 @@ cdef void _delta_ints(const Filter *spec, const uint8_t *src, uint8_t *dst, int6
                 numbers[i] = <int64_t>(current - last)
                 last = current
             if widens:
-                # A difference is one of the decoded type, and wraps like it, before it is widened.
+                # A difference has the decoded type and wraps in it, before it is widened.
                 _store_ints(spec.item, numbers, <uint8_t *>&block, 0, count)
                 _load(spec.item, <const uint8_t *>&block, 0, rounded, count)
                 memcpy(numbers, rounded, count * sizeof(int64_t))
@@ -156,7 +156,7 @@ cdef void _delta_ints(const Filter *spec, const uint8_t *src, uint8_t *dst, int6
 
 
 cdef void _delta_reals(real_t *block, const uint8_t *src, uint8_t *dst, int64_t n, bint encode) noexcept nogil:
-    """`block` is room for BLOCK_ITEMS numbers; its type is that of the items."""
+    """`block` is room for BLOCK_ITEMS numbers of the items' type."""
     cdef real_t last = 0
     cdef real_t current
     cdef int64_t first = 0
@@ -166,7 +166,7 @@ cdef void _delta_reals(real_t *block, const uint8_t *src, uint8_t *dst, int64_t 
         count = min(n - first, <int64_t>BLOCK_ITEMS)
         memcpy(block, src + first * sizeof(real_t), count * sizeof(real_t))
         if first == 0:
-            # Taken as it is: minus zero survives.
+            # The first item is copied, not added to zero: minus zero survives.
             last = block[0]
         for i in range(1 if first == 0 else 0, count):
             if encode:
@@ -218,7 +218,7 @@ cdef int64_t _scale_encode(const Step *step, const uint8_t *src, int64_t n_bytes
         count = min(n - first, <int64_t>BLOCK_ITEMS)
         _load(spec.item, src, first, numbers, count)
         if spec.item == F4:
-            # NumPy computes in the items' own precision.
+            # NumPy computes in the precision of the items.
             for i in range(count):
                 numbers[i] = rint(<float>(<float>(<float>numbers[i] - offset) * scale))
         else:
@@ -255,7 +255,7 @@ cdef int64_t _scale_decode(const Step *step, const uint8_t *src, int64_t n_bytes
 
 cdef void _linear(real_t *block, const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n,
                   bint encode) noexcept nogil:
-    """`block` is room for BLOCK_ITEMS numbers; its type is that of the items."""
+    """`block` is room for BLOCK_ITEMS numbers of the items' type."""
     cdef real_t offset = <real_t>spec.offset
     cdef real_t scale = <real_t>spec.scale
     cdef int64_t first = 0
@@ -296,14 +296,14 @@ cdef int64_t _linear_decode(const Step *step, const uint8_t *src, int64_t n_byte
 
 
 def filter_items(str dtype not None, str astype not None, bint real):
-    """Return the places of two typestrs in `ITEM_TYPES`.
+    """Return the indices of two typestrs in `ITEM_TYPES`.
 
     Parameters
     ----------
     dtype, astype : str
-        Of the decoded and the encoded items, without byte order.
+        Types of the decoded and the encoded items, without byte order.
     real : bool
-        The filter computes with floating point numbers: 8-byte integers have no C form. Else it computes with
+        Whether the filter computes in floating point; then 8-byte integers have no C form. Otherwise it computes with
         integers, or with one floating point type.
 
     Raises
@@ -365,7 +365,7 @@ _scale_row.encode = _scale_encode
 _scale_row.decode = _scale_decode
 _add("fixedscaleoffset", &_scale_row)
 
-# scale_offset: (x - offset) * scale, and x / scale + offset, in the arithmetic of the items, which are floats.
+# scale_offset: (x - offset) * scale, and x / scale + offset, in the precision of the items, which are floats.
 cdef CodecFunctions _linear_row
 _linear_row.configure = _configure_linear
 _linear_row.encode = _linear_encode

@@ -1,7 +1,7 @@
-"""Prototypes of the C libraries inside the kernel: c-blosc and what its archive carries.
+"""Prototypes of the C libraries inside the kernel: c-blosc and the libraries that its archive contains.
 
 Only `compress.pyx` links them. zstd, LZ4 and zlib are declared by hand: the archive defines their functions, but the
-blosc distribution ships no headers of theirs.
+blosc distribution does not ship their headers.
 """
 
 
@@ -9,7 +9,7 @@ cdef extern from "blosc.h" nogil:
     const char *blosc_list_compressors()
     const char *blosc_get_version_string()
 
-# `blosc_compress_ctx` and `blosc_decompress_ctx` with memory and threads that are there, and what goes with them.
+# `blosc_compress_ctx` and `blosc_decompress_ctx` with memory and threads reserved in advance; see provided.h.
 cdef extern from "codec/provided.h" nogil:
     enum:
         ZC_NO_MEMORY

@@ -1,4 +1,4 @@
-"""A codec chain lowered to C: the steps that turn a chunk's elements into the bytes of its object, and back."""
+"""A codec chain lowered to C: the steps that encode a chunk's elements to the bytes of its object, and decode them."""
 from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.codec.table cimport BlockFunctions, Step, Workspace
@@ -14,38 +14,39 @@ cdef enum:
 cdef class Program:
     cdef Step steps[8]         # in the order of encoding
     cdef readonly int n_steps
-    cdef int n_movers          # steps that move the content, which is all but checksums
-    cdef bint ends_in_make     # what the last step makes stays where it is
-    cdef Step fallback         # of chunks that the linked library of the last mover cannot decode, or without a codec
-    cdef list kept             # parameters, whose objects a step may point to
-    cdef readonly bint is_native             # no step of it runs in Python
-    cdef readonly int64_t itemsize           # what a blosc header may say, 0: anything
-    # Of a chain of a codec that has blocks, and checksums behind the chunk: what scatter and gather can do. Else NULL.
+    cdef int n_movers          # steps that move the content: all but checksums
+    cdef bint ends_in_make     # the last step returns its own memory, which is not copied
+    cdef Step fallback         # for chunks that the linked library cannot decode; its `codec` is NULL if there is none
+    cdef list kept             # parameters: a step may point to their objects
+    cdef readonly bint is_native             # no step runs in Python
+    cdef readonly int64_t itemsize           # itemsize that a blosc header may name; 0: any
+    # If one codec with blocks is followed by checksums only: its functions for scatter and gather. Otherwise NULL.
     cdef const BlockFunctions *blocks
-    # The most bytes that the object of a chunk of `n_bytes` decoded bytes can have.
+    # Maximum size of the object of a chunk of `n_bytes` decoded bytes.
     cdef int64_t max_encoded(self, int64_t n_bytes) noexcept nogil
     # Decodes an object into exactly `dst_nbytes` bytes. `src` is not changed.
     cdef int decode(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t dst_nbytes, int n_threads,
                     Workspace *work, Status *status) noexcept nogil
-    # The same of an object whose content has `limit` bytes at most; how many it has, or -1 with `status` filled.
+    # The same for an object whose content has at most `limit` bytes; returns their number, or -1 with `status` filled.
     cdef int64_t decode_within(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
                                int n_threads, Workspace *work, Status *status) noexcept nogil
-    # The same, with the elements brought to their places (`runs` at `dst`) block by block; `scratch` holds a chunk.
-    # NOT_BLOCKWISE when the chain or the chunk does not allow it: nothing has been decoded then.
+    # Decodes and moves the elements to their places (`runs` at `dst`) block by block; `scratch` holds a chunk.
+    # NOT_BLOCKWISE if the chain or the chunk does not allow it; then nothing has been decoded.
     cdef int scatter(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs, uint8_t *dst,
                      uint8_t *scratch, Status *status) noexcept nogil
-    # The same of a part of a chunk, in the order of `copy_by_source`, which begins `offset` bytes behind its beginning;
-    # `only_few`: when it lies in fewer than half of the blocks, else NOT_BLOCKWISE.
+    # The same for a part of a chunk, in the order of `copy_by_source`, from byte `offset` of the chunk on. With
+    # `only_few`: NOT_BLOCKWISE unless the part lies in fewer than half of the blocks.
     cdef int select(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part, int64_t offset,
                     bint only_few, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil
-    # Bytes of a block, where a chunk of items of `n_item` bytes can be decoded by blocks, else 0; and decodes some of
-    # them: those that are `needed`, a flag for each, to where they lie in the chunk at `dst`; `scratch` holds two.
+    # blocksize_of: bytes of a block, if a chunk of items of `n_item` bytes can be decoded by blocks, else 0.
+    # decode_some: decodes the blocks with a flag in `needed` to their offsets in the chunk at `dst`; `scratch` holds
+    # two blocks.
     cdef int64_t blocksize_of(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes,
                               int64_t n_item) noexcept nogil
     cdef int decode_some(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const uint8_t *needed,
                          uint8_t *dst, uint8_t *scratch, Status *status) noexcept nogil
     # Encodes a chunk whose items lie in `runs` at `src`, block by block, into `buffer`; `scratch` holds a chunk.
-    # NOT_BLOCKWISE when the chain does not allow it, FAILED with `status` filled.
+    # NOT_BLOCKWISE if the chain does not allow it, FAILED with `status` filled.
     cdef int64_t gather(self, const uint8_t *src, const Runs *runs, int64_t n_bytes, Buffer *buffer, uint8_t *scratch,
                         Status *status) noexcept nogil
     # Encodes a chunk; the object is at `encoded[0]`, in `buffer` or (no steps) the chunk itself. Its size, or -1.

@@ -1,14 +1,14 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Codec chains as programs of C steps.
 
-Compiled because it runs once a chunk, without the GIL. A step is a row of the table of codecs (`table.pxd`) with its
-parameters: a filter, a compressor or a checksum, in any order. From the size of the chunk alone follows what each
-step can give: a size, where the steps before it keep sizes or change them in a fixed way; the most bytes, behind a
-compressor. So every buffer has its size before an object is looked at, and a stream that holds more is stopped there,
-whatever it says of itself.
+Compiled because it runs once a chunk, without the GIL. A step is a row of the codec table (`table.pxd`) with its
+parameters: a filter, a compressor or a checksum, in any order. The size of the chunk alone determines the output size
+of each step: an exact size, if the steps before it keep sizes or change them in a fixed way, or a maximum, behind a
+compressor. So every buffer has its size before an object is looked at, and a stream that holds more is stopped at that
+size, whatever its header says.
 
-Checksums move nothing: they are taken off, or written, where the bytes lie. The other steps read from one buffer and
-write to another; only chains with several of them need room in between, two halves that take turns.
+Checksums move nothing: they are verified and dropped, or written, in place. The other steps read from one buffer and
+write to another. Only chains with several of them need memory in between, two halves that are used in turn.
 """
 cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
@@ -27,7 +27,7 @@ from zcore.kernel.status cimport (
 )
 from zcore.kernel.strided.copy cimport Copy, Runs
 
-# Each has added its rows to the table: a new codec is one more.
+# Each module has added its rows to the table. A new codec is one more module here.
 CODEC_MODULES = (blosc_blocks, casting, checksums, compress, filters, segment, shuffle)
 
 
@@ -47,7 +47,7 @@ cdef inline void _store_u32(uint8_t *p, uint32_t v) noexcept nogil:
 
 
 cdef int64_t _bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept nogil:
-    """The size of what a step makes of `n_bytes` bytes, or the most that it can be."""
+    """Return the output size of a step for `n_bytes` bytes, or its maximum."""
     if n_bytes >= MAX_ENCODED // 16:
         is_exact[0] = False
         return MAX_ENCODED
@@ -72,21 +72,21 @@ cdef class Program:
     Parameters
     ----------
     steps : sequence of tuple
-        In the order of encoding, at most 8, each the name of a row of the table of codecs and its parameters:
+        In the order of encoding, at most 8, each the name of a row of the codec table and its parameters:
 
         - ``("blosc", cname, clevel, shuffle, typesize, blocksize)`` with `shuffle` 0, 1 or 2
         - ``("zstd", level, checksum)``, ``("zlib", level)``, ``("gzip", level)``, ``("lz4", acceleration)``
-        - ``("crc32c", at_start)`` and so ``crc32``, ``adler32``, ``fletcher32``; `at_start` is False when left out
+        - ``("crc32c", at_start)``, also ``crc32``, ``adler32``, ``fletcher32``; the default of `at_start` is False
         - ``("shuffle", itemsize)``
         - ``("delta", dtype, astype)``, ``("fixedscaleoffset", dtype, astype, offset, scale)``, types as `ITEM_TYPES`
         - ``("scale_offset", dtype, offset, scale)``, of floats
-        - ``("cast_value", dtype, astype, rounding, (out_of_range, pairs), (out_of_range, pairs))``, when encoding and
-          when decoding; `pairs` are bytes of numbers, and of those that they are mapped to
+        - ``("cast_value", dtype, astype, rounding, (out_of_range, pairs), (out_of_range, pairs))``, for encoding and
+          for decoding; `pairs` holds the bytes of the keys and of the values of the scalar map
         - ``("python", segment, n_in, n_out, is_fixed)``: codecs without a C form, see `zcore.codecs.lowering`
     itemsize : int
         Item size that a blosc header may name beside 1; 0 accepts any.
     decoder : object, optional
-        Decodes, as a segment does, blosc chunks of a compressor that is not linked.
+        Decodes blosc chunks of a compressor that is not linked, called like a segment.
 
     Raises
     ------
@@ -153,7 +153,7 @@ cdef class Program:
         return self._bound_before(self.n_steps, n_bytes, &is_exact)
 
     cdef int64_t _bound_before(self, int i, int64_t n_bytes, bint *is_exact) noexcept nogil:
-        """The most bytes that step `i` is given when a chunk is encoded; whether they are always as many."""
+        """Return the maximum input size of step `i` in encoding. `is_exact` becomes False if it may be less."""
         cdef int j
         for j in range(i):
             n_bytes = _bound(&self.steps[j], n_bytes, is_exact)
@@ -161,7 +161,7 @@ cdef class Program:
 
     cdef uint8_t *_room(self, int64_t chunk_nbytes, int n_between, int64_t *half, Workspace *work,
                         Status *status) noexcept nogil:
-        """Reserve the room between the steps; `half[0]` is how far its two halves lie apart, if it has two."""
+        """Reserve the memory between the steps; `half[0]` is the distance of its two halves, if it has two."""
         cdef int64_t n = chunk_nbytes
         cdef int64_t most = chunk_nbytes
         cdef bint is_exact = True
@@ -186,7 +186,7 @@ cdef class Program:
     cdef int64_t decode_within(self, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
                                int n_threads, Workspace *work, Status *status) noexcept nogil:
         cdef int i = self.n_steps
-        # Steps whose content goes in between: all but the first, if that moves.
+        # Steps that write to the memory in between: all but the first, if that moves.
         cdef int n_between = self.n_movers - (self.n_steps > 0 and _moves(&self.steps[0]))
         cdef uint8_t *room = NULL
         cdef int64_t half = 0
@@ -219,9 +219,9 @@ cdef class Program:
             src = room + half * (n_between % 2)
 
     cdef int64_t _verify(self, const uint8_t **src, int64_t n_bytes, int *n_left, Status *status) noexcept nogil:
-        """Verify the checksums that are the last of the `n_left` steps and take them off.
+        """Verify the checksums at the end of the `n_left` steps, and drop them from the content.
 
-        The size of what is left at `src`, or -1 with `status` filled.
+        Return the size of the rest at `src`, or -1 with `status` filled.
         """
         cdef const Step *step
         cdef int64_t at
@@ -248,7 +248,7 @@ cdef class Program:
 
     cdef int64_t _undo(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
                        Workspace *work, Status *status) noexcept nogil:
-        """Undo step `i`; the size of the content, `limit` if `is_exact` and at most that else, or -1."""
+        """Undo step `i`. Return the size of the content (exactly or at most `limit`, by `is_exact`), or -1."""
         cdef const Step *step = &self.steps[i]
         cdef int64_t n = 0
         if step.unit > 0:
@@ -276,7 +276,7 @@ cdef class Program:
         cdef const Step *first = &self.steps[0]
         cdef int n_left = self.n_steps
         cdef int code
-        # Asked before anything is verified, or those that are no better for it would be verified twice.
+        # Asked before anything is verified; otherwise chunks that go through `decode` would be verified twice.
         if self.blocks == NULL or not self.blocks.is_blockwise(first, src, n_bytes - (n_left - 1) * SUM_NBYTES,
                                                                dst_nbytes, runs.itemsize, NULL, 0, False):
             return NOT_BLOCKWISE
@@ -329,11 +329,11 @@ cdef class Program:
                         int n_threads, Workspace *work, Status *status) noexcept nogil:
         cdef int64_t chunk_nbytes = n_bytes
         cdef bint is_exact = True
-        # What is made at last stays where it is.
+        # The output of a `make` step stays in the step's own memory.
         cdef int n_steps = self.n_steps - self.ends_in_make
         cdef int64_t capacity = self._bound_before(n_steps, n_bytes, &is_exact)
         cdef int64_t half = 0
-        # A chain that begins with a checksum begins with a copy of the chunk.
+        # A chain that begins with a checksum first copies the chunk.
         cdef int n_moves = self.n_movers - self.ends_in_make + (n_steps > 0 and not _moves(&self.steps[0]))
         cdef int n_done = 0
         cdef int i = 0
@@ -356,7 +356,7 @@ cdef class Program:
             n_done += 1
             target = buffer.data if n_done == n_moves else room + half * (n_done % 2)
             j = i + _moves(&self.steps[i])
-            # Checksums that come to stand before the bytes find their room there.
+            # Checksums that stand before the bytes need their room there.
             while j < n_steps and not _moves(&self.steps[j]):
                 target += SUM_NBYTES if self.steps[j].at_start else 0
                 j += 1
@@ -382,7 +382,7 @@ cdef class Program:
 
     cdef int64_t _do(self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
                      Workspace *work, Status *status) noexcept nogil:
-        """Do step `i`, which moves; what it gives has `capacity` bytes at most. Its size, or -1."""
+        """Do step `i`, which moves, with at most `capacity` bytes of output. Return its size, or -1."""
         cdef const Step *step = &self.steps[i]
         if step.unit > 0 and n_bytes % step.unit != 0:
             fail(status, ITEMS, 0, step.unit, n_bytes)
@@ -390,7 +390,7 @@ cdef class Program:
         return step.codec.encode(step, src, n_bytes, dst, capacity, work, status)
 
     cdef int64_t _seal(self, uint8_t **data, int64_t n_bytes, int *i) noexcept nogil:
-        """Write the checksums that are the next steps; the size with them."""
+        """Write the checksums that come next in the chain. Return the size with them."""
         cdef uint32_t value
         while i[0] < self.n_steps and not _moves(&self.steps[i[0]]):
             value = self.steps[i[0]].codec.sum(data[0], n_bytes)
@@ -420,26 +420,26 @@ cdef class Program:
     # for Python
 
     def encoded_bound(self, n_bytes):
-        """Return the most bytes that the object of a chunk of `n_bytes` decoded bytes can have.
+        """Return the maximum size of the object of a chunk of `n_bytes` decoded bytes.
 
-        What documents say of shards may be no 64-bit number.
+        `n_bytes` may exceed 64 bits: sizes of shards come from metadata documents.
         """
         return self.max_encoded(min(n_bytes, MAX_ENCODED))
 
     def decode_bytes(self, const uint8_t[::1] encoded not None, uint8_t[::1] out not None, codecs=()):
-        """Decode one object into `out`, which has the length of the decoded chunk; `codecs` names the steps.
+        """Decode one object into `out`, which has the size of the decoded chunk; `codecs` names the steps.
 
         Raises
         ------
         ChunkError
-            The object is damaged, or does not decode to the length of `out`.
+            The object is damaged, or does not decode to the size of `out`.
         """
         cdef uint8_t empty = 0
         cdef uint8_t *dst = &out[0] if out.shape[0] else &empty
         self._decode(encoded, dst, out.shape[0], True, codecs)
 
     def decode_new(self, const uint8_t[::1] encoded not None, n_bytes, bint at_most=False, codecs=()):
-        """Return the content of one object, a `bytearray` of `n_bytes` bytes, or fewer with `at_most`.
+        """Return the content of one object, a `bytearray` of `n_bytes` bytes, or of fewer with `at_most`.
 
         Raises
         ------
@@ -450,7 +450,7 @@ cdef class Program:
         """
         if n_bytes >= MAX_ENCODED:
             raise MemoryError
-        # Not bytearray(n), which writes zeros: memory that is not touched costs nothing, if the object is damaged.
+        # Not bytearray(n), which writes zeros: untouched memory costs nothing if the object is damaged.
         cdef bytearray out = PyByteArray_FromStringAndSize(NULL, n_bytes)
         cdef int64_t limit = n_bytes
         cdef int64_t n = self._decode(encoded, <uint8_t *>PyByteArray_AS_STRING(out), limit, not at_most, codecs)
@@ -480,7 +480,7 @@ cdef class Program:
         Raises
         ------
         ChunkError
-            A step cannot encode what it is given.
+            A step cannot encode its input.
         """
         cdef Status status
         cdef Buffer buffer

@@ -1,12 +1,13 @@
-/* Memory and threads for c-blosc, had before it uses them.
+/* Memory and threads for c-blosc, reserved before it uses them.
 
-   c-blosc writes to the memory that it asks for without looking whether it got it, and leaves threads behind when it
-   cannot start all of them. The functions that its archive calls for both are defined here, in the only module that
-   links the archive; nobody outside sees them. When it asks for the memory of its first thread, that of all of them is
-   had, and all are started, before any has work. Where that fails, c-blosc is left by `longjmp`, with nothing under way.
+   c-blosc does not check whether it got the memory it asked for, and leaks threads when it cannot start all of them.
+   This header defines the functions that its archive calls for memory and threads, in the only module that links the
+   archive; they are not visible outside. When c-blosc asks for the memory of its first thread, the memory of all
+   threads is reserved, and all threads are started, before any gets work. If that fails, `longjmp` leaves c-blosc
+   while nothing runs.
 
-   The other libraries of the archive look at what they get, and say of it what they say of damaged data. So a request
-   that fails is noted. A library of the system has its own functions, and none of this. */
+   The other libraries of the archive check their memory, but report a failure like damaged data. So a failed request
+   is recorded. A library of the system has its own functions, and none of this applies. */
 #ifndef ZCORE_PROVIDED_H
 #define ZCORE_PROVIDED_H
 
@@ -19,7 +20,7 @@
 
 #include "atomics.h"
 
-enum { ZC_NO_MEMORY = -1000 };       /* no result of c-blosc */
+enum { ZC_NO_MEMORY = -1000 };       /* c-blosc never returns this */
 
 #ifndef ZCORE_BUNDLED
 
@@ -37,22 +38,22 @@ enum { ZC_WITHOUT_MEMORY = 1, ZC_WITHOUT_THREADS = 2 };
 
 typedef struct zc_provided zc_provided;
 
-typedef struct {                     /* a thread that waits for work, or for the end */
+typedef struct {                     /* a thread that waits for work, or for the end of the call */
     zc_provided *of;
     pthread_t id;
     void *(*work)(void *);
     void *argument;
 } zc_thread;
 
-struct zc_provided {                 /* what one call of c-blosc gets */
+struct zc_provided {                 /* memory and threads of one call of c-blosc */
     jmp_buf failed;
     int n_threads;                   /* 1: c-blosc starts none */
     int n_started;
     int n_asked;                     /* requests for memory so far */
-    size_t n_first, n_rest;          /* bytes of the first and the second one: for each thread there is one of both */
+    size_t n_first, n_rest;          /* bytes of the first and the second request; each thread makes one of both */
     void *first[ZC_MAX_THREADS], *rest[ZC_MAX_THREADS];
-    int n_begun;                     /* threads that have their work */
-    int n_failed;                    /* their requests for memory */
+    int n_begun;                     /* threads that have got their work */
+    int n_failed;                    /* failed requests for memory of the threads */
     int is_over;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -90,18 +91,18 @@ static void *zc_wait_for_work(void *argument)
 {
     zc_thread *thread = argument;
     zc_provided *all = thread->of;
-    /* There is work as soon as the last one is started: to sleep and be woken would cost more. */
+    /* Work comes as soon as the last thread is started: to sleep and be woken would cost more than to spin. */
     for (int64_t n = 0; n < 32 && !__atomic_load_n(&thread->work, __ATOMIC_ACQUIRE); n++) zc_back_off(n);
     pthread_mutex_lock(&all->mutex);
     while (!thread->work && !all->is_over) pthread_cond_wait(&all->changed, &all->mutex);
     pthread_mutex_unlock(&all->mutex);
-    /* With work, c-blosc waits for the end of this thread, and `all` stays until then. */
+    /* If there is work, c-blosc waits for the end of this thread, and `all` lives until then. */
     if (thread->work) thread->work(thread->argument);
     __atomic_add_fetch(&all->n_failed, zc_n_failed, __ATOMIC_ACQ_REL);
     return NULL;
 }
 
-/* What all threads need, of which the first one's first memory is there: 0, or why not. */
+/* Reserves memory and threads for all threads; the first memory of the first thread is there. 0, or the reason. */
 static int zc_reserve(zc_provided *all, size_t n_bytes)
 {
     all->n_rest = n_bytes;
@@ -171,7 +172,7 @@ static void zc_begin(zc_provided *all, int n_threads)
     zc_here = all;
 }
 
-/* Gives back what c-blosc has not taken: what it has, it has given back. */
+/* Frees the memory that c-blosc has not taken. c-blosc has freed the rest. */
 static void zc_end(zc_provided *all)
 {
     zc_here = NULL;
@@ -191,7 +192,7 @@ static void zc_end(zc_provided *all)
     }
 }
 
-/* As c-blosc's functions, or ZC_NO_MEMORY. Where threads cannot be had, it works without. */
+/* Like c-blosc's functions, or ZC_NO_MEMORY. If threads cannot be started, it works without them. */
 static int zc_blosc_compress(int level, int shuffle, size_t typesize, size_t n_bytes, const void *src, void *dst,
                              size_t capacity, const char *compressor, size_t blocksize, int n_threads)
 {

@@ -1,9 +1,9 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Codecs in Python as a codec of the table, "python": the GIL is taken, and the bytes that there are handed over.
+"""Codecs in Python as a codec of the table, named "python": takes the GIL and hands the bytes over.
 
-Compiled because a program calls it between two steps in C. Its parameters are ``(segment, n_in, n_out, is_fixed)``: see
-`zcore.codecs.lowering.Segment`; the most bytes that come here of a chunk that is not cut, the most that is made of
-them (None: not known), and whether it is always as many.
+Compiled because a program calls it between two steps in C. Its parameters are ``(segment, n_in, n_out, is_fixed)``; see
+`zcore.codecs.lowering.Segment`. `n_in` is the maximum input size of a chunk that is not cut, `n_out` the maximum output
+size (None: unknown), and `is_fixed` tells whether the output always has that size.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
@@ -16,7 +16,7 @@ from zcore.kernel.codec.table cimport (
 from zcore.kernel.status cimport STREAM_LONG, Status, fail
 
 cdef struct Segment:
-    void *codecs               # an object, which the program keeps
+    void *codecs               # an object that the program keeps alive
     int64_t n_in
     int64_t n_out
     bint is_fixed
@@ -34,17 +34,17 @@ cdef int64_t _bound(const Step *step, int64_t n_bytes, bint *is_exact) noexcept 
     cdef const Segment *segment = <const Segment *>step.parameters
     if not segment.is_fixed or n_bytes != segment.n_in:
         is_exact[0] = False
-    # Of a smaller chunk it makes no more than of the largest.
+    # A smaller chunk gives no more bytes than the largest.
     return segment.n_out if n_bytes <= segment.n_in else MAX_ENCODED
 
 
 cdef object _run(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t limit, bint is_exact, bint encode,
                  Workspace *work):
-    """What the codecs make of the bytes; bytes-like."""
+    """Return the output of the codecs for the bytes; bytes-like."""
     cdef int d
     codecs = <object>(<const Segment *>step.parameters).codecs
     let_go(work)
-    # A copy, since Python may keep it for any time.
+    # A copy, since Python code may keep it.
     data = PyByteArray_FromStringAndSize(<const char *>src, n_bytes)
     shape = None if work.lengths == NULL else tuple([work.lengths[d] for d in range(work.ndim)])
     return codecs.encode(data, shape) if encode else codecs.decode(data, limit, not is_exact, shape)
@@ -64,7 +64,7 @@ cdef int64_t _make(const Step *step, const uint8_t *src, int64_t n_bytes, const 
 
 cdef int64_t _bring(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
                     bint encode, Workspace *work, Status *status) noexcept with gil:
-    """Bring what the codecs make to `dst`: its size, or -1."""
+    """Copy the output of the codecs to `dst`; return its size, or -1."""
     cdef Py_buffer view
     cdef int64_t n
     try:

@@ -1,10 +1,10 @@
 /* Byte shuffle and its inverse, and the inverse of the bit shuffle, of n items.
  *
- * Shuffled, byte j of item i lies at j * plane + i: a transposition of n rows of `typesize` bytes. Item sizes 2, 4, 8
- * and 16 pass through the network of transpose.h with as many vectors as an item has bytes: log2(typesize) steps take
- * planes to items, four steps take items to planes, without a copy in between. Other sizes are transposed in squares.
- * What is left over at the end is done by moving the last step back over items that are already done.
- */
+  * Shuffled, byte j of item i lies at j * plane + i: a transposition of n rows of `typesize` bytes. Item sizes 2, 4, 8
+  * and 16 use the network of transpose.h with as many vectors as an item has bytes: log2(typesize) steps turn planes
+  * into items, four steps turn items into planes, without a copy in between. Other sizes are transposed in squares.
+  * For the items left over at the end, the last step is repeated further back, over items that are already done.
+  */
 #ifndef ZCORE_SHUFFLE_H
 #define ZCORE_SHUFFLE_H
 
@@ -41,7 +41,7 @@ static void zc_items_to_planes_slow(const char *src, char *dst, int64_t plane, i
             dst[j * plane + i] = src[i * typesize + j];
 }
 
-/* The loop over n >= STEP items around `move`, which moves STEP of them. */
+/* The loop over n >= STEP items around `move`, which handles STEP of them. */
 #define ZC_DEFINE_SHUFFLE_LOOPS(T, STEP, TARGET, NAME)                                                          \
     TARGET static void zc_planes_to_items_##NAME(const char *src, int64_t plane, char *dst, int64_t n)          \
     {                                                                                                           \
@@ -99,8 +99,8 @@ ZC_DEFINE_SHUFFLE(16, 4)
 
 #define ZC_AVX2 __attribute__((target("avx2")))
 
-/* 32 items. A 32-byte vector is two of 16 that take the same steps: the first half holds items 0-15, the second 16-31,
- * and the halves are brought to, or from, their places in memory at the items' side. */
+/* 32 items. A 32-byte vector is two of 16 bytes that take the same steps: the first half holds items 0-15, the second
+ * items 16-31. The halves are moved to, or from, their places in memory on the items' side. */
 #define ZC_DEFINE_SHUFFLE_AVX2(T, STEPS)                                                                        \
     ZC_AVX2 static inline void zc_gather_avx2_##T(const char *src, int64_t plane, char *dst)                    \
     {                                                                                                           \
@@ -214,9 +214,9 @@ static void zc_items_to_planes(const char *src, char *dst, int64_t plane, int64_
 }
 
 /* Bit shuffle: row 8 * j + b, of n / 8 bytes, holds bit b of byte j of all items, item 0 in the lowest bit. The bytes
- * at one place of eight rows are an 8 x 8 matrix of bits. It is transposed by exchanging off-diagonal blocks of 4, 2
- * and 1 bits between rows; then row e holds the bytes of item e of each group of eight, and the network puts them in
- * order. That makes byte planes, of a strip of items at a time, so that they stay in the cache. */
+ * at one index of eight rows are an 8 x 8 matrix of bits. It is transposed by exchanging off-diagonal blocks of 4, 2
+ * and 1 bits between rows. Then row e holds the bytes of item e of each group of eight, and the network puts them in
+ * order. That makes byte planes, for one strip of items at a time, so that they stay in the cache. */
 #define ZC_EXCHANGE(a, distance, mask)                                                                          \
     do {                                                                                                        \
         _Pragma("GCC unroll 8")                                                                                 \
@@ -235,7 +235,7 @@ static void zc_items_to_planes(const char *src, char *dst, int64_t plane, int64_
         ZC_EXCHANGE(a, 1, 0x5555555555555555ULL);                                                               \
     } while (0)
 
-/* The bytes at one place of eight rows to byte j of eight items. */
+/* Moves the bytes at one index of eight rows to byte j of eight items. */
 static void zc_rows_to_bytes(const char *src, int64_t row, char *dst, int64_t typesize)
 {
     uint64_t a[8];
@@ -246,7 +246,7 @@ static void zc_rows_to_bytes(const char *src, int64_t row, char *dst, int64_t ty
         dst[e * typesize] = (char)a[e];
 }
 
-/* Eight rows to `groups` times eight items of one byte plane. */
+/* Moves eight rows to `groups` times eight items of one byte plane. */
 static void zc_rows_to_plane(const char *src, int64_t row, char *dst, int64_t groups)
 {
     int64_t g = 0;
@@ -306,7 +306,7 @@ static void zc_rows_to_items(const char *src, char *dst, int64_t n, int64_t type
 {
     enum { STRIP_NBYTES = 32768 };
     char strip[STRIP_NBYTES];
-    /* 512 items read whole cache lines of every row, 128 do for sizes up to 255, the largest of Blosc. */
+    /* 512 items read whole cache lines of every row; 128 are enough for sizes up to 255, the largest of Blosc. */
     const int64_t most = typesize == 1 ? n : typesize <= STRIP_NBYTES / 512 ? 512 : 128;
     if (typesize > STRIP_NBYTES / 128) {
         for (int64_t j = 0; j < typesize; j++)

@@ -1,16 +1,16 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Byte shuffle, its inverse, and the inverse of the bit shuffle, of one block.
 
-A block of n items of `typesize` bytes, as c-blosc's shuffle.c has it (README_CHUNK_FORMAT.rst only names the flags)::
+A block of n items of `typesize` bytes, by c-blosc's shuffle.c (README_CHUNK_FORMAT.rst only names the flags)::
 
     byte shuffle    byte j of item i lies at  j * n + i
     bit shuffle     bit b of byte j of item i is bit i % 8 of the byte at  (8 * j + b) * n / 8 + i // 8
 
-Bytes behind the last whole item stay where they are. A block whose number of items is no multiple of 8 is not bit
-shuffled at all, but copied.
+Bytes behind the last whole item stay in place. A block whose number of items is no multiple of 8 is copied, not bit
+shuffled.
 
 Compiled, because it runs over every byte of most chunks when their blocks are decoded one by one. `shuffle.h` has the
-vector loops; the one for AVX2 is chosen when the module is imported.
+vector loops; the AVX2 loop is selected when the module is imported.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -73,7 +73,7 @@ ctypedef void (*block_function)(const uint8_t *, uint8_t *, int64_t, int64_t) no
 
 
 def _shuffle(data, int64_t typesize):
-    """Return one block with the bytes of its items apart: all first bytes, all second bytes, and so on.
+    """Return one block with the bytes of its items separated: all first bytes, all second bytes, and so on.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _shuffle(data, int64_t typesize):
     Returns
     -------
     bytes
-        As many as `data`.
+        Of the length of `data`.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def _unshuffle(data, int64_t typesize):
     """Return one block with the bytes of its items together again; the inverse of `shuffle`.
 
     Raises : ValueError, if `typesize` is less than 1.
-    Notes : as c-blosc's shuffle.c, for each block of a chunk alone.
+    Notes : as c-blosc's shuffle.c does to each block of a chunk.
 
     >>> unshuffle(b"abcABC.", 2)
     b'aAbBcC.'
@@ -116,7 +116,7 @@ def _unbitshuffle(data, int64_t typesize):
     """Return one block with the bits of its items together again.
 
     Raises : ValueError, if `typesize` is less than 1.
-    Notes : as c-blosc's bitshuffle, for each block of a chunk alone; a copy unless the number of items is a multiple
+    Notes : as c-blosc's bitshuffle does to each block of a chunk; a copy unless the number of items is a multiple
     of 8.
 
     >>> unbitshuffle(bytes([255, 0, 0, 0, 0, 0, 0, 1]), 1)
@@ -125,7 +125,7 @@ def _unbitshuffle(data, int64_t typesize):
     return _run(unbitshuffle, data, typesize)
 
 
-# The header gives the names to C functions; Python sees its own doors under the same ones.
+# The header gives these names to C functions; the Python functions get the same names here.
 _shuffle.__name__ = _shuffle.__qualname__ = "shuffle"
 _unshuffle.__name__ = _unshuffle.__qualname__ = "unshuffle"
 _unbitshuffle.__name__ = _unbitshuffle.__qualname__ = "unbitshuffle"

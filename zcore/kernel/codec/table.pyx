@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """The rows of the table of native codecs, and the memory that codecs share.
 
-Compiled because rows are C functions, called without the GIL. Rows are added when modules are imported, and never
-change: a caller that has found one may keep it.
+Compiled because rows are C functions, called without the GIL. Rows are added when modules are imported and never
+change, so a caller may keep the pointer to a row.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyObject
@@ -12,7 +12,7 @@ from zcore.kernel.io.files cimport buffer_free
 from zcore.kernel.status cimport RAISED, fail
 
 cdef enum:
-    # A stream may be as much longer than its content, and twice that: headers of any length, blocks that others made.
+    # Bound of the growth of a stream, beside a factor of 2: room for headers of any length and blocks of other writers.
     STREAM_OVERHEAD = 1 << 16
 
 cdef CodecFunctions *_rows[MAX_CODECS]
@@ -80,7 +80,7 @@ cdef int64_t hold_bytes(Workspace *work, object made, const uint8_t **data) exce
     cdef int64_t n
     PyObject_GetBuffer(made, &view, PyBUF_SIMPLE)
     n = view.len
-    # An empty object has bytes somewhere, too. The object is kept instead of the view: no other code changes it.
+    # An empty object also needs an address. The object is kept instead of the view: no other code changes it.
     data[0] = <const uint8_t *>view.buf if n else &_nothing
     PyBuffer_Release(&view)
     let_go(work)

@@ -1,9 +1,9 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Rows of items of varying length: their number, then each one's size and its bytes, numbers of 32 bits little-endian.
+"""Rows of items of varying length: the number of items, then the size and the bytes of each. Numbers are uint32, "<".
 
 zarr-extensions, codecs "vlen-utf8" and "vlen-bytes". Compiled because they visit every item. Text in NumPy's
-`StringDType` is moved between its own memory and the row without the GIL and without an object for each item. Every
-size is compared with what is left of the row before anything is made of it.
+`StringDType` is moved between its own memory and the row without the GIL and without an object per item. Every size is
+compared with the rest of the row before anything is allocated for it.
 """
 from zcore.errors import CodecError
 
@@ -48,7 +48,7 @@ cdef extern from *:
 
 cdef enum:
     SIZE_NBYTES = 4
-    # What a walk along the row can end with.
+    # Results of a walk along the row.
     DONE = 0
     OVERRUN = 1
     NOT_TEXT = 2
@@ -71,14 +71,14 @@ cdef inline void _store_size(uint8_t *dst, int64_t size) noexcept nogil:
 
 
 cdef inline int64_t _item_end(const uint8_t *src, int64_t start, int64_t n_bytes) noexcept nogil:
-    """Return where the item of which the size lies at `start` ends, n_bytes + 1 where not even the size fits."""
+    """Return the end of the item whose size lies at `start`; n_bytes + 1 if not even the size fits."""
     if start > n_bytes - SIZE_NBYTES:
         return n_bytes + 1
     return start + SIZE_NBYTES + _load_size(src + start)
 
 
 cdef bint _is_utf8(const uint8_t *src, int64_t n) noexcept nogil:
-    """Return whether bytes are UTF-8 as Python has it: shortest forms, no surrogates, nothing past U+10FFFF."""
+    """Return whether bytes are UTF-8 by Python's rules: shortest forms, no surrogates, nothing past U+10FFFF."""
     cdef int64_t i = 0
     cdef int64_t k, n_more
     cdef uint64_t word
@@ -119,7 +119,7 @@ cdef bint _is_utf8(const uint8_t *src, int64_t n) noexcept nogil:
 
 
 def _fail(str codec, int code, int64_t start, int64_t stop, int64_t n_bytes, cause=None):
-    """Raise what a walk along a row of `n_bytes` found at the item that begins at `start`."""
+    """Raise the failure of a walk along a row of `n_bytes`, at the item that begins at `start`."""
     if code == OVERRUN:
         raise CodecError(f"item ends at byte {stop}, the chunk at {n_bytes}", codec=codec, direction="decode",
                          offset=start, expected=n_bytes, found=stop)
@@ -134,17 +134,17 @@ def _fail(str codec, int code, int64_t start, int64_t stop, int64_t n_bytes, cau
 
 
 def unpack_items(const uint8_t[::1] data not None, object[::1] items not None, from_bytes, str codec not None):
-    """Fill `items` with those of a row.
+    """Fill `items` from a row.
 
     Parameters
     ----------
     data : bytes-like
-        The row, of as many items; the caller has compared their number.
+        The row. It has as many items as `items`: the caller has compared their number.
     items : ndarray of object, shape (n,)
     from_bytes : callable, `str` or `bytes`
-        Makes an item of its bytes. The two types stand for text in UTF-8, and for what they are.
+        Makes an item from its bytes. `str` means text in UTF-8, `bytes` the bytes themselves.
     codec : str
-        For errors.
+        Name for errors.
 
     Raises
     ------
@@ -213,24 +213,24 @@ def unpack_text(const uint8_t[::1] data not None, cnp.ndarray items not None, st
 
 
 def pack_items(list items not None, exact, to_bytes, str codec not None):
-    """Return the row of some items, bytes.
+    """Return the row of some items, as bytes.
 
     Parameters
     ----------
     items : list
         None becomes an item without bytes.
     exact : `str`, `bytes` or None
-        Items of just this type are stored as what they are, text in UTF-8.
+        Items of exactly this type are stored directly, text in UTF-8.
     to_bytes : callable
-        Gives the bytes of any other.
+        Returns the bytes of any other item.
     codec : str
-        For errors.
+        Name for errors.
 
     Raises
     ------
     CodecError
-        `to_bytes` raises TypeError, ValueError or AttributeError, an item is text that has no UTF-8, or a number is
-        too large.
+        `to_bytes` raises TypeError, ValueError or AttributeError; an item is text that has no UTF-8 form; or a number
+        is too large.
     """
     cdef int64_t n_items = len(items)
     cdef int64_t n_bytes = SIZE_NBYTES
@@ -238,7 +238,7 @@ def pack_items(list items not None, exact, to_bytes, str codec not None):
     cdef const char *src
     cdef uint8_t *dst
     cdef bint is_text = exact is str
-    # What is held here cannot change while it is copied; the items might.
+    # Objects in this list cannot change while they are copied; the items might.
     cdef list encoded = []
     _check_number(codec, n_items, "items")
     for item in items:
@@ -261,7 +261,7 @@ def pack_items(list items not None, exact, to_bytes, str codec not None):
     dst += SIZE_NBYTES
     for item in encoded:
         if type(item) is str:
-            # Of ASCII alone, which is stored as it is: nothing is kept with the string for it.
+            # ASCII text is stored as it is, so Python caches no UTF-8 copy with the string.
             src = PyUnicode_AsUTF8AndSize(item, &size)
         else:
             src, size = PyBytes_AS_STRING(item), len(<bytes>item)
@@ -272,7 +272,7 @@ def pack_items(list items not None, exact, to_bytes, str codec not None):
 
 
 def pack_text(cnp.ndarray items not None, str codec not None):
-    """Return the row of `items`, a contiguous array of `StringDType` in which none is missing."""
+    """Return the row of `items`, a contiguous array of `StringDType` without missing values."""
     cdef int64_t n_items = _check_text(items)
     cdef const char *src = <const char *>cnp.PyArray_DATA(items)
     cdef int64_t itemsize = cnp.PyArray_ITEMSIZE(items)
@@ -285,7 +285,7 @@ def pack_text(cnp.ndarray items not None, str codec not None):
     cdef uint8_t *dst
     _check_number(codec, n_items, "items")
     with nogil:
-        # Held from the first look at an item to the last: what it says of sizes is still so when they are copied.
+        # Held from the first look at an item to the last, so that the sizes are still right when the items are copied.
         allocator = NpyString_acquire_allocator(<const PyArray_StringDTypeObject *>cnp.PyArray_DESCR(items))
         for i in range(n_items):
             if NpyString_load(allocator, <const npy_packed_static_string *>(src + i * itemsize), &item) != 0:

@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Metadata documents, looked for and read whole for Python.
+"""Metadata documents: find and read them whole, for Python.
 
-Compiled because a handle is opened for every task of a scheduler, and then half of the time is spent between the
-system's calls, not in them.
+Compiled because a scheduler opens a handle for every task, and Python would spend half of that time between the system
+calls.
 """
 import os
 
@@ -18,11 +18,11 @@ from zcore.kernel.io.files cimport (
 from zcore.kernel.status cimport Status, status_clear
 
 cdef enum:
-    MAX_PATH_NBYTES = 4096     # with the final zero; more than that the system refuses, too
+    MAX_PATH_NBYTES = 4096     # with the final zero; the system refuses longer paths, too
 
 
 cdef int _join(char *path, bytes directory, bytes name) except -1:
-    """Write the path of a file; OSError when no system call would take it."""
+    """Write the path of a file; OSError if it is too long for a system call."""
     cdef Py_ssize_t n = len(directory)
     cdef Py_ssize_t n_name = len(name)
     if n + n_name + 2 > MAX_PATH_NBYTES:
@@ -44,20 +44,20 @@ def read_first(bytes directory not None, tuple names not None, int64_t limit):
     ----------
     directory : bytes
     names : tuple of bytes
-        Relative to it.
+        Relative to `directory`.
     limit : int
-        Bytes that are read at most.
+        Maximum number of bytes to read.
 
     Returns
     -------
     (int, bytes, tuple of int) or None
-        Index of the name, content, and identity ``(device, inode, size, mtime_ns, ctime_ns)`` of what was read; None
-        when no name leads to a regular file.
+        Index of the name, content, and identity ``(device, inode, size, mtime_ns, ctime_ns)`` of the file; None if no
+        name leads to a regular file.
 
     Raises
     ------
     OSError
-        Of the first file that may be there and cannot be read.
+        For the first file that may exist but cannot be read.
     """
     cdef Status status
     cdef Identity identity
@@ -91,7 +91,7 @@ def read_first(bytes directory not None, tuple names not None, int64_t limit):
 def existing(bytes directory not None, tuple names not None):
     """Return which of several files exist: a list of their indices; directory and names as for `read_first`.
 
-    Raises : OSError, of the first one that is unreachable. In an unreachable directory none exists.
+    Raises : OSError, for the first unreachable file. In an unreachable directory no file exists.
     """
     cdef char path[MAX_PATH_NBYTES]
     cdef int code

@@ -11,7 +11,7 @@
 
 enum { ZC_UNLOCK = 0, ZC_SHARED = 1, ZC_EXCLUSIVE = 2 };
 
-/* 0, EAGAIN when somebody else holds it, or the errno of a file system that has no such locks.
+/* 0, EAGAIN if another holder has the lock, or the errno of a file system without such locks.
    n_bytes 0 means to the end of all files. */
 static inline int zc_lock_range(int fd, int kind, int64_t start, int64_t n_bytes)
 {
@@ -25,11 +25,11 @@ static inline int zc_lock_range(int fd, int kind, int64_t start, int64_t n_bytes
         if (fcntl(fd, F_OFD_SETLK, &range) == 0) return 0;
         if (errno != EINTR) break;
     }
-    /* EACCES is the other spelling of "held" that POSIX allows here; a permission problem shows at open. */
+    /* POSIX also allows EACCES for a held lock here; missing permissions show at open. */
     return errno == EACCES ? EAGAIN : errno;
 #else
-    /* Without locks that belong to an open file, one lock of the whole document stands for every range.
-       Nobody holds two ranges through one descriptor but the holder of the whole, who takes them together. */
+    /* Without locks that belong to an open file description, one lock of the whole document stands for every range.
+           Only the holder of the whole range uses two ranges through one descriptor, and takes them together. */
     (void)start; (void)n_bytes;
     for (;;) {
         if (flock(fd, (kind == ZC_UNLOCK ? LOCK_UN : kind == ZC_SHARED ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return 0;
@@ -39,7 +39,7 @@ static inline int zc_lock_range(int fd, int kind, int64_t start, int64_t n_bytes
 #endif
 }
 
-/* Whether ranges of one file can be locked apart. */
+/* Whether several ranges of one file can be locked independently. */
 static inline int zc_has_ranges(void)
 {
 #ifdef F_OFD_SETLK

@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Reading and replacing objects that lie in files, without the GIL.
 
-Compiled because a chunk of some kilobytes costs a few microseconds here, and would cost ten times that through
-Python's `os`. All that another operating system would do differently about files is in this module.
+Compiled because a chunk of some kilobytes costs a few microseconds here, and ten times that through Python's `os`.
+All differences between operating systems in handling files are in this module.
 """
 import os
 
@@ -45,7 +45,7 @@ cdef extern from *:
     #define ZC_CTIME_NS(s) ((int64_t)(s).st_ctim.tv_sec * 1000000000 + (s).st_ctim.tv_nsec)
     #endif
 
-    /* Memory whose pages are 2 MB where the system grants it: such a buffer is touched whole for every chunk. */
+    /* Memory with pages of 2 MB if the system grants them: such a buffer is touched whole for every chunk. */
     static void *zc_allocate(int64_t n_bytes)
     {
     #ifdef MADV_HUGEPAGE
@@ -59,7 +59,7 @@ cdef extern from *:
         return malloc((size_t)n_bytes);
     }
 
-    /* The system's calls, made again when a signal has ended them: a network file system stops in any of them. */
+    /* System calls, repeated after a signal. On a network file system, any of them can be interrupted. */
     #define ZC_AGAIN(call) int failed; do failed = (call); while (failed && errno == EINTR); return failed
     static int zc_fstat(int fd, struct stat *s) { ZC_AGAIN(fstat(fd, s)); }
     static int zc_fstatat(int dirfd, const char *name, struct stat *s, int flags)
@@ -75,8 +75,8 @@ cdef extern from *:
     static int zc_unlinkat(int dirfd, const char *name) { ZC_AGAIN(unlinkat(dirfd, name, 0)); }
     static int zc_fsync(int fd) { ZC_AGAIN(fsync(fd)); }
 
-    /* renameat, but EEXIST when the new name is taken; or each gets the name of the other. Other errors may just mean
-       that it cannot be done here. */
+    /* renameat that fails with EEXIST if the new name exists, or, with `exchanges`, exchanges the two names. Other
+           errors may only mean that the system or the file system cannot do it. */
     static int zc_rename(int dirfd, const char *name, const char *new_name, int exchanges)
     {
     #if defined(SYS_renameat2)
@@ -113,13 +113,13 @@ cdef extern from *:
     int unlinkat "zc_unlinkat"(int dirfd, const char *name) nogil
     void *zc_allocate(int64_t n_bytes) nogil
 
-TEMP_PREFIX = ZC_TEMP_PREFIX.decode()      # names of files that are being written begin so
+TEMP_PREFIX = ZC_TEMP_PREFIX.decode()      # prefix of the names of files that are being written
 
 
 def exchange(bytes first not None, bytes second not None):
-    """Give two files or directories the name of each other in one step, so that neither name is missing at any moment.
+    """Exchange the names of two files or directories in one step, so that neither name is ever missing.
 
-    Raises : OSError; ENOSYS or EINVAL where the system, or the file system, cannot do it.
+    Raises : OSError; ENOSYS or EINVAL if the system, or the file system, cannot do it.
     """
     cdef const char *a = first
     cdef const char *b = second
@@ -132,28 +132,27 @@ def exchange(bytes first not None, bytes second not None):
 
 
 cdef enum:
-    # Up to here a buffer for the largest valid object is cheaper than asking for the size of each.
+    # Up to this size, a buffer for the largest valid object is cheaper than asking for the size of each object.
     SMALL_NBYTES = 1 << 20
     HUGE_PAGE = 1 << 21
-    LARGE_NBYTES = 1 << 24     # a buffer of more is not kept from one object to the next
+    LARGE_NBYTES = 1 << 24     # a larger buffer is not kept from one object to the next
     MAX_KEY_NBYTES = 4300
-    # What a writer expects of the name of its next object.
+    # Whether the name of a writer's next object probably exists.
     NEW = 0
     TAKEN = 1
-    UNKNOWN = 2            # the file system cannot say so when it renames
+    UNKNOWN = 2            # the file system cannot tell when it renames
 
 
 cdef int buffer_reserve(Buffer *buffer, int64_t n_bytes, Status *status) noexcept nogil:
-    """Make room for `n_bytes`; what was in the buffer is lost when it has to grow."""
+    """Make room for `n_bytes`. The content is lost if the buffer has to grow."""
     if n_bytes <= buffer.capacity:
         return OK
     buffer_free(buffer)
     if n_bytes > INT64_MAX // 2:
-        # What documents say of shards may come near the end of the numbers, which the rounding below would pass.
+        # Sizes of shards in documents may be near 2**63, where the rounding below would overflow.
         return fail(status, NO_MEMORY, 0, n_bytes, 0)
     if n_bytes > SMALL_NBYTES:
-        # Objects differ in size, and every growth costs the page faults of the whole buffer. Pages that are not
-        # touched cost nothing.
+        # Objects differ in size, and every growth costs page faults for the whole buffer. Untouched pages cost nothing.
         n_bytes = (n_bytes + n_bytes // 4 + HUGE_PAGE) & ~<int64_t>(HUGE_PAGE - 1)
     buffer.data = <uint8_t *>zc_allocate(n_bytes)
     if buffer.data == NULL:
@@ -168,8 +167,8 @@ cdef int buffer_extend(Buffer *buffer, int64_t n_bytes, int64_t n_more, Status *
         return OK
     if n_bytes == 0:
         return buffer_reserve(buffer, n_more, status)
-    # Twice as much as is there, so that many small additions do not move it each time. Large memory is moved by its
-    # pages, not copied.
+    # At least twice the content, so that many small additions do not move it each time. The system moves large
+    # memory by its pages, without copying.
     n_more = max(n_bytes + n_more, 2 * n_bytes)
     data = <uint8_t *>realloc(buffer.data, <size_t>n_more)
     if data == NULL:
@@ -231,7 +230,7 @@ cdef int object_open(int dirfd, const char *name, Status *status) noexcept nogil
 cdef int object_try_open(int dirfd, const char *name, Status *status) noexcept nogil:
     cdef int fd
     while True:
-        # O_NONBLOCK: a FIFO in a chunk's place must not hang the reader. Regular files ignore it.
+        # O_NONBLOCK: a FIFO under a chunk's name must not hang the reader. Regular files ignore the flag.
         fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         if fd >= 0:
             return fd
@@ -245,7 +244,7 @@ cdef int object_try_open(int dirfd, const char *name, Status *status) noexcept n
 
 cdef int object_stands(int dirfd, const char *name, Status *status) noexcept nogil:
     cdef c_stat found
-    # The name itself first: of what is absent, and of what is no link, one look tells that a link is not in its place.
+    # The name itself first: if it is absent or no link, this one call tells that it is no broken link.
     cdef int flags = AT_SYMLINK_NOFOLLOW
     while True:
         if fstatat(dirfd, name, &found, flags) == 0:
@@ -265,10 +264,10 @@ cdef int object_stands(int dirfd, const char *name, Status *status) noexcept nog
 
 
 cdef int _unreachable(int dirfd, const char *name) noexcept nogil:
-    """Why `name`, which could not be found, is unreachable and not absent: an errno; 0 when it is absent.
+    """Return an errno if `name`, which was not found, is unreachable; 0 if it is absent.
 
-    A disk that is not mounted or content that was dropped is no absent object, which would read as the fill value. Nor
-    is one whose directory is neither that nor a file.
+    Reading an absent object gives the fill value, so an unmounted disk or migrated content must not count as absent.
+    Neither must an object whose directory is no directory and no file.
     """
     cdef char path[MAX_KEY_NBYTES + 1]
     cdef c_stat found
@@ -277,12 +276,12 @@ cdef int _unreachable(int dirfd, const char *name) noexcept nogil:
     if n > MAX_KEY_NBYTES:
         return 0
     memcpy(path, name, n + 1)
-    # From the end: in a directory that exists the rest is absent, and so it is below a file.
+    # From the end: in a directory that exists the rest is absent, and below a file as well.
     while n > 0:
         if n < n_name and fstatat(dirfd, path, &found, 0) == 0:
             return 0 if S_ISDIR(found.st_mode) or S_ISREG(found.st_mode) else ESPIPE
         if fstatat(dirfd, path, &found, AT_SYMLINK_NOFOLLOW) == 0:
-            # Anything else has come into being since.
+            # Anything else was created meanwhile.
             return ENOENT if S_ISLNK(found.st_mode) else 0
         if errno != ENOENT and errno != ENOTDIR:
             return errno
@@ -302,7 +301,7 @@ cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) 
             fail_errno(status, IO_READ, errno)
             return FAILED
         if found.st_size < wanted:
-            # One byte more than it has: the read that comes back short proves the end.
+            # One byte more than the file's size: a short read then proves the end.
             wanted = found.st_size + 1 if found.st_size >= 0 else 1
         elif found.st_size > limit:
             fail(status, CHUNK_LONG, limit, limit, found.st_size)
@@ -312,8 +311,8 @@ cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) 
     while True:
         n = pread(fd, buffer.data, <size_t>wanted, 0)
         if n >= 0:
-            # A regular file that gives less than was asked for has ended, or (some network file systems) was
-            # interrupted: the caller that finds the bytes incomplete asks object_read_rest before it complains.
+            # A regular file that gives less than requested has ended, or (some network file systems) was interrupted.
+            # A caller that finds the bytes incomplete calls object_read_rest before it reports an error.
             return n
         if errno == EISDIR:
             return ABSENT
@@ -394,14 +393,14 @@ cdef const uint8_t *content_at(const Content *content, int64_t offset, int64_t n
     if content.data != NULL:
         return content.data + offset
     if i > 0:
-        # From the last one on: blocks that begin later are shorter ways to where these bytes are.
+        # From the last block on: blocks that begin later need less skipping to reach these bytes.
         while i > 0:
             i -= 1
             if content.blocks[i].start <= offset and offset + n_bytes <= content.blocks[i].stop:
                 return content.blocks[i].data + (offset - content.blocks[i].start)
         fail(status, WANTED, offset, n_bytes, 0)
         return NULL
-    # No bytes are not NULL, which means a failure.
+    # An empty result must not be NULL, which means a failure.
     if buffer_reserve(scratch, max(n_bytes, 1), status) != OK:
         return NULL
     if object_read_at(content.fd, content.start + offset, n_bytes, scratch.data, status) != OK:
@@ -423,7 +422,7 @@ cdef void staging_init(Staging *staging, uint64_t token, int with_fsync) noexcep
 
 
 cdef int _make_parents(int dirfd, const char *name, bint with_fsync, Status *status) noexcept nogil:
-    """Create the directories on the way to `name`."""
+    """Create the parent directories of `name`."""
     cdef char path[4400]
     cdef int64_t i
     cdef int error
@@ -445,7 +444,7 @@ cdef int _make_parents(int dirfd, const char *name, bint with_fsync, Status *sta
 
 
 cdef int _open_temporary(int dirfd, const char *name, Staging *staging, Status *status) noexcept nogil:
-    """Open a new file in the directory of `name`, its name in the staging: a descriptor or FAILED."""
+    """Open a new temporary file in the directory of `name`; its name goes to `staging`. A descriptor or FAILED."""
     cdef const char *slash = strrchr(name, c'/')
     cdef int64_t n_dir = slash - name + 1 if slash != NULL else 0
     cdef int attempt = 0
@@ -461,7 +460,7 @@ cdef int _open_temporary(int dirfd, const char *name, Staging *staging, Status *
         attempt += 1
         if errno == EINTR or (errno == EEXIST and attempt < 100):
             continue
-        # A directory may be missing, or be pruned by an erasure between our mkdir and our open.
+        # A directory may be missing, or an erasure may prune it between our mkdir and our open.
         if errno == ENOENT and n_dir and attempt < 100:
             if _make_parents(dirfd, name, staging.fsync, status) != OK and status.sys_errno != ENOENT:
                 return FAILED
@@ -493,7 +492,7 @@ cdef int stage_write(int fd, const uint8_t *data, int64_t n_bytes, int64_t offse
 cdef int stage_close(int dirfd, int fd, int code, Staging *staging, Status *status) noexcept nogil:
     if code == OK and staging.fsync and fsync(fd) != 0:
         code = fail_errno(status, IO_WRITE, errno)
-    # A network file system reports a full disk as late as this.
+    # A network file system may report a full disk only here.
     if close(fd) != 0 and code == OK and errno != EINTR:
         code = fail_errno(status, IO_WRITE, errno)
     if code != OK:
@@ -510,7 +509,7 @@ cdef int object_stage(int dirfd, const char *name, const uint8_t *data, int64_t 
 
 
 cdef int _sync_directory(int dirfd, const char *name) noexcept nogil:
-    """Bring the directory that holds `name` to the disk: 0 or an errno. A pruned one has no names left to keep."""
+    """Sync the directory that holds `name`: 0 or an errno. A pruned directory has no names left to keep."""
     cdef char path[4400]
     cdef const char *slash = strrchr(name, c'/')
     cdef int64_t n_dir = slash - name if slash != NULL else 0
@@ -534,7 +533,7 @@ cdef int _sync_directory(int dirfd, const char *name) noexcept nogil:
 
 
 cdef int _keep_mode(int dirfd, const char *name, Staging *staging) noexcept nogil:
-    """Give the staged file the mode of the file it will replace: 0 or an errno."""
+    """Give the staged file the mode of the file that it will replace: 0 or an errno."""
     cdef c_stat old
     cdef c_stat new
     if fstatat(dirfd, name, &old, 0) != 0:
@@ -554,8 +553,8 @@ cdef int _keep_mode(int dirfd, const char *name, Staging *staging) noexcept nogi
 cdef int _rename(int dirfd, const char *name, Staging *staging) noexcept nogil:
     """0 or an errno."""
     cdef int error
-    # A new name has no mode to keep. To look for one first costs as much as the rename, in a directory that another
-    # thread is changing.
+    # A new name has no mode to keep. In a directory that another thread is changing, looking for an existing file first
+    # costs as much as the rename.
     if staging.expected == NEW:
         if zc_rename(dirfd, staging.name, name, 0) == 0:
             return 0
@@ -601,7 +600,7 @@ cdef int object_erase(int dirfd, const char *name, Staging *staging, Status *sta
 
 
 def sync_files(str directory not None):
-    """Return when all that was written to the file system of a directory is on the disk."""
+    """Sync the file system of a directory; return when all written data are on disk."""
     cdef int fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     cdef int error
     with nogil:

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""The holders of a node's locks in Python, and the one table of them that all handles of a process share.
+"""Holders of a node's locks for Python, and the table of locks that all handles of a process share.
 
-Compiled because the tables are the kernel's: threads that write without the GIL look at the same numbers.
+Compiled because the tables belong to the kernel: threads that write without the GIL use the same numbers.
 """
 import os
 import weakref
@@ -25,7 +25,7 @@ from zcore.kernel.status cimport INTERRUPTED, OK, STALE, Status, make_error, sta
 
 
 cdef int _poll_signals(void *context) noexcept with gil:
-    """For waits with nothing to stop but the caller: keeps the exception of a signal handler for `_Hold`."""
+    """Poll signals for waits that only the caller stops. Keeps the exception of a signal handler for `_Hold`."""
     cdef _Hold hold = <_Hold>context
     cdef object exception
     try:
@@ -35,13 +35,13 @@ cdef int _poll_signals(void *context) noexcept with gil:
         if exception is None:
             return 0
         hold.exception = exception
-    except:  # noqa: E722 (the only clause that cannot raise itself, as no caller could see it)
+    except:  # noqa: E722 (the only clause that cannot raise itself; no caller could see an exception)
         pass
     return 1
 
 
 cdef object _pending_signal():
-    """Run signal handlers; the exception that one raised, or None."""
+    """Run signal handlers; return the exception that one raised, or None."""
     try:
         PyErr_CheckSignals()
     except BaseException as exception:
@@ -50,26 +50,26 @@ cdef object _pending_signal():
 
 
 class Stopped(Exception):
-    """The plan for which an object was to be held has been stopped by another of its threads."""
+    """The plan that needed an object's lock was stopped by another of its threads."""
 
 
 @cython.no_gc_clear
 cdef class _Hold:
-    """Context manager: the whole range, or one object, held by this thread.
+    """Context manager: this thread holds the whole range, or one object.
 
-    A signal handler may raise between two steps of the Python code around it, so that `__exit__` is never called:
-    what is held is given back with the last reference at the latest.
+    A signal handler may raise between two steps of the Python code around it, so that `__exit__` is never called. Then
+    the lock is released with the last reference.
     """
 
     cdef ObjectLocks locks
     cdef Holder holder
     cdef bytes document
     cdef str key               # None for the whole range
-    cdef object plan           # asked whether waiting has a point still; None when it has
-    cdef object share          # of the lock file, which objects do without: the write that they belong to has one
+    cdef object plan           # a waiting call stops soon after this plan; None: it waits on
+    cdef object share          # share of the lock file; None for an object, whose write holds a share of its own
     cdef int dirfd
     cdef bint held
-    cdef int64_t generation    # number of forks when it was entered
+    cdef int64_t generation    # `n_forks` when the lock was taken
     cdef object exception
 
     def __cinit__(self):
@@ -121,7 +121,7 @@ cdef class _Hold:
                 exception, self.exception = self.exception, None
                 raise exception
             if code == STALE and status.sys_errno == 0:
-                # Replaced while we waited: lock the document that stands there now.
+                # The document was replaced while we waited: lock the new one.
                 status_clear(&status)
                 continue
             if code == STALE:
@@ -129,20 +129,20 @@ cdef class _Hold:
             raise make_error(&status, self._name(), None, None, None, ())
 
     def _name(self):
-        """Return what is locked, for messages: a path or a key; None where there is no name."""
+        """Return the name of the lock for messages: a path or a key; None without a name."""
         if self.locks.directory is None:
             return self.key
         return os.path.join(self.locks.directory, self.locks.document)
 
     def __exit__(self, *exc_info):
-        """Give back what is held, if anything."""
+        """Release the lock, if it is held."""
         self._release()
         if self.share is not None:
             self.share.__exit__(None, None, None)
             self.share = None
 
     cdef void _release(self) noexcept:
-        # What a parent holds is not its child's to give back.
+        # A child process must not release its parent's lock.
         if self.held and self.generation == n_forks():
             if self.holder.whole:
                 unlock_whole(&self.holder)
@@ -154,14 +154,14 @@ cdef class _Hold:
     cdef void _close(self) noexcept:
         if self.generation == n_forks():
             holder_close(&self.holder)
-        # Else the child has closed its copy when it began.
+        # In a child of a fork, the copy was closed when the child began.
         self.holder.fd = -1
         if self.dirfd >= 0:
             close(self.dirfd)
             self.dirfd = -1
 
     def replace(self, const uint8_t[::1] content not None, *, token, bint fsync=False):
-        """Put a new document in the place of the held one, and hold that: no other holder gets in between.
+        """Replace the held document by a new one and hold that; no other holder gets in between.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ cdef class _Hold:
         token : int
             Random; part of the temporary file's name.
         fsync : bool
-            The document reaches the disk before the call returns.
+            Sync the document to disk before the call returns.
 
         Returns
         -------
@@ -198,21 +198,21 @@ cdef class _Hold:
         return self.dirfd
 
 
-# A handler that raises at each of so many calls is a mistake of its own, and no reason to go on for ever.
+# A handler that raises at each of so many calls is itself broken, so the loop ends.
 cdef enum:
     MAX_INTERRUPTIONS = 1000
 
 
 cdef class Held:
-    """Context manager that gives its locks back when the block ends, whatever a signal handler raises meanwhile.
+    """Context manager that releases its locks when the block ends, whatever a signal handler raises meanwhile.
 
-    A handler such as that of Ctrl-C may raise at the first instruction of any Python function, `__exit__` for one. Then
-    a traceback that is kept would keep the lock. No instruction of Python lies between the end of a block and the
-    compiled `__exit__` of this class, which calls `give_back` until it returns. An `ExitStack` may be interrupted
-    before it calls `__exit__`: then the locks go with the last reference.
+    A handler such as that of Ctrl-C may raise at the first instruction of any Python function, for example of
+    `__exit__`. A traceback that is kept would then keep the lock. No Python instruction lies between the end of a block
+    and the compiled `__exit__` of this class, which calls `give_back` until it returns. An `ExitStack` may be
+    interrupted before it calls `__exit__`: then the locks are released with the last reference.
 
-    A subclass has ``take()``, which returns what the block gets, and ``give_back(exception)``. That gets the exception
-    that ended the block, or None. It raises nothing itself, and may be called several times.
+    A subclass has ``take()``, whose result is the value of the ``with`` statement, and ``give_back(exception)``. That
+    gets the exception that ended the block, or None. It raises nothing itself, and may be called several times.
     """
 
     cdef bint is_taken
@@ -232,7 +232,7 @@ cdef class Held:
         try:
             if self.is_taken:
                 self._end(None)
-        except:  # noqa: E722 (the only clause that cannot raise itself, and above a finalizer is no one to see it)
+        except:  # noqa: E722 (the only clause that cannot raise itself; a finalizer has no caller)
             pass
 
     cdef int _end(self, object exception) except -1:
@@ -265,12 +265,12 @@ cdef class ObjectLocks:
     Parameters
     ----------
     directory : str or None
-        Directory of the metadata document; None for a store whose bytes are not in files (then only threads of this
-        process are excluded).
+        Directory of the metadata document. None for a store whose bytes are not in files; then the locks only exclude
+        threads of this process.
     document : str or None
         File name of the metadata document.
     file : LockFile, optional
-        Keeps out other processes, in place of locks of the document.
+        Excludes other processes, instead of locks of the document.
     """
 
     def __cinit__(self, directory=None, document=None, file=None):
@@ -281,7 +281,7 @@ cdef class ObjectLocks:
         _all_locks.add(self)
 
     def whole(self):
-        """Return a context manager that holds every object and the document.
+        """Return a context manager that holds all objects and the document.
 
         Raises
         ------
@@ -295,9 +295,9 @@ cdef class ObjectLocks:
         return hold
 
     def object(self, str key not None, plan=None):
-        """Return a context manager that holds the object `key`; same errors as `whole`.
+        """Return a context manager that holds the object `key`. Raises the errors of `whole`.
 
-        A waiting call raises `Stopped` soon after `plan` was stopped.
+        A waiting call raises `Stopped` soon after `plan` is stopped.
         """
         cdef _Hold hold = _Hold()
         hold.locks = self
@@ -316,21 +316,21 @@ _shared_lock = RLock()
 
 
 def locks_of(key, directory=None, document=None, file=None):
-    """Return the `ObjectLocks` known by `key`, one for all handles of this process; see there for the rest.
+    """Return the `ObjectLocks` of `key`, shared by all handles of this process. For the parameters see `ObjectLocks`.
 
-    `file` returns the lock file when it is called.
+    `file` is a function that returns the lock file.
     """
     found = _shared.get(key)
     if found is None:
         new = ObjectLocks(directory, document, None if file is None else file())
-        # Of the weak dictionary even setdefault is not atomic, and two locks for one key are none.
+        # Even setdefault of the weak dictionary is not atomic, and two `ObjectLocks` for one key would exclude nothing.
         with _shared_lock:
             found = _shared.setdefault(key, new)
     return found
 
 
 def _after_fork_in_child():
-    """Only the forking thread lives on: what others held is free, and their descriptors are only copies."""
+    """Only the forking thread lives on: locks of other threads are free, and their descriptors are only copies."""
     global _shared_lock
     cdef ObjectLocks locks
     close_copies()

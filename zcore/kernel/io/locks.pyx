@@ -1,22 +1,21 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""The locks under which stored objects are replaced and metadata documents change.
+"""The locks for replacing stored objects and changing metadata documents.
 
-Compiled because every object that is written is locked, without the GIL, in about two microseconds.
+Compiled because every written object is locked, without the GIL, in about two microseconds.
 
-A writer opens the document once a call (never shared between threads or across a fork), locks one object at a time,
-and looks after every lock whether the name still stands for the inode it has locked: a document that was replaced
-carries its locks away. A writer of the document takes the whole range first, so no object is held then.
+A writer opens the document once a call (never shared between threads or across a fork) and locks one object at a time.
+After every lock it checks whether the name still leads to the locked inode, because a replaced document takes its locks
+along. A writer of the document takes the whole range first, so no object is held then.
 
-The turnstile, the byte before the range, keeps a stream of object writers from starving a thread that wants the whole:
-that thread holds it while it waits, and writers look at it at the start of each call and at every
-`TURNSTILE_EVERY`-th object.
-Inside a process the counter `waiting` does the same, and a window keeps threads that want the whole from starving the
-others in turn: after each of them the writers that had to queue up go first.
+The turnstile is the byte before the range. It keeps a stream of object writers from starving a thread that wants the
+whole range. That thread holds the turnstile while it waits, and object writers check it at the start of each call and
+at every `TURNSTILE_EVERY`-th object. Inside a process the counter `waiting` does the same. A window keeps threads that
+want the whole range from starving the others in turn: after each of them, the queued writers go first.
 
 A signal handler, or other Python code that runs inside a call that holds an object, may want locks of the same node.
-The table names the threads that hold: a thread that would wait for itself gets LOCK_OWN, and one that holds an object
-passes gate and turnstile with another one, as the thread that it waits for there waits for it. While Python code may
-run, a thread stands in the table with what it holds alone; so no thread is kept waiting by one that only waits.
+The table names the threads that hold locks. A thread that would wait for itself gets LOCK_OWN. A thread that holds an
+object passes gate and turnstile for another object, because the thread it would wait for there waits for it. While
+Python code may run, the table shows only what a thread holds, so no thread waits for one that is only waiting.
 """
 from libc.errno cimport EACCES, EAGAIN, EINTR, ENOENT, ENOTDIR, EPERM, EROFS, ESTALE, errno
 from libc.string cimport memset
@@ -46,8 +45,8 @@ cdef enum:
 cdef int64_t RANGE_START = <int64_t>1 << 62
 cdef int64_t RANGE_MASK = (<int64_t>1 << 61) - 1
 
-# Descriptors that are open for locking, plus 1: the child of a fork closes its copies, or a lock of the parent would
-# live as long as the child does.
+# Descriptors that are open for locking, plus 1. The child of a fork closes its copies; otherwise a lock of the parent
+# would live as long as the child.
 cdef int64_t _open_fds[N_SLOTS]
 cdef int64_t _n_forks = 0        # forks between the first process that loaded this module and this one
 
@@ -58,12 +57,12 @@ cdef uint64_t key_hash(const char *key) noexcept nogil:
     while key[0]:
         h = (h ^ <unsigned char>key[0]) * 1099511628211ULL
         key += 1
-    # The low bits select the stripe and the byte; mix the high ones into them.
+    # The low bits select the stripe and the byte, so the high bits are mixed into them.
     return h ^ (h >> 32)
 
 
 cdef int _note(int fd) noexcept nogil:
-    """Note an open descriptor; returns its slot or -1 when all are taken."""
+    """Note an open descriptor; return its slot, or -1 if all slots are taken."""
     cdef int i
     for i in range(N_SLOTS):
         if zc_load(&_open_fds[i]) == 0 and zc_swap_if(&_open_fds[i], 0, fd + 1):
@@ -82,7 +81,7 @@ cdef int _open_document(Holder *holder, Status *status) noexcept nogil:
         if errno == EINTR:
             continue
         if errno == ENOENT or errno == ENOTDIR or errno == ESTALE:
-            # Deleted or being overwritten: the caller looks at the node anew.
+            # Deleted or being overwritten: the caller opens the node again.
             return fail_errno(status, STALE, errno)
         if errno == EACCES or errno == EPERM or errno == EROFS:
             return fail_errno(status, LOCK_FAILED, errno)
@@ -120,12 +119,12 @@ cdef void holder_close(Holder *holder) noexcept nogil:
 
 
 cdef int _try_range(const Holder *holder, int kind, int64_t start, int64_t n_bytes) noexcept nogil:
-    """Lock or unlock a range of the document: 0, EAGAIN when another holds it, or an errno."""
+    """Lock or unlock a range of the document: 0, EAGAIN if another holder has it, or an errno."""
     return 0 if holder.table.has_file else zc_lock_range(holder.fd, kind, start, n_bytes)
 
 
 cdef int _n_held(const LockTable *table) noexcept nogil:
-    """How many objects of the node this thread holds, in calls further up its stack."""
+    """Return how many objects of the node this thread holds, in calls further up its stack."""
     cdef int64_t me = zc_this_thread()
     cdef int n = 0
     cdef int i
@@ -135,9 +134,9 @@ cdef int _n_held(const LockTable *table) noexcept nogil:
 
 
 cdef int _wait(int64_t *n, int64_t *count, Poll poll, void *context, Status *status) noexcept nogil:
-    """The n-th wait for another holder; non-zero when the waiter has to give up. A poll may take the GIL: it is rare.
+    """Wait for another holder, the n-th time. Non-zero if the waiter has to stop. Polls rarely: they may take the GIL.
 
-    `count` is what the waiter is counted in, or NULL: not during a poll.
+    `count` is the counter that includes this waiter, or NULL. It excludes the waiter during a poll.
     """
     cdef int stops
     zc_back_off(n[0])
@@ -154,7 +153,7 @@ cdef int _wait(int64_t *n, int64_t *count, Poll poll, void *context, Status *sta
 
 cdef int _wait_range(Holder *holder, int kind, int64_t start, int64_t n_bytes, Poll poll, void *context,
                      Status *status) noexcept nogil:
-    """Lock a range of the document, however long it takes: SETLKW would not let a pool thread go on Ctrl-C."""
+    """Lock a range of the document, waiting in a loop: a pool thread in F_SETLKW would not react to Ctrl-C."""
     cdef int64_t n = 0
     cdef int error
     while True:
@@ -164,7 +163,7 @@ cdef int _wait_range(Holder *holder, int kind, int64_t start, int64_t n_bytes, P
         if error != EAGAIN:
             return fail_errno(status, LOCK_FAILED, error)
         if not zc_has_ranges() and _n_held(holder.table) > 1:
-            # One lock stands for all objects, and another descriptor of this thread has it.
+            # One lock stands for all objects, and another descriptor of this thread holds it.
             return fail(status, LOCK_OWN, 0, 0, 0)
         error = _wait(&n, NULL, poll, context, status)
         if error != OK:
@@ -172,7 +171,7 @@ cdef int _wait_range(Holder *holder, int kind, int64_t start, int64_t n_bytes, P
 
 
 cdef int _current(Holder *holder, Status *status) noexcept nogil:
-    """Whether the document's name still stands for what is locked."""
+    """Whether the document's name still leads to the locked file."""
     cdef Identity now
     if identify_name(holder.dirfd, holder.document, &now) != 0 or not same_identity(&now, &holder.identity):
         return fail(status, STALE, 0, 0, 0)
@@ -224,7 +223,7 @@ cdef int _enter_gate(LockTable *table, Poll poll, void *context, Status *status)
 
 
 cdef void _close_window(LockTable *table) noexcept nogil:
-    """One of those whom the window is for has passed."""
+    """Count down the window: one of its threads has passed."""
     cdef int64_t n = zc_load(&table.window)
     while n > 0 and not zc_swap_if(&table.window, n, n - 1):
         n = zc_load(&table.window)
@@ -237,7 +236,7 @@ cdef int lock_object(Holder *holder, uint64_t hash, Poll poll, void *context, St
     cdef int code
     if holder.whole:
         return OK
-    # Looked at before anything is held: a thread of this process may be waiting in the turnstile.
+    # Before anything is held: a thread of this process may be waiting in the turnstile.
     if holder.fd >= 0 and holder.n_locked % TURNSTILE_EVERY == 0:
         code = _pass_turnstile(holder, poll, context, status)
         if code != OK:
@@ -273,7 +272,7 @@ cdef void unlock_object(Holder *holder) noexcept nogil:
     if holder.whole:
         return
     if holder.fd >= 0:
-        # Explicitly, not by close: a fork may have copied the descriptor.
+        # Unlocked explicitly, not by close: a fork may have copied the descriptor.
         _try_range(holder, ZC_UNLOCK, RANGE_START + <int64_t>(holder.hash & RANGE_MASK), 1)
     zc_store(&holder.table.stripes[holder.hash % N_STRIPES], 0)
     zc_add(&holder.table.gate, -1)
@@ -285,7 +284,7 @@ cdef int lock_whole(Holder *holder, Poll poll, void *context, Status *status) no
     cdef int64_t n = 0
     cdef int code = OK
     zc_add(&table.waiting, 1)
-    # A window for which no thread queues any more is no reason to wait.
+    # A window without queued threads is no reason to wait.
     while ((zc_load(&table.window) > 0 and zc_load(&table.queued) > 0)
            or not zc_swap_if(&table.gate, 0, -me)):
         if zc_load(&table.gate) == -me or _n_held(table) > 0:
@@ -326,10 +325,10 @@ cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, St
     cdef Holder new
     cdef int code = object_stage(holder.dirfd, holder.document, data, n_bytes, staging, status)
     if code == OK:
-        # No other process knows this file yet, so its locks are free; once it has the name they are ours.
+        # No other process knows this file yet, so its locks are free. After the rename they are ours.
         code = holder_open(&new, holder.table, holder.dirfd, staging.name, status)
         if code == STALE:
-            # Gone: it was taken for the file of a writer that was killed.
+            # The file is gone: another program took it for a leftover of a killed writer and removed it.
             code = fail_errno(status, IO_OPEN, status.sys_errno)
         if code == OK:
             code = _try_range(&new, ZC_EXCLUSIVE, RANGE_START - 1, 0)
@@ -343,7 +342,7 @@ cdef int holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, St
     if code != OK:
         object_drop(holder.dirfd, staging)
         return code
-    # Waiters on the old inode win now, and find that the name has left it.
+    # Waiters on the old inode get their locks now, and find that the name leads elsewhere.
     _try_range(holder, ZC_UNLOCK, RANGE_START - 1, 0)
     _close_document(holder)
     holder.fd = new.fd

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Files that are opened again, after Python has followed the links to them and judged where they lie.
+"""Open a file again by a path that Python has resolved and checked before.
 
-Compiled because to follow links takes Python ten times as long as to read a small chunk.
+Compiled because resolving links in Python takes ten times as long as reading a small chunk.
 """
 from posix.stat cimport S_ISREG
 from posix.unistd cimport close
@@ -19,9 +19,9 @@ cdef extern from *:
     #include <stdint.h>
     #include <sys/syscall.h>
     #endif
-    #define ZC_READING (O_RDONLY | O_CLOEXEC | O_NONBLOCK)   /* a FIFO that stands there now does not wait */
+    #define ZC_READING (O_RDONLY | O_CLOEXEC | O_NONBLOCK)   /* O_NONBLOCK: do not wait for a FIFO */
 
-    /* Whether an open file lies at a path without links, as far as the system tells. */
+    /* Whether an open file lies at a path without links, if the system can tell. */
     static int zc_lies_at(int fd, const char *path)
     {
     #if defined(__linux__)
@@ -39,14 +39,14 @@ cdef extern from *:
     #endif
     }
 
-    /* Opens a file by a path of which no part may be a link: -1 if one is, or if that cannot be told. */
+    /* Opens a file by a path of which no part may be a link: -1 if one is, or if the system cannot tell. */
     static int zc_open_at(const char *path)
     {
         int fd;
     #if defined(__linux__) && defined(SYS_openat2)
         struct { uint64_t flags, mode, resolve; } how = {ZC_READING, 0, 0x04 /* RESOLVE_NO_SYMLINKS */};
         fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
-        /* Before Linux 5.6, and where a sandbox knows it not, there is another way. */
+        /* Before Linux 5.6, and in sandboxes without openat2, use the other way. */
         if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
             return fd;
     #endif
@@ -68,19 +68,19 @@ cdef extern from *:
 
 
 def open_again(bytes path not None, bytes place not None):
-    """Return a descriptor of the file at a place for reading, if it still is what a path leads to; else None.
+    """Return a descriptor for reading the file at `place`, if `path` still leads to it; else None.
 
     Parameters
     ----------
     path : bytes
-        Absolute, as the caller has named it; there may be links in it.
+        Absolute path, as the caller named it; it may contain links.
     place : bytes
-        Where it has led to: absolute, without links.
+        The resolved path: absolute, without links.
 
     Notes
     -----
-    None says no more than that the path has to be followed anew: there may be a link now where there was none, another
-    file, or none, or the system does not tell.
+    None only means that the path must be resolved again: there may be a new link, another file, or no file, or the
+    system cannot tell.
     """
     cdef const char *name = path
     cdef const char *real = place
@@ -95,7 +95,7 @@ def open_again(bytes path not None, bytes place not None):
 
 
 cdef bint _is_reached(int fd, const char *path, bint is_direct) noexcept nogil:
-    """Whether a file is one of bytes, to which the path leads."""
+    """Whether a descriptor is a regular file that the path leads to."""
     cdef c_stat found
     cdef c_stat named
     if fstat(fd, &found) != 0 or not S_ISREG(found.st_mode):

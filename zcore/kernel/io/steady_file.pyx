@@ -1,10 +1,11 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""A file for HDF5, whose library crashes if it closes a file after a write has failed.
+"""A file for HDF5, whose library crashes if it closes a file after a failed write.
 
-Here no write fails. After the first failure all that the library writes stays in memory and is read from there, so that
-it finds its own structures as it left them. `check` raises the failure.
+Here no write fails. After the first failure all writes stay in memory and are read from there, so the library finds its
+structures as it wrote them. `check` raises the failure.
 
-Compiled because Ctrl-C can raise an exception at the first line of any method in Python, which is a failing write, too.
+Compiled because Ctrl-C can raise an exception at the first line of any Python method; that would be a failing write,
+too.
 """
 import os
 
@@ -17,7 +18,7 @@ cimport cython
 
 
 cdef enum:
-    MAX_KEPT_NBYTES = 1 << 26     # more is elements, which are not read again
+    MAX_KEPT_NBYTES = 1 << 26     # longer writes are elements, which are not read again
 
 
 @cython.final
@@ -29,11 +30,11 @@ cdef class SteadyFile:
 
     cdef readonly object path
     cdef int _fd
-    cdef int _errno             # of the first failure
+    cdef int _errno             # errno of the first failure
     cdef int64_t _at
     cdef int64_t _size
     cdef int64_t _n_kept
-    cdef list _kept             # (offset, bytes) since then
+    cdef list _kept             # (offset, bytes) of writes since then
 
     def __cinit__(self, path):
         self.path = path
@@ -46,31 +47,31 @@ cdef class SteadyFile:
             close(self._fd)
 
     def close(self):
-        """Close the file; the library has closed it before.
+        """Close the file. The library has closed it before.
 
-        Raises : OSError, the first failure of all.
+        Raises : OSError, the first failure.
         """
         fd, self._fd = self._fd, -1
         if fd >= 0 and close(fd) and not self._errno:
-            self._errno = errno      # a network file system tells a full disk as late as this
+            self._errno = errno      # a network file system may report a full disk only here
         self.check()
 
     def check(self):
-        """Raise the first failure, an OSError, if there was any."""
+        """Raise the first failure, an OSError, if there was one."""
         if self._errno:
             raise OSError(self._errno, os.strerror(self._errno), self.path)
 
     def seek(self, int64_t offset, int whence=0):
-        """Move to an offset, of the beginning or (2) of the end, and return where that is."""
+        """Move to an offset, counted from the beginning or (2) the end, and return the new position."""
         self._at = offset + (self._size if whence == 2 else 0)
         return self._at
 
     def tell(self):
-        """Return where the next byte is read or written."""
+        """Return the position."""
         return self._at
 
     def flush(self):
-        """Do nothing: nothing is held back."""
+        """Do nothing: writes are not buffered."""
 
     def truncate(self, int64_t n_bytes):
         """Set the length of the file."""
@@ -81,7 +82,7 @@ cdef class SteadyFile:
         return n_bytes
 
     def write(self, const uint8_t[::1] data not None):
-        """Write bytes, all of them, and return how many these are."""
+        """Write all bytes and return their number."""
         cdef int64_t n_bytes = data.shape[0], n_written = 0, n
         if n_bytes and not self._errno:
             with nogil:
@@ -100,7 +101,7 @@ cdef class SteadyFile:
         return n_bytes
 
     def readinto(self, uint8_t[::1] out not None):
-        """Read as many bytes as `out` has; what is not in the file is zero."""
+        """Fill `out` with bytes; bytes past the end of the file are zero."""
         cdef int64_t n_bytes = out.shape[0], n_read = 0, n, start, stop, offset
         cdef bytes kept
         if not n_bytes:

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""The document of an open array, while its objects are read: is it still the one that all follows from?
+"""Checks whether the metadata document of an open array has changed, while its objects are read.
 
-Compiled because every read asks that, small ones and those without the GIL.
+Compiled because every read checks it, including small reads and reads without the GIL.
 """
 from libc.string cimport memcmp, memcpy, strlen
 from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_NOCTTY, O_NONBLOCK, O_RDONLY, openat
@@ -15,8 +15,8 @@ from zcore.kernel.select.open_array cimport Opened
 from zcore.kernel.status cimport Status, status_clear
 
 cdef enum:
-    MAX_PATH = 4096            # with the final zero; more than that the system refuses, too
-    TRUSTED_AGE_NS = 2_000_000_000         # `views.TRUSTED_AGE_NS` has the reason
+    MAX_PATH = 4096            # with the final zero; the system refuses longer paths, too
+    TRUSTED_AGE_NS = 2_000_000_000         # reason: see `views.TRUSTED_AGE_NS`
 
 
 cdef bint _path_of(const Opened *opened, char *path) noexcept nogil:

@@ -1,10 +1,9 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Single elements out of chunks that are kept.
+"""Reads of single elements from cached chunks.
 
-Compiled, and apart from plans, so that a loop over ``a[i, j]`` waits for the system and for nothing else:
-one question for the identity of the object, one for that of the document, and between them the copy of an item.
-Whatever is out of the ordinary (another selection, a chunk that is not kept, a document that was replaced) is None, and
-the caller makes a plan.
+Compiled, and apart from plans, so that a loop over ``a[i, j]`` waits only for the system: one call for the identity of
+the object, one for the identity of the document, and between them the copy of an item. All other cases (another
+selection, a chunk that is not cached, a replaced document) return None, and the caller makes a plan.
 """
 cimport cython
 cimport numpy as cnp
@@ -33,14 +32,14 @@ cdef enum:
 
 @cython.final
 cdef class Elements:
-    """The elements of one array, one at a time.
+    """Reads the elements of one array, one at a time.
 
     Parameters
     ----------
     tasks : Tasks
-        Of the whole array, whose chunks are of one shape and an object each, in a directory with a document.
+        Tasks of the whole array. Its chunks have one shape and one object each, in a directory with a document.
     dtype : numpy.dtype
-        Of an element as the caller gets it; not one with fields.
+        Type of an element as the caller gets it; not one with fields.
     chunks : ChunkCache
     form : int
         See `ReadPlan.keep`.
@@ -48,7 +47,7 @@ cdef class Elements:
     Raises
     ------
     ValueError
-        The items are too long, or the path.
+        The items or the path are too long.
     """
 
     cdef Tasks tasks
@@ -58,7 +57,7 @@ cdef class Elements:
     cdef Copy item
     cdef bint is_bool
     cdef int n_directory
-    cdef char path[MAX_PATH + MAX_KEY]     # the directory, and behind it the name that is asked for
+    cdef char path[MAX_PATH + MAX_KEY]     # the directory, followed by the name of an object
     cdef size_t n_document     # with the final zero
 
     def __init__(self, Tasks tasks not None, cnp.dtype dtype not None, ChunkCache chunks not None, int64_t form):
@@ -81,7 +80,7 @@ cdef class Elements:
         self.n_directory = <int>n_directory + 1
 
     def get(self, selection):
-        """Return the element that integers select, a NumPy scalar, or None when it takes a plan to tell."""
+        """Return the element that integers select, a NumPy scalar; None if it needs a plan."""
         cdef Span spans[MAX_NDIM]
         cdef int64_t offset = 0
         cdef int64_t i
@@ -122,7 +121,7 @@ cdef class Elements:
         copy_run(&self.item, <const char *>kept.words + offset, <char *>item)
         kept_release(kept)
         if self.is_bool:
-            # As in whole arrays: every byte but 0 is true.
+            # As in whole arrays: every byte except 0 is true.
             item[0] = item[0] != 0
         memcpy(path + self.n_directory, self.tasks.opened.document, self.n_document)
         return identify_name(AT_FDCWD, path, &identity) == 0 and same_identity(&identity, &self.tasks.opened.identity)

@@ -1,12 +1,12 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Objects that Python brings to a plan, and takes from it: of stores whose values are in no files.
+"""Objects that Python passes to a plan and takes from it, for stores whose values are not files.
 
-A thread that works on such a plan has one `Feed`. For reading it takes tasks, asks the store for their objects, and
-hands these over; they are decoded, and their elements moved, without the GIL, as if they had been read from files. For
-writing it gets the bytes of each object, and puts them. Which keys, when, and under which lock, is said in Python; what
-the bytes are, in the kernel alone.
+A thread that runs such a plan has one `Feed`. For reading, it takes tasks, gets their objects from the store and passes
+them to the feed, which decodes them and moves the elements without the GIL, like objects read from files. For writing,
+it gets the bytes of each object from the feed, and puts them. Python decides which keys, when, and under which lock;
+only the kernel handles the content.
 
-Of a shard a part is enough: its index, then the chunks that `wanted` names.
+For a shard, parts are enough: its index, then the chunks that `wanted` names.
 """
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -29,16 +29,16 @@ from zcore.kernel.status cimport OK, status_clear
 from zcore.kernel.select.open_array cimport MAX_KEY
 from zcore.kernel.plan.write cimport WritePlan
 
-# What `Feed.merge` returns of an object that stays as it is.
+# Result of `Feed.merge` for an object that stays as it is.
 UNCHANGED = type("Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})()
 
-cdef uint8_t _NOTHING = 0      # where the bytes of an empty object are
+cdef uint8_t _NOTHING = 0      # address of an empty object's bytes
 
 
 @cython.final
 @cython.no_gc_clear
 cdef class _Buffers:
-    """Bytes-like objects, held as long as their bytes are in use."""
+    """Bytes-like objects, held while their bytes are in use."""
 
     cdef Py_buffer *views
     cdef Py_ssize_t n
@@ -71,16 +71,16 @@ cdef class _Buffers:
 @cython.final
 @cython.no_gc_clear
 cdef class Feed:
-    """What one thread brings to a plan, and takes from it.
+    """The objects that one thread passes to a plan and takes from it.
 
     Parameters
     ----------
     plan : Plan
-        A `ReadPlan` or a `WritePlan`, without a directory.
+        A `ReadPlan` or a `WritePlan` without a directory.
     step_names : tuple of str
-        Of its program, for errors.
+        Step names of its program, for errors.
     main : bool
-        The thread is the one that waits for the plan: signal handlers run in it.
+        Whether this thread waits for the plan, so that signal handlers run in it.
     """
 
     cdef Plan plan
@@ -112,13 +112,13 @@ cdef class Feed:
         return key[:self.plan.key_of(spans, key)].decode()
 
     def is_covered(self, int64_t task):
-        """Return whether no element of the object inside the array is left out."""
+        """Return whether the selection covers all elements of the object that are inside the array."""
         cdef Span spans[MAX_NDIM]
         self.plan.spans_of(self.plan.object_of(task), spans)
         return bool(self.plan.has_elements and self.plan.is_covered(spans))
 
     def limit(self, int64_t task):
-        """Return the most bytes that the object of a task may have; of a shard, that its chunks may have."""
+        """Return the maximum size of a task's object; for a shard, of all its chunks together."""
         cdef Span spans[MAX_NDIM]
         self.plan.spans_of(self.plan.object_of(task), spans)
         self.plan.measure_chunk(spans, &self.worker.layout)
@@ -127,9 +127,9 @@ cdef class Feed:
     # reading
 
     def read(self, list tasks not None, list values not None):
-        """Bring the objects of tasks, each as a whole; None is an absent one.
+        """Pass the whole objects of tasks to the plan; None means absent.
 
-        What goes wrong with one is kept by the plan, which stops: see `Plan.raise_failure`.
+        A failure with one of them is kept by the plan, which stops: see `Plan.raise_failure`.
 
         Raises : StoreError, if a value is not bytes-like.
         """
@@ -160,8 +160,8 @@ cdef class Feed:
             free(brought)
 
     def read_one(self, int64_t task, value, size=None, identity=None):
-        """The same for one object, of which more is known: its size, where `value` may be only its beginning, and the
-        identity under which it was read, by which its chunk may be kept."""
+        """Pass one object to the plan. `size` is its full size if `value` may be only its beginning. `identity` is the
+        identity it was read with, used to cache its chunk."""
         cdef Brought brought
         cdef Identity known
         cdef _Buffers held = _Buffers(1)
@@ -177,7 +177,7 @@ cdef class Feed:
             self._run(task, &brought)
 
     def find(self, int64_t task, tuple identity not None):
-        """Bring the elements of a chunk that is kept, made of the object of that identity; return whether it is."""
+        """Fill in the elements of a cached chunk of the object with this identity; return whether it is cached."""
         cdef Span spans[MAX_NDIM]
         cdef Identity known
         cdef ReadPlan plan = <ReadPlan?>self.plan
@@ -191,7 +191,7 @@ cdef class Feed:
         return bool(found)
 
     cdef int _check_whole(self, int64_t task, int64_t n_bytes, int64_t size) except -1:
-        """Raise StoreError when an object that may be of this size was not brought to its end."""
+        """Raise StoreError if an object that may have this size was not passed whole."""
         if n_bytes < size <= self.limit(task):
             raise errors.StoreError(f"{self.key(task)}: the store gave {n_bytes} of {size} bytes", key=self.key(task))
         return 0
@@ -214,20 +214,20 @@ cdef class Feed:
         return self.plan.index_part(task)
 
     def wanted(self, int64_t task, int64_t size, list blocks not None):
-        """Return which bytes of a shard are needed beside those at hand, a list of (start, stop).
+        """Return the byte ranges of a shard that are needed beside those at hand, a list of (start, stop).
 
         Parameters
         ----------
         task : int
         size : int
-            Of the shard.
+            Size of the shard.
         blocks : list of (start, bytes-like)
 
         Returns
         -------
         list
-            Those of indices, as long as there are any: when they are brought, the call is to be made again. Then those
-            of chunks; none of them when all are at hand.
+            Ranges of indices, as long as any are missing: after passing them, the caller calls again. Then ranges of
+            chunks; empty when all are at hand.
 
         Raises
         ------
@@ -255,7 +255,7 @@ cdef class Feed:
                 for i in range(n) if extents[i].n_bytes > 0 and not brought.has(&extents[i])]
 
     def read_blocks(self, int64_t task, int64_t size, list blocks not None):
-        """Bring a shard of which nothing is `wanted` any more."""
+        """Pass a shard to the plan when nothing of it is `wanted` any more."""
         cdef _Brought brought = _Brought(self, task, size, blocks)
         with nogil:
             self._run(task, &brought.brought)
@@ -263,26 +263,26 @@ cdef class Feed:
     # writing
 
     def encode(self, int64_t task, bint keeps_filled):
-        """Return the object of a task that is covered, or None: it holds nothing but the fill value.
+        """Return the object of a task that covers it, or None if it holds only the fill value.
 
         Raises : ChunkError, if its elements cannot be encoded.
         """
         return self._encoded(task, NULL, keeps_filled)
 
     def merge(self, int64_t task, old, bint keeps_filled, size=None):
-        """Return the object that the elements of a task make of the old one, bytes-like or None.
+        """Return the old object merged with the elements of a task, bytes-like or None.
 
-        `size` is that of the old one, where `old` is only its beginning.
+        `size` is the full size of the old object if `old` is only its beginning.
 
         Returns
         -------
         bytes, None or UNCHANGED
-            None: nothing but the fill value is left. UNCHANGED: it stays as it is.
+            None: only the fill value is left. UNCHANGED: the object stays as it is.
 
         Raises
         ------
         ChunkError
-            The old one is damaged; or it is absent, which was to be an error.
+            The old object is damaged; or it is absent, and the array reports missing chunks as errors.
         """
         cdef Brought brought
         cdef const Py_buffer *view
@@ -298,7 +298,7 @@ cdef class Feed:
         return self._encoded(task, &brought, keeps_filled)
 
     def merge_blocks(self, int64_t task, int64_t size, list blocks not None, bint keeps_filled):
-        """The same of a shard of which nothing is `wanted` any more."""
+        """Like `merge`, for a shard of which nothing is `wanted` any more."""
         cdef _Brought brought = _Brought(self, task, size, blocks)
         return self._encoded(task, &brought.brought, keeps_filled)
 
@@ -320,7 +320,7 @@ cdef class Feed:
         return PyBytes_FromStringAndSize(<const char *>encoded, n)
 
     cdef int _fail(self, int64_t task) except -1:
-        """Raise what the worker has met, and stop the plan."""
+        """Raise the worker's failure, and stop the plan."""
         self.plan.record(&self.worker, task)
         status_clear(&self.worker.status)
         self.plan.raise_failure(self.step_names)
@@ -330,7 +330,7 @@ cdef class Feed:
 @cython.final
 @cython.no_gc_clear
 cdef class _Brought:
-    """Blocks of a shard, sorted, with what holds their bytes."""
+    """Blocks of a shard, sorted, with the objects that hold their bytes."""
 
     cdef Brought brought
     cdef Block *blocks
@@ -353,7 +353,7 @@ cdef class _Brought:
         self.brought.content.fd = -1
         self.brought.content.size = size
         self.brought.content.blocks = self.blocks
-        # One that is empty stands for none: nothing is in it.
+        # One empty block stands for none: it contains nothing.
         self.brought.content.n_blocks = max(i, 1)
 
     def __dealloc__(self):

@@ -38,7 +38,7 @@ from zcore.kernel.status cimport (
 from zcore.kernel.select.tasks cimport Layout, Selected, Tasks
 
 cdef enum:
-    POLL_NS = 50_000_000       # between two looks for signals
+    POLL_NS = 50_000_000       # between two polls of signals
 
 
 cdef int _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -62,31 +62,31 @@ cdef int _open_objects(Plan plan, bytes directory) except -1:
 
 @cython.final
 cdef class PlanOptions:
-    """How one call reads or writes; what is the same for all calls, the open array knows.
+    """Options of one call that reads or writes. Options of all calls are in the open array.
 
     Parameters
     ----------
     n_threads : int
-        Threads that will run the plan: with fewer tasks than that, a chunk may be decoded by several.
+        Number of threads that will run the plan. With fewer tasks than threads, several may decode one chunk.
     opens_files : bool
-        The plan opens the files of objects, where these are files; else they are brought to it, or only listed.
+        Whether the plan opens the files of objects, if they are files; otherwise they are passed to it, or only listed.
     part : (offset, nbytes), or None
-        Bytes of each element that are moved; of these the caller's elements have the item size.
+        The bytes of each element that are moved; the caller's elements have this item size.
     extents : Extents or None
-        Where the objects lie, instead of a directory; for a plan that reads.
+        Where the objects lie, instead of a directory; only for reading.
     indices : IndexCache or None
-        Keeps the indices of shards for the next read; the one that all arrays share when None.
+        Cache for shard indices; None: the cache that all arrays share.
     tasks : sequence of int or None
         Only these tasks.
     resume : Plan or None
-        An earlier plan of the same selection and chunk shape: only what it did not do is done.
+        An earlier plan of the same selection and chunk shape: only its unfinished tasks are done.
     old_shape : tuple of int or None
-        What of existing chunks is kept when they are merged: elements outside are reset to the fill value. The
-        array's shape when None; an append gives the shape before it.
+        Elements of existing chunks outside this shape are reset to the fill value when chunks are merged. None: the
+        array's shape; an append passes the shape before it.
     locks : ObjectLocks or None
-        Of the array; None writes without locks, and looks at no document.
+        Locks of the array. None: write without locks, and do not check the document.
     token : int
-        Random; makes the names of temporary files of a plan that writes its own.
+        Random; part of the names of temporary files of a plan that writes its own files.
     """
 
     def __init__(self, *, int n_threads=1, bint opens_files=True, part=None, Extents extents=None,
@@ -105,17 +105,17 @@ cdef class PlanOptions:
 
 
 cdef class Plan(Tasks):
-    """The tasks of one selection, and how far they are done.
+    """The tasks of one selection, and their progress.
 
     Parameters
     ----------
     array : OpenArray
     selection : Box or Product
         `starts`, `steps`, `counts`: one number per dimension; steps may be negative. `groups`: dimensions that are
-        selected by lists, see `Points`; of the dimensions of a group only the first one has a count but 1, that of its
-        points.
+        selected by lists, see `Points`. The first dimension of a group has the number of points as its count, the
+        others have 1.
     elements : ndarray, Items or None
-        The caller's elements, of shape `counts` and the stored item size; `Items` where these differ in length. None
+        The caller's elements, of shape `counts` and the stored item size; `Items` for elements of varying length. None
         moves no elements.
     options : PlanOptions
 
@@ -181,7 +181,7 @@ cdef class Plan(Tasks):
         self.dirfd = -1
 
     cdef int _resume(self, Plan before) except -1:
-        """Take over what `before` did not do. Its `n_taken` counts its own list first, then new tasks."""
+        """Take over the unfinished tasks of `before`. `n_taken` counts its list first, then new tasks."""
         cdef int64_t n_old = before.n_taken if before.n_taken < before.n_again else before.n_again
         cdef int64_t n_left = before.n_again - n_old
         self.first = before.first + (before.n_taken - before.n_again if before.n_taken > before.n_again else 0)
@@ -229,7 +229,7 @@ cdef class Plan(Tasks):
         return OK
 
     cdef int poll(self, Worker *worker) noexcept nogil:
-        """Whether the worker has to stop; on the main thread signal handlers get their turn."""
+        """Whether the worker has to stop. Runs signal handlers on the main thread."""
         if zc_load(&self.stop):
             return 1
         if self.is_poll_due(worker) and not worker.joined:
@@ -249,7 +249,7 @@ cdef class Plan(Tasks):
             except BaseException as exception:
                 self.exception = exception
                 return 1
-        except:  # noqa: E722 (the only clause that cannot raise itself, as no caller could see it)
+        except:  # noqa: E722 (the only clause that cannot raise itself; no caller could see an exception)
             return 1
         return 0
 
@@ -259,13 +259,13 @@ cdef class Plan(Tasks):
             i = zc_load(&self.n_taken)
             if i >= self.n_again + self.n_tasks - self.first:
                 return -1
-            # Never counted further: what resumes this plan takes `n_taken` for the tasks that were taken.
+            # Never counted past the end: a plan that resumes this one uses `n_taken` as the number of taken tasks.
             if zc_swap_if(&self.n_taken, i, i + 1):
                 break
         return self.again[i] if i < self.n_again else self.first + i - self.n_again
 
     cdef int _defer(self, int64_t task) noexcept nogil:
-        """Note a task that was not done: for the engine, or for a plan that resumes this one."""
+        """Note a task that was not done, for the engine or for a plan that resumes this one."""
         cdef int64_t *grown
         cdef int code = OK
         while not zc_swap_if(&self.guard, 0, 1):
@@ -314,7 +314,7 @@ cdef class Plan(Tasks):
         cdef bint undone
         if code == OK:
             return True
-        # For Python to ask the store, or to be done again once the plan is made anew: in either case not done.
+        # Not done: Python has to ask the store, or the plan has to be made anew.
         undone = code == STALE or code == INTERRUPTED
         if undone and self._defer(task) != OK:
             code = fail(&worker.status, NO_MEMORY, 0, 0, 0)
@@ -326,10 +326,10 @@ cdef class Plan(Tasks):
         return True
 
     def run(self, bint main=True):
-        """Run tasks until none is left or the plan has stopped; any number of threads may be in here.
+        """Run tasks until none is left or the plan has stopped. Any number of threads may run at the same time.
 
-        Never raises for a task: `raise_failure` does when all have left. `main` is for the thread that
-        waits for the plan, of which there is one.
+        Never raises the failure of a task: call `raise_failure` after all threads have returned. `main` is True for the
+        one thread that waits for the plan.
         """
         with nogil:
             self.work(main)
@@ -351,18 +351,18 @@ cdef class Plan(Tasks):
         self.close_worker(&worker)
 
     cdef void furnish(self, Worker *worker) noexcept nogil:
-        """Let a worker know the shape of each chunk, where chunks differ."""
+        """Give a worker the shape of each chunk, if chunks differ in shape."""
         worker.work.ndim = self.ndim
         if self.opened.is_irregular:
             worker.work.lengths = worker.layout.lengths
 
     def cancel(self):
-        """Let every thread stop after the task it is in."""
+        """Make every thread stop after its current task."""
         zc_store(&self.stop, 1)
 
     @property
     def n_left(self):
-        """Tasks that were not taken yet."""
+        """Number of tasks that were not taken yet."""
         return max(0, self.n_again + self.n_tasks - self.first - self.n_taken)
 
     def take(self):
@@ -381,7 +381,7 @@ cdef class Plan(Tasks):
         return tasks
 
     def leave_stale(self, int64_t task):
-        """Give a task back, undone, and stop the plan as `stale`."""
+        """Return a task undone, and stop the plan as `stale`."""
         cdef Worker worker
         memset(&worker, 0, sizeof(Worker))
         status_clear(&worker.status)
@@ -392,7 +392,7 @@ cdef class Plan(Tasks):
 
     @property
     def stopped(self):
-        """Whether waiting for a task has no point any more."""
+        """Whether the plan has stopped, so that waiting for a task is useless."""
         return zc_load(&self.stop) != 0
 
     @property
@@ -401,34 +401,35 @@ cdef class Plan(Tasks):
         return self.dirfd >= 0
 
     def hold_document(self):
-        """Keep the document open until the plan goes; return whether it is the one that the plan follows from."""
+        """Hold the document open until the plan is freed; return whether it is the plan's document."""
         with nogil:
-            # Before its content is compared: later it might be written in place, and be old enough by then.
+            # Before the content is compared: a later write in place might already be old enough when checked
+            # afterwards.
             self.is_old = document_is_old(self.opened)
             self.document_fd = document_hold(self.opened)
         return self.document_fd >= 0
 
     @property
     def stands(self):
-        """Whether the document that the plan follows from is there, at its whole path."""
+        """Whether the document that the plan was made from is still at its whole path."""
         return document_stands(self.opened)
 
     @property
     def stale(self):
-        """Whether the plan stopped because the metadata document is not the one it was made from."""
+        """Whether the plan stopped because the metadata document was replaced."""
         return self.status.code == STALE
 
     @property
     def deferred(self):
-        """Tasks whose objects Python has to bring: a list of int."""
+        """Tasks whose objects Python has to pass: a list of int."""
         tasks = [self.deferred_tasks[i] for i in range(self.n_deferred)]
         return tasks if self.n_parts == 1 else sorted({task - task % self.n_parts for task in tasks})
 
     def raise_failure(self, codecs):
-        """Raise what a signal handler raised or what made a task fail, if anything.
+        """Raise the exception of a signal handler or the failure of a task, if there is one.
 
-        `codecs` names the steps of the program. Neither the plan nor a frame keeps the exception, whose traceback leads
-        to the plan: its buffers, descriptors and the caller's array are free as soon as the exception is.
+        `codecs` names the steps of the program. Neither the plan nor a frame keeps the exception, because its traceback
+        refers to the plan: its buffers, descriptors and the caller's array are freed with the exception.
         """
         exception, self.exception = self.exception, None
         if exception is None:
@@ -453,7 +454,7 @@ cdef class Plan(Tasks):
         return make_error(&self.status, key, coords, codec, direction, inner)
 
     def _inner_coords(self, shard_shape):
-        """Return which chunk of its shard has failed, its coordinates in a tuple, or nothing in it."""
+        """Return the coordinates of the failed chunk in its shard as a tuple, or an empty tuple."""
         return () if self.levels is None else self.levels.coords_of(&self.status, shard_shape)
 
     def index_part(self, int64_t task):
@@ -467,7 +468,7 @@ cdef class Plan(Tasks):
         return None
 
     cdef int64_t stored_limit(self, const Span *spans, Worker *worker) noexcept nogil:
-        """The most bytes that the object has which the worker is at, where that is read as a whole."""
+        """Return the maximum size of the worker's current object, if it is read as a whole."""
         if self.levels is None:
             return self.program.max_encoded(worker.layout.n_bytes)
         return (<ShardProgram>self.levels.programs[0]).max_stored(self.n_chunks_of(self.levels.axes_of(0), spans))
@@ -499,7 +500,7 @@ cdef class Plan(Tasks):
         if n >= 0:
             code = self._take_in(n, limit, spans, worker)
             if code != OK:
-                # Were these all bytes of the object? One read more tells.
+                # A read that ended early may not be the end of the object, so read once more.
                 n_all = object_read_rest(fd, n, limit, &worker.encoded, &worker.status)
                 if n_all > n:
                     status_clear(&worker.status)
@@ -526,7 +527,7 @@ cdef class Plan(Tasks):
         if code != OK:
             return code
         if place.n_bytes > self.stored_limit(spans, worker):
-            # Python says so; no byte is allocated on the word of a set.
+            # Python raises the error; no memory is allocated for a size that only a reference set states.
             code = INTERRUPTED
         elif place.data != NULL:
             code = self.take_in(place.data, place.n_bytes, spans, worker)
@@ -556,10 +557,10 @@ cdef class Plan(Tasks):
         return OK
 
     cdef void before_read(self, int fd, Worker *worker) noexcept nogil:
-        """Look at an object that is one chunk before it is read."""
+        """Take the identity of an object that is one chunk, before it is read."""
 
     cdef void identified(self, const Identity *identity, Worker *worker) noexcept nogil:
-        """The same of one that was brought, read under that identity."""
+        """Take the identity with which a passed object was read."""
 
     cdef int _take_in(self, int64_t n_bytes, int64_t limit, const Span *spans, Worker *worker) noexcept nogil:
         if n_bytes > limit:
@@ -571,7 +572,7 @@ cdef class Plan(Tasks):
 
     cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                            Worker *worker) noexcept nogil:
-        """Decode a chunk to the worker's scratch, which is reserved only now: an absent chunk needs no memory."""
+        """Decode a chunk to the worker's scratch, which is reserved only here: an absent chunk needs no memory."""
         if buffer_reserve(&worker.decoded, worker.layout.n_bytes, &worker.status) != OK:
             return worker.status.code
         cdef int code = self.program.decode(encoded, n_bytes, worker.decoded.data, worker.layout.n_bytes,
@@ -579,7 +580,7 @@ cdef class Plan(Tasks):
         return self.take_in_cut(encoded, n_bytes, spans, worker) if self.is_cut(code, spans, worker) else code
 
     cdef bint is_cut(self, int code, const Span *spans, Worker *worker) noexcept nogil:
-        """Whether a chunk that does not decode is one of the border without what lies beyond the array."""
+        """Whether a chunk that does not decode is a border chunk, stored without the elements outside the array."""
         cdef int64_t n_bytes = self.opened.itemsize
         cdef int d
         if not self.opened.lenient or self.objects != self.axes or (code != BLOSC_NBYTES and code != CHUNK_SIZE):
@@ -590,7 +591,7 @@ cdef class Plan(Tasks):
 
     cdef int take_in_cut(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                          Worker *worker) noexcept nogil:
-        """Decode it to the worker's scratch, as if the fill value stood there: early 2016 code stored such chunks."""
+        """Decode such a chunk to the scratch, with the fill value outside. Early 2016 code stored such chunks."""
         cdef int64_t lengths[MAX_NDIM]
         cdef Layout cut
         cdef Copy spec
@@ -618,7 +619,7 @@ cdef class Plan(Tasks):
         copy_run(&spec, <const char *>worker.batch.data, <char *>worker.decoded.data)
         return OK
 
-    # chunks that are kept
+    # cached chunks
 
     cdef bint find_kept(self, const Identity *identity, int64_t base, int64_t size, const Span *spans,
                         Worker *worker) noexcept nogil:
@@ -640,7 +641,7 @@ cdef class Plan(Tasks):
         kept_release(worker.kept)
         worker.kept = NULL
 
-    # what the classes that read and write say
+    # overridden by the plans that read and write
 
     cdef int fill_selected(self, const Axis *axes, const Span *spans, Worker *worker) noexcept nogil:
         return OK
@@ -654,6 +655,6 @@ cdef class Plan(Tasks):
 
 
 cdef int poll_worker(void *context) noexcept with gil:
-    """Whether a worker that waits for a lock has to give up; `context` is the `Worker`."""
+    """Whether a worker that waits for a lock has to stop; `context` is the `Worker`."""
     cdef Worker *worker = <Worker *>context
     return (<Plan>worker.plan).poll(worker)

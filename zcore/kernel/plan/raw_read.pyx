@@ -1,10 +1,10 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Reading arrays whose elements lie as they are in a file, or in memory, at an offset and with strides.
+"""Reading arrays whose elements lie uncompressed in a file or in memory, at an offset and with strides.
 
-Nothing is decoded, so a task needs no chunk: the array is cut into parts of some megabytes, and of each only those
-bytes are read that the selection needs. Runs of elements that lie in the caller's array as in the file are read into
-place; others through a scratch, from where a strided copy moves them. Small gaps are read along, since a call of the
-system costs as much.
+Nothing is decoded, so a task needs no chunk. The array is cut into parts of some megabytes, and of each part only the
+bytes that the selection needs are read. Runs of elements that have the same order in the caller's array and in the file
+are read into place. Others are read into scratch memory, and a strided copy moves them. Small gaps are read as well,
+because another system call costs as much.
 """
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -24,16 +24,16 @@ from zcore.kernel.select.open_array cimport OpenArray
 from zcore.kernel.select.tasks cimport Layout
 
 cdef enum:
-    PART_NBYTES = 1 << 22      # of the file, that a task reaches
-    POINTS_NBYTES = 1 << 16    # the same where lists select: all of a part is read
-    MAX_GAP = 4096             # bytes between two runs that are read along: a page, which the system reads anyway
-    LONG_RUN = 1 << 14         # bytes that are read into place, however small the gaps between such runs
+    PART_NBYTES = 1 << 22      # of the file, spanned by a task
+    POINTS_NBYTES = 1 << 16    # the same for selections by lists, which read all of a part
+    MAX_GAP = 4096             # largest gap in bytes that is read along: a page, which the system reads anyway
+    LONG_RUN = 1 << 14         # runs of so many bytes are read into place, however small the gaps between them
     MAX_SCRATCH = 1 << 23
-    POLLED = 1024              # runs between two looks for signals
+    POLLED = 1024              # runs between two polls of signals
 
 
 def parts_of(shape, strides, int64_t n_bytes):
-    """Return the shape of parts that reach about `n_bytes` of a file, and are long along its densest dimensions.
+    """Return the shape of parts that span about `n_bytes` of a file, and are long along its densest dimensions.
 
     >>> parts_of((100, 1000, 1000), (8000000, 8000, 8), 1 << 22)
     (1, 524, 1000)
@@ -54,15 +54,15 @@ cdef class LayoutReadPlan(ReadPlan):
     Parameters
     ----------
     array, selection, elements, options
-        Those of `Plan`. Neither the shape of a chunk nor the program of the array has a meaning.
+        As for `Plan`. The chunk shape and the program of the array are not used.
     source : int or bytes-like
-        A descriptor, which the plan closes; or the bytes.
+        A descriptor, which the plan closes, or the bytes.
     offset : int
-        Of the element (0, ..., 0) in it.
+        Offset of the element (0, ..., 0) in the source.
     strides : tuple of int
-        In bytes, one for each dimension. Every element lies in the source.
+        In bytes, one for each dimension. Every element must lie in the source.
     name : str
-        Of the object, for messages.
+        Name of the object, for messages.
     """
 
     cdef Py_buffer buffer
@@ -103,7 +103,7 @@ cdef class LayoutReadPlan(ReadPlan):
             close(self.content.fd)
 
     def task(self, int64_t task):
-        """Return what a task is, see `Tasks.task`; its object is the array's only one."""
+        """Return a description of a task, see `Tasks.task`; its object is the only object of the array."""
         return (self.name, (0,) * self.ndim, *ReadPlan.task(self, task)[2:])
 
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
@@ -136,7 +136,7 @@ cdef class LayoutReadPlan(ReadPlan):
         return code
 
     cdef int _read_pieces(self, const Span *spans, int64_t offset, Worker *worker) noexcept nogil:
-        """Bring what boxes select of a part, which begins at `offset`: each for itself, as nothing is decoded."""
+        """Read the boxes selected in a part that begins at `offset`, one by one, as nothing is decoded."""
         cdef int64_t chunk_offset, data_offset, i
         cdef Copy spec
         cdef Sides sides
@@ -150,7 +150,7 @@ cdef class LayoutReadPlan(ReadPlan):
         return OK
 
     cdef int _read(self, Copy *spec, int64_t offset, char *dst, Worker *worker) noexcept nogil:
-        """Bring elements from the source at `offset` to `dst`."""
+        """Read elements at `offset` of the source to `dst`."""
         cdef int64_t index[MAX_NDIM]
         cdef int64_t extent = spec.itemsize
         cdef int64_t n = 0
@@ -160,7 +160,7 @@ cdef class LayoutReadPlan(ReadPlan):
         cdef int code
         cdef Copy inner
         _run_upwards(spec, &offset, &dst)
-        # Dimensions stay apart that could be merged: those inside may have gaps that are short enough to be read.
+        # Dimensions that could be merged stay separate: the gaps inside may be short enough to be read along.
         copy_sort(spec, True)
         n_outer = spec.ndim
         while n_outer > 0 and in_place and spec.src_strides[n_outer - 1] == extent == spec.dst_strides[n_outer - 1]:
@@ -207,7 +207,7 @@ cdef class LayoutReadPlan(ReadPlan):
                 return STOPPED
 
     cdef int _bring(self, int64_t offset, int64_t n_bytes, char *dst, Worker *worker) noexcept nogil:
-        """Read bytes to where they stay."""
+        """Read bytes directly to `dst`."""
         if self.content.data != NULL:
             if offset < 0 or n_bytes > self.content.size - offset:
                 return fail(&worker.status, FILE_CUT, offset, offset + n_bytes, self.content.size)
@@ -216,7 +216,7 @@ cdef class LayoutReadPlan(ReadPlan):
         return self._checked(object_read_at(self.content.fd, offset, n_bytes, <uint8_t *>dst, &worker.status), worker)
 
     cdef int _move(self, const Copy *spec, int64_t offset, int64_t n_bytes, char *dst, Worker *worker) noexcept nogil:
-        """Read bytes that have gaps, or another order than the caller's, and move the elements."""
+        """Read bytes that have gaps, or another order than in `dst`, and move the elements."""
         cdef const uint8_t *data
         if self.content.data != NULL and (offset < 0 or n_bytes > self.content.size - offset):
             return fail(&worker.status, FILE_CUT, offset, offset + n_bytes, self.content.size)
@@ -233,7 +233,7 @@ cdef class LayoutReadPlan(ReadPlan):
 
 
 cdef void _run_upwards(Copy *spec, int64_t *offset, char **dst) noexcept nogil:
-    """Turn the dimensions that run downwards in the source."""
+    """Reverse the dimensions with negative strides in the source."""
     cdef int d
     for d in range(spec.ndim):
         if spec.src_strides[d] < 0:
@@ -243,7 +243,7 @@ cdef void _run_upwards(Copy *spec, int64_t *offset, char **dst) noexcept nogil:
 
 
 cdef int64_t _reach(const Copy *spec, int d, int64_t extent) noexcept nogil:
-    """The bytes that a dimension of runs of `extent` bytes spans; -1 where these are better read one by one."""
+    """Return the bytes that a dimension of runs of `extent` bytes spans; -1 if the runs are better read one by one."""
     cdef int64_t reach
     if spec.src_strides[d] - extent > MAX_GAP:
         return -1

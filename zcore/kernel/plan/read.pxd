@@ -1,4 +1,4 @@
-"""Reading: each task brings the selected elements of one object into the caller's array."""
+"""Reading: each task moves the selected elements of one object into the caller's array."""
 from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.select.grid cimport Axis, Span
@@ -7,8 +7,8 @@ from zcore.kernel.plan.shard_read cimport ShardReader
 
 
 cdef class ReadPlan(Plan):
-    cdef ShardReader shards    # where objects are shards, else None
-    # Elements of varying length: out of a chunk, or the fill value where there is none, `n_bytes` is -1.
+    cdef ShardReader shards    # if objects are shards, else None
+    # Elements of varying length: of a chunk, or the fill value if there is no chunk (`n_bytes` is -1).
     cdef int _move_items(self, const uint8_t *encoded, int64_t n_bytes, const Axis *axes, const Span *spans,
                          Worker *worker) noexcept with gil
     cdef bint _fits_cache(self) noexcept nogil

@@ -1,9 +1,9 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Reading: each task brings the selected elements of one chunk into the caller's array.
+"""Reading: each task moves the selected elements of one chunk into the caller's array.
 
-A chunk that lies in the array as it lies in its object is decoded straight into place. Any other is decoded into the
-worker's scratch and its elements are copied from there. With a cache each chunk is looked for there first; where all
-chunks of the plan fit into it, they are decoded into memory of their own, which is kept.
+A chunk whose elements have the same layout in the caller's array is decoded straight into place. Any other chunk is
+decoded into the worker's scratch and its elements are copied from there. With a cache, each chunk is looked up there
+first; if all chunks of the plan fit into the cache, they are decoded into memory of their own, which is cached.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
@@ -23,11 +23,11 @@ from zcore.kernel.status cimport MISSING, OK, RAISED, fail
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray
 
 cdef enum:
-    MAX_BLOCKS = 4096          # of a chunk; one of more is decoded as a whole
+    MAX_BLOCKS = 4096          # of a chunk; a chunk with more blocks is decoded as a whole
 
 
 cdef class ReadPlan(Plan):
-    """A `Plan` that reads; same parameters. Where objects are shards, a `ShardReader` is what knows them."""
+    """A `Plan` that reads; same parameters. If objects are shards, a `ShardReader` handles them."""
 
     def __init__(self, OpenArray array not None, selection, elements=None, PlanOptions options=None):
         if options is None:
@@ -46,19 +46,19 @@ cdef class ReadPlan(Plan):
         return "decode"
 
     def keep(self, ChunkCache chunks not None, int64_t form):
-        """Look for chunks among those that are kept, and keep those that are decoded.
+        """Use a cache: look chunks up there, and cache those that are decoded.
 
-        A plan that reads more than fits keeps nothing: the last chunks would drive out the first ones, and those of
-        other reads before.
+        A plan that reads more than fits caches nothing: its last chunks would evict its first ones, and those of
+        earlier reads.
 
         Parameters
         ----------
         chunks : ChunkCache
         form : int
-            Tells apart in what ways chunks become bytes.
+            Identifies how chunks are encoded, so that different encodings do not mix.
         """
         if self.shards is not None and not self.shards.reads_chunks():
-            # Chunks that are no part of a file as it is stored have no place to know them by.
+            # The cache identifies chunks by their range in a stored file. These chunks have none.
             return
         self.chunks = chunks
         self.form = form
@@ -104,7 +104,7 @@ cdef class ReadPlan(Plan):
 
     cdef int _move_items(self, const uint8_t *encoded, int64_t n_bytes, const Axis *axes, const Span *spans,
                          Worker *worker) noexcept with gil:
-        """Read elements of varying length out of a chunk, or give them the fill value where `n_bytes` is -1."""
+        """Read elements of varying length from a chunk, or set them to the fill value if `n_bytes` is -1."""
         try:
             try:
                 inside, outside = self.selections(axes, spans)
@@ -127,7 +127,7 @@ cdef class ReadPlan(Plan):
 
     cdef void before_read(self, int fd, Worker *worker) noexcept nogil:
         cdef Identity identity
-        # Before it is read: of what is written in place meanwhile, no later look gives the identity again.
+        # Before the read: if the file is written in place meanwhile, no later look-up has this identity.
         if self.keeps and identify_fd(fd, &identity) == 0:
             self.identified(&identity, worker)
 
@@ -156,7 +156,7 @@ cdef class ReadPlan(Plan):
 
     cdef int take_in_chunk(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                            Worker *worker) noexcept nogil:
-        """Decode a chunk and bring its selected elements to their places."""
+        """Decode a chunk and move its selected elements to their places."""
         cdef int code = self._take_in_whole(encoded, n_bytes, spans, worker)
         if not self.is_cut(code, spans, worker):
             return code
@@ -214,14 +214,14 @@ cdef class ReadPlan(Plan):
 
     cdef int _take_points(self, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                           Worker *worker) noexcept nogil:
-        """Decode those blocks of a chunk in which points lie, if these are fewer than half."""
+        """Decode only the blocks of a chunk that contain points, if these are fewer than half."""
         cdef uint8_t needed[MAX_BLOCKS]
         cdef Sides sides
         cdef int64_t n = worker.layout.n_bytes
         cdef int64_t blocksize = self.program.blocksize_of(encoded, n_bytes, n, self.opened.itemsize)
         cdef int64_t n_blocks
         cdef int code
-        # Where it is one, the points need it.
+        # A single block is always needed.
         if blocksize == 0 or not 1 < (n + blocksize - 1) // blocksize <= MAX_BLOCKS:
             return NOT_BLOCKWISE
         n_blocks = (n + blocksize - 1) // blocksize

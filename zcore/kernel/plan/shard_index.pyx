@@ -1,12 +1,12 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""The index of a shard: read, checked, written, and kept between reads.
+"""The index of a shard: read, checked, written, and cached.
 
-An index is a table of numbers out of a file, so none is used before it was compared with the file's size: a chunk
-lies between the index and the end of the shard, or behind the beginning and before the index. Chunks may overlap each
-other, as programs do that store equal chunks once. An entry is checked when it is used; the table as a whole only by
-its checksum, where its codecs have one.
+An index is a table of numbers from a file, so no entry is used before it is compared with the file's size: a chunk lies
+between the index and the end of the shard, or between the beginning and the index. Chunks may overlap, since some
+programs store equal chunks once. An entry is checked when it is used. The table as a whole is checked only by its
+checksum, if its codecs have one.
 
-Compiled because one entry of it stands between a read and each chunk.
+Compiled because the read of each chunk looks up an entry.
 """
 from math import prod
 
@@ -27,10 +27,10 @@ cdef extern from * nogil:
 cdef enum:
     WORD_NBYTES = 8
     ENTRY_NBYTES = 16
-    MAX_INDEX_NBYTES = 1 << 30             # 2**26 chunks: more in one object are refused before memory is asked for
+    MAX_INDEX_NBYTES = 1 << 30             # 2**26 chunks: more in one object are refused before memory is allocated
 
 
-# Of shards in shards, which a program can have.
+# Maximum levels of shards in shards of a program.
 MAX_LEVELS = MAX_SHARD_LEVELS
 
 
@@ -47,7 +47,7 @@ cdef void note_outer(Status *status, int64_t position) noexcept nogil:
     if status.inner == INNER_NONE:
         status.inner = position
         return
-    # Further out than a status has room for there are no shards, see `MAX_SHARD_LEVELS`.
+    # A status has room for all outer shards, see `MAX_SHARD_LEVELS`.
     status.n_outer = min(status.n_outer + 1, <int>MAX_SHARD_LEVELS - 1)
     i = status.n_outer - 1
     while i > 0:
@@ -60,14 +60,14 @@ cdef int _compare(const void *a, const void *b) noexcept nogil:
     cdef uint64_t x = (<const Extent *>a).offset
     cdef uint64_t y = (<const Extent *>b).offset
     if x == y:
-        # Chunks that share their bytes: which one is found damaged first is no matter of chance.
+        # Chunks that share their bytes: a fixed order, so that the same damaged chunk is reported each time.
         x, y = <uint64_t>(<const Extent *>a).i, <uint64_t>(<const Extent *>b).i
     return (x > y) - (x < y)
 
 
 cdef void sort_extents(Extent *extents, int64_t n) noexcept nogil:
     cdef int64_t i
-    # Most writers leave the chunks in the order of the index.
+    # Most writers store the chunks in the order of the index.
     for i in range(1, n):
         if extents[i].offset < extents[i - 1].offset:
             qsort(extents, <size_t>n, sizeof(Extent), _compare)
@@ -75,7 +75,7 @@ cdef void sort_extents(Extent *extents, int64_t n) noexcept nogil:
 
 
 cdef tuple _coords_of(int64_t position, shard_shape, chunk_shape):
-    """The coordinates of a chunk in its shard, where it has that position in C order."""
+    """Return the coordinates in its shard of the chunk at a position in C order."""
     coords = []
     for length, chunk in zip(reversed(shard_shape), reversed(chunk_shape), strict=True):
         position, i = divmod(position, length // chunk)
@@ -91,36 +91,36 @@ cdef void _turn(uint64_t *words, int64_t n) noexcept nogil:
 
 @cython.final
 cdef class ShardProgram:
-    """A chain whose codec from array to bytes is `sharding_indexed`, lowered to C.
+    """A codec chain with `sharding_indexed` as its array-to-bytes codec, lowered to C.
 
     Parameters
     ----------
     shard_shape, chunk_shape : tuple of int
-        Elements of a shard, and of the chunks in it; of the longest, where shards differ in shape.
+        Elements of a shard, and of its chunks; of the longest, if shards differ in shape.
     program : Program or ShardProgram
-        How a chunk becomes bytes.
+        Program that encodes a chunk.
     index_steps : Program or sequence of tuple
-        Of the index; what it makes has a length that does not depend on what it encodes, as of ``("crc32c",)``.
+        Codecs of the index; their output size must not depend on the content, as for ``("crc32c",)``.
     turned : bool
         The words of the index are stored in the other byte order than the machine's.
     at_start : bool
-        The index is the first thing in a shard, not the last.
+        The index stands first in a shard, not last.
     max_nbytes : int, optional
-        The most bytes that such a shard may have as a chunk of another one, or before the codecs behind it; of the
-        largest, where shards differ in shape.
+        Maximum size of a shard as a chunk of another shard, or before the codecs behind it; of the largest, if shards
+        differ in shape.
     chunk_room : int, optional
-        How many of these bytes are there for each chunk, beside its entry in the index.
+        Share of each chunk in these bytes, without its entry in the index.
     order : tuple of int, optional
-        Permutation of the dimensions in which the index counts chunks, the slowest first; C order when left out.
-        A shard behind `transpose` has another one than the array.
+        Permutation of the dimensions in which the index counts chunks, the slowest first; C order by default. A shard
+        behind `transpose` has another order than the array.
     after : Program, optional
         The codecs behind the shard.
 
     Raises
     ------
     ValueError
-        The shard is not cut into chunks exactly, has more of them than an index may list, or shards lie too deep in
-        each other.
+        The shard shape is no multiple of the chunk shape, the shard has more chunks than an index may list, or shards
+        are nested too deep.
     """
 
     def __cinit__(self):
@@ -168,7 +168,7 @@ cdef class ShardProgram:
 
     @property
     def is_native(self):
-        """Whether no step of it, of its chunks and of its index runs in Python."""
+        """Whether no step of it, of its chunks or of its index runs in Python."""
         return self.program.is_native and self.after.is_native and self.index_program.is_native and (
             self.inner is None or self.inner.is_native)
 
@@ -221,7 +221,7 @@ cdef class ShardProgram:
         cdef int64_t n_bytes = form.n_bytes
         cdef int64_t offset = form.base + (0 if self.at_start else size - n_bytes)
         cdef const uint8_t *stored
-        # Whatever is wrong now is wrong with the index as a whole.
+        # From here on, any failure belongs to the index as a whole.
         status.inner = INNER_INDEX
         if size < n_bytes:
             return fail(status, SHARD_SHORT, form.base, n_bytes, size)
@@ -262,7 +262,7 @@ cdef class ShardProgram:
             found = _capped(offset if n_bytes == UINT64_MAX else n_bytes)
             code = fail(status, SHARD_MARK, form.base + entry, -1, found)
         elif n_bytes > high or offset > high - n_bytes:
-            # Their sum may be no 64-bit number.
+            # Their sum may exceed 64 bits.
             found = INT64_MAX if offset > UINT64_MAX - n_bytes else _capped(offset + n_bytes)
             code = fail(status, SHARD_END, form.base + entry, <int64_t>high, found)
         elif n_bytes and offset < low:
@@ -272,7 +272,7 @@ cdef class ShardProgram:
         if code != OK:
             status.inner = position
             return code
-        # Both lie within a file, or within memory.
+        # Both are within a file or within memory, so the sum does not overflow.
         extent.offset += form.base
         return OK
 
@@ -295,7 +295,7 @@ cdef int64_t _capped(uint64_t number) noexcept nogil:
 
 @cython.final
 cdef class IndexCache(Cache):
-    """Indices of shards that have been read, each with the identity of its shard; see `Cache`."""
+    """LRU cache of shard indices, each with the identity of its shard; see `Cache`."""
 
     def __cinit__(self, int64_t capacity, *args, **kwargs):
         self.max_nbytes = capacity // 2
@@ -308,9 +308,9 @@ cdef class IndexCache(Cache):
             self.put(index)
 
     def info(self):
-        """Return what is kept and how often it helped: a dict of hits, misses, indices, nbytes and capacity."""
+        """Return the use of the cache: a dict of hits, misses, indices, nbytes and capacity."""
         return self._info("indices")
 
 
-# All arrays of the process share it: what is kept belongs to files, not to handles.
+# All arrays of the process share it: the indices belong to files, not to handles.
 INDICES = IndexCache(64 << 20)

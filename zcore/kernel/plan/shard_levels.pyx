@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Shards in shards as one selection sees them: of each level the program, and the axes of its chunks.
+"""The levels of nested shards for one selection: the program and the chunk axes of each level.
 
-Levels are counted from the outermost, 0. Compiled because reads and writes ask for each chunk.
+Levels count from the outermost, 0. Compiled because reads and writes need them for each chunk.
 """
 cimport cython
 from libc.stdlib cimport calloc, free
@@ -14,12 +14,12 @@ from zcore.kernel.strided.copy cimport MAX_NDIM
 
 @cython.final
 cdef class ShardLevels:
-    """The levels of the shards of an array, for one selection; it is used no longer than `tasks`.
+    """The shard levels of an array, for one selection. Valid only as long as `tasks`.
 
     Parameters
     ----------
     tasks : Tasks
-        Of the selection, in an array whose objects are shards; its chunks are the innermost.
+        Tasks of the selection, in an array whose objects are shards; its chunks are the innermost.
     """
 
     def __cinit__(self):
@@ -53,7 +53,7 @@ cdef class ShardLevels:
                     continue
                 axis = &tasks.axes[d]
                 start = axis.start if axis.out_step > 0 else axis.start + (axis.count - 1) * axis.step
-                # It fits: the tasks have shown that.
+                # This cannot fail: the tasks have checked the same box.
                 axis_init(&self._outer[i * MAX_NDIM + d], axis.length, opened.level_chunks[i][d], start,
                           axis.step * axis.out_step, axis.count)
 
@@ -67,10 +67,10 @@ cdef class ShardLevels:
         return (<ShardProgram>self.programs[level]).is_wrapped
 
     cdef int64_t limit_of(self, int level) noexcept nogil:
-        # As programs are made, there are no more levels; said again, the compiler knows it, too.
+        # Programs never have more levels. The second comparison tells the compiler.
         if level >= self.n - 1 or level >= MAX_SHARD_LEVELS - 1:
             return self._chunk_limit
-        # Shards in shards are all of one shape.
+        # Shards in shards all have one shape.
         return (<ShardProgram>self.programs[level + 1]).max_stored(
             (<ShardProgram>self.programs[level + 1]).n_chunks)
 

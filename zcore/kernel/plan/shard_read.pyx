@@ -1,18 +1,18 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Reading arrays whose objects are shards: of each shard its index, and of its chunks only those that are selected.
+"""Reading arrays whose objects are shards: of each shard the index and the selected chunks only.
 
-A task is a group of the selected chunks of one shard. Where there are plenty of shards a group is all of them; where
-there are few, each is several tasks, so that threads share it. The first task of a shard opens it and takes from its
-index where the selected chunks lie; the others find it open and the last one closes it. All of them read the same
-file, so a selection in a shard is of one moment however many threads bring it.
+A task is a group of the selected chunks of one shard. With plenty of shards, a group is all of them. With few shards,
+each is several tasks, so that threads share it. The first task of a shard opens it and looks up the selected chunks in
+its index; the others find it open, and the last one closes it. All of them read the same open file, so all threads see
+the same version of a shard.
 
-Chunks may be shards themselves. The task that opens the outermost one walks down the indices of those that the
-selection touches, depth first, so that in the end the chunks of all of them are one row.
+Chunks may be shards themselves. The task that opens the outermost shard walks through the indices of all inner shards
+that the selection touches, depth first, so that the chunks of all of them form one list.
 
-Where there are codecs behind a shard it has to be decoded as a whole before its index can be read: it is then a chunk
-as any other for the levels around it, and for those inside what the file is for the outermost.
+A shard with codecs behind it must be decoded as a whole before its index can be read. For the levels around it, it is a
+chunk like any other; for the levels inside, its decoded bytes take the role of the file.
 
-Groups are cut in the order in which chunks lie in the file, and neighbours are fetched by one read.
+Groups are cut in the order of the chunks in the file, and neighbouring chunks are fetched by one read.
 """
 cimport cython
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
@@ -41,12 +41,12 @@ cdef enum:
     GROUP_NBYTES = 1 << 20     # decoded bytes of the smallest task that is worth a thread
     GROUPS_PER_THREAD = 8      # so that threads end at about the same time
     BATCH_NBYTES = 1 << 19     # of one read of several chunks: stays in the CPU's cache until they are decoded
-    GAP_NBYTES = 1 << 14       # reading on over so many bytes costs less than another read
+    GAP_NBYTES = 1 << 14       # reading through a gap of this size costs less than another read
     # States of an open shard.
     NEW = -1                   # no task has begun to open it
     OPENING = 0
     READY = 1
-    GONE = 2                   # there is no such object
+    GONE = 2                   # the object is absent
     UNREADABLE = 3             # the task that opened it failed
 
 
@@ -60,12 +60,12 @@ cdef inline void _start_brought(Shard *shard, const Worker *worker) noexcept nog
 
 @cython.final
 cdef class ShardReader:
-    """Reads the objects of one plan, where these are shards.
+    """Reads the objects of one plan, if they are shards.
 
     Parameters
     ----------
     plan : Plan
-        Whose part it becomes; it is used by no other.
+        The plan that owns this reader.
     options : PlanOptions
     """
 
@@ -98,7 +98,7 @@ cdef class ShardReader:
         cdef int64_t n_places
         cdef int64_t i
         cdef int d
-        # No shard has more of the selection than this.
+        # No shard has a larger part of the selection.
         plan.task_nbytes = plan.layout.n_bytes
         for d in range(plan.ndim):
             plan.task_nbytes *= min(plan.axes[d].n_chunks, plan.objects[d].chunk // plan.axes[d].chunk)
@@ -107,7 +107,7 @@ cdef class ShardReader:
         if n_threads > 1 and self.n_open:
             n_parts = max(1, min(plan.task_nbytes // GROUP_NBYTES,
                                  ceil_div(GROUPS_PER_THREAD * n_threads, plan.n_tasks)))
-        # As many as tasks can be under way, and the one whose tasks are being taken.
+        # As many as the tasks in progress, and one for the shard whose tasks are being taken.
         n_places = min(n_threads + 1, plan.n_tasks)
         if n_places > self.n_places:
             self._free_places()
@@ -130,7 +130,7 @@ cdef class ShardReader:
         zc_add(&self.n_inside, 1)
 
     cdef void leave(self) noexcept nogil:
-        # The last thread to leave has seen every task done, or the plan stopped and shards left open.
+        # When the last thread leaves, every task is done, or the plan has stopped with shards left open.
         if zc_add(&self.n_inside, -1) == 1:
             self._close_all()
 
@@ -156,7 +156,7 @@ cdef class ShardReader:
         if zc_load(&shard.state) == READY:
             code = self._read_group(plan, &shard.read, object, group, worker)
         elif zc_load(&shard.state) == UNREADABLE:
-            # One of the tasks of a shard says why.
+            # Another task of the shard has reported the reason.
             code = worker.status.code if worker.status.code != OK else INTERRUPTED
         elif plan.opened.missing_raises:
             code = fail(&worker.status, MISSING, 0, 0, 0)
@@ -168,14 +168,14 @@ cdef class ShardReader:
     # open shards
 
     cdef OpenShard *_enter(self, Plan plan, int64_t task, const Span *object, Worker *worker) noexcept nogil:
-        """Return the shard, opened by this thread or another one; NULL when the worker has to stop."""
+        """Return the shard, opened by this thread or another one; NULL if the worker has to stop."""
         cdef OpenShard *shard
         cdef int64_t n_waits = 0
         while True:
             shard = self._place_of(plan, task)
             if shard != NULL:
                 break
-            # A thread more than places. Those that hold them are at work, and will leave.
+            # More threads than slots. The threads that use the slots will leave them.
             if plan.poll(worker):
                 return NULL
             zc_back_off(n_waits)
@@ -191,7 +191,7 @@ cdef class ShardReader:
         return shard
 
     cdef OpenShard *_place_of(self, Plan plan, int64_t task) noexcept nogil:
-        """Return the place of a shard, a free one if it has none yet, or NULL."""
+        """Return the slot of a shard, a free one if it has none yet, or NULL."""
         cdef OpenShard *free_place = NULL
         cdef OpenShard *found = NULL
         cdef int64_t i
@@ -283,12 +283,12 @@ cdef class ShardReader:
 
     cdef int _find_in(self, Plan plan, Search *search, int level, const Span *object, const Extent *place,
                       Worker *worker) noexcept nogil:
-        """Note the selected chunks of a shard of that level: empty ones, where it is itself an empty chunk."""
+        """Note the selected chunks of a shard of that level; empty ones, if the shard itself is an empty chunk."""
         cdef Span spans[MAX_NDIM]
         cdef int64_t first[MAX_NDIM]
         cdef int64_t count[MAX_NDIM]
         cdef const Axis *axes = self.levels.axes_of(level)
-        # As the program was made, `levels` has no more; said again, the compiler knows it, too.
+        # Programs never have more levels. The second comparison tells the compiler.
         cdef bint is_last = level == search.shard.last or level == MAX_SHARD_LEVELS - 1
         cdef int64_t limit = self.levels.limit_of(level)
         cdef ShardIndex *index = NULL
@@ -304,7 +304,7 @@ cdef class ShardReader:
                                                                 &form)
             index = self._index_of(search.shard, level, &form, place.n_bytes, worker)
             if index == NULL and worker.status.code == WANTED and search.shard.notes_wanted:
-                # There is room: the shard has at least one chunk that is selected.
+                # There is room: the shard has at least one selected chunk.
                 extent.i = -1
                 extent.offset = <uint64_t>worker.status.offset
                 extent.n_bytes = worker.status.expected
@@ -340,14 +340,14 @@ cdef class ShardReader:
         """Return the index of a shard of that level, kept or read; NULL with the worker's status."""
         cdef ShardIndex *index = NULL
         cdef uint64_t *words = NULL
-        # What was decoded has no identity, and is in memory.
+        # Decoded shards are in memory and have no identity.
         cdef bint is_kept = self.cache is not None and shard.content.fd >= 0
         cdef int64_t base = shard.content.start + form.base
         if is_kept:
             index = self.cache.find(&shard.identity, base, size, form.number)
         if index != NULL:
             return index
-        # A shard that is too short for its index is refused before any memory is taken for it.
+        # A shard that is too short for its index is refused before memory is allocated.
         if size >= form.n_bytes:
             index = index_new(2 * form.n_chunks)
             if index == NULL:
@@ -371,7 +371,7 @@ cdef class ShardReader:
 
     cdef int64_t _number_of(self, Plan plan, const Search *search, const int64_t *first, const int64_t *count,
                             int64_t i) noexcept nogil:
-        """Which chunk of the search is the i-th of a shard in it, as `chunks_of` counts them."""
+        """Return the number, as `chunks_of` counts, of the i-th chunk of a shard in the search."""
         cdef int d = plan.ndim - 1
         cdef int64_t rest
         cdef int64_t stride = 1
@@ -386,7 +386,7 @@ cdef class ShardReader:
 
     cdef int64_t _position_of(self, Plan plan, const Span *object, int first, int level,
                               const Span *chunk) noexcept nogil:
-        """The position in its shard of the chunk of a level that is or holds `chunk`, in a shard of level `first`."""
+        """Return the position of the chunk of `level` that is or contains `chunk`; `object` has level `first`."""
         cdef const Axis *axes = self.levels.axes_of(level)
         cdef const int *order = self.levels.order_of(level)
         cdef int64_t position = 0
@@ -415,7 +415,7 @@ cdef class ShardReader:
 
     cdef int _read_chunks(self, Plan plan, const Shard *shard, const Span *object, int64_t i, int64_t end,
                           Worker *worker) noexcept nogil:
-        """Take in the selected chunks from the i-th on, as they follow each other in the bytes of the shard."""
+        """Take in the selected chunks from the i-th to `end`, in the order of the shard's bytes."""
         cdef int64_t first[MAX_NDIM]
         cdef int64_t count[MAX_NDIM]
         cdef int code = OK
@@ -428,7 +428,7 @@ cdef class ShardReader:
 
     cdef int _read_batch(self, Plan plan, const Shard *shard, const Span *object, const int64_t *first,
                          const int64_t *count, int64_t *i, int64_t end, Worker *worker) noexcept nogil:
-        """Fetch neighbouring chunks by one read, from the i-th on, and take them in; moves `i` behind them."""
+        """Fetch neighbouring chunks by one read, from the i-th on, and take them in; move `i` behind them."""
         cdef Span spans[MAX_NDIM]
         cdef const Axis *axes = self.levels.axes_of(shard.last)
         cdef const Extent *extent = &shard.extents[i[0]]
@@ -445,7 +445,7 @@ cdef class ShardReader:
         if self._find_chunk(plan, shard, axes, object, first, count, extent, spans, worker):
             i[0] = j
             return OK
-        # What is in memory needs no reading together, and blocks end where no more was asked for.
+        # Bytes in memory need no batches, and blocks end where the requested bytes end.
         while j < end and shard.extents[j].offset != UINT64_MAX and shard.content.fd >= 0:
             behind = max(high, <int64_t>shard.extents[j].offset + shard.extents[j].n_bytes)
             if <int64_t>shard.extents[j].offset > high + GAP_NBYTES or behind - low > BATCH_NBYTES:
@@ -472,7 +472,7 @@ cdef class ShardReader:
     cdef bint _find_chunk(self, Plan plan, const Shard *shard, const Axis *axes, const Span *object,
                           const int64_t *first, const int64_t *count, const Extent *extent, Span *spans,
                           Worker *worker) noexcept nogil:
-        """Take a chunk from those that are kept; whether it was there."""
+        """Take a chunk from the cache; return whether it was cached."""
         if plan.chunks is None or shard.content.fd < 0:
             return False
         plan.chunk_of(axes, NULL, object, first, count, extent.i, spans)
@@ -481,7 +481,7 @@ cdef class ShardReader:
 
     cdef void _note_place(self, Plan plan, const Shard *shard, const Span *object, const Span *chunk,
                           Status *status) noexcept nogil:
-        """Note for an error in which chunk of a shard it is, and of the shards in it on the way there."""
+        """Note for an error the position of a chunk in its shard, and of the shards around it."""
         cdef int level = shard.last
         while level >= shard.level:
             note_outer(status, self._position_of(plan, object, shard.level, level, chunk))
@@ -489,12 +489,12 @@ cdef class ShardReader:
 
     cdef int _take_in_chunk(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
                             Worker *worker) noexcept nogil:
-        """Bring the selected elements of a chunk of the shards of a level to their places."""
+        """Move the selected elements of a chunk, of the shards of a level, to their places."""
         if level == self.levels.n - 1:
             return plan.take_in_chunk(stored, n_bytes, spans, worker)
         return self._take_in_shard(plan, level + 1, stored, n_bytes, spans, worker)
 
-    # shards that the caller brings, as a whole or in blocks
+    # shards that the caller passes, whole or in blocks
 
     cdef int load_brought(self, Plan plan, const Span *spans, Worker *worker) noexcept nogil:
         cdef Shard shard
@@ -530,10 +530,10 @@ cdef class ShardReader:
 
     cdef int _take_in_shard(self, Plan plan, int level, const uint8_t *stored, int64_t n_bytes, const Span *spans,
                             Worker *worker) noexcept nogil:
-        """Bring the selected elements of a shard in memory to their places."""
+        """Move the selected elements of a shard in memory to their places."""
         cdef Shard shard
         cdef int code
-        # As the program was made, there are no more; said again, the compiler knows it, too.
+        # Programs never have more levels. This comparison tells the compiler.
         if level >= MAX_SHARD_LEVELS:
             return OK
         shard.level = level

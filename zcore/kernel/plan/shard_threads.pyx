@@ -1,14 +1,14 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Threads that share the encoding of one object: parts in any order, put together in the right one.
+"""Threads that share the encoding of one object: parts in any order, added in the right order.
 
-A task of a write is an object, which one thread locks and replaces, its owner. A shard can be as large as the whole
-array, so a thread that finds no task left helps the owners that are still at work: it takes the next part of one,
-encodes it into a slot, and takes another. The owner does the same, but for the part whose turn it is, which it adds at
-once; from the slots it adds those that are ready. So the bytes of the object do not depend on which thread encoded
-what.
+A task of a write is an object. One thread, its owner, locks and replaces it. A shard can be as large as the whole
+array, so a thread without a task helps the owners that are still at work: it takes the next part of an object, encodes
+it into a slot, and takes another. The owner does the same, except for the part that is next in order, which it adds at
+once. From the slots it adds those that are ready. So the bytes of the object do not depend on which thread encoded
+which part.
 
-Parts are taken at most `n_slots` before they are added. With half as many slots as parts, all encoders with their
-slots need less memory than the object, decoded and encoded.
+At most `n_slots` parts are taken before they are added. With half as many slots as parts, all encoders and their slots
+together need less memory than the object, decoded and encoded.
 """
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -23,12 +23,12 @@ cdef enum:
 
 
 cdef class Crews:
-    """The threads that run a plan, each the owner of an object or a helper of another one's.
+    """The threads that run a plan. Each owns an object or helps another owner.
 
     Parameters
     ----------
     n_threads : int
-        As many at most.
+        Maximum number of threads.
     """
 
     def __cinit__(self):
@@ -58,7 +58,7 @@ cdef class Crews:
     cdef void end(self) noexcept nogil:
         zc_add(&self.n_open, -1)
 
-    # what subclasses say
+    # overridden by subclasses
 
     cdef int64_t encode_part(self, Plan plan, void *job, int64_t i, Worker *worker,
                              const uint8_t **encoded) noexcept nogil:
@@ -93,7 +93,7 @@ cdef class Crews:
         for i in range(crew.n_slots):
             buffer_free(&crew.slots[i].encoded)
         free(crew.slots)
-        # Of a helper that failed when the owner had failed as well.
+        # A helper's exception, if both the helper and the owner failed.
         memset(&left, 0, sizeof(Workspace))
         left.exception = crew.exception
         workspace_free(&left)
@@ -140,14 +140,14 @@ cdef class Crews:
                         self.add_part(plan, crew.job, crew.n_added, encoded, n, worker))
                 zc_add(&crew.n_added, 1)
             elif not self._help_once(plan, crew, worker):
-                # Another thread is at the part whose turn it is.
+                # Another thread encodes the part that is next in order.
                 zc_back_off(n_waits)
                 n_waits += 1
                 continue
             n_waits = 0
         return code
 
-    # the others
+    # helpers
 
     cdef void help(self, Plan plan, Worker *worker) noexcept nogil:
         cdef Crew *crew
@@ -160,7 +160,8 @@ cdef class Crews:
                 crew = self._join(i)
                 if crew == NULL:
                     continue
-                # A signal handler that wants the object of this crew would wait for its owner, which waits for helpers.
+                # A signal handler that wants this crew's object would wait for its owner, and the owner waits for
+                # helpers.
                 worker.joined = True
                 while not plan.poll(worker) and not plan.is_poll_due(worker) and self._help_once(plan, crew, worker):
                     found = True
@@ -175,7 +176,7 @@ cdef class Crews:
             n_waits += 1
 
     cdef bint _help_once(self, Plan plan, Crew *crew, Worker *worker) noexcept nogil:
-        """Encode the next part into its slot; False when none may be taken now."""
+        """Encode the next part into its slot; return False if none may be taken now."""
         cdef const uint8_t *encoded = NULL
         cdef Slot *slot
         cdef int64_t n
@@ -202,10 +203,10 @@ cdef class Crews:
         zc_store(&slot.ready, 1)
         return True
 
-    # the threads at work
+    # list of crews
 
     cdef bint _show(self, Crew *crew) noexcept nogil:
-        """Let others help; False when there are more owners than threads were announced."""
+        """Let other threads help; return False if there are more owners than announced threads."""
         cdef int64_t i
         cdef bint shown = False
         while not zc_swap_if(&self.guard, 0, 1):
@@ -228,7 +229,7 @@ cdef class Crews:
         zc_store(&self.guard, 0)
 
     cdef Crew *_join(self, int64_t i) noexcept nogil:
-        """Return what is done at a place, which stays until `n_helpers` is counted down again, or NULL."""
+        """Return the crew at a slot, which stays until `n_helpers` is counted down again, or NULL."""
         cdef Crew *crew
         while not zc_swap_if(&self.guard, 0, 1):
             pass

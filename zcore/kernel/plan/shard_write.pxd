@@ -1,4 +1,4 @@
-"""Writing objects that are shards: what a plan that writes has for them."""
+"""Writing objects that are shards: the part of a `WritePlan` that handles them."""
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from zcore.kernel.io.files cimport Buffer, Content
@@ -11,44 +11,44 @@ from zcore.kernel.strided.copy cimport MAX_NDIM
 
 
 cdef struct NewShard:          # the shard that is being written
-    int level                  # in how many others it lies
-    Buffer *built              # where it is made in memory; NULL: it goes to a file
-    const char *key            # of that
+    int level                  # number of shards around it
+    Buffer *built              # its bytes in memory; NULL: it goes to a file
+    const char *key            # key of that file
     int fd                     # -1 until there is something to write
     IndexForm form
-    int64_t size               # bytes that it has, those in the batch included
+    int64_t size               # its size so far, with the batch
     int64_t n_batch
-    int64_t n_stored           # chunks that it has: damaged ones that are carried over may have no bytes
+    int64_t n_stored           # number of its chunks; carried over damaged chunks may have no bytes
     uint64_t *words            # of its index
 
-cdef struct OldShard:          # the one that it replaces
+cdef struct OldShard:          # the shard that is replaced
     bint found
     Content content
-    uint64_t *words            # of its index, where it was found
+    uint64_t *words            # of its index, if it was found
 
 cdef struct Job:               # the chunks of a shard that are to be encoded
     const Span *spans          # of the shard
     const OldShard *old        # NULL: all elements inside the array are selected
     NewShard *new
-    int64_t first[MAX_NDIM]    # as `chunks_of` gives them, where elements are selected
+    int64_t first[MAX_NDIM]    # from `chunks_of`, if elements are selected
     int64_t count[MAX_NDIM]
 
 
 cdef class ShardWriter(Crews):
     cdef ShardProgram shards
     cdef ShardLevels levels
-    cdef bint in_parts         # a shard is written to its file in parts: there are no codecs behind it
+    cdef bint in_parts         # whether a shard is written to its file in parts: not with codecs behind it
 
     # Follows a plan that is begun anew: OK or NO_MEMORY.
     cdef int follow(self, Plan plan, int n_threads) noexcept nogil
-    # Makes a file of a covered shard, and stages it, or finds that it is to be erased.
+    # Writes the file of a covered shard and stages it, or sets `erase`.
     cdef int prepare(self, Plan plan, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil
-    # Changes one that is locked, in its file.
+    # Changes a locked shard in its file.
     cdef int merge(self, Plan plan, const Span *spans, const char *key, Worker *worker) noexcept nogil
-    # Finds what is needed of a shard that is brought.
+    # Finds the needed parts of a shard that is passed.
     cdef int find_wanted(self, Plan plan, const Span *spans, const Extent **extents, int64_t *n,
                          Worker *worker) noexcept nogil
-    # Decodes an object that is read as a whole to where `encode_merged` looks for it.
+    # Decodes an object that is read as a whole, for `encode_merged`.
     cdef int take_in(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                      Worker *worker) noexcept nogil
     # Makes a shard in memory: see `WritePlan`.

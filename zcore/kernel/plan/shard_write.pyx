@@ -1,18 +1,17 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Writing arrays whose objects are shards: each task replaces one shard. `write.pyx` holds its lock.
 
-A covered shard is never read. Its chunks are encoded straight from the caller's elements and go to the temporary file
+A covered shard is never read. Its chunks are encoded directly from the caller's elements and go to the temporary file
 in batches, so a writer needs memory for some chunks, not for a shard. Threads without a shard of their own help.
 
-Of a shard that is changed in part only the chunks that the selection touches are encoded anew. The others are carried
-over as they are stored, in the order of the old file, whose runs are copied as a whole: chunks that share bytes go on
-sharing them, and gaps that older programs have left are closed. Of chunks that are touched only those are decoded of
-which some elements stay.
+In a shard that changes in part, only the chunks that the selection touches are encoded anew. The others are carried
+over as stored, in the order of the old file, by copying whole runs. Chunks that share bytes keep sharing them, and gaps
+from older programs are closed. Touched chunks are decoded only if some of their elements stay.
 
-Chunks that are shards themselves are made by the same rules, in memory; so are shards with codecs behind them, which
-cannot go to a file before they are whole.
+Chunks that are shards themselves are made by the same rules, in memory. So are shards with codecs behind them, which
+cannot go to a file before they are complete.
 
-Chunks that hold nothing but the fill value are left out; a shard of which no chunk is left is erased.
+Chunks that hold only the fill value are left out; a shard without chunks is erased.
 """
 cimport cython
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
@@ -30,20 +29,20 @@ from zcore.kernel.plan.shard_threads cimport SKIPPED, Crews
 from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, OK, WANTED, fail, status_clear
 
 cdef enum:
-    BATCH_NBYTES = 1 << 19     # goes to the file at once
-    ALONE_NBYTES = 1 << 16     # a chunk of so many bytes is worth a write of its own
+    BATCH_NBYTES = 1 << 19     # written to the file at once
+    ALONE_NBYTES = 1 << 16     # a chunk of this size is worth a write of its own
 
 
 @cython.final
 cdef class ShardWriter(Crews):
-    """Writes the objects of one plan, where these are shards.
+    """Writes the objects of one plan, if they are shards.
 
     Parameters
     ----------
     plan : Plan
-        Whose part it becomes; it is used by no other.
+        The plan that owns this writer.
     n_threads : int
-        Threads that will run the plan.
+        Number of threads that will run the plan.
     """
 
     def __init__(self, Plan plan not None, int n_threads):
@@ -58,7 +57,7 @@ cdef class ShardWriter(Crews):
         plan.task_threads = max(1, self.shards.n_chunks // 2)
         return self.admit(n_threads)
 
-    # objects: files that are written in parts, or as a whole where there are codecs behind the shard
+    # objects: files that are written in parts, or as a whole if there are codecs behind the shard
 
     cdef int prepare(self, Plan plan, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil:
         cdef NewShard new
@@ -101,7 +100,7 @@ cdef class ShardWriter(Crews):
         return self._change(plan, spans, key, &old, worker)
 
     cdef int _change(self, Plan plan, const Span *spans, const char *key, OldShard *old, Worker *worker) noexcept nogil:
-        """Write a file that differs from the old one in the selected elements, or only within the old shape."""
+        """Write a file that differs from the old one in the selected elements, or only outside the old shape."""
         cdef NewShard new
         cdef bint erase = False
         cdef bint changed = plan.has_elements
@@ -119,11 +118,11 @@ cdef class ShardWriter(Crews):
 
     cdef int take_in(self, Plan plan, const uint8_t *encoded, int64_t n_bytes, const Span *spans,
                      Worker *worker) noexcept nogil:
-        """Decode an object that is read as a whole to where `encode_merged` looks for it."""
+        """Decode an object that is read as a whole, for `encode_merged`."""
         cdef int code = self.shards.unwrap(plan.n_chunks_of(self.levels.axes_of(0), spans), encoded, n_bytes,
                                            &worker.content, &worker.levels[0].content, &worker.work, &worker.status)
         if code == OK and self.shards.is_wrapped:
-            # A shard in memory is there twice at most, whatever becomes of it: stored, as it was, or as it will be.
+            # At most two forms of a shard are in memory at a time: stored, old content, new content.
             buffer_relax(&worker.encoded)
         return code
 
@@ -154,12 +153,12 @@ cdef class ShardWriter(Crews):
             n[0] = 1
             status_clear(&worker.status)
             return OK
-        # All of its chunks: those that change are decoded, the others carried over.
+        # All of its chunks: those that change are decoded, the others are carried over.
         for position in range(n_chunks if code == OK else 0):
             if _is_empty(words, position):
                 continue
             found[n[0]].i = position
-            # What is wrong with an entry is said when it is used, if it is.
+            # A bad entry is reported when it is used.
             if self.shards.extent_of(&form, words, position, content.size, self.levels.limit_of(0), &found[n[0]],
                                      &worker.status) == OK:
                 n[0] += 1
@@ -182,7 +181,7 @@ cdef class ShardWriter(Crews):
 
     cdef int _make(self, Plan plan, NewShard *new, const Span *spans, OldShard *old, bint *changed,
                    Worker *worker) noexcept nogil:
-        """Bring all chunks of a shard to where it is made; nothing, where none of them changes."""
+        """Add all chunks of a shard; do nothing if none of them changes."""
         cdef int code = self._begin(plan, new, spans, 1 if old == NULL else 2, worker)
         if code == OK and old != NULL:
             old.words = new.words + 2 * new.form.n_chunks
@@ -198,11 +197,11 @@ cdef class ShardWriter(Crews):
 
     cdef int64_t _encode_shard(self, Plan plan, int level, const Span *spans, OldShard *old, Worker *worker,
                                const uint8_t **encoded) noexcept nogil:
-        """Make a shard in memory, and encode it where there are codecs behind it: its size, FILLED or FAILED."""
+        """Make a shard in memory, and apply the codecs behind it, if any: return its size, FILLED or FAILED."""
         cdef NewShard new
         cdef bint changed = True
         cdef int code
-        # As the program was made, there are no more; said again, the compiler knows it, too.
+        # Programs never have more levels. This comparison tells the compiler.
         if level >= MAX_SHARD_LEVELS:
             return FAILED
         _start(&new, level, &worker.levels[level].built, NULL)
@@ -246,7 +245,7 @@ cdef class ShardWriter(Crews):
             self._locate(plan, new.level, spans, position, chunk)
             inside = self._is_inside(plan, chunk)
             if inside == 0:
-                # Beyond the array: it is not seen now, and must not be seen when the array grows.
+                # Outside the array: invisible now, and it must stay so when the array grows.
                 changed[0] = True
             elif inside < 0 and not plan.has_elements:
                 changed[0] = True
@@ -263,7 +262,7 @@ cdef class ShardWriter(Crews):
         return self._copy(plan, old, new, extents, n, worker)
 
     cdef int _is_inside(self, Plan plan, const Span *chunk) noexcept nogil:
-        """Whether a chunk lies in `old_shape`: 1, 0 when none of it does, or -1 when a part does."""
+        """Whether a chunk lies in `old_shape`: 1 yes, 0 no, -1 in part."""
         cdef int d
         cdef int inside = 1
         for d in range(plan.ndim):
@@ -274,7 +273,7 @@ cdef class ShardWriter(Crews):
         return inside
 
     cdef void _locate(self, Plan plan, int level, const Span *object, int64_t position, Span *chunk) noexcept nogil:
-        """Give `chunk` the place of the chunk at `position` of a shard; nothing of it is selected."""
+        """Set `chunk` to the chunk at `position` of a shard, with no element selected."""
         cdef const Axis *axes = self.levels.axes_of(level)
         cdef const int *order = self.levels.order_of(level)
         cdef int k = plan.ndim - 1
@@ -303,7 +302,7 @@ cdef class ShardWriter(Crews):
             low = high = <int64_t>extents[i].offset
             moved = new.size - low
             j = i
-            # Chunks that touch or share bytes go together, and lie to each other as they did.
+            # Chunks that touch or share bytes are copied together, so their relative offsets stay.
             while j < n and <int64_t>extents[j].offset <= high:
                 high = max(high, <int64_t>extents[j].offset + extents[j].n_bytes)
                 _note(new, extents[j].i, <int64_t>extents[j].offset + moved, extents[j].n_bytes)
@@ -325,7 +324,7 @@ cdef class ShardWriter(Crews):
 
     cdef int _add_changed(self, Plan plan, const Span *spans, const OldShard *old, NewShard *new,
                           Worker *worker) noexcept nogil:
-        """Encode the selected chunks, or those that are marked."""
+        """Encode the selected chunks, or the marked ones."""
         cdef Job job
         job.spans = spans
         job.old = old
@@ -333,11 +332,11 @@ cdef class ShardWriter(Crews):
         cdef int64_t n = new.form.n_chunks
         if plan.has_elements:
             n = plan.chunks_of(self.levels.axes_of(new.level), spans, job.first, job.count)
-        # Shards in shards are parts themselves: threads have shared them already.
+        # Shards in shards are parts themselves, which threads already share.
         return self.run_parts(plan, &job, n, worker) if new.level == 0 else self._run_alone(plan, &job, n, worker)
 
     cdef int64_t _place_of_part(self, Plan plan, const Job *job, int64_t i, Span *chunk) noexcept nogil:
-        """Describe the i-th chunk of a job; returns its position in the shard."""
+        """Describe the i-th chunk of a job; return its position in the shard."""
         if plan.has_elements:
             return plan.chunk_of(self.levels.axes_of(job.new.level),
                                  self.levels.order_of(job.new.level), job.spans, job.first,
@@ -382,7 +381,7 @@ cdef class ShardWriter(Crews):
 
     cdef int64_t _encode_changed(self, Plan plan, const Job *job, const Span *chunk, int64_t position, Worker *worker,
                                  const uint8_t **encoded) noexcept nogil:
-        """Change what is selected of a chunk of the old shard, and encode it as `encode_part`."""
+        """Change the selected elements of a chunk of the old shard, and encode it like `encode_part`."""
         cdef const OldShard *old = job.old
         cdef int level = job.new.level
         cdef OldShard inner
@@ -400,7 +399,7 @@ cdef class ShardWriter(Crews):
                     &worker.status) != OK:
                 return FAILED
             if is_shard and not self.levels.is_wrapped(level + 1):
-                # Chunks are carried over from here while others are encoded.
+                # Another buffer: this one is used to carry over chunks while others are encoded.
                 buffer = &worker.levels[level + 1].content
             data = content_at(&old.content, <int64_t>extent.offset, extent.n_bytes, buffer, &worker.status)
             if data == NULL:
@@ -423,16 +422,16 @@ cdef class ShardWriter(Crews):
                 worker.status.offset += <int64_t>extent.offset
         return n
 
-    # where a shard is made
+    # building a shard
 
     cdef int _begin(self, Plan plan, NewShard *new, const Span *spans, int n_indices, Worker *worker) noexcept nogil:
-        """Start a shard without chunks; room for so many indices is reserved, and empty."""
+        """Start a shard without chunks, and reserve empty memory for `n_indices` indices."""
         cdef int64_t n_chunks = plan.n_chunks_of(self.levels.axes_of(new.level), spans)
         cdef int64_t n_words = 2 * n_chunks * n_indices
         cdef Buffer *index = &worker.levels[new.level].index
         cdef int code
         (<ShardProgram>self.levels.programs[new.level]).form_of(n_chunks, 0, &new.form)
-        # The index may stand ahead of the first chunk.
+        # The index may stand before the first chunk.
         new.size = new.form.n_bytes if (<ShardProgram>self.levels.programs[new.level]).at_start else 0
         code = buffer_reserve(index, n_words * <int64_t>sizeof(uint64_t), &worker.status)
         if code == OK and new.built == NULL:
@@ -466,7 +465,7 @@ cdef class ShardWriter(Crews):
         return code
 
     cdef int _flush(self, Plan plan, NewShard *new, Worker *worker) noexcept nogil:
-        """Bring the batch to the file, which is made when there is something to write."""
+        """Write the batch to the file, which is created when there is something to write."""
         cdef int64_t n = new.n_batch
         if new.fd < 0:
             new.fd = stage_open(plan.dirfd, new.key, &worker.staging, &worker.status)
@@ -476,7 +475,7 @@ cdef class ShardWriter(Crews):
         return stage_write(new.fd, worker.batch.data, n, new.size - n, &worker.status)
 
     cdef int _end(self, Plan plan, NewShard *new, int code, Worker *worker, bint *erase) noexcept nogil:
-        """Write the index of a file and stage it, or find that it has no chunks."""
+        """Write the index of a file and stage it; set `erase` if it has no chunks."""
         cdef const uint8_t *encoded = NULL
         cdef int64_t n
         if code == OK and new.n_stored == 0 and not worker.keeps_filled:
@@ -494,7 +493,7 @@ cdef class ShardWriter(Crews):
         return stage_close(plan.dirfd, new.fd, code, &worker.staging, &worker.status)
 
     cdef int64_t _finish(self, Plan plan, NewShard *new, Worker *worker, const uint8_t **encoded) noexcept nogil:
-        """Add the index of a shard in memory, and what is behind it: its size, FILLED or FAILED."""
+        """Add the index of a shard in memory and apply the codecs behind it: return its size, FILLED or FAILED."""
         cdef const uint8_t *index = NULL
         cdef int64_t at = new.size
         cdef int64_t n
@@ -534,7 +533,7 @@ cdef inline void _note(NewShard *new, int64_t position, int64_t offset, int64_t 
 
 
 cdef inline void _mark(NewShard *new, int64_t position) noexcept nogil:
-    """Note that a chunk will be encoded anew, until it is: no entry of an index looks so."""
+    """Mark a chunk to be encoded anew, with a value that no index entry has."""
     _note(new, position, 0, -1)
 
 

@@ -9,7 +9,7 @@ from zcore.kernel.select.tasks cimport Layout
 
 
 cdef class WritePlan(Plan):
-    cdef ShardWriter shards    # where objects are shards, else None
+    cdef ShardWriter shards    # if objects are shards, else None
     cdef ObjectLocks locks
     cdef uint64_t token
     cdef int64_t n_workers
@@ -23,8 +23,8 @@ cdef class WritePlan(Plan):
     cdef int _merge_locked(self, const Span *spans, const char *key, Worker *worker) noexcept nogil
     cdef int64_t _encode_changed_object(self, const Span *spans, const char *key, Worker *worker,
                                         const uint8_t **encoded) noexcept nogil
-    # Makes the object of a task in memory: its size, FILLED, SAME or FAILED. It is covered, or what there is of it was
-    # brought.
+    # Makes the object of a task in memory: returns its size, FILLED, SAME or FAILED. The object is covered, or its
+    # needed parts were passed.
     cdef int64_t encode_task(self, int64_t task, Worker *worker, const uint8_t **encoded) noexcept nogil
     cdef int64_t encode_merged(self, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept nogil

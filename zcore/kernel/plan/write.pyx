@@ -2,9 +2,9 @@
 """Writing: each task replaces one stored object, under its lock.
 
 A covered object (all its elements inside the array are written) is encoded and staged beside the old one before the
-lock is taken, and never read. A partly covered one is read, merged and written back while it is locked. What lies in a
-chunk beyond the array is reset to the fill value on the way, whichever program left it there. An object that holds
-nothing but the fill value is erased, not written, unless the caller wants it stored.
+lock is taken, and never read. A partly covered object is read, merged and written back under the lock. Elements of a
+chunk outside the array are reset to the fill value on the way, whichever program wrote them. An object that holds only
+the fill value is erased, not written, unless the caller wants it stored.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -30,10 +30,10 @@ from zcore.kernel.select.tasks cimport Layout
 
 
 cdef class WritePlan(Plan):
-    """A `Plan` that writes; same parameters. Where objects are shards, a `ShardWriter` is what knows them.
+    """A `Plan` that writes; same parameters. If objects are shards, a `ShardWriter` handles them.
 
-    A worker that finds another document than the open array follows from stops the plan. Without `elements` nothing is
-    written, but what lies outside of `old_shape` is reset in the objects that exist.
+    A worker that finds another document than that of the open array stops the plan. Without `elements`, nothing is
+    written; existing objects are reset outside `old_shape`.
     """
 
     def __init__(self, OpenArray array not None, selection, elements=None, PlanOptions options=None):
@@ -56,16 +56,16 @@ cdef class WritePlan(Plan):
 
     @property
     def keep_filled(self):
-        """Whether objects are stored that hold nothing but the fill value."""
+        """Whether objects that hold only the fill value are stored."""
         return bool(self.opened.keep_filled)
 
     def _direction(self):
-        # A merge that fails has read a chunk that it could not decode, or has not found one.
+        # A failed merge could not decode the chunk it read, or has not found it.
         return "encode" if self.status.is_encode else "decode"
 
     cdef int open_worker(self, Worker *worker) noexcept nogil:
         cdef int code
-        # Each worker has temporary names of its own.
+        # Each worker has its own temporary names.
         cdef uint64_t token = self.token + <uint64_t>zc_add(&self.n_workers, 1)
         cdef const char *document = self.opened.document
         cdef int dirfd = self.dirfd if document != NULL else -1
@@ -120,7 +120,7 @@ cdef class WritePlan(Plan):
         return self._merge(spans, key, worker)
 
     cdef int _replace(self, const Span *spans, const char *key, Worker *worker) noexcept nogil:
-        """Write an object without looking at the old one."""
+        """Write an object without reading the old one."""
         cdef bint erase = False
         cdef int code = self._prepare(spans, key, worker, &erase)
         if code != OK:
@@ -137,7 +137,7 @@ cdef class WritePlan(Plan):
         return code
 
     cdef int _prepare(self, const Span *spans, const char *key, Worker *worker, bint *erase) noexcept nogil:
-        """Encode and stage a covered object, or find that it is to be erased."""
+        """Encode and stage a covered object, or set `erase`."""
         cdef const uint8_t *encoded = NULL
         cdef int64_t n
         if self.shards is not None and self.shards.in_parts:
@@ -149,13 +149,13 @@ cdef class WritePlan(Plan):
         return OK if erase[0] else object_stage(self.dirfd, key, encoded, n, &worker.staging, &worker.status)
 
     cdef int64_t encode_covered(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
-        """Encode an object of which all elements inside the array are written: its size, FILLED or FAILED."""
+        """Encode an object of which all elements inside the array are written: return its size, FILLED or FAILED."""
         if self.shards is None:
             return self.encode_covered_chunk(spans, worker, encoded)
         return self.shards.encode_covered(self, spans, worker, encoded)
 
     cdef int64_t encode_covered_chunk(self, const Span *spans, Worker *worker, const uint8_t **encoded) noexcept nogil:
-        """Encode a chunk of which all elements inside the array are written: its size, FILLED or FAILED."""
+        """Encode a chunk of which all elements inside the array are written: return its size, FILLED or FAILED."""
         cdef const uint8_t *chunk = <const uint8_t *>self.data + self.data_offset(spans)
         cdef bint whole = self.is_whole(spans)
         cdef Runs runs
@@ -219,7 +219,7 @@ cdef class WritePlan(Plan):
             fail(&worker.status, MISSING, 0, 0, 0)
             return FAILED
         if code != OK and code != MISSING:
-            # What is no failure, such as an interruption, has left no code.
+            # Results that are no failure, such as an interruption, have not set the code.
             worker.status.code = code
             return FAILED
         return self.encode_merged(spans, code == OK, worker, encoded)
@@ -236,14 +236,14 @@ cdef class WritePlan(Plan):
 
     cdef int64_t encode_merged(self, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept nogil:
-        """Change the object that was `found`, as it was taken in, and encode it as `encode_covered`."""
+        """Change the object that was `found` and taken in, and encode it like `encode_covered`."""
         if self.shards is None:
             return self.encode_merged_chunk(spans, found, worker, encoded)
         return self.shards.encode_merged(self, spans, found, worker, encoded)
 
     cdef int64_t encode_merged_chunk(self, const Span *spans, bint found, Worker *worker,
                                      const uint8_t **encoded) noexcept nogil:
-        """Change the chunk that was `found`, decoded in the worker's scratch, and encode it as `encode_covered`."""
+        """Change the chunk that was `found`, decoded in the worker's scratch, and encode it like `encode_covered`."""
         cdef char *chunk = <char *>worker.decoded.data
         if self.items is not None:
             return self._encode_items(spans, found, worker, encoded)
@@ -263,7 +263,7 @@ cdef class WritePlan(Plan):
     cdef int load_brought(self, const Span *spans, Worker *worker) noexcept nogil:
         if self.shards is None or not self.shards.in_parts or worker.brought.is_absent:
             return Plan.load_brought(self, spans, worker)
-        # Gaps make a shard longer than its chunks can be; they do not matter here.
+        # Gaps can make a shard longer than the limit of its chunks, so the limit does not apply here.
         worker.content = worker.brought.content
         return OK
 
@@ -276,14 +276,14 @@ cdef class WritePlan(Plan):
                            Worker *worker) noexcept nogil:
         if self.items is None:
             return Plan.take_in_chunk(self, encoded, n_bytes, spans, worker)
-        # For `_encode_items`, which decodes it.
+        # `_encode_items` decodes it.
         worker.content.data = encoded
         worker.content.size = n_bytes
         return OK
 
     cdef int64_t _encode_items(self, const Span *spans, bint found, Worker *worker,
                                const uint8_t **encoded) noexcept with gil:
-        """Change the chunk that was `found`, as it was taken in, or a new one, and encode it: see `encode_covered`."""
+        """Change the chunk that was `found` and taken in, or a new one, and encode it: see `encode_covered`."""
         cdef int d
         cdef int64_t n
         try:
@@ -306,7 +306,7 @@ cdef class WritePlan(Plan):
         return FAILED
 
     cdef void _reset_outside(self, const Span *spans, const Layout *layout, char *chunk) noexcept nogil:
-        """Give the elements of a chunk that lie outside `old_shape` the fill value."""
+        """Set the elements of a chunk outside `old_shape` to the fill value."""
         cdef Copy spec
         cdef int64_t kept
         cdef int d
@@ -327,7 +327,7 @@ cdef class WritePlan(Plan):
             fill_run(&spec, self.opened.stored_fill, chunk + kept * layout.strides[d])
 
     cdef int64_t _encode(self, const uint8_t *chunk, Worker *worker, const uint8_t **encoded) noexcept nogil:
-        """Encode a chunk that lies in order: its size, FILLED or FAILED."""
+        """Encode a chunk of contiguous elements: return its size, FILLED or FAILED."""
         cdef int64_t n
         if not worker.keeps_filled and is_filled(<const char *>chunk, worker.layout.n_items, self.opened.stored_fill,
                                                  self.opened.itemsize):

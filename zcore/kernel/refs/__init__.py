@@ -1,1 +1,1 @@
-"""Tables of references: where the bytes of keys lie in other files."""
+"""Reference tables: keys whose bytes lie in other files."""

@@ -1,4 +1,4 @@
-"""Objects that are parts of other files: where the bytes of a key lie, with the file open."""
+"""Objects that are parts of other files: finds the bytes of a key and opens their file."""
 from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.io.files cimport Identity
@@ -6,16 +6,16 @@ from zcore.kernel.refs.table cimport ReferenceTable
 from zcore.kernel.select.tasks cimport Tasks
 
 
-cdef struct Place:             # of the bytes of a key
-    const uint8_t *data        # at hand; NULL: in the file
-    int fd                     # -1: there is none
+cdef struct Place:             # the bytes of a key
+    const uint8_t *data        # in memory; NULL: in the file
+    int fd                     # -1: no file
     bint is_shared             # the descriptor stays open for other keys
     int64_t offset
-    int64_t n_bytes            # all in the file, when it was opened
+    int64_t n_bytes            # all of them were in the file when it was opened
     Identity identity          # of the file
 
 cdef struct File:
-    int64_t target             # -1: this slot is free
+    int64_t target             # -1: a free slot
     int fd                     # negative: Python could not open it
     Identity identity
 
@@ -26,19 +26,19 @@ cdef class Extents:
     cdef const char *prefix_text
     cdef int64_t n_prefix
     cdef object open_target
-    cdef object exception      # that a signal handler raised while a target was opened
+    cdef object exception      # exception of a signal handler that was raised while a target was opened
     cdef int64_t is_interrupted
-    cdef int64_t guard         # spin lock of what follows
+    cdef int64_t guard         # spin lock of the fields below
     cdef int64_t n_files
-    cdef int64_t max_open      # targets that all plans may hold
+    cdef int64_t max_open      # maximum targets that all plans hold open
     cdef int64_t n_slots
     cdef File *files           # a hash table by target
 
-    # Looks up, for these tasks, what is not at hand yet; before `find`.
+    # Looks up references for these tasks that are not loaded yet; to be called before `find`.
     cdef int prepare(self, Tasks tasks) except -1
-    # Finds the bytes of a key: OK, MISSING, or INTERRUPTED where Python has to look.
+    # Finds the bytes of a key: OK, MISSING, or INTERRUPTED if Python has to look.
     cdef int find(self, const char *key, Place *place) noexcept nogil
-    # Ends what `find` began.
+    # Releases the result of `find`.
     cdef void leave(self, const Place *place) noexcept nogil
     cdef bint _find_file(self, int target, Place *place) noexcept nogil
     cdef void _keep(self, int target, Place *place) noexcept nogil

@@ -1,9 +1,9 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Objects that are parts of other files: of each key the place is looked up, and its file opened.
+"""Objects that are parts of other files: looks up each key and opens its file.
 
-Compiled so that no object of Python is made for a chunk. Targets are opened once for a plan, by Python, which judges
-whether the set may point there. Whatever is not as it should be (a target that is missing, short, remote or not
-allowed) is left to Python as well, which finds it again and says what is wrong.
+Compiled so that no Python object is made per chunk. Each target is opened once for a plan, by Python, which checks
+whether the reference set may point there. All other cases (a target that is missing, short, remote or not allowed) are
+left to Python as well, which looks again and raises the error.
 """
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
@@ -25,23 +25,23 @@ cdef extern from "<sys/resource.h>" nogil:
 
 cdef enum:
     MAX_OPEN = 128             # targets that all plans hold open at a time; others are opened for each object
-    PART_OPEN = 8              # or this part of the descriptors that the process may have, of 1024 mostly, if fewer
+    PART_OPEN = 8              # or 1/8 of the process's limit of descriptors (mostly 1024), if that is fewer
     MAX_KNOWN = 1024           # targets that a plan has opened, or tried to
 
-cdef uint8_t[1] nothing        # stands for the bytes of an object that has none
-cdef int64_t n_held = 0        # of them, by all plans
+cdef uint8_t[1] nothing        # address of the bytes of an empty object
+cdef int64_t n_held = 0        # targets held open by all plans
 
 
 @cython.final
 cdef class Extents:
-    """Where the objects of one array lie, for one plan.
+    """Finds the bytes of the objects of one array, for one plan.
 
     Parameters
     ----------
     table : ReferenceTable
-        It does not change meanwhile.
+        It must not change meanwhile.
     prefix : bytes
-        Of the array's keys in it.
+        Prefix of the array's keys in the table.
     open_target : callable
         Opens the target of a URL for reading and returns the descriptor.
     """
@@ -99,7 +99,7 @@ cdef class Extents:
         place.fd = -1
         place.n_bytes = row.n_bytes
         if row.target == INLINE or row.n_bytes == 0:
-            # Of nothing no target is asked for.
+            # An empty object needs no target.
             place.data = data + row.offset if row.n_bytes else nothing
             return OK
         place.offset = row.offset
@@ -107,7 +107,7 @@ cdef class Extents:
             return INTERRUPTED
         if row.n_bytes == WHOLE:
             place.n_bytes = place.identity.size
-        # What the set says is believed as far as the target goes.
+        # An offset and length from the set are valid only within the target.
         if row.offset > place.identity.size - place.n_bytes:
             self.leave(place)
             return INTERRUPTED
@@ -120,7 +120,7 @@ cdef class Extents:
     # targets
 
     cdef bint _find_file(self, int target, Place *place) noexcept nogil:
-        """Give the place the descriptor of a target; whether there is one."""
+        """Set the descriptor of a target in `place`; return whether there is one."""
         cdef File *file
         cdef bint is_known
         while not zc_swap_if(&self.guard, 0, 1):
@@ -138,12 +138,12 @@ cdef class Extents:
         return place.fd >= 0
 
     cdef void _keep(self, int target, Place *place) noexcept nogil:
-        """Share the descriptor of a target, or that there is none, with other objects, unless there are too many."""
+        """Share the descriptor of a target, or its absence, with other objects, unless there are too many."""
         cdef File *file
         while not zc_swap_if(&self.guard, 0, 1):
             pass
         file = self._slot_of(target)
-        # Another thread may have been faster; then this descriptor is for one object.
+        # Another thread may have been faster; then only this object uses the descriptor.
         if file.target < 0 and 2 * self.n_files < self.n_slots:
             place.is_shared = place.fd < 0 or zc_add(&n_held, 1) < self.max_open
             if place.is_shared:
@@ -156,7 +156,7 @@ cdef class Extents:
         zc_store(&self.guard, 0)
 
     cdef File *_slot_of(self, int64_t target) noexcept nogil:
-        """Return the slot of a target, or the free one where it belongs; half of them are free at least."""
+        """Return the slot of a target, or the free slot where it belongs. At least half of the slots are free."""
         cdef int64_t i = target & (self.n_slots - 1)
         while self.files[i].target >= 0 and self.files[i].target != target:
             i = (i + 1) & (self.n_slots - 1)
@@ -167,13 +167,13 @@ cdef class Extents:
             try:
                 place.fd = self.open_target(self.table._targets[target])
             except Exception:
-                return             # the next try of the task meets it again, and says what it was
+                return             # the task is tried again in Python, which reports the error
             except BaseException as exception:
-                # Of a signal handler, which will not be called again.
+                # The exception of a signal handler, which is not called again.
                 self.exception = exception
                 zc_store(&self.is_interrupted, 1)
                 return
-        except:  # noqa: E722 (the only clause that cannot raise itself, as no caller could see it)
+        except:  # noqa: E722 (the only clause that cannot raise itself; no caller could see an exception)
             return
         if identify_fd(place.fd, &place.identity) != 0:
             object_close(place.fd)

@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""The JSON object that lists references, read into columns.
+"""The JSON object of a reference set, parsed into columns.
 
-Compiled because sets of a million references are common: as objects of Python they need seconds, here the time it takes
-to look at each byte of the document twice.
+Compiled because sets of a million references are common. As Python objects they take seconds; here, the time to look at
+each byte of the document twice.
 """
 from zcore.errors import ReferenceFormatError
 from zcore.kernel.refs.table import KEY_RULES
@@ -22,8 +22,8 @@ cdef extern from *:
     #include <string.h>
     #define ZC_EACH(byte) (0x0101010101010101u * (byte))
 
-    /* How many of eight bytes of a string stand before the first quote, backslash or control character. A subtraction
-       borrows from bytes behind the first of these, never from those before it. */
+    /* How many of eight bytes of a string precede the first quote, backslash or control character. A subtraction
+           borrows only from bytes behind the first of these, never from those before it. */
     static inline int zc_n_plain(const uint8_t *text)
     {
         uint64_t word, quote, slash;
@@ -41,17 +41,17 @@ cdef extern from *:
     int zc_n_plain(const uint8_t *text) nogil
 
 cdef enum:
-    MAX_DEPTH = 64             # nested lists and objects, the document itself among them, as in any metadata document
-    SAFE_DIGITS = 18           # a number of so many is below 2**63
-    SAMPLE = 64                # references by which their number is estimated
+    MAX_DEPTH = 64             # nested lists and objects, including the document itself, as for all metadata documents
+    SAFE_DIGITS = 18           # a number of this many digits is below 2**63
+    SAMPLE = 64                # references that are used to estimate their number
     MAX_ESTIMATE = 1 << 20
 
-cdef struct Text:              # of a document, as far as it has been read
+cdef struct Text:              # a document, and how far it has been read
     const uint8_t *data
     int64_t n
     int64_t at
 
-cdef struct String:            # of a document, between its quotes
+cdef struct String:            # a string of a document, between its quotes
     int64_t start
     int64_t n
     bint is_plain              # without a backslash
@@ -63,7 +63,7 @@ cdef struct Bytes:
 
 @cython.final
 cdef class Scratch:
-    """Memory for one string after the other that is not in the document as it is meant."""
+    """Memory for strings that differ from their form in the document, one at a time."""
 
     cdef uint8_t *data
     cdef int64_t capacity
@@ -76,7 +76,7 @@ cdef class Scratch:
         free(self.data)
 
     cdef int reserve(self, int64_t n) except -1:
-        """Make room for n bytes; what was there is kept."""
+        """Make room for n bytes and keep the content."""
         cdef void *data
         if n >= self.capacity:
             data = realloc(self.data, <size_t>(2 * n + 64))
@@ -88,29 +88,29 @@ cdef class Scratch:
 
 
 def members_of(bytes raw not None, check=None, *, ReferenceTable table=None, compact=None, bint takes_null=False):
-    """Return the members of the JSON object that a document is, up to the one with which they become too many.
+    """Return the members of a document's JSON object, up to the member with which there are too many.
 
-    References that stand behind the version 1 are read at once, so that most documents are gone over once.
+    References that stand behind version 1 are read at once, so most documents are parsed in one pass.
 
     Parameters
     ----------
     raw : bytes
     check : callable, optional
-        Takes the values of all other members, as bytes, and raises ValueError for what is no JSON. Without it these are
-        only gone over.
+        Takes the values of all other members, as bytes, and raises ValueError for invalid JSON. Without it, these
+        values are skipped.
     table, compact, takes_null
         As for `read_references`. Without a table, no references are read.
 
     Returns
     -------
     (members, n, is_read)
-        A dict of the names that reference sets of version 1 have, and "version", to (start, stop) of their values in
-        `raw`, the number of all members, and whether the references are in the table.
+        A dict of the member names of version 1 and "version" to (start, stop) of their values in `raw`; the number
+        of all members; and whether the references are in the table.
 
     Raises
     ------
     ReferenceFormatError
-        The document is no JSON object, is nested too deep, or a name is there twice.
+        The document is no JSON object, is nested too deep, or has a name twice.
 
     >>> members_of(b'{"version": 1, "x/0": ["u"], "refs": {}}')
     ({'version': (12, 13), 'refs': (37, 39)}, 3, False)
@@ -159,7 +159,7 @@ def members_of(bytes raw not None, check=None, *, ReferenceTable table=None, com
 
 
 cdef str _member(const Bytes *name):
-    """The name of a member that version 1 has, or None."""
+    """Return the name of a member of version 1, or None."""
     if _is(name, b"refs"):
         return "refs"
     if _is(name, b"version"):
@@ -182,21 +182,21 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
     raw : bytes
         A document that `members_of` has read.
     start : int
-        Where in it the object begins.
+        Where the object begins in `raw`.
     compact : callable
-        Gives the bytes that an object as a value stands for, of those that it is written with.
+        Returns the bytes that an object as a value stands for, from its text.
     takes_null : bool
-        In place of a URL there may be null: the target that the caller names.
+        Whether null is allowed instead of a URL; it means the target that the caller names.
 
     Raises
     ------
     ReferenceFormatError
-        A value is none that references have, or a key is there twice.
+        A value is no valid reference, or a key appears twice.
 
     Notes
     -----
-    References specification, versions 0 and 1: a string is the value itself, or base64 of it; a list is a URL, or a
-    URL, an offset and a length; an object, by what is in use, is JSON that is the value itself.
+    References specification, versions 0 and 1. A string is the value itself, or its base64 form. A list is a URL, or a
+    URL, an offset and a length. An object, by common use, is JSON that is the value itself.
     """
     cdef Text text = _text_of(raw)
     cdef int depth = 2 if start else 1
@@ -205,7 +205,7 @@ def read_references(ReferenceTable table not None, bytes raw not None, int64_t s
 
 
 cdef int _read_object(ReferenceTable table, Text *text, compact, bint takes_null, int depth) except -1:
-    """Read references: the object of them is that many lists and objects deep in the document, with its own."""
+    """Read the object of references. `depth` counts the lists and objects around its members, itself included."""
     cdef String string
     cdef int64_t value
     cdef int64_t before
@@ -216,7 +216,7 @@ cdef int _read_object(ReferenceTable table, Text *text, compact, bint takes_null
     cdef Bytes key
     cdef Scratch of_keys = Scratch()
     cdef Scratch of_values = Scratch()
-    table.last_target = -1     # its URL stands in another document
+    table.last_target = -1     # the positions of URLs belong to one document
     _open(text, c'{', "an object of references")
     if _closes(text, c'}'):
         return 0
@@ -236,7 +236,7 @@ cdef int _read_object(ReferenceTable table, Text *text, compact, bint takes_null
             raise _wrong(value, f"key {_str(&key)!r:.200} is there twice")
         n_read += 1
         if n_read == n_sample:
-            # By the size of the last ones: documents of arrays, which are longer, mostly come first.
+            # Estimated from the latest references: metadata documents, which are longer, mostly come first.
             n_left = (text.n - text.at) * (n_read // 2) // (text.at - sample)
             table._reserve(min(<int64_t>MAX_ESTIMATE, table.n_rows + n_left))
             n_sample *= 4
@@ -247,7 +247,7 @@ cdef int _read_object(ReferenceTable table, Text *text, compact, bint takes_null
 
 
 cdef int _complete(Bytes *key, Scratch scratch) except -1:
-    """Add what VirtualiZarr leaves out: the chunk of the scalar ``s``, which Zarr v2 calls ``s/0``, is ``s/`` there."""
+    """Complete a key as VirtualiZarr shortens it: the chunk of the scalar ``s`` is ``s/`` there, ``s/0`` in Zarr v2."""
     cdef bint is_copied = key.data == scratch.data
     scratch.reserve(key.n + 1)
     if not is_copied:
@@ -325,7 +325,7 @@ cdef int _read_extent(ReferenceTable table, Text *text, Bytes key, Scratch scrat
 
 
 cdef bint _is_last_url(ReferenceTable table, const Text *text) noexcept nogil:
-    """Whether the URL that begins here is that of the reference before, in the same spelling, as it mostly is."""
+    """Whether the URL here is written exactly like that of the previous reference, as it mostly is."""
     cdef const uint8_t *url = text.data + text.at + 1
     return (table.last_target >= 0 and text.n - text.at >= table.n_last_url + 2 and url[table.n_last_url] == c'"'
             and memcmp(url, text.data + table.last_url, table.n_last_url) == 0)
@@ -356,7 +356,7 @@ cdef int64_t _number(Text *text, Bytes key) except -1:
     return number
 
 
-# JSON, as far as it is not built-in: RFC 8259
+# JSON by RFC 8259
 
 cdef Text _text_of(bytes raw):
     cdef Text text
@@ -378,7 +378,7 @@ cdef str _shown(const Text *text, int64_t start):
 
 
 cdef int _check_utf8(bytes raw) except -1:
-    """All of a document is text; so nothing that is cut out of it need be looked at again."""
+    """Check that the whole document is UTF-8, so that its parts need no check."""
     cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(raw)
     cdef int64_t n = PyBytes_GET_SIZE(raw)
     cdef int64_t i
@@ -393,8 +393,8 @@ cdef int _check_utf8(bytes raw) except -1:
     return 0
 
 
-# A place in the text is a local variable in loops: the compiler would store it for each byte otherwise, since bytes may
-# be those of any other variable.
+# Loops keep the position in a local variable. Otherwise the compiler would store it for each byte, because bytes may
+# alias any variable.
 
 cdef inline void _blanks(Text *text) noexcept nogil:
     cdef int64_t at = text.at
@@ -420,7 +420,7 @@ cdef inline int _expect(Text *text, uint8_t mark) except -1:
 
 
 cdef inline bint _closes(Text *text, uint8_t bracket) noexcept nogil:
-    """Whether the list or object ends here; goes on behind it if so."""
+    """Whether the list or object ends here; if so, move behind it."""
     _blanks(text)
     if text.at < text.n and text.data[text.at] == bracket:
         text.at += 1
@@ -429,7 +429,7 @@ cdef inline bint _closes(Text *text, uint8_t bracket) noexcept nogil:
 
 
 cdef inline bint _ends(Text *text, uint8_t bracket) except -1:
-    """Whether the list or object ends behind this item, or another one follows."""
+    """Whether the list or object ends behind this item; otherwise another item follows."""
     if _closes(text, bracket):
         return True
     _expect(text, c',')
@@ -437,7 +437,7 @@ cdef inline bint _ends(Text *text, uint8_t bracket) except -1:
 
 
 cdef int _string(Text *text, String *string) except -1:
-    """Go over a string."""
+    """Read over a string."""
     cdef uint8_t found
     cdef int n_plain
     cdef int64_t at
@@ -487,7 +487,7 @@ cdef str _str(const Bytes *found):
 
 
 cdef int64_t _behind_string(const Text *text, int64_t at) except -1:
-    """Where a string ends that begins here, and that is read again if the caller needs it."""
+    """Return the end of a string that begins here. The string is not decoded."""
     cdef int64_t start = at + 1
     cdef int64_t before
     cdef const uint8_t *quote
@@ -510,9 +510,9 @@ cdef inline bint _is_mark(uint8_t found) noexcept nogil:
 
 
 cdef int _skip(Text *text, int outer) except -1:
-    """Go over a value in that many lists and objects.
+    """Skip a value that lies in that many lists and objects.
 
-    Of what is not a string only brackets are looked at: a caller that wants it reads it again.
+    Outside strings, only brackets are checked: a caller that needs the value parses it again.
     """
     cdef int depth = 0
     cdef int64_t start
@@ -532,7 +532,7 @@ cdef int _skip(Text *text, int outer) except -1:
             depth += 1
             at += 1
         elif depth and (found == c']' or found == c'}'):
-            # In ASCII a bracket that closes comes two behind the one that opens.
+            # In ASCII a closing bracket comes two behind its opening bracket.
             if found - opened[depth - 1] != 2:
                 raise _wrong(at, f"{chr(found)!r} closes {chr(opened[depth - 1])!r}")
             depth -= 1

@@ -1,14 +1,14 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""What stands for other bytes in strings of JSON: escapes, and base64.
+"""Encodings in JSON strings: escapes and base64.
 
-Compiled because there may be one of them in each of a million strings: some writers put a backslash before each ``/``.
+Compiled because each of a million strings may contain an escape: some writers put a backslash before each ``/``.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 cdef enum:
-    NO_DIGIT = 64              # in the table of base64
+    NO_DIGIT = 64              # no base64 digit
 
-cdef uint8_t digits[256]       # of base64
+cdef uint8_t digits[256]       # value of each base64 digit
 
 
 cdef const uint8_t *alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -20,7 +20,7 @@ for code in range(64):
 
 
 cdef int64_t unescape(const uint8_t *string, int64_t n, uint8_t *out) noexcept nogil:
-    """RFC 8259, section 7: of two halves of a pair one character is made."""
+    """Decode by RFC 8259, section 7. The two halves of a surrogate pair become one character."""
     cdef int64_t at = 0
     cdef int64_t n_out = 0
     cdef int64_t point, low
@@ -58,7 +58,7 @@ cdef int64_t unescape(const uint8_t *string, int64_t n, uint8_t *out) noexcept n
 
 
 cdef uint8_t _sign_of(uint8_t letter) noexcept nogil:
-    """What a letter behind a backslash stands for, or 0."""
+    """Return the character of an escape's letter, or 0."""
     if letter == c'"' or letter == c'\\' or letter == c'/':
         return letter
     if letter == c'n':
@@ -73,7 +73,7 @@ cdef uint8_t _sign_of(uint8_t letter) noexcept nogil:
 
 
 cdef int64_t _point_at(const uint8_t *string, int64_t n, int64_t at) noexcept nogil:
-    """The number that four hexadecimal digits are, or -1."""
+    """Return the number of four hexadecimal digits, or -1."""
     cdef int64_t point = 0
     cdef uint8_t digit
     cdef int64_t i
@@ -92,7 +92,7 @@ cdef int64_t _point_at(const uint8_t *string, int64_t n, int64_t at) noexcept no
 
 
 cdef int64_t _encode(uint32_t point, uint8_t *out) noexcept nogil:
-    """Write a character in UTF-8: of how many bytes it is."""
+    """Write a character in UTF-8 and return its number of bytes."""
     if point < 0x80:
         out[0] = <uint8_t>point
         return 1
@@ -113,7 +113,7 @@ cdef int64_t _encode(uint32_t point, uint8_t *out) noexcept nogil:
 
 
 cdef int64_t decode_base64(const uint8_t *text, int64_t n, uint8_t *out) noexcept nogil:
-    """RFC 4648, section 4: no other characters, and padded. Bits that padding leaves over may be anything."""
+    """Decode by RFC 4648, section 4: no other characters, padding required. Unused last bits are ignored."""
     cdef int64_t n_padding = 0
     cdef int64_t n_out = 0
     cdef int64_t i

@@ -1,9 +1,9 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""References of chunks by their numbers, as the Parquet layout of reference sets has them.
+"""References by chunk number, the Parquet layout of reference sets.
 
-A chunk's number in the C order of the grid says which file has its reference, and in which row. So a reference needs
-20 bytes and no key: keys are taken apart where they are looked up. Compiled because sets of millions of references are
-read chunk by chunk.
+A chunk's number in the C order of the grid gives the file and the row of its reference. So a reference needs 20 bytes
+and no key: keys are parsed when they are looked up. Compiled because sets of millions of references are read chunk by
+chunk.
 """
 from zcore.errors import ReferenceFormatError
 
@@ -20,7 +20,7 @@ from zcore.kernel.refs.table cimport INLINE, REMOVED, WHOLE, Reference, Referenc
 from zcore.kernel.select.tasks cimport Tasks
 
 cdef enum:
-    POLLED = 1 << 20           # tasks between two looks for signals
+    POLLED = 1 << 20           # tasks between two polls of signals
 
 
 @cython.final
@@ -30,16 +30,16 @@ cdef class Records:
     Parameters
     ----------
     targets : array of int32
-        Numbers of targets; -1 for data that are at hand, -2 for no reference.
+        Numbers of targets; -1 for inline data, -2 for no reference.
     offsets, lengths : array of int64
-        In the target or in `data`; a length of -1 is all of the target.
+        Within the target or `data`; a length of -1 means the whole target.
     data : bytes
     n_targets : int
 
     Raises
     ------
     ReferenceFormatError
-        A row is none of a target, or ends where none can.
+        A row has no valid target or an impossible extent.
     """
 
     def __init__(self, const int[::1] targets, const int64_t[::1] offsets, const int64_t[::1] lengths,
@@ -74,7 +74,7 @@ cdef class Records:
 
     @property
     def nbytes(self):
-        """Bytes of memory that the columns take."""
+        """Bytes of memory of the columns."""
         return 20 * self.rows.n + len(self.data)
 
 
@@ -85,17 +85,17 @@ cdef class RecordTable(ReferenceTable):
     Parameters
     ----------
     documents : ReferenceTable
-        Its targets are those of the records.
+        The table whose targets the records use.
     prefix : bytes
-        Of the array's keys.
+        Prefix of the array's keys.
     grid_shape : tuple of int
-        Their product is below 2**63.
+        Chunks per dimension; their product is below 2**63.
     separator : bytes
-        Of the indices in a key, one sign.
+        Between the indices in a key; one character.
     record_size : int
-        References in a file.
+        Number of references in a file.
     load : callable
-        Returns the `Records` of the file of a number, or None where there is none.
+        Returns the `Records` of a file by its number, or None if there is no such file.
 
     Examples
     --------
@@ -131,7 +131,7 @@ cdef class RecordTable(ReferenceTable):
         free(self.rows_of)
 
     def number_of(self, bytes key not None):
-        """Return the number of the chunk that has a key, or -1."""
+        """Return the chunk number of a key, or -1."""
         return self._number_of_key(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
 
     cdef int64_t _number_of_key(self, const uint8_t *key, int64_t n_key) noexcept nogil:
@@ -147,7 +147,7 @@ cdef class RecordTable(ReferenceTable):
             first = i
             index = 0
             while i < n_key and i - first < 19 and c'0' <= key[i] <= c'9':
-                # Of 18 digits each is below 2**63, of 19 only some.
+                # Every number of 18 digits is below 2**63, but not every number of 19 digits.
                 if index > (INT64_MAX - 9) // 10:
                     return -1
                 index = 10 * index + (key[i] - c'0')
@@ -162,7 +162,7 @@ cdef class RecordTable(ReferenceTable):
         return number if i == n_key else -1
 
     cdef ReferenceTable of_tasks(self, Tasks tasks):
-        """The same table with the files loaded that these tasks need."""
+        """Return the same table with the files loaded that these tasks need."""
         cdef Span spans[MAX_NDIM]
         cdef RecordTable table = RecordTable(self, self.prefix, self.grid_shape, self.separator, self.record_size,
                                              self.load_file)

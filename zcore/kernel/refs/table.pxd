@@ -1,23 +1,23 @@
-"""References: keys, and for each the bytes that are its value, or where these lie in a target."""
+"""Reference table: keys, and for each its value as bytes or a byte range of a target."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from zcore.kernel.select.tasks cimport Tasks
 
 cdef enum:
-    INLINE = -1                # in place of a target: the bytes are at hand
-    REMOVED = -2               # there is no value any more
-    WHOLE = -1                 # in place of a length: all of the target
+    INLINE = -1                # instead of a target: the bytes are in the table
+    REMOVED = -2               # the key has no value any more
+    WHOLE = -1                 # instead of a length: the whole target
 
 cdef struct Reference:
-    int64_t key                # where its bytes begin in those of all keys
-    int64_t offset             # in the target, or in the bytes at hand
+    int64_t key                # where the key begins in `keys`
+    int64_t offset             # in the target, or in `data`
     int64_t n_bytes
     int n_key
     int target
 
-cdef struct Slot:              # of a hash table
-    uint32_t hash              # of the key: most others are told apart without a look at them
-    int row                    # -1: it is free
+cdef struct Slot:              # of the hash table
+    uint32_t hash              # of the key: distinguishes most keys without comparing them
+    int row                    # -1: free
 
 
 cdef class ReferenceTable:
@@ -25,27 +25,27 @@ cdef class ReferenceTable:
     cdef int64_t n_rows
     cdef int64_t n_removed
     cdef int64_t capacity
-    cdef uint8_t *keys         # of all rows, one behind the other
+    cdef uint8_t *keys         # of all rows, concatenated
     cdef int64_t n_keys
     cdef int64_t keys_capacity
-    cdef uint8_t *data         # of all that are at hand
+    cdef uint8_t *data         # of all inline values
     cdef int64_t n_data
     cdef int64_t data_capacity
-    cdef int64_t n_unused      # of these bytes, because their keys have other values now
+    cdef int64_t n_unused      # bytes in `data` whose keys have other values now
     cdef Slot *slots           # a hash table of rows
     cdef int64_t n_slots
     cdef uint64_t seed
-    cdef int last_target       # and where its URL stands in the document that is read
+    cdef int last_target       # target of the previous reference, and where its URL is in the document
     cdef int64_t last_url
     cdef int64_t n_last_url
-    cdef int *order            # rows sorted by their keys; NULL until it is asked for
-    cdef bint is_listed        # since the last new row; the next listing sorts the rows
+    cdef int *order            # rows sorted by key; NULL until needed
+    cdef bint is_listed        # whether a listing was made since the last new row; the next one sorts the rows
     cdef list _targets
     cdef dict _target_of
 
-    # The row of a key, or -1.
+    # Returns the row of a key, or -1.
     cdef int64_t row_of(self, const uint8_t *key, int64_t n_key) noexcept nogil
-    # The slot in which its number is, or would be; there is one.
+    # Returns the slot that holds the key's row, or the free slot for it. There always is one.
     cdef Slot *_slot_of(self, const uint8_t *key, int64_t n_key, uint32_t hashed) noexcept nogil
     cdef uint32_t _hash_of(self, const uint8_t *key, int64_t n_key) noexcept nogil
     cdef int _put(self, const uint8_t *key, int64_t n_key, int target, int64_t offset, int64_t n_bytes) except -1
@@ -61,10 +61,9 @@ cdef class ReferenceTable:
     cdef object _value(self, int64_t i)
     cdef bytes _key(self, int64_t i)
     cdef int64_t _first_from(self, const uint8_t *key, int64_t n_key) noexcept nogil
-    # Give the reference of a key, and all bytes that are at hand: 1. 0 where it stands for nothing, -1 where that is
-    # not known here.
+    # Returns 1 with the reference of a key and the inline bytes; 0 if the key has no value; -1 if it is not known here.
     cdef int look_up(self, const uint8_t *key, int64_t n_key, Reference *row, const uint8_t **data) noexcept nogil
-    # The table in which the keys of these tasks are looked up.
+    # Returns the table to look up the keys of these tasks.
     cdef ReferenceTable of_tasks(self, Tasks tasks)
 
 

@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """References in columns.
 
-Compiled because sets of a million references are common: as objects of Python they need half a gigabyte and seconds,
-here 32 bytes and the key.
+Compiled because sets of a million references are common. As Python objects they need half a gigabyte and seconds; here
+32 bytes each and the key.
 """
 import os
 
@@ -25,7 +25,7 @@ cdef enum:
 cdef extern from *:
     """
     #include <string.h>
-    /* Both halves of a product. Which keys meet in one slot depends on the seed, so no document can choose them. */
+    /* XOR of both halves of a product. Collisions depend on the seed, so no document can choose them. */
     static inline uint64_t zc_mix(uint64_t a, uint64_t b)
     {
         __uint128_t product = (__uint128_t)a * b;
@@ -56,9 +56,9 @@ KEY_RULES = (f"it is empty, has an empty part, '.', '..', a part that begins wit
 
 
 cdef class ReferenceTable:
-    """Keys, and where their values lie.
+    """Keys and their values.
 
-    Rows are in the order in which keys were met first; a key that is put again gets another value.
+    Rows are in the order in which keys were first added. Adding a key again replaces its value.
 
     Examples
     --------
@@ -90,22 +90,22 @@ cdef class ReferenceTable:
 
     @property
     def targets(self):
-        """The URLs, each of them once: a list of str, or None for the one that the caller names."""
+        """The URLs, each once: a list of str, or None for the target that the caller names."""
         return list(self._targets)
 
     @property
     def n_targets(self):
-        """How many these are."""
+        """The number of targets."""
         return len(self._targets)
 
     @property
     def nbytes(self):
-        """Bytes of memory that the columns take."""
+        """Bytes of memory of the columns."""
         return (self.capacity * <int64_t>sizeof(Reference) + self.keys_capacity + self.data_capacity
                 + self.n_slots * <int64_t>sizeof(Slot))
 
     def set_targets(self, list targets not None):
-        """Give all targets other URLs, in their order."""
+        """Replace the URLs of all targets, in their order."""
         assert len(targets) == len(self._targets)
         self._targets = targets
         self._target_of = {url: i for i, url in enumerate(targets)}
@@ -115,34 +115,34 @@ cdef class ReferenceTable:
         return self._targets[i]
 
     def numbers_of(self, list urls not None):
-        """Return the numbers of targets, which are added where they are new: a list of int."""
+        """Return the numbers of targets as a list of int; add targets that are new."""
         return [self._number_of(url) for url in urls]
 
     # making
 
     def put(self, bytes key not None, url, int64_t offset, length):
-        """Let a key stand for bytes of a target; ``length`` is None for all of it."""
+        """Set the value of a key to bytes of a target; ``length`` is None for the whole target."""
         cdef int64_t n_bytes = length if length is not None else WHOLE
         cdef int target = self._number_of(url)
         self._put(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), target, offset, n_bytes)
 
     def put_many(self, list keys not None, list urls not None, const Py_ssize_t[::1] url_index,
                  const int64_t[::1] offsets, const int64_t[::1] lengths):
-        """Let each of several keys, str, stand for bytes of a target.
+        """Set the values of several keys to bytes of targets.
 
         Parameters
         ----------
         keys : list of str
         urls : list of str
         url_index : array of intp
-            For each key the number of its URL.
+            Index of each key's URL in `urls`.
         offsets, lengths : array of int64
-            A length of -1 is all of the target.
+            A length of -1 means the whole target.
 
         Raises
         ------
         ReferenceFormatError
-            A text is no key.
+            A text is no valid key.
         """
         cdef list targets = [self._number_of(url) for url in urls]
         cdef Py_ssize_t i
@@ -164,12 +164,12 @@ cdef class ReferenceTable:
             self._put(text, PyBytes_GET_SIZE(key), target, offsets[i], lengths[i])
 
     def put_data(self, bytes key not None, bytes data not None):
-        """Let a key stand for bytes that are at hand."""
+        """Set the value of a key to inline bytes."""
         self._put_data(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key),
                        <const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
 
     def remove(self, bytes key not None):
-        """Let a key stand for nothing; whether it stood for something."""
+        """Remove the value of a key; return whether it had one."""
         cdef int64_t i = self._row_of(key)
         if i >= 0:
             self._leave(&self.rows[i])
@@ -233,7 +233,7 @@ cdef class ReferenceTable:
             self.n_unused += row.n_bytes
 
     cdef int _repack(self) except -1:
-        """Give the memory back of data that no key has any more; else a chunk written often would need it each time."""
+        """Free inline bytes that no key uses; otherwise each rewrite of a chunk would take more memory."""
         cdef int64_t capacity = self.n_data - self.n_unused
         cdef uint8_t *data = <uint8_t *>malloc(capacity + 1)
         cdef int64_t at = 0
@@ -255,7 +255,7 @@ cdef class ReferenceTable:
         return 0
 
     cdef int _reserve(self, int64_t n_rows) except -1:
-        """Make room for so many rows in all, so that those that follow need not be moved as they become more."""
+        """Make room for `n_rows` rows in total, so that adding rows does not move them again and again."""
         cdef int64_t n_slots = MIN_ROWS
         if n_rows <= self.capacity:
             return 0
@@ -267,7 +267,7 @@ cdef class ReferenceTable:
         return 0
 
     cdef int _grow_slots(self, int64_t n_slots) except -1:
-        """Let there be so many slots, a power of two."""
+        """Set the number of slots, a power of two."""
         cdef Slot *slots
         cdef int64_t i, at
         n_slots = max(<int64_t>MIN_ROWS, n_slots)
@@ -287,7 +287,7 @@ cdef class ReferenceTable:
         return 0
 
     cdef int _number_of(self, url) except -1:
-        """The number of a target."""
+        """Return the number of a target; add it if it is new."""
         found = self._target_of.get(url)
         if found is None:
             if len(self._targets) >= MAX_ROWS:
@@ -296,7 +296,7 @@ cdef class ReferenceTable:
             self._targets.append(url)
         return found
 
-    # asking
+    # looking up
 
     cdef int64_t row_of(self, const uint8_t *key, int64_t n_key) noexcept nogil:
         return -1 if self.n_slots == 0 else self._slot_of(key, n_key, self._hash_of(key, n_key)).row
@@ -330,15 +330,15 @@ cdef class ReferenceTable:
         return self
 
     def find(self, bytes key not None):
-        """Return the value of a key: bytes, or ``(url, offset, length)``; None when it has none.
+        """Return the value of a key: bytes, or ``(url, offset, length)``; None if it has none.
 
-        The length is None where all of the target is meant.
+        The length is None for the whole target.
         """
         cdef int64_t i = self._row_of(key)
         return None if i < 0 else self._value(i)
 
     cdef int64_t _row_of(self, bytes key) except? -2:
-        """The row of a key that stands for something, or -1."""
+        """Return the row of a key that has a value, or -1."""
         cdef int64_t i = self.row_of(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
         return -1 if i >= 0 and self.rows[i].target == REMOVED else i
 
@@ -379,7 +379,7 @@ cdef class ReferenceTable:
         cdef int64_t i, n
         cdef bint is_below
         if self.order == NULL and not self.is_listed:
-            # A dataset is opened by one listing, and sorting takes longer than that.
+            # Opening a dataset takes one listing, and sorting takes longer than that.
             self.is_listed = True
             return self._found_below(prefix)
         keys, prefixes = [], []
@@ -402,13 +402,13 @@ cdef class ReferenceTable:
                 continue
             below = PyBytes_FromStringAndSize(<const char *>key, n + 1)
             prefixes.append(below)
-            # Keys that begin so stand together: the first that does not is found without a look at them.
+            # Keys with this prefix are adjacent, so the first key behind them is found by bisection.
             past = below[:n] + b"0"
             i = self._first_from(<const uint8_t *>PyBytes_AS_STRING(past), n + 1)
         return keys, prefixes
 
     cdef tuple _found_below(self, bytes prefix):
-        """What `list_dir` returns, by a look at each row."""
+        """Return the result of `list_dir` by looking at each row."""
         cdef const uint8_t *text = <const uint8_t *>PyBytes_AS_STRING(prefix)
         cdef int64_t n_prefix = PyBytes_GET_SIZE(prefix)
         cdef const Reference *row
@@ -436,7 +436,7 @@ cdef class ReferenceTable:
         return sorted(keys), sorted(prefixes)
 
     def list_keys(self, bytes prefix not None, bytes start not None, int64_t n):
-        """Return the first n keys below a prefix that do not come before `start`, sorted.
+        """Return the first n keys with a prefix, from `start` on, sorted.
 
         >>> table = ReferenceTable()
         >>> for key in b"a", b"a/b", b"a/c/0", b"a/c/1", b"b":
@@ -461,7 +461,7 @@ cdef class ReferenceTable:
         return keys
 
     cdef int _sort(self) except -1:
-        """Sort the rows by their keys, once."""
+        """Sort the rows by key, once."""
         cdef int64_t i
         cdef int *order
         cdef int *other
@@ -481,7 +481,7 @@ cdef class ReferenceTable:
         return 0
 
     cdef int64_t _first_from(self, const uint8_t *key, int64_t n_key) noexcept nogil:
-        """The place in the order of the first key that does not come before this one."""
+        """Return the position in `order` of the first key that is not before this one."""
         cdef int64_t low = 0
         cdef int64_t high = self.n_rows
         cdef int64_t middle
@@ -502,7 +502,7 @@ cdef int _compare(const uint8_t *a, int64_t n_a, const uint8_t *b, int64_t n_b) 
 
 
 cdef void _sort_rows(const Reference *rows, const uint8_t *keys, int *order, int *other, int64_t n) noexcept nogil:
-    """A merge sort, since rows mostly come sorted in long runs; `other` has room for n."""
+    """Merge sort, because rows mostly come in long sorted runs; `other` has room for n."""
     cdef int64_t width = 1
     cdef int64_t low, middle, high, i, j, k
     cdef const Reference *a
@@ -529,14 +529,14 @@ cdef void _sort_rows(const Reference *rows, const uint8_t *keys, int *order, int
                         j += 1
                     k += 1
                 memcpy(other + k, order + i, (middle - i) * sizeof(int))
-                # What is left of the right half is where it belongs.
+                # The rest of the right half is already in place.
                 memcpy(order + low, other + low, (k + middle - i - low) * sizeof(int))
             low = high
         width *= 2
 
 
 cdef void *_grown(void *data, int64_t *capacity, int64_t n, int64_t itemsize) except NULL:
-    """Room for n items, twice as much as there was when that is not enough."""
+    """Return memory for n items, doubled if the old memory is too small."""
     if n <= capacity[0] and data != NULL:
         return data
     n = max(n, 2 * capacity[0], <int64_t>MIN_ROWS)
@@ -550,7 +550,7 @@ cdef void *_grown(void *data, int64_t *capacity, int64_t n, int64_t itemsize) ex
 
 
 cdef bint is_key(const uint8_t *key, int64_t n_key) noexcept nogil:
-    """Whether a key is one: see `zcore.stores.keys`."""
+    """Whether a text is a valid key: see `zcore.stores.keys`."""
     cdef int64_t start = 0
     cdef int64_t i
     if n_key > MAX_KEY_NBYTES:
@@ -561,7 +561,7 @@ cdef bint is_key(const uint8_t *key, int64_t n_key) noexcept nogil:
         if i < n_key and key[i] == 0:
             return False
         if i == n_key or key[i] == c'/':
-            # What is refused begins with a dot: the names of directories, and of temporary files.
+            # Refused names begin with a dot: ".", "..", and temporary files.
             if i == start or (key[start] == c'.' and (i - start == 1 or (i - start == 2 and key[start + 1] == c'.')
                               or (i - start >= n_temporary and memcmp(key + start, temporary, n_temporary) == 0))):
                 return False

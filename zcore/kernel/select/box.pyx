@@ -1,9 +1,9 @@
 # cython: language_level=3, freethreading_compatible=True
-"""NumPy's basic indexing, turned into a box: integers, slices with any step and ``...``.
+"""NumPy's basic indexing as a box: integers, slices with any step and ``...``.
 
-Compiled because every read and write begins here, however small it is; what is no box goes on to `indexing.numpy`. A
-box is three tuples of one number per dimension, `starts`, `steps` and `counts`, in the order of the result: a slice
-that runs downwards starts at its highest element.
+Compiled because every read and write begins here, however small it is. Other selections go to `indexing.numpy`. A box
+is three tuples of one number per dimension, `starts`, `steps` and `counts`, in the order of the result: a slice with a
+negative step starts at its highest element.
 """
 cimport cython
 from operator import index as as_integer
@@ -13,20 +13,20 @@ from zcore.errors import HugeIndexError, SelectionError
 
 @cython.final
 cdef class Box:
-    """The elements a basic selection takes.
+    """The elements that a basic selection selects.
 
     Attributes
     ----------
     starts, steps, counts : tuple of int
         Per dimension of the array; an integer index has count 1.
     shape : tuple of int
-        Of the result: without the dimensions that an integer indexes.
+        Shape of the result: without the dimensions that an integer indexes.
     expand : tuple or None
-        Index that gives a result of `shape` all dimensions of the array again; None when it has them.
+        Index that restores all dimensions of the array in a result of `shape`; None if it has them.
     is_element : bool
-        Every dimension is indexed by an integer and there is no ellipsis: NumPy gives a scalar.
+        Whether an integer indexes every dimension without an ellipsis, so that NumPy gives a scalar.
     groups : None
-        A box has no lists.
+        Always None: a box has no lists.
     way : str
         "element" or "view": how values are assigned to it, see `zcore.indexing.assign`.
     """
@@ -78,16 +78,16 @@ def whole(tuple shape not None):
 
 
 def basic(selection, tuple shape not None):
-    """Return the box of ``a[selection]`` for an array of `shape`; None for what is no box.
+    """Return the box of ``a[selection]`` for an array of `shape`; None if the selection is no box.
 
-    That is what NumPy takes besides: lists, masks, new axes, field names; and what it refuses because of its kind.
+    None covers NumPy's other selections (lists, masks, new axes, field names) and types that NumPy refuses.
 
     Raises
     ------
     SelectionError
-        An index out of bounds, too many of them, or more than one ellipsis.
+        An index is out of bounds, there are too many indices, or more than one ellipsis.
     ValueError
-        A slice with step 0, as NumPy says it.
+        A slice has step 0, as in NumPy.
 
     >>> basic((slice(None, None, -2), 1), (5, 4))
     Box((4, 1), (-2, 1), (3, 1))
@@ -119,7 +119,7 @@ def basic(selection, tuple shape not None):
             start, stop, step = index.indices(shape[d])
             count = len(range(start, stop, step))
             starts.append(start)
-            # A step that is never taken may be larger than any array is long.
+            # With one element the step does not matter, and it may exceed 64 bits.
             steps.append(step if count > 1 else 1)
             counts.append(count)
             d += 1
@@ -157,12 +157,12 @@ cdef object _in_bounds(object index, Py_ssize_t dimension, object length):
 
 
 cdef bint _is_integer(object index) except -1:
-    """Whether NumPy takes it for an integer: a mask is never taken for 0 or 1."""
+    """Whether NumPy accepts it as an integer: a bool is a mask, never 0 or 1."""
     if isinstance(index, bool) or getattr(getattr(index, "dtype", None), "kind", None) == "b":
         return False
     try:
         as_integer(index)
     except Exception:
-        # Whatever it is: NumPy then looks whether an array can be made of it.
+        # Any other type: NumPy then tries to make an array of it.
         return False
     return True

@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Many boxes of one shape, which are selected together; the result has them one behind the other.
+"""Many boxes of one shape that are selected together; the result stacks them along a first dimension.
 
-Compiled because each chunk asks for its part of each box that touches it. Which chunks these are, is found by `Points`:
-to it a piece, the part of a box that lies in one chunk, is one point.
+Compiled because each chunk needs its part of each box that touches it. `Points` finds these chunks: it handles a piece,
+the part of a box in one chunk, as one point.
 """
 cimport cython
 from libc.stdint cimport int64_t
@@ -13,21 +13,21 @@ from zcore.kernel.strided.copy cimport MAX_NDIM
 
 @cython.final
 cdef class Boxes:
-    """What a list of boxes selects; the result has a dimension for the boxes, and then those of a box.
+    """The selection by a list of boxes; the result has one dimension for the boxes, followed by those of a box.
 
     Parameters
     ----------
     boxes : list of Box
-        At least one, of one shape, none of them empty. The array has one dimension or more.
+        At least one, of one shape, none of them empty. The array must have at least one dimension.
 
     Attributes
     ----------
     n : int
-        How many there are.
+        Number of boxes.
     shape : tuple of int
-        Of a box as it is returned: without the dimensions that an integer indexes.
+        Shape of a box in the result: without the dimensions that an integer indexes.
     starts, steps, counts, groups
-        What a plan wants of a selection, see `Plan`.
+        The interface of a selection for a plan, see `Plan`.
 
     >>> from zcore.kernel.select.box import basic
     >>> import numpy as np
@@ -116,5 +116,5 @@ cdef inline int64_t _distance(const Side *side) noexcept nogil:
 
 
 cdef inline int64_t _number_from(const Side *side, int64_t low) noexcept nogil:
-    """How many elements lie below `low`."""
+    """Return how many elements lie below `low`."""
     return 0 if low <= side.low else (low - side.low - 1) // _distance(side) + 1

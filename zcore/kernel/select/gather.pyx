@@ -1,12 +1,12 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Elements at points, moved between a chunk and the caller's array.
 
-Compiled because every selected element passes through here. What slices select is a strided copy; where it ends in a
-contiguous run, that run is one item. Items at the points of the innermost group are moved by a table of offsets, some
-hundred at a time, so that a table serves all points of the groups around it, and stays in the cache.
+Compiled because every selected element passes through here. Dimensions selected by slices are a strided copy; if that
+ends in a contiguous run, the run is one item. Items at the points of the innermost group are moved by a table of some
+hundred offsets, so that one table serves all points of the outer groups and stays in the cache.
 
-Points keep their order, group by group, so that of two values for one element the last one stays. Those of a mask are
-found in it on the way, row by row, without a branch that depends on it. Of boxes each piece is a strided copy.
+Points keep their order, group by group, so if two values go to one element, the last one stays. Points of a mask are
+found in the mask on the way, row by row, without data-dependent branches. Each piece of a box is a strided copy.
 """
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
@@ -23,18 +23,18 @@ cdef extern from "select/points.h" nogil:
 
 
 cdef enum:
-    TABLE = 512                # points whose offsets are known at once
-    FEW_POINTS = 8             # are moved one by one, where there is much to move for each
-    MARKED_POINTS = 8          # for each block of a chunk: so many are looked up in blocks one by one
-    POINT_NBYTES = 512         # of a chunk: with more points than one in so many it is decoded as a whole
+    TABLE = 512                # points in one table of offsets
+    FEW_POINTS = 8             # at most this many points are moved one by one, if each moves much
+    MARKED_POINTS = 8          # per block of a chunk: up to this many points, each is looked up in its block
+    POINT_NBYTES = 512         # of a chunk per point: with more points, the chunk is decoded as a whole
 
 
-cdef struct Walk:              # through the rows of a mask in a chunk
-    const uint8_t *row         # its first element in the chunk, in the mask
-    const int64_t *rank        # how many points lie before it
-    int64_t n_segments         # of a row: more than one where the chunk is an object of many
-    int64_t column             # to be looked at next
-    int64_t left               # points of the row that were not met
+cdef struct Walk:              # walk through the rows of a mask in a chunk
+    const uint8_t *row         # first element of the row in the chunk, in the mask
+    const int64_t *rank        # number of points before it
+    int64_t n_segments         # per row: more than one if chunks are parts of an object
+    int64_t column             # next column to look at
+    int64_t left               # points left in the row
     int64_t index[MAX_NDIM]    # of the row
 
 
@@ -90,7 +90,7 @@ cdef void move_points(Points points, const Span *spans, const Sides *sides) noex
 
 
 cdef int _innermost(Points points, const Span *spans) noexcept nogil:
-    """The group whose points are moved by a table: the last one, unless it has few points here."""
+    """Return the group whose points are moved by a table: the last one, unless it has few points here."""
     cdef int innermost = points.n_groups - 1
     cdef int64_t most = spans[points.groups[innermost].dims[0]].count
     cdef int g
@@ -130,7 +130,7 @@ cdef int64_t mark_blocks(Points points, const Span *spans, const Sides *sides, i
         n_points = min(n_points * i, MARKED_POINTS * n_blocks + 1)
         index[g] = 0
     if n_points > MARKED_POINTS * n_blocks:
-        # All between the first one and the last.
+        # The range from the first point to the last.
         for g in range(points.n_groups):
             group = &points.groups[g]
             least = most = -1
@@ -158,7 +158,7 @@ cdef int64_t mark_blocks(Points points, const Span *spans, const Sides *sides, i
 
 
 cdef inline int64_t _mark(int64_t first, int64_t last, int64_t blocksize, uint8_t *needed) noexcept nogil:
-    """Mark the blocks of these bytes and all between them; return how many were not marked before."""
+    """Mark the blocks from byte `first` to byte `last`; return how many were not marked before."""
     cdef int64_t n = 0
     cdef int64_t block
     for block in range(first // blocksize, last // blocksize + 1):
@@ -168,7 +168,7 @@ cdef inline int64_t _mark(int64_t first, int64_t last, int64_t blocksize, uint8_
 
 
 cdef void _enter_mask(Points points, const Group *group, const Span *spans, Walk *walk) noexcept nogil:
-    """Begin with the first row of a mask in a chunk."""
+    """Start at the first row of a mask in a chunk."""
     cdef int last = group.n_dims - 1
     cdef int inner = group.dims[last]
     cdef int64_t row = 0
@@ -188,7 +188,7 @@ cdef void _enter_mask(Points points, const Group *group, const Span *spans, Walk
 
 cdef void _walk_mask(const Group *group, const Span *spans, const Sides *sides, Walk *walk, int64_t *chunk_at,
                      int64_t *data_at, int64_t n) noexcept nogil:
-    """Find the next n points, of which there are so many, and where they lie on both sides."""
+    """Find the next n points and their offsets on both sides. At least n points must be left."""
     cdef int last = group.n_dims - 1
     cdef int64_t chunk_stride = sides.chunk_strides[group.dims[last]]
     cdef int64_t data_stride = sides.data_strides[group.dims[0]]
@@ -207,7 +207,7 @@ cdef void _walk_mask(const Group *group, const Span *spans, const Sides *sides, 
         column = walk.column
         i = found
         while i < end:
-            # Each element is noted, and the next one in its place if it is none of the points.
+            # Each element is noted; the next one overwrites it if it is no point.
             chunk_at[i] = inside + column * chunk_stride
             i += walk.row[column] != 0
             column += 1
@@ -243,7 +243,7 @@ cdef void _next_row(const Group *group, const Span *spans, Walk *walk) noexcept 
 
 cdef void _describe_slices(Points points, const Span *spans, const Sides *sides, Copy *slices, char **chunk,
                            char **data) noexcept nogil:
-    """Describe what is selected at each point, and add to both sides where the slices begin.
+    """Describe the copy of the slices at each point, and move both sides to the begin of the slices.
 
     Items become the runs that are contiguous on both sides.
     """
@@ -258,7 +258,7 @@ cdef void _describe_slices(Points points, const Span *spans, const Sides *sides,
         if sides.value == NULL:
             chunk[0] += spans[d].start * sides.chunk_strides[d]
         data[0] += spans[d].out * sides.data_strides[d]
-        # A step beyond the chunk is never taken, and its bytes may be no 64-bit number.
+        # With one element the step does not matter, and its bytes may exceed 64 bits.
         inside = sides.chunk_strides[d] * sides.axes[d].step if spans[d].count > 1 and sides.value == NULL else 0
         outside = sides.data_strides[d] * sides.axes[d].out_step
         slices.shape[n] = spans[d].count
@@ -276,7 +276,7 @@ cdef void _describe_slices(Points points, const Span *spans, const Sides *sides,
 
 cdef inline void _offsets(Points points, const Group *group, int64_t i, const Span *spans, const Sides *sides,
                           int64_t *chunk_offset, int64_t *data_offset) noexcept nogil:
-    """Where the i-th point of a group, as they are sorted, lies on both sides."""
+    """Return the offsets on both sides of the i-th point of a group, in sorted order."""
     cdef int64_t point = i if group.order == NULL else group.order[i]
     cdef int64_t inside = 0
     cdef int e, d
@@ -298,7 +298,7 @@ cdef inline void _add_offsets(Points points, const Group *group, int64_t i, cons
 
 cdef void _move_block(const Copy *slices, const Sides *sides, char *chunk, const int64_t *chunk_at, char *data,
                       const int64_t *data_at, int64_t n) noexcept nogil:
-    """Move what the slices select at n points."""
+    """Move the elements of the slices at n points."""
     cdef int64_t index[MAX_NDIM]
     cdef const char *src = sides.value if sides.value != NULL else <const char *>(data if sides.to_chunk else chunk)
     cdef char *dst = chunk if sides.to_chunk else data
@@ -350,7 +350,7 @@ cdef void piece_of(Points points, int64_t i, const Span *spans, const Sides *sid
         spec.src_strides[d] = spec.dst_strides[d] = 0
         if sides.value == NULL:
             chunk_offset[0] += (first - spans[d].origin) * sides.chunk_strides[d]
-            # A step beyond the chunk is never taken, and its bytes may be no 64-bit number.
+            # With one element the step does not matter, and its bytes may exceed 64 bits.
             if spec.shape[d] > 1:
                 spec.src_strides[d] = (side.step if side.step > 0 else -side.step) * sides.chunk_strides[d]
         if side.axis >= 0:
@@ -359,7 +359,7 @@ cdef void piece_of(Points points, int64_t i, const Span *spans, const Sides *sid
 
 
 cdef void _move_pieces(Points points, const Span *spans, const Sides *sides) noexcept nogil:
-    """Move out of a chunk what the boxes select of it; or give it the fill value."""
+    """Move the selected elements of boxes from a chunk, or set them to the fill value."""
     cdef Copy spec
     cdef int64_t chunk_offset, data_offset, i
     for i in range(spans[0].first, spans[0].first + spans[0].count):
@@ -373,7 +373,7 @@ cdef void _move_pieces(Points points, const Span *spans, const Sides *sides) noe
 
 cdef int64_t _mark_pieces(Points points, const Span *spans, const Sides *sides, int64_t blocksize, int64_t n_blocks,
                           uint8_t *needed) noexcept nogil:
-    """Mark the blocks of pieces; where it turns out that half of all are needed, it may be said of all."""
+    """Mark the blocks of pieces. As soon as half of all blocks are needed, it may return all."""
     cdef int64_t index[MAX_NDIM]
     cdef Copy spec
     cdef int64_t low, high, offset, i
@@ -384,7 +384,7 @@ cdef int64_t _mark_pieces(Points points, const Span *spans, const Sides *sides, 
         high = low + sides.itemsize - 1
         for d in range(points.ndim):
             index[d] = 0
-            # Dimensions of larger strides are met one by one, as there may be blocks between that are not needed.
+            # Dimensions with larger strides are visited one by one: blocks between may not be needed.
             if spec.src_strides[d] < blocksize:
                 high += (spec.shape[d] - 1) * spec.src_strides[d]
         while True:

@@ -10,18 +10,18 @@ from zcore.kernel.select.rectilinear cimport Run
 
 cdef struct Axis:
     int64_t length             # elements of the array along this dimension
-    int64_t chunk              # elements of a chunk, >= 1; of the longest, where they differ
+    int64_t chunk              # elements of a chunk, >= 1; of the longest, if chunks differ
     int64_t start              # lowest selected element
     int64_t step               # >= 1
     int64_t count              # selected elements
     int64_t out_start          # index in the output of the element `start`
-    int64_t out_step           # +1, or -1 when the selection runs downwards
+    int64_t out_step           # +1, or -1 if the selection runs downwards
     int64_t first_chunk        # chunk of `start`
     int64_t n_chunks           # chunks that hold at least one selected element
-    const Run *runs            # NULL: all chunks have one length. Else those from the run of `start` on,
-    int64_t n_runs             # to that of the last selected element,
-    int64_t *before            # and the touched chunks before each, and before the end; axis_free frees them
-    int cut                    # of a list of indices, see `Points`: which of its cuts this is
+    const Run *runs            # NULL: all chunks have one length. Else the runs from that of `start` ...
+    int64_t n_runs             # ... to that of the last selected element
+    int64_t *before            # number of touched chunks before each run, and in all; axis_free frees it
+    int cut                    # for a list of indices: the number of its cut, see `Points`
 
 
 cdef struct Span:
@@ -30,15 +30,14 @@ cdef struct Span:
     int64_t length             # elements of the chunk
     int64_t start              # first selected element, counted from the chunk's origin
     int64_t count              # selected elements in this chunk, `step` of the axis apart
-    int64_t out                # index in the output of the first of them; the next lies at out + out_step
-    int64_t valid              # elements of this chunk that lie inside the array (`length`, less at the border)
-    int64_t first              # where a list selects: its first point that lies in this chunk (`select.points`)
+    int64_t out                # index in the output of the first of them; the next is at out + out_step
+    int64_t valid              # elements of this chunk inside the array (`length`, less at the border)
+    int64_t first              # for a list: its first point in this chunk (`select.points`)
 
 
 cdef int64_t ceil_div(int64_t a, int64_t b) noexcept nogil
 cdef int axis_init(Axis *axis, int64_t length, int64_t chunk, int64_t start, int64_t step, int64_t count) noexcept nogil
-# The same of chunks in n runs, which cover `length` and outlive the axis; -1 when there is no memory. `chunk` is the
-# longest of them.
+# The same for chunks in n runs, which cover `length` and outlive the axis; -1 without memory. `chunk` is the longest.
 cdef int axis_init_runs(Axis *axis, const Run *runs, int64_t n, int64_t length, int64_t chunk, int64_t start,
                         int64_t step, int64_t count) noexcept nogil
 cdef void axis_free(Axis *axis) noexcept nogil

@@ -2,17 +2,17 @@
 """Chunk grid arithmetic: which chunks an array has, and which part of each a selection touches.
 
 Rules of the early Zarr v3 core protocol draft (2019), "Regular grids", unchanged in Zarr v3 core, "Regular grids".
-Dimensions are independent, so every rule is one of a single dimension of `length` elements cut into chunks of `chunk`::
+Dimensions are independent, so every rule is for a single dimension of `length` elements, cut into chunks of `chunk`::
 
     chunk c covers elements   c * chunk  ...  c * chunk + chunk - 1        (the last chunk may reach past `length`)
     element i lies in chunk   i // chunk  at position  i % chunk
     there are                 ceil(length / chunk)  chunks
 
-A selection is a box: `start`, `step` and `count` in every dimension. What it touches in the k-th chunk follows from k
-by a closed formula (`axis_span`), so a plan over millions of chunks keeps one `Axis` per dimension and no lists.
+A selection is a box: `start`, `step` and `count` in every dimension. The part in the k-th touched chunk is computed
+from k by a closed formula (`axis_span`), so a plan over millions of chunks keeps one `Axis` per dimension and no lists.
 
-Where chunks differ in length (zarr-extensions, "rectilinear"), a dimension is a row of regular ones, the runs of equal
-chunks (`select.rectilinear`). Then k is first looked up among the runs that the selection touches, by bisection.
+If chunks differ in length (zarr-extensions, "rectilinear"), a dimension is a sequence of regular ones, the runs of
+equal chunks (`select.rectilinear`). Then k is first looked up among the runs that the selection touches, by bisection.
 
 Compiled, because it runs once per dimension for every chunk of every read and write. All numbers are exact 64-bit
 integers; no floating point, and no intermediate result is larger than `length`.
@@ -71,7 +71,7 @@ cdef void axis_free(Axis *axis) noexcept nogil:
 
 
 cdef int _select(Axis *axis, int64_t length, int64_t start, int64_t step, int64_t count) noexcept nogil:
-    """Note what is selected of a dimension; returns whether it does not fit."""
+    """Set the selection of a dimension; return whether it does not fit."""
     cdef uint64_t stride, room
     if length < 0 or step == 0 or count < 0:
         return 1
@@ -92,7 +92,7 @@ cdef int _select(Axis *axis, int64_t length, int64_t start, int64_t step, int64_
         return 1
     axis.start = start
     if count > 1:
-        # By division, as step * (count - 1) may not be a 64-bit number; -step of the lowest int64_t is none either.
+        # By division, as step * (count - 1) may exceed 64 bits. So does -step for the lowest int64_t.
         stride = <uint64_t>step if step > 0 else 0 - <uint64_t>step
         room = <uint64_t>(length - 1 - start if step > 0 else start)
         if stride > room // <uint64_t>(count - 1):
@@ -106,14 +106,14 @@ cdef int _select(Axis *axis, int64_t length, int64_t start, int64_t step, int64_
 
 
 cdef int64_t _n_touched(const Axis *axis) noexcept nogil:
-    """How many chunks of one length hold the selected elements, of which there is one at least."""
+    """Return how many chunks of one length hold the selected elements. There must be at least one element."""
     if axis.step >= axis.chunk:
         return axis.count
     return (axis.start + (axis.count - 1) * axis.step) // axis.chunk - axis.start // axis.chunk + 1
 
 
 cdef void _part_of(const Axis *axis, int64_t r, Axis *part) noexcept nogil:
-    """What is selected of the r-th run, as an axis of its own: it begins at the origin of the run."""
+    """Return the selection in the r-th run as an axis of its own, which begins at the origin of the run."""
     cdef const Run *run = &axis.runs[r]
     cdef int64_t end = min(run[1].origin, axis.length)
     cdef int64_t first = 0 if run.origin <= axis.start else ceil_div(run.origin - axis.start, axis.step)
@@ -136,7 +136,7 @@ cdef void axis_span(const Axis *axis, int64_t k, Span *span) noexcept nogil:
         return
     span.length = axis.chunk
     if axis.step >= axis.chunk:
-        # Every selected element has a chunk of its own, and chunks between them may be skipped.
+        # Every selected element is in a different chunk, and chunks between may be skipped.
         first = k
         position = axis.start + k * axis.step
         span.chunk = position // axis.chunk
@@ -160,7 +160,7 @@ cdef void _span_in_runs(const Axis *axis, int64_t k, Span *span) noexcept nogil:
     cdef int64_t high = axis.n_runs
     cdef int64_t middle
     cdef Axis part
-    # The last run with no more than k touched chunks before it: runs that a step skips have none, and are passed over.
+    # The last run with at most k touched chunks before it. Runs that a step skips have none and are passed over.
     while high - low > 1:
         middle = (low + high) // 2
         if axis.before[middle] <= k:
@@ -238,7 +238,7 @@ def chunk_origin(chunk_coords, chunk_shape):
     """Return the coordinates of the first element of a chunk.
 
     Raises : ValueError, if the two differ in length or a chunk has no elements; SelectionError, if a coordinate is
-    negative (a regular grid starts at zero); OverflowError, if the origin is no 64-bit number.
+    negative (a regular grid starts at zero); OverflowError, if the origin exceeds 64 bits.
     Notes : early Zarr v3 core protocol draft (2019), "Regular grids".
 
     >>> chunk_origin((1, 7, 2), (5, 20, 400))
@@ -261,7 +261,7 @@ def locate(index, chunk_shape):
     Parameters
     ----------
     index : sequence of int
-        Coordinates of the element, 0 or more. They are not compared with the shape of an array.
+        Coordinates of the element, 0 or more. They are not checked against an array's shape.
     chunk_shape : sequence of int
         Elements of a chunk along each dimension, 1 or more.
 
@@ -279,7 +279,7 @@ def locate(index, chunk_shape):
 
     Notes
     -----
-    Early Zarr v3 core protocol draft (2019), "Regular grids", whose example was completed by Zarr v3 core.
+    Early Zarr v3 core protocol draft (2019), "Regular grids". Zarr v3 core completed its example.
 
     Examples
     --------
@@ -310,9 +310,8 @@ def project(shape, chunk_shape, starts, steps, counts):
     Returns
     -------
     iterator of (chunk_coords, chunk_selection, out_selection)
-        The chunk, the slices of the chunk that are selected, and the slices of the output (of shape `counts`) where
-        they belong. Both selections run upwards in the chunk; where `steps` is negative the slice of the output has the
-        step -1.
+        The chunk, the selected slices of the chunk, and the corresponding slices of the output (of shape `counts`).
+        Both selections run upwards in the chunk; if `steps` is negative, the slice of the output has step -1.
 
     Raises
     ------
@@ -323,7 +322,7 @@ def project(shape, chunk_shape, starts, steps, counts):
 
     Notes
     -----
-    Every chunk appears once and no chunk without a selected element appears.
+    Every chunk with a selected element appears exactly once, and no other chunk.
 
     Examples
     --------
@@ -346,7 +345,7 @@ def project(shape, chunk_shape, starts, steps, counts):
 
 
 cdef class _Projection:
-    """The parts of one dimension of a box, made when they are asked for."""
+    """The parts of one dimension of a box, made on demand."""
 
     cdef Axis axis
 

@@ -1,7 +1,6 @@
-"""What an open array is to the kernel: one C struct, made once and counted, shared by threads and by all plans.
+"""The kernel's view of an open array: one C struct with a reference count, shared by threads and by all plans.
 
-It never changes. A plan holds it, and needs besides it only what one call says: a selection, the caller's elements and
-a few options.
+It never changes. A plan holds it and adds the values of one call: a selection, the caller's elements and a few options.
 """
 from libc.stdint cimport int64_t
 
@@ -17,27 +16,27 @@ cdef enum:
 
 cdef struct Opened:
     int64_t n_holders
-    void *owner                # the Python objects that the pointers below lead to, a tuple
+    void *owner                # a tuple of the Python objects that the pointers below lead to
     # the chunk grid
     int ndim
     int64_t shape[MAX_NDIM]
-    int64_t chunk_shape[MAX_NDIM]          # of what is encoded as one; of the longest chunks, where they differ
-    int64_t object_shape[MAX_NDIM]         # of the stored objects: the same, or that of shards
+    int64_t chunk_shape[MAX_NDIM]          # of the encoded chunks; of the longest, if they differ
+    int64_t object_shape[MAX_NDIM]         # of the stored objects: chunks or shards
     const Run *runs[MAX_NDIM]  # of the stored objects; NULL: all have one length
     int64_t n_runs[MAX_NDIM]
     bint is_irregular          # chunks differ in shape, and are objects
     # elements
     int64_t itemsize
-    const char *fill           # one element, as the caller's memory holds it
-    const char *stored_fill    # the same, as chunks store it
+    const char *fill           # one element, in the form of the caller's memory
+    const char *stored_fill    # the same, in the form of stored chunks
     int64_t swap               # unit in bytes whose order differs between the two, 0: none
     int order[MAX_NDIM]        # dimensions of a chunk, the slowest first
     bint is_c_order            # elements lie in a chunk in C order and the caller's byte order
     # codecs
     void *program              # the Program of a chunk, or NULL: tasks are only listed
     int n_levels               # of shards
-    void *levels[MAX_SHARD_LEVELS]         # the ShardProgram of each, the outermost first
-    int64_t level_chunks[MAX_SHARD_LEVELS][MAX_NDIM]   # shapes of the chunks in them
+    void *levels[MAX_SHARD_LEVELS]         # the ShardProgram of each level, the outermost first
+    int64_t level_chunks[MAX_SHARD_LEVELS][MAX_NDIM]   # chunk shapes of these levels
     # keys, relative to the directory
     const char *head           # of every key, before the first index
     const char *separator
@@ -46,20 +45,20 @@ cdef struct Opened:
     int n_separator
     int n_tail
     # files
-    const char *directory      # of the objects; NULL: the kernel opens no file of theirs
-    const char *document       # name of the metadata document; NULL: there is none
+    const char *directory      # of the objects; NULL: the kernel opens no files for them
+    const char *document       # name of the metadata document; NULL: none
     bint has_identity
-    Identity identity          # of the document that all this follows from
-    const char *content        # of the document, where its identity alone does not tell it from another one
+    Identity identity          # of the document that the array was opened with
+    const char *content        # of the document, if its identity alone does not distinguish it
     int64_t n_content          # -1: not compared
     # how objects are read and written
-    bint lenient               # a border chunk may be stored without what lies beyond the array
-    bint missing_raises        # an absent object is an error where its elements are needed
-    bint keep_filled           # objects of nothing but the fill value are stored
-    bint fsync                 # objects reach the disk before a write returns
+    bint lenient               # a border chunk may be stored without the elements outside the array
+    bint missing_raises        # an absent object is an error if its elements are needed
+    bint keep_filled           # objects that hold only the fill value are stored
+    bint fsync                 # sync objects to disk before a write returns
 
 
-# Holds it once more; and once less: the last one frees it, and takes the GIL for the owner.
+# Add and drop a reference. The last one frees the struct, and takes the GIL for the owner.
 cdef const Opened *opened_hold(const Opened *opened) noexcept nogil
 cdef void opened_release(const Opened *opened) noexcept nogil
 
@@ -68,7 +67,7 @@ cdef class OpenArray:
     cdef Opened *opened
     cdef readonly tuple shape
     cdef readonly tuple chunk_shape
-    cdef readonly tuple shard_shapes       # of the objects and of the shards in them; empty without shards
+    cdef readonly tuple shard_shapes       # shapes of the objects and of the shards in them; empty without shards
     cdef readonly tuple edges
     cdef readonly bytes directory
 
@@ -78,5 +77,5 @@ cdef class OpenArray:
     cdef int _set_keys(self, tuple template) except -1
     cdef int _set_document(self, bytes document, identity, bytes content) except -1
     cdef OpenArray _copy(self, object owner)
-    # The same elements without codecs, cut in another way.
+    # Returns the same elements without codecs, with another chunk shape.
     cdef OpenArray cut(self, tuple chunk_shape)

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""What an open array is to the kernel: one C struct, made once and counted, shared by threads and by all plans.
+"""The kernel's view of an open array: one C struct with a reference count, shared by threads and by all plans.
 
-Compiled because what Python knows of an array is turned into C values here, so that a plan of it needs no Python.
+Compiled because it turns the Python values of an array into C values, so that a plan of it needs no Python.
 """
 cimport cython
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
@@ -27,7 +27,7 @@ cdef void opened_release(const Opened *opened) noexcept nogil:
 
 
 cdef bytes _swapped(bytes item, int64_t unit):
-    """The bytes of an item with the order of each `unit` of them reversed."""
+    """Return the bytes of an item with the order of each `unit` of them reversed."""
     return b"".join([item[i:i + unit][::-1] for i in range(0, len(item), unit)])
 
 
@@ -44,36 +44,36 @@ cdef class OpenArray:
     Parameters
     ----------
     shape, chunk_shape : tuple of int
-        Of the array and of its stored objects, elements; where these differ, of the longest in each dimension.
+        Shapes of the array and of its stored objects, in elements; if objects differ, the longest in each dimension.
     program : Program, ShardProgram or None
-        How a chunk or a shard becomes an object; None: tasks are only listed.
+        Program that encodes a chunk or a shard; None: tasks are only listed.
     fill : bytes
-        One element, as the caller's memory holds it; empty where elements have varying length.
+        One element, in the form of the caller's memory; empty for elements of varying length.
     template : tuple of bytes
         ``(head, separator, tail)`` of the chunk keys, relative to `directory`.
     directory : bytes or None
-        Of the array's objects; None where they are in no files of their own.
+        Directory of the array's objects; None if they are not files of their own.
     document : bytes or None
         Name of the metadata document.
     identity : tuple of int or None
-        Of the document that all this follows from; a writer that finds another one stops.
+        Identity of the document that the array was opened with; a writer that finds another one stops.
     content : bytes or None
-        Of that document, where its identity alone does not tell it from another one: a document that was replaced at
-        once may have left inode, size and times to its successor.
+        Content of that document, if its identity alone does not distinguish it: a document that was replaced at once
+        may have passed inode, size and times on to its successor.
     swap : int
         Unit in bytes whose order differs between chunks and the caller's memory, 0 for none.
     order : tuple of int or None
-        Permutation of the dimensions in which a chunk is stored, of a shard the innermost; None for C order.
+        Permutation of the dimensions in which a chunk (of a shard: the innermost) is stored; None for C order.
     edges : tuple of (Edges or None) or None
-        Of the stored objects, for the dimensions in which they differ in length.
+        Chunk lengths of the stored objects, for the dimensions in which they differ.
     lenient : bool
-        A border chunk may be stored without what lies beyond the array.
+        A border chunk may be stored without the elements outside the array.
     missing_raises : bool
-        An absent object is an error where its elements are needed; else they are the fill value.
+        An absent object is an error if its elements are needed; otherwise they are the fill value.
     keep_filled : bool
-        Store objects that hold nothing but the fill value.
+        Store objects that hold only the fill value.
     fsync : bool
-        Objects reach the disk before a write returns.
+        Sync objects to disk before a write returns.
     """
 
     def __cinit__(self):
@@ -114,12 +114,12 @@ cdef class OpenArray:
         opened.fsync = fsync
 
     cdef list _set_programs(self, object program):
-        """Go down to what decodes a chunk; returns the shapes of shards on the way, and leaves those of chunks."""
+        """Set the programs of all levels; return the shapes of the shards, and set the shape of the chunks."""
         cdef Opened *opened = self.opened
         cdef int d
         cdef list shapes = []
         while program is not None and type(program) is not Program:
-            # A ShardProgram, which the modules above know.
+            # A ShardProgram: its class belongs to a higher layer.
             if opened.n_levels == MAX_SHARD_LEVELS:
                 raise ValueError(f"shards lie deeper in each other than {MAX_SHARD_LEVELS}")
             shapes.append(self.chunk_shape)
@@ -207,9 +207,9 @@ cdef class OpenArray:
         return copy
 
     def renewed(self, identity, bytes content=None):
-        """Return the same array by a document of another identity that says the same."""
+        """Return the same array with a document of another identity and the same meaning."""
         cdef tuple owner = <tuple>self.opened.owner
-        # The last two are the name of the document, and its content.
+        # The last two are the name and the content of the document.
         cdef Py_ssize_t n = len(owner) - 1
         cdef OpenArray copy = self._copy((*owner[:n], content))
         copy._set_document(owner[n - 1], identity, content)

@@ -1,7 +1,7 @@
-/* Moves of items that lie anywhere: n items, each from its place to its place.
+/* Moves n items, each from one offset to another.
  *
  * Offsets are in bytes and need no alignment: items pass through a local variable by memcpy, which compilers turn into
- * one load and one store. Source and target never overlap; of items with one target the last one stays.
+ * one load and one store. Source and target never overlap. If several items go to one target, the last one stays.
  */
 #ifndef ZCORE_POINTS_H
 #define ZCORE_POINTS_H
@@ -23,7 +23,7 @@ typedef struct {
     uint64_t low, high;
 } zc_point16;
 
-/* Items whose units of `swap` bytes are turned on the way; 0 turns nothing. */
+/* Moves items and reverses the byte order of their units of `swap` bytes; 0 reverses nothing. */
 static inline void zc_move_points(const char *src, const int64_t *src_at, char *dst, const int64_t *dst_at, int64_t n,
                                   int64_t itemsize, int64_t swap)
 {

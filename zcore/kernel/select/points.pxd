@@ -1,24 +1,24 @@
-"""Dimensions that are selected by lists of indices: which chunks hold which points.
+"""Dimensions that are selected by lists of indices: which points lie in which chunks.
 
-Dimensions whose lists go together, index by index, are a group with a point for each index; a dimension with a list of
-its own is a group of one. What a group selects is sorted by chunks once, and then known by the chunk's number::
+Dimensions whose lists are paired, index by index, are a group with a point per index; a dimension with a list of its
+own is a group of one. The points of a group are sorted by chunk once, and then found by the chunk's number::
 
     index     7 1 5 1 6        chunks of 4 elements
     order     1 3 0 2 4        points as chunks hold them
     bounds    0 2 5            of the run of each touched chunk
 
-Where objects are shards, a dimension is cut several times: into objects, into the chunks of these, and so on where they
-are shards themselves. Points are then sorted by the coarsest cut first, and each cut has `bounds` of its own.
+If objects are shards, a dimension is cut several times: into objects, into their chunks, and so on for nested shards.
+Points are then sorted by the coarsest cut first, and each cut has its own `bounds`.
 
-A mask that is true for many elements stays a mask, for indices would be many times as long. Points of a row, of which
-there is a segment in each chunk, follow each other; so it is enough to know how many lie before each segment::
+A mask that is true for many elements stays a mask, because indices would take many times the memory. The points of a
+row, which has a segment in each chunk, are consecutive; so the number of points before each segment is enough::
 
     mask      1 0 1 1 | 0 0 0 1        rows of two segments
               0 0 0 0 | 1 1 0 0
     ranks     0         3
               4         4         6
 
-Of boxes, see `Boxes`, a point is a piece: what of one box lies in one chunk. Its index is that of its lowest element.
+For boxes, see `Boxes`, a point is a piece: the part of one box in one chunk. Its index is that of its lowest element.
 """
 from libc.stdint cimport int64_t, uint8_t
 
@@ -29,20 +29,20 @@ from zcore.kernel.select.grid cimport Axis, Span
 from zcore.kernel.status cimport MAX_SHARD_LEVELS
 
 cdef enum:
-    MAX_CUTS = MAX_SHARD_LEVELS + 1        # into objects, and of those into the chunks of each level
+    MAX_CUTS = MAX_SHARD_LEVELS + 1        # into objects, and into the chunks of each level
 
 cdef struct Group:
     int n_dims
     int dims[MAX_NDIM]         # ascending; the first one leads
     int64_t n                  # points
-    int64_t *order             # NULL: as they are
-    int64_t n_runs[MAX_CUTS]   # touched chunks; where several dimensions are cut: combinations of these
+    int64_t *order             # NULL: as given
+    int64_t n_runs[MAX_CUTS]   # touched chunks; for several dimensions: touched combinations
     int64_t *bounds[MAX_CUTS]  # n_runs + 1 each
     const uint8_t *mask        # of the dimensions, in C order; NULL: indices
     int64_t mask_shape[MAX_NDIM]
-    int64_t n_segments         # of a row
-    int64_t *ranks             # points before each segment of each row, and all
-    int64_t *samples           # of each touched chunk of the last cut an element, an index for each dimension
+    int64_t n_segments         # per row
+    int64_t *ranks             # points before each segment of each row, and in all
+    int64_t *samples           # an element of each touched chunk of the last cut, an index per dimension
 
 cdef struct Cut:               # of a dimension into chunks
     int64_t chunk
@@ -59,7 +59,7 @@ cdef class Points:
     cdef int64_t length_of[MAX_NDIM]
     cdef int n_cuts
     cdef Cut cuts[MAX_CUTS][MAX_NDIM]      # the first one into objects, the last one into chunks that are no shards
-    # Of each dimension of a group, the mask of its first; of None the boxes of pieces; and edges: what these point to.
+    # Keeps alive what the pointers lead to: index vectors and masks (by dimension), the boxes of pieces (None), edges.
     cdef dict vectors
     cdef tuple edges
     cdef Boxes boxes           # None: the points are elements
@@ -80,13 +80,13 @@ cdef class Points:
                       int64_t *origin, int64_t *end) noexcept nogil
     cdef void set_axis(self, int d, int cut, Axis *axis) noexcept nogil
     cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil
-    # The touched chunks of a cut in one of a coarser cut, as numbers for `chunk_span`: the first one, and how many; of
-    # the dimension of a group that does not lead, one.
+    # The touched chunks of a cut inside one chunk of a coarser cut, as numbers for `chunk_span`: the first, and how
+    # many. For a dimension that is not the first of its group, one.
     cdef void chunks_of(self, int d, int cut, const Span *object, int64_t *first, int64_t *count) noexcept nogil
     cdef void chunk_span(self, int d, int cut, int64_t k, Span *spans) noexcept nogil
     cdef void _group_span(self, const Group *group, int cut, int64_t k, Span *spans) noexcept nogil
     cdef int64_t chunk_at(self, int d, int64_t index) noexcept nogil
-    # Where the chunk of the last cut ends that holds an element, along a dimension.
+    # Returns the end of the chunk of the last cut that holds an element, along a dimension.
     cdef int64_t chunk_end(self, int d, int64_t index) noexcept nogil
     cdef bint covers(self, const Span *spans) noexcept nogil
     cdef bint _covers_group(self, const Group *group, const Span *spans) noexcept nogil

@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
 """Lists of indices, sorted by chunks.
 
-Compiled because every index is looked at: checked, counted into its chunk, and found there again. Sorting keeps the
-order of points in one chunk, so that of two values for one element the last one is written last, as in NumPy.
+Compiled because every index is visited: checked, counted into its chunk, and found there again. Sorting keeps the order
+of points in one chunk, so if two values go to one element, the last one stays, as in NumPy.
 """
 import numpy as np
 
@@ -22,30 +22,30 @@ from zcore.kernel.select.grid cimport Axis, Span, axis_span
 cnp.import_array()
 
 cdef enum:
-    FEW_POINTS = 16            # of a chunk, on average: a mask of fewer is kept as indices
+    FEW_POINTS = 16            # per chunk on average: a mask with fewer points is kept as indices
 
 
 def checked(indices, int64_t length, int dimension):
-    """Return a copy of a list of indices, counted from 0, in one dimension.
+    """Return a copy of a list of indices of one dimension, with negative ones resolved.
 
     Parameters
     ----------
     indices : ndarray of intp
-        Negative ones count from the end.
+        Negative indices count from the end.
     length : int
-        Of the dimension.
+        Length of the dimension.
     dimension : int
-        For the error.
+        Number of the dimension, for the error.
 
     Returns
     -------
     (ndarray of int64, step)
-        `step`: the distance from each index to the next, where it is one and not 0; else None. It is 1 for one index.
+        `step`: the distance between consecutive indices if it is constant and not 0; else None. It is 1 for one index.
 
     Raises
     ------
     SelectionError
-        An index out of bounds.
+        An index is out of bounds.
 
     >>> checked(np.array([[-1, 0], [3, 3]]), 4, 0)
     (array([3, 0, 3, 3]), None)
@@ -87,14 +87,13 @@ cdef class Points:
     Parameters
     ----------
     shape : tuple of int
-        Of the array, elements.
+        Shape of the array, in elements.
     shapes : sequence of tuple of int
-        Of what it is cut into: of the stored objects, and where these are shards, of their chunks; so on for shards in
-        shards.
+        Shapes of its cuts: the stored objects; if these are shards, their chunks; and so on for nested shards.
     groups : sequence of (dims, selected)
-        Ascending dimensions, and for each a vector of int64; those of a group have one length, 1 or more. Or one mask
-        of these dimensions, an ndarray of bool in C order, or `Boxes` of all dimensions, where these are the only
-        group. No other code changes them.
+        Ascending dimensions, and for each a vector of int64; the vectors of a group have one length, 1 or more. Or one
+        mask of these dimensions, an ndarray of bool in C order. Or `Boxes` of all dimensions, as the only group. No
+        other code may change them.
     edges : tuple of (Edges or None), or None
         As in `Plan`.
 
@@ -122,7 +121,7 @@ cdef class Points:
             for k in range(self.n_cuts):
                 self.cuts[k][d].chunk = shapes[k][d]
                 self.cuts[k][d].runs = NULL
-            # Shards may differ in length, while their chunks lie in one regular grid.
+            # Shards may differ in length, but their chunks form one regular grid.
             unequal = None if edges is None else edges[d]
             if unequal is not None:
                 self.cuts[0][d].runs = unequal.table
@@ -178,7 +177,7 @@ cdef class Points:
     # boxes
 
     cdef int _add_boxes(self, Group *group, Boxes boxes) except -1:
-        """Cut boxes into pieces, which are then sorted by chunks as points are."""
+        """Cut boxes into pieces, which are then sorted by chunk like points."""
         cdef int64_t *pointers[MAX_NDIM]
         cdef cnp.ndarray numbers
         cdef cnp.ndarray vector
@@ -201,7 +200,7 @@ cdef class Points:
         return self._add_vectors(group, vectors)
 
     cdef int64_t _cut_boxes(self, int64_t **vectors, int64_t *numbers) noexcept nogil:
-        """Note the lowest element of each piece and the box that it is of, unless NULL; returns how many there are."""
+        """Note the lowest element and the box number of each piece, unless NULL; return the number of pieces."""
         cdef int64_t at[MAX_NDIM]
         cdef int64_t n = 0
         cdef int64_t box
@@ -228,7 +227,7 @@ cdef class Points:
     # masks
 
     cdef bint _add_mask(self, Group *group, mask) except -1:
-        """Count the points of each segment and of each chunk; False where indices would take less memory."""
+        """Count the points of each segment and of each chunk; return False if indices would take less memory."""
         cdef int64_t extent[MAX_NDIM]
         cdef int64_t *counts
         cdef int64_t *firsts
@@ -236,7 +235,7 @@ cdef class Points:
         cdef int64_t n_ranks = 1
         cdef int e, d, k
         cdef bint done
-        # The array may have become shorter since the mask was made.
+        # The array may have shrunk since the mask was made.
         inside = np.ascontiguousarray(mask[tuple([slice(self.length_of[d]) for d in group.dims[:group.n_dims]])])
         group.n = np.count_nonzero(inside)
         if inside.size != mask.size and group.n != np.count_nonzero(mask):
@@ -277,7 +276,7 @@ cdef class Points:
         return True
 
     cdef void _count_mask(self, Group *group, const int64_t *extent, int64_t *counts, int64_t *firsts) noexcept nogil:
-        """Count points: before each segment, and in each chunk, of which the first segment's place is noted."""
+        """Count points before each segment, and in each chunk. `firsts` notes the first segment of each chunk."""
         cdef int64_t at[MAX_NDIM]
         cdef int64_t lowest[MAX_NDIM]
         cdef int64_t origin[MAX_NDIM]
@@ -318,7 +317,7 @@ cdef class Points:
                 return
 
     cdef bint _touch(self, Group *group, int64_t *counts, int64_t *firsts, int64_t n_keys) noexcept nogil:
-        """Note the chunks that have points, of each cut; whether there is memory."""
+        """Note the chunks with points, for each cut; return whether there was memory."""
         cdef int last = self.n_cuts - 1
         cdef int64_t n = 0
         cdef int64_t unit = 1
@@ -342,7 +341,7 @@ cdef class Points:
                 group.samples[n * group.n_dims + e] = position % group.mask_shape[e]
                 position //= group.mask_shape[e]
             bounds[n + 1] = bounds[n] + counts[key]
-            # In place of what was looked at already.
+            # Overwrites entries that were already visited.
             keys[n] = key
             n += 1
         for k in range(last - 1, -1, -1):
@@ -358,7 +357,7 @@ cdef class Points:
     # sorting
 
     cdef int _sort(self, Group *group) except -1:
-        """Sort the points of a group by their objects, and by the chunks in each."""
+        """Sort the points of a group by object, and by the chunks in each object."""
         cdef int64_t lowest[MAX_NDIM]
         cdef int64_t extent[MAX_NDIM]
         cdef int64_t origin[MAX_NDIM]
@@ -399,7 +398,7 @@ cdef class Points:
         try:
             with nogil:
                 for i in range(group.n):
-                    # Mostly in the chunk of the point before, as those of a mask: then nothing is to be divided.
+                    # Mostly in the chunk of the previous point (as for a mask): then no division is needed.
                     if not self._lies_in(group, i, origin, end):
                         for e in range(group.n_dims):
                             at[e] = self.index_of[group.dims[e]][i]
@@ -428,7 +427,7 @@ cdef class Points:
         return 0
 
     cdef int64_t _ratio(self, int cut, int d) noexcept nogil:
-        """How many chunks of a cut make one of the cut before, at most."""
+        """Return the maximum number of chunks of a cut in one chunk of the cut before."""
         return self.cuts[cut - 1][d].chunk // self.cuts[cut][d].chunk
 
     cdef bint _lies_in(self, const Group *group, int64_t point, const int64_t *origin,
@@ -443,7 +442,7 @@ cdef class Points:
 
     cdef int64_t _key(self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
                       int64_t *origin, int64_t *end) noexcept nogil:
-        """A number for the chunk of an element, in C order of the objects and of the chunks in each; and its place."""
+        """Return a number for an element's chunk, in C order of the objects and the chunks in each; set its range."""
         cdef int64_t key = 0
         cdef int64_t number, length
         cdef int e, d, k
@@ -466,7 +465,7 @@ cdef class Points:
     # geometry
 
     cdef void set_axis(self, int d, int cut, Axis *axis) noexcept nogil:
-        """Describe a dimension of a group, as far as a list can be: how many chunks of a cut it stands for."""
+        """Describe a dimension of a group as an axis, as far as possible for a list: its number of chunks of a cut."""
         cdef const Group *group = &self.groups[self.group_of[d]]
         cdef bint leads = group.dims[0] == d
         memset(axis, 0, sizeof(Axis))
@@ -478,7 +477,7 @@ cdef class Points:
         axis.n_chunks = group.n_runs[cut] if leads else 1
 
     cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil:
-        """The part of the selection that lies in the object of a task."""
+        """Set the part of the selection that lies in the object of a task."""
         cdef int d = self.ndim - 1
         cdef int64_t rest, k
         while d >= 0:
@@ -500,7 +499,7 @@ cdef class Points:
             count[0] = _run_at(group, cut, object.first + object.count) - first[0]
 
     cdef void chunk_span(self, int d, int cut, int64_t k, Span *spans) noexcept nogil:
-        """The k-th touched chunk of a group that dimension d leads; nothing for the others of a group."""
+        """Set the k-th touched chunk of a group if d is its first dimension; do nothing for its other dimensions."""
         cdef const Group *group = &self.groups[self.group_of[d]]
         if group.dims[0] == d:
             self._group_span(group, cut, k, spans)
@@ -521,13 +520,13 @@ cdef class Points:
             span.chunk = _number_at(&self.cuts[cut][d], index)
             _place_of(&self.cuts[cut][d], span.chunk, &span.origin, &span.length)
             span.valid = min(span.length, self.length_of[d] - span.origin)
-            # Where they lie, the points say.
+            # The positions are in the points.
             span.start = span.out = 0
             span.count = group.bounds[cut][k + 1] - first if e == 0 else 1
             span.first = first
 
     cdef int64_t chunk_at(self, int d, int64_t index) noexcept nogil:
-        """The number of the chunk of the last cut that holds an element, along a dimension."""
+        """Return the number of the chunk of the last cut that holds an element, along a dimension."""
         return _number_at(&self.cuts[self.n_cuts - 1][d], index)
 
     cdef int64_t chunk_end(self, int d, int64_t index) noexcept nogil:
@@ -537,7 +536,7 @@ cdef class Points:
         return origin + length
 
     cdef bint covers(self, const Span *spans) noexcept nogil:
-        """Whether no element of a chunk inside the array is left out; what cannot be found out is not."""
+        """Whether all elements of a chunk inside the array are selected; False if that cannot be determined."""
         cdef int d, g
         for d in range(self.ndim):
             if self.group_of[d] < 0 and spans[d].count != spans[d].valid:
@@ -601,7 +600,7 @@ cdef class Points:
         return tuple(inside), tuple(outside)
 
     cdef object _found(self, const Group *group, const Span *spans):
-        """Return the points of a group in a chunk: their numbers, and for each dimension where they lie in it."""
+        """Return the points of a group in a chunk: their numbers, and their positions in it for each dimension."""
         cdef const Span *leading = &spans[group.dims[0]]
         cdef cnp.npy_intp n = leading.count
         cdef int e
@@ -613,7 +612,7 @@ cdef class Points:
                         for e in range(group.n_dims)]
 
     cdef tuple _mesh_boxes(self, const Span *spans):
-        """Return the same of pieces: all their elements in a row. Outside, the box is the first dimension."""
+        """Return the same for pieces, with all their elements in one list. The caller's first dimension is the box."""
         cdef Boxes boxes = self.boxes
         cdef const Side *side
         cdef int64_t piece, box, low, first, out
@@ -651,14 +650,14 @@ cdef class Points:
         box[group.n_dims - 1] = self.chunk_at(last, spans[last].origin)
         firsts = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_INT64, group.ranks).reshape(lengths)[tuple(box)]
         counts = np.count_nonzero(part, axis=group.n_dims - 1).reshape(-1)
-        # Points of a row follow each other, from the rank of its first segment in the chunk on.
+        # Points of a row are consecutive, from the rank of its first segment in the chunk on.
         places = (np.repeat(firsts.reshape(-1) - np.cumsum(counts) + counts, counts)
                   + np.arange(spans[group.dims[0]].count))
         return places, part.nonzero()
 
 
 cdef int64_t _number_at(const Cut *cut, int64_t index) noexcept nogil:
-    """The number of the chunk that holds an element."""
+    """Return the number of the chunk that holds an element."""
     cdef const Run *run
     if cut.runs == NULL:
         return index // cut.chunk
@@ -677,7 +676,7 @@ cdef void _place_of(const Cut *cut, int64_t number, int64_t *origin, int64_t *le
 
 
 cdef int64_t _run_at(const Group *group, int cut, int64_t first) noexcept nogil:
-    """Which run begins with that point, as they are sorted; the number of runs for the end of the last one."""
+    """Return the number of the run that begins with a point, in sorted order; the number of runs for the end."""
     cdef int64_t low = 0
     cdef int64_t high = group.n_runs[cut]
     cdef int64_t middle

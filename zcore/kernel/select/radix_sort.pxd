@@ -1,4 +1,4 @@
-"""Keys of 64 bits in ascending order, and where runs of equal ones begin."""
+"""Stable radix sort of 64-bit keys, and the bounds of runs of equal keys."""
 from libc.stdint cimport int64_t
 
 

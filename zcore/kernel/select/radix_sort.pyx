@@ -1,14 +1,14 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Keys sorted by counting: compares nothing, by digits of the keys, of which mostly there is one.
+"""Stable radix sort of 64-bit keys; most keys have only one digit.
 
-The order of equal keys is kept. What is returned is the caller's to free.
+The caller frees the returned memory.
 """
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 cdef enum:
-    # Counters for a digit of so many bits: as many as are worth it for few, some, and many keys.
+    # Bits of a digit for few, some, and many keys: more counters pay off for more keys.
     FEW_BITS = 8
     SOME_BITS = 11
     MANY_BITS = 16
@@ -18,9 +18,9 @@ cdef enum:
 
 cdef int64_t *bounds_of(const int64_t *keys, const int64_t *order, const int64_t *finer, int64_t n, int64_t unit,
                         int64_t *n_runs) noexcept nogil:
-    """Where runs of keys begin that are equal when divided by `unit`, and where the last one ends; NULL: no memory.
+    """Return where runs of keys with the same quotient by `unit` begin, and where the last one ends; NULL: no memory.
 
-    Of the n sorted keys, or of n runs of them whose bounds are `finer`.
+    Uses the n sorted keys, or n runs of them with the bounds `finer`.
     """
     cdef int64_t *bounds = NULL
     cdef int64_t i, key, place
@@ -49,7 +49,7 @@ cdef inline int64_t _at(const int64_t *keys, const int64_t *order, int64_t i) no
 
 
 cdef int64_t *order_of(const int64_t *keys, int64_t n, int64_t n_keys) noexcept nogil:
-    """The order that sorts keys below `n_keys`, equal ones as they are; NULL when there is no memory."""
+    """Return the order that sorts keys below `n_keys`, stable for equal keys; NULL without memory."""
     cdef int bits = FEW_BITS if n < SOME_KEYS else SOME_BITS if n < MANY_KEYS else MANY_BITS
     cdef int shift = 0
     cdef int64_t size = <int64_t>1 << bits

@@ -1,6 +1,6 @@
-"""The chunks of one dimension where they are not all of one length: runs of equal ones, found by bisection.
+"""Chunks of one dimension with different lengths: runs of equal chunks, found by bisection.
 
-A dimension of chunks of 2, 2, 2 and 5 elements is a row of two runs, and one more that ends it::
+A dimension with chunks of 2, 2, 2 and 5 elements has two runs, and an entry that ends them::
 
     edge  2  5  -              elements of a chunk
     origin  0  6  11           first element of the run
@@ -9,18 +9,18 @@ A dimension of chunks of 2, 2, 2 and 5 elements is a row of two runs, and one mo
 from libc.stdint cimport int64_t
 
 
-cdef struct Run:               # chunks of one length, one after the other
+cdef struct Run:               # consecutive chunks of one length
     int64_t edge               # elements of a chunk, >= 1
     int64_t origin             # first element
     int64_t first              # first chunk
 
 
-# The run that holds an element, or with is_chunk a chunk, of a row of n runs; it lies in the row.
+# Returns the run that holds an element, or with is_chunk a chunk. It must lie in the n runs.
 cdef int64_t run_of(const Run *runs, int64_t n, int64_t i, bint is_chunk) noexcept nogil
 
 
 cdef class Edges:
-    cdef Run *table            # n_runs, and the one that ends the row
+    cdef Run *table            # n_runs, and the entry that ends them
     cdef readonly int64_t n_runs
     cdef readonly int64_t longest
 

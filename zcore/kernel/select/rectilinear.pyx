@@ -4,8 +4,8 @@
 zarr-extensions, chunk grid "rectilinear": the chunk of an element is the first whose cumulative length exceeds the
 element's coordinate. Chunks may lie beyond the end of the array, so a dimension keeps its lengths when it shrinks.
 
-Compiled because a plan looks up the chunks of its tasks here. Lengths come out of documents, where a run of 2**62
-chunks takes twenty characters: a run is never spelled out, and takes 24 bytes however many chunks it has.
+Compiled because a plan looks up the chunks of its tasks here. Lengths come from documents, where a run of 2**62 chunks
+takes twenty characters. So a run is never expanded, and takes 24 bytes for any number of chunks.
 """
 from zcore.errors import SelectionError
 
@@ -40,7 +40,7 @@ cdef inline int64_t _number(object value) except -1:
 
 
 cdef inline bint _take(object entry, int64_t *edge, int64_t *count) except -1:
-    """Take length and number of chunks out of an entry: a length, or a pair; returns whether it is one."""
+    """Take length and number of chunks from an entry: a length, or a pair; return whether it is valid."""
     if type(entry) is list and len(<list>entry) == 2:
         edge[0] = _number((<list>entry)[0])
         count[0] = _number((<list>entry)[1])
@@ -54,28 +54,28 @@ cdef inline bint _take(object entry, int64_t *edge, int64_t *count) except -1:
 
 
 def is_entry(entry):
-    """Return whether `Edges` take this for chunks: a length, or a list or tuple of a length and a number."""
+    """Return whether `Edges` accepts an entry: a length, or a list or tuple of a length and a number."""
     cdef int64_t edge, count
     return _take(entry, &edge, &count)
 
 
 def equal_run(list entries not None):
-    """Return length and number of chunks that are all of one length; None where they differ.
+    """Return length and number of chunks that all have one length; None if they differ.
 
     Parameters
     ----------
     entries : list
-        As `Edges` take them. Those behind the first other length are not looked at.
+        As `Edges` takes them. Entries behind the first different length are not checked.
 
     Returns
     -------
     (int, int) or None
-        Where there are more, the number is 2**63 - 1.
+        A larger number is returned as 2**63 - 1.
 
     Raises
     ------
     ValueError
-        One that was looked at is no entry, or there are none.
+        A checked entry is invalid, or there are none.
     """
     cdef int64_t edge, count
     cdef int64_t common = 0
@@ -94,7 +94,7 @@ def equal_run(list entries not None):
 
 
 def _refuse(entry):
-    """Raise what is wrong with an entry."""
+    """Raise the error of an invalid entry."""
     edge, count = entry if type(entry) in (list, tuple) and len(entry) == 2 else (entry, 1)
     if type(edge) is not int or type(count) is not int:
         raise TypeError(f"expected integers as length and number of chunks, found {edge!r:.60}, {count!r:.60}")
@@ -111,8 +111,8 @@ cdef class Edges:
     Parameters
     ----------
     runs : iterable of (int, int) or int
-        Length and number of chunks that follow each other, both at least 1; a length alone is one chunk. Neighbours of
-        one length become one run.
+        Length and number of consecutive chunks, both at least 1; a length alone is one chunk. Adjacent runs of one
+        length become one run.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ cdef class Edges:
     Raises
     ------
     ValueError
-        There are none, a number is less than 1, or the chunks do not end before 2**63.
+        There are no chunks, a number is less than 1, or the chunks do not end before 2**63.
     TypeError
         A number is no integer.
 
@@ -149,7 +149,7 @@ cdef class Edges:
         for entry in entries:
             if not _take(entry, &edge, &count):
                 _refuse(entry)
-            # With each chunk of at least one element their number is no more than that of the elements.
+            # Each chunk has at least one element, so the number of chunks is at most that of elements.
             if edge > INT64_MAX - origin or (count > 1 and count > (INT64_MAX - origin) // edge):
                 raise ValueError("expected chunks that end before 2**63")
             if self.n_runs == 0 or self.table[self.n_runs - 1].edge != edge:
@@ -170,7 +170,7 @@ cdef class Edges:
 
     @property
     def runs(self):
-        """Length and number of the chunks of each run, a tuple of tuples."""
+        """Length and number of chunks of each run, a tuple of tuples."""
         return self._first_runs(self.n_runs)
 
     cdef tuple _first_runs(self, int64_t n):
@@ -183,7 +183,7 @@ cdef class Edges:
 
     @property
     def n_chunks(self):
-        """Number of chunks, those beyond the end of an array included."""
+        """Number of chunks, including those beyond the end of an array."""
         return self.table[self.n_runs].first
 
     def count(self, int64_t length):
@@ -195,7 +195,7 @@ cdef class Edges:
         return self.table[r].first + (length - 1 - self.table[r].origin) // self.table[r].edge + 1
 
     def place(self, int64_t chunk):
-        """Return the first element of a chunk, and how many it has.
+        """Return the first element of a chunk and its number of elements.
 
         Raises : SelectionError, if there is no such chunk.
         """
@@ -205,7 +205,7 @@ cdef class Edges:
         return self.table[r].origin + (chunk - self.table[r].first) * self.table[r].edge, self.table[r].edge
 
     def sizes(self, int64_t length):
-        """Return how many elements of a dimension of `length` each chunk has that has any, a tuple."""
+        """Return the number of elements of each non-empty chunk inside a dimension of `length`, as a tuple."""
         sizes = []
         cdef int64_t origin
         for i in range(self.n_runs):
@@ -220,7 +220,7 @@ cdef class Edges:
         return tuple(sizes)
 
     def covering(self, length):
-        """Return lengths that cover a dimension of `length`: these, and as many as needed of the last one.
+        """Return lengths that cover a dimension of `length`: these, and as many more of the last one as needed.
 
         Raises : ValueError, if they do not end before 2**63.
         """
@@ -243,7 +243,7 @@ cdef class Edges:
         return i == other.n_runs or other.table[i].origin >= length
 
     def are_multiples_of(self, int64_t length):
-        """Return whether each chunk is cut into parts of `length` exactly."""
+        """Return whether each chunk length is a multiple of `length`."""
         for i in range(self.n_runs):
             if self.table[i].edge % length:
                 return False

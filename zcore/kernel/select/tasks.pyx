@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""What the tasks of a selection are: numbers from which follow objects, their keys, and where elements lie.
+"""The tasks of a selection: objects, keys and layouts are computed from the number of a task.
 
-Compiled because every task of a read or write asks; nothing is stored for a task, however many there are.
+Compiled because every task of a read or write needs them. Nothing is stored per task, however many there are.
 """
 from zcore import errors
 
@@ -19,7 +19,7 @@ cnp.import_array()
 
 
 cdef class Tasks:
-    """The tasks of one selection, a stored object each; see `Plan` for what they are made from."""
+    """The tasks of one selection, one stored object each; for the parameters see `Plan`."""
 
     def __cinit__(self):
         self.opened = NULL
@@ -39,7 +39,7 @@ cdef class Tasks:
             if self.objects != self.axes:
                 axis_free(&self.objects[d])
 
-    # made from what a plan is given
+    # set from the arguments of a plan
 
     cdef int project(self, const Opened *opened, const Selected *selected) noexcept nogil:
         cdef int d
@@ -64,7 +64,7 @@ cdef class Tasks:
                 code = self._set_axis(d, selected)
                 if code != OK:
                     return code
-            # None overflows: the metadata have bounded all these products.
+            # No overflow: the metadata checks have bounded all these products.
             self.n_chunks *= self.axes[d].n_chunks
             self.n_tasks *= self.objects[d].n_chunks
             self.task_nbytes *= self.objects[d].chunk
@@ -154,7 +154,7 @@ cdef class Tasks:
         return 0
 
     cdef int _set_boxes(self, object elements) except -1:
-        """Note where the boxes lie."""
+        """Note the layout of the boxes in the caller's array."""
         cdef cnp.ndarray array = elements
         cdef int d
         assert cnp.PyArray_ITEMSIZE(array) == self.item_nbytes
@@ -166,7 +166,7 @@ cdef class Tasks:
         return 0
 
     cdef void measure(self, const int64_t *lengths, Layout *layout) noexcept nogil:
-        """Find how elements lie in a chunk of these lengths."""
+        """Compute the layout of the elements in a chunk of these lengths."""
         cdef int i = self.ndim - 1
         cdef int d
         layout.n_items = 1
@@ -187,7 +187,7 @@ cdef class Tasks:
         return task // self.n_parts
 
     cdef void spans_of(self, int64_t object, Span *spans) noexcept nogil:
-        """The part of the selection that lies in an object."""
+        """Set the part of the selection that lies in an object."""
         cdef int d = self.ndim - 1
         cdef int64_t rest
         if self.points is not None:
@@ -200,7 +200,7 @@ cdef class Tasks:
             d -= 1
 
     cdef void measure_chunk(self, const Span *spans, Layout *layout) noexcept nogil:
-        """Find how elements lie in the chunk of a task, where that is not known yet."""
+        """Compute the layout of the elements in a task's chunk, if it is not known yet."""
         cdef int64_t lengths[MAX_NDIM]
         cdef int d
         if self.opened.is_irregular:
@@ -209,7 +209,7 @@ cdef class Tasks:
             self.measure(lengths, layout)
 
     cdef int64_t chunks_of(self, const Axis *axes, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
-        """The chunks of an object that are touched, as positions on `axes`; returns how many there are."""
+        """Set the touched chunks of an object, as positions on `axes`; return their number."""
         cdef const Axis *axis
         cdef int64_t low
         cdef int64_t n = 1
@@ -229,7 +229,7 @@ cdef class Tasks:
         return n
 
     cdef int64_t n_chunks_of(self, const Axis *axes, const Span *object) noexcept nogil:
-        """How many chunks an object is cut into."""
+        """Return how many chunks an object is cut into."""
         cdef int64_t n = 1
         cdef int d
         for d in range(self.ndim):
@@ -238,9 +238,9 @@ cdef class Tasks:
 
     cdef int64_t chunk_of(self, const Axis *axes, const int *order, const Span *object, const int64_t *first,
                           const int64_t *count, int64_t i, Span *spans) noexcept nogil:
-        """The i-th chunk that `chunks_of` has found: its spans, and its position in the object.
+        """Set the spans of the i-th chunk found by `chunks_of`, and return its position in the object.
 
-        Positions count in C order, or with the dimensions in `order` where that is not NULL.
+        Positions count in C order, or in the order of dimensions in `order` if it is not NULL.
         """
         cdef int d = self.ndim - 1
         cdef int k = d
@@ -263,7 +263,7 @@ cdef class Tasks:
         return position
 
     cdef int key_of(self, const Span *spans, char *key) noexcept nogil:
-        """Write the key of a task's chunk, with a final zero; returns its length. See `zcore.model.chunk_keys`."""
+        """Write the key of a task's chunk, with a final zero; return its length. See `zcore.model.chunk_keys`."""
         cdef char digits[MAX_DIGITS]
         cdef int n = self.opened.n_head
         cdef int n_digits
@@ -290,7 +290,7 @@ cdef class Tasks:
         return n + self.opened.n_tail
 
     cdef bint is_covered(self, const Span *spans) noexcept nogil:
-        """Whether no element of an object inside the array is left out."""
+        """Whether the selection covers all elements of an object that are inside the array."""
         cdef int d
         if self.item_nbytes != self.opened.itemsize:
             return False
@@ -319,7 +319,7 @@ cdef class Tasks:
         return offset
 
     cdef bint runs_of(self, const Span *spans, Runs *runs) noexcept nogil:
-        """Describe where the elements of a whole chunk lie in the caller's array; whether to go block by block."""
+        """Describe the layout of a whole chunk in the caller's array; return whether to go block by block."""
         cdef int64_t shape[MAX_NDIM]
         cdef int d
         if not self.opened.is_c_order:
@@ -337,7 +337,7 @@ cdef class Tasks:
         return offset
 
     cdef void copy_spec(self, const Span *spans, const Layout *layout, bint to_chunk, Copy *spec) noexcept nogil:
-        """Describe the copy between the selected elements of a chunk and their place in the caller's array."""
+        """Describe the copy between the selected elements of a chunk and their places in the caller's array."""
         cdef int64_t *chunk_side = &spec.dst_strides[0] if to_chunk else &spec.src_strides[0]
         cdef int64_t *data_side = &spec.src_strides[0] if to_chunk else &spec.dst_strides[0]
         cdef int d
@@ -346,7 +346,7 @@ cdef class Tasks:
         spec.swap = self.opened.swap
         for d in range(self.ndim):
             spec.shape[d] = spans[d].count
-            # A step beyond the chunk is never taken, and its bytes may be no 64-bit number.
+            # With one element the step does not matter, and its bytes may exceed 64 bits.
             chunk_side[d] = layout.strides[d] * self.axes[d].step if spans[d].count > 1 else 0
             data_side[d] = self.data_strides[d] * self.axes[d].out_step
 
@@ -374,7 +374,7 @@ cdef class Tasks:
         cdef const char *value = self.opened.fill + self.item_offset
         cdef Copy spec
         cdef Sides sides
-        # Whose strides they are does not matter, as nothing is taken from a chunk.
+        # The chunk's strides do not matter, because no element is read from a chunk.
         if self.points is not None:
             self._describe(&self.layout, &sides)
             sides.value = value
@@ -416,13 +416,13 @@ cdef class Tasks:
         return tuple(inside), tuple(outside)
 
     def task(self, int64_t task):
-        """Return what a task is, for code that runs it in Python.
+        """Return a description of a task, for code that runs it in Python.
 
         Returns
         -------
         (key, chunk_coords, chunk_selection, array_selection, covered)
-            Of the stored object. The selections are slices, or arrays for all dimensions that broadcast together.
-            `covered`: no element of the object inside the array is left out.
+            Key and coordinates of the stored object. The selections are slices, or arrays for all dimensions that
+            broadcast together. `covered`: all elements of the object inside the array are selected.
         """
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]

@@ -24,7 +24,7 @@ static inline zc_pair zc_turn_pair(zc_pair x)
     return turned;
 }
 
-/* Items of one machine type, each passed through TURN (ZC_SAME or a byte swap). The branches on the strides leave the
+/* Items of one machine type, each passed through TURN (ZC_SAME or a byte swap). Branching on the strides gives the
  * compiler loops with constant distances, which it vectorises. */
 #define ZC_DEFINE_PLANE(TARGET, NAME, TYPE, TURN)                                                               \
     TARGET static void NAME(const char *src, char *dst, int64_t n1, int64_t src1, int64_t dst1,                        \
@@ -86,8 +86,8 @@ static inline zc_pair zc_turn_pair(zc_pair x)
 
 ZC_DEFINE_PLANES(, _any)
 
-/* The same loops where bytes can be put in any order within a vector. Swaps and reversals of dense rows gain a factor
- * of three to ten by it; loops with other distances lose, as compilers then collect vectors item by item. */
+/* The same loops with AVX2, which can shuffle the bytes of a vector. Swaps and reversals of dense rows get three to ten
+ * times as fast. Loops with other distances would get slower, because compilers then gather vectors item by item. */
 #if defined(__x86_64__)
 ZC_DEFINE_PLANES(__attribute__((target("avx2"))), _avx2)
 #define ZC_CHOOSE(NAME) (dense && zc_copy_has_avx2 ? NAME##_avx2 : NAME##_any)
@@ -179,12 +179,12 @@ static inline void zc_prefetch_rows(const char *at, int64_t stride, int64_t n, i
 }
 
 /* A plane of items of up to 32 bytes, densest along n1 in the source and along n0 in the target: a transposition. It
- * goes in tiles of two cache lines squared, so that a line is fetched once although both sides are visited across their
- * rows. A tile is made in a buffer and leaves it in whole rows: rows a power of two apart fall on the same few places
- * of a cache, which would throw each out again between its parts. The lines of the target, and of the next tile of the
- * source, are asked for beforehand, as no hardware foresees steps of that length. `rectangle` moves what is dense on
- * both sides in vectors, and is NULL where that does not hold. `leave` takes the rows out of the buffer where they need
- * more than a copy; the others then leave the byte order alone. */
+ * is done in square tiles of two cache lines, so that each line is fetched once although both sides are visited across
+ * their rows. A tile is built in a buffer and leaves it in whole rows. Otherwise rows with a power of two between them
+ * would share few cache sets and evict each other between their parts. The lines of the target, and of the next tile of
+ * the source, are prefetched, because the hardware does not predict strides of that length. `rectangle` moves what is
+ * dense on both sides in vectors, and is NULL if nothing is. `leave` moves the rows out of the buffer if they need more
+ * than a copy; the other functions then do not change the byte order. */
 static void zc_tiled(zc_plane_function plane, zc_rectangle_function rectangle, zc_plane_function leave, const char *src,
                      char *dst, int64_t n1, int64_t src1, int64_t dst1, int64_t n0, int64_t src0, int64_t dst0,
                      int64_t itemsize)

@@ -14,28 +14,28 @@ cdef enum:
 cdef struct Copy:
     int ndim
     int64_t itemsize
-    int64_t swap               # 0, or the unit in bytes (2, 4, 8, 16) whose byte order is reversed on the way
+    int64_t swap               # 0, or the unit in bytes (2, 4, 8, 16) whose byte order is reversed
     int64_t shape[64]
     int64_t src_strides[64]
     int64_t dst_strides[64]
 
 
-cdef struct Runs:              # where the items of a chunk, in their order, lie in the caller's memory
+cdef struct Runs:              # layout of the items of a chunk, in their order, in the caller's memory
     int64_t itemsize
     int64_t n_items            # of a run, which is contiguous
-    int ndim                   # the dimensions in which runs follow each other
+    int ndim                   # dimensions of the runs
     int64_t shape[64]
     int64_t strides[64]
 
 
-# Leaves out dimensions of length 1 and sorts the others: the largest stride of the target first, of equal ones the
-# largest of the source, or the other way round.
+# Drops dimensions of length 1 and sorts the others: the largest stride of the target first; of equal ones, the largest
+# of the source first. `by_source` sorts the other way round.
 cdef void copy_sort(Copy *spec, bint by_source) noexcept nogil
-# Merges each dimension into the one outside it, where both sides simply continue.
+# Merges each dimension into the one outside it if it continues that on both sides.
 cdef void copy_merge(Copy *spec) noexcept nogil
-# Both, and then what `copy_run` wants of the order.
+# Both, and then the order that `copy_run` needs.
 cdef void copy_simplify(Copy *spec) noexcept nogil
-# Both by the source, of a copy that goes through it from its beginning to its end. At least one dimension is left.
+# Both by the source, for a copy that goes through the source from beginning to end. Keeps at least one dimension.
 cdef void copy_by_source(Copy *spec) noexcept nogil
 cdef void copy_run(const Copy *spec, const char *src, char *dst) noexcept nogil
 cdef void fill_run(const Copy *spec, const char *value, char *dst) noexcept nogil
@@ -49,7 +49,7 @@ cdef bint runs_are_filled(const uint8_t *src, const Runs *runs, int64_t n_items,
 
 
 cdef inline int64_t run_offset(const Runs *runs, int64_t run) noexcept nogil:
-    """Byte offset of a run, counted in the order of the chunk."""
+    """Return the byte offset of a run, numbered in the order of the chunk."""
     cdef int64_t offset = 0
     cdef int64_t rest
     cdef int d = runs.ndim - 1

@@ -1,13 +1,13 @@
 # cython: language_level=3, cdivision=True, freethreading_compatible=True
-"""Strided copy and fill: how decoded elements reach the array that the caller sees, and back.
+"""Strided copy and fill: moves decoded elements to the caller's array, and back.
 
-Byte order, Fortran order, a transpose and the position in the output are nothing but byte strides on two sides, so one
-function does all of them while it moves the elements::
+Byte order, Fortran order, a transpose and the position in the output are only byte strides on two sides, so one
+function handles all of them while it moves the elements::
 
     for every index:   dst[sum(index * dst_strides)] = swap(src[sum(index * src_strides)])
 
-`copy_simplify` brings the description to its shortest form once per plan: dimensions of length 1 go, the target's
-densest dimension is innermost, and dimensions that continue each other on both sides become one. `copy_run` then moves
+`copy_simplify` simplifies the description once per plan: dimensions of length 1 are dropped, the target's densest
+dimension becomes innermost, and dimensions that continue each other on both sides are merged. `copy_run` then moves
 planes of the two innermost dimensions with the loops of `copy.h`; runs that are contiguous on both sides are `memcpy`.
 
 Compiled, because it visits every element of every read and write. It checks nothing: shapes and strides come from
@@ -35,9 +35,9 @@ zc_copy_choose()
 
 
 cdef enum:
-    # Doubling stops here: the value is then repeated from the first-level cache.
+    # Doubling stops here: from then on the value is repeated from the L1 cache.
     FILL_NBYTES = 8192
-    # Shorter sides, and items that fill a good part of a cache line, are moved row by row: nothing to gain by a tile.
+    # Shorter sides, and items that fill much of a cache line, are moved row by row: a tile gains nothing.
     MIN_TILE = 4
     MAX_TILED_NBYTES = 32
 
@@ -53,7 +53,7 @@ cdef void copy_sort(Copy *spec, bint by_source) noexcept nogil:
     cdef int d, e, kept = 0
     if by_source:
         strides, others = others, strides
-    # By insertion. Length 1 is left out.
+    # Insertion sort. Dimensions of length 1 are dropped.
     for d in range(spec.ndim):
         length, stride, other = spec.shape[d], strides[d], others[d]
         if length == 1:
@@ -97,7 +97,7 @@ cdef void copy_simplify(Copy *spec) noexcept nogil:
     copy_sort(spec, False)
     copy_merge(spec)
     # The source's densest dimension goes next to the innermost, so that both lie in one plane. A run that is contiguous
-    # on both sides is moved as one item and takes no part.
+    # on both sides is moved as one item and is not sorted.
     kept = spec.ndim
     if kept > 0 and spec.src_strides[kept - 1] == spec.itemsize and spec.dst_strides[kept - 1] == spec.itemsize:
         kept -= 1
@@ -143,14 +143,14 @@ cdef void copy_run(const Copy *spec, const char *src, char *dst) noexcept nogil:
         src_strides[d] = spec.src_strides[d]
         dst_strides[d] = spec.dst_strides[d]
         if dst_strides[d] < 0:
-            # Run upwards in the target: the cases of the loops halve, and two reversed sides become contiguous.
+            # Run upwards in the target: this halves the cases of the loops, and two reversed sides become contiguous.
             src += (length - 1) * src_strides[d]
             dst += (length - 1) * dst_strides[d]
             src_strides[d] = -src_strides[d]
             dst_strides[d] = -dst_strides[d]
         index[d] = 0
     if swap and spec.swap < itemsize:
-        # Items of several units (complex numbers, text): a unit is the item, the item a dimension.
+        # Items of several units (complex numbers, text): the unit becomes the item, and the item a dimension.
         length = itemsize // spec.swap
         if ndim > 0 and src_strides[ndim - 1] == itemsize and dst_strides[ndim - 1] == itemsize:
             ndim -= 1
@@ -161,7 +161,7 @@ cdef void copy_run(const Copy *spec, const char *src, char *dst) noexcept nogil:
     elif not swap and ndim > 0 and src_strides[ndim - 1] == itemsize and dst_strides[ndim - 1] == itemsize:
         ndim -= 1
         itemsize *= shape[ndim]
-    # A plane has two dimensions; stand-ins of length 1 complete it.
+    # A plane has two dimensions; missing ones get length 1.
     if ndim < 2:
         if ndim == 1:
             shape[1], src_strides[1], dst_strides[1] = shape[0], src_strides[0], dst_strides[0]
@@ -189,7 +189,7 @@ cdef void copy_run(const Copy *spec, const char *src, char *dst) noexcept nogil:
             if src_strides[d] == itemsize:
                 rectangle = zc_rectangle(itemsize)
     elif shape[e] < MIN_TILE and shape[d] > shape[e]:
-        # The loop inside should be the long one.
+        # The inner loop should be the long one.
         shape[d], shape[e] = shape[e], shape[d]
         src_strides[d], src_strides[e] = src_strides[e], src_strides[d]
         dst_strides[d], dst_strides[e] = dst_strides[e], dst_strides[d]
@@ -217,7 +217,7 @@ cdef void copy_run(const Copy *spec, const char *src, char *dst) noexcept nogil:
 
 
 cdef void fill_run(const Copy *spec, const char *value, char *dst) noexcept nogil:
-    # A copy from a source that never moves; its dimensions merge wherever the target's do.
+    # A copy from a source with stride zero; its dimensions merge wherever the target's do.
     cdef Copy fill
     cdef int d
     fill.ndim = spec.ndim
@@ -247,7 +247,7 @@ cdef void fill_bytes(char *dst, int64_t n_items, const char *value, int64_t item
     memcpy(dst, value, itemsize)
     done = itemsize
     while done < n_bytes:
-        # `done` stays a multiple of the item size as long as a block of it does.
+        # `done` stays a multiple of the item size, because each block is one.
         block = min(done, n_bytes - done)
         if done > FILL_NBYTES:
             block = min(FILL_NBYTES // itemsize * itemsize if itemsize < FILL_NBYTES else itemsize, n_bytes - done)
@@ -258,7 +258,7 @@ cdef void fill_bytes(char *dst, int64_t n_items, const char *value, int64_t item
 cdef bint is_filled(const char *data, int64_t n_items, const char *value, int64_t itemsize) noexcept nogil:
     if n_items <= 0 or itemsize <= 0:
         return True
-    # Equal to itself one item further on: the first item decides for all. memcmp stops at the first difference.
+    # Each item is compared with the next one, so the first item decides for all. memcmp stops at the first difference.
     return memcmp(data, value, itemsize) == 0 and memcmp(data, data + itemsize, (n_items - 1) * itemsize) == 0
 
 
@@ -295,8 +295,8 @@ def copy_strided(src, dst, int64_t swap=0):
     dst : writable buffer
         The same shape and item size, any strides.
     swap : int, optional
-        0, or the unit in bytes (2, 4, 8 or 16, dividing the item size) whose byte order is reversed on the way.
-        For complex numbers that is half the item size, for ``U`` text it is 4.
+        0, or the unit in bytes (2, 4, 8 or 16, dividing the item size) whose byte order is reversed. For complex
+        numbers that is half the item size, for ``U`` text it is 4.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def copy_strided(src, dst, int64_t swap=0):
 
     Notes
     -----
-    Items are moved as bytes; the format of the buffers is not looked at. The GIL is released.
+    Items are moved as bytes; the format of the buffers is ignored. The GIL is released.
 
     Examples
     --------
@@ -358,7 +358,7 @@ def fill(dst, value):
     Raises
     ------
     ValueError
-        If `value` has another length than one element.
+        If the length of `value` is not the item size.
 
     Examples
     --------
@@ -387,7 +387,7 @@ def _is_filled(buffer, value):
     """Return whether every element of a contiguous buffer has the bytes of `value`.
 
     Raises : ValueError, if `value` is empty, or the buffer is no whole number of elements of its length.
-    Notes : bytes are compared, so NaN equals the same NaN and -0.0 differs from 0.0. No elements are all equal.
+    Notes : bytes are compared, so NaN equals the same NaN and -0.0 differs from 0.0. An empty buffer gives True.
 
     >>> is_filled(b"abab", b"ab"), is_filled(b"abaa", b"ab"), is_filled(b"", b"ab")
     (True, False, True)
@@ -410,7 +410,7 @@ def _is_filled(buffer, value):
         PyBuffer_Release(&data)
 
 
-# The header gives the name to the C function; Python sees its own door under the same one.
+# The header gives this name to the C function; the Python function gets the same name here.
 _is_filled.__name__ = _is_filled.__qualname__ = "is_filled"
 globals()["is_filled"] = globals().pop("_is_filled")
 

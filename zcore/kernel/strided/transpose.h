@@ -30,8 +30,9 @@ typedef uint64_t zc_v8 __attribute__((vector_size(16)));
 #define ZC_LOW_8(a, b) ZC_PICK(zc_v8, a, b, 0, 2)
 #define ZC_HIGH_8(a, b) ZC_PICK(zc_v8, a, b, 1, 3)
 
-/* One step of the network on W vectors, W a constant: interleaves a[i] with a[i + W/2]. Seen as an address of bits
- * (vector, place in the vector), every step rotates the address of each element by one bit to the left. */
+/* One step of the network on W vectors, W a constant: interleaves a[i] with a[i + W/2]. If the position of an element
+is
+ * a bit string (vector, index in the vector), every step rotates that string by one bit to the left. */
 #define ZC_INTERLEAVE(VECTOR, W, LOW, HIGH, a)                                                                  \
     do {                                                                                                        \
         VECTOR mixed_[W];                                                                                       \
@@ -45,8 +46,10 @@ typedef uint64_t zc_v8 __attribute__((vector_size(16)));
             (a)[i_] = mixed_[i_];                                                                               \
     } while (0)
 
-/* Rows of the source lie src_row bytes apart and become columns of the target, whose rows lie dst_row bytes apart.
- * Of the source n_src rows are read (the last stands for those that lack), of the target n_dst are written, upwards. */
+/* Rows of the source are src_row bytes apart and become columns of the target, whose rows are dst_row bytes apart.
+n_src
+ * rows of the source are read (the last one is used for missing rows), n_dst rows of the target are written, upwards.
+ */
 #define ZC_DEFINE_SQUARE(SIZE, STEPS)                                                                           \
     static inline __attribute__((always_inline)) void                                                           \
     zc_part_square_##SIZE(const char *src, int64_t src_row, int n_src, char *dst, int64_t dst_row, int n_dst)   \
