@@ -18,8 +18,7 @@ from zcore.codecs.casting import (
     widened,
 )
 from zcore.errors import CodecError
-from zcore.kernel.codec.casting import MAX_MAPPED, OUT_OF_RANGE, ROUNDINGS
-from zcore.kernel.codec.filters import ITEM_TYPES
+from zcore.kernel.codec.casting import ITEM_TYPES, MAX_MAPPED, OUT_OF_RANGE, ROUNDINGS
 from zcore.kernel.codec.program import Program
 from zcore.model.fill_value import fill_bytes, real_bytes
 
@@ -134,7 +133,8 @@ class ScaleOffset(Codec):
             found = function(int(number))
             if not low <= found <= high:
                 raise CodecError(f"{int(number)} gives {found}, which is out of range for {dtype.name}",
-                                 codec=self.name, direction=direction, expected=high if found > high else low, found=found)
+                                 codec=self.name, direction=direction, expected=high if found > high else low,
+                                 found=found)
 
 
 class CastValue(Codec):
