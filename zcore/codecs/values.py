@@ -134,7 +134,8 @@ class ScaleOffset(Codec):
             found = function(int(number))
             if not low <= found <= high:
                 raise CodecError(f"{int(number)} gives {found}, which is out of range for {dtype.name}",
-                                 codec=self.name, direction=direction, expected=high if found > high else low, found=found)
+                                 codec=self.name, direction=direction, expected=high if found > high else low,
+                                 found=found)
 
 
 class CastValue(Codec):
