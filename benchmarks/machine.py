@@ -1,4 +1,5 @@
 """What a reader has to know of the machine before believing a time."""
+import contextlib
 import datetime
 import importlib.metadata
 import os
@@ -32,6 +33,23 @@ def cpu_model():
 def usable_cores():
     """Return how many cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+@contextlib.contextmanager
+def kept_to_cores(n):
+    """Keep this process, and those that it starts, to `n` cores; the block gets how many it has.
+
+    A limit of threads does not bound every library: zarrs, for one, takes a thread for each core that it sees.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        yield usable_cores()
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(cores)[:n])
+    try:
+        yield usable_cores()
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def parallel_speed(threads=2, count=_SPIN_COUNT):

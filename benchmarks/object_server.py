@@ -55,6 +55,9 @@ def serving(kind, directory):
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     server = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)
+    if hasattr(os, "sched_setaffinity"):
+        # The client alone is kept to some cores.
+        os.sched_setaffinity(server.pid, range(os.cpu_count()))
     try:
         _wait_for(server, port)
         place = Place(endpoint, os.path.basename(directory))

@@ -1,7 +1,8 @@
 """zarr-python with its own codec pipelines, with that of zarrs, and with that of zcore: the same calls, the same files.
 
 Each reads and writes arrays of zarr-python; the pipeline is the only difference. They take turns in a random order in
-each round, and every read is compared with the data. `lost` counts what is lost when threads write parts of one chunk.
+each round, on two cores with two threads each, and every read is compared with the data. `lost` counts what is lost
+when threads write parts of one chunk.
 """
 import random
 import statistics
@@ -12,7 +13,11 @@ from collections import namedtuple
 
 import numpy as np
 
+from benchmarks import machine
+
 Row = namedtuple("Row", ("workload", "times"))     # times: {pipeline: [seconds]}
+
+_THREADS = 2
 
 _PIPELINES = {
     "zcore": "zcore.zarr.ZcoreCodecPipeline",
@@ -56,11 +61,17 @@ def measure(repeats=7, quick=False):
 
     Raises : ValueError, if a pipeline returns other elements than were written.
     """
+    with machine.kept_to_cores(_THREADS):
+        return _measured(repeats, quick)
+
+
+def _measured(repeats, quick):
     import zarr
     from zarr.codecs import BloscCodec
 
     pipelines = available()
-    settings = {"threading.max_workers": 2, "codec_pipeline.strict": False}     # zarrs hands on what it cannot do
+    # zarrs hands on what it cannot do.
+    settings = {"threading.max_workers": _THREADS, "codec_pipeline.strict": False}
     n = 1024 if quick else 4096
     rng = np.random.default_rng(0)
     data = (np.arange(n * 2048).reshape(n, 2048) // 7 + rng.integers(0, 9, (n, 2048))).astype("i4")

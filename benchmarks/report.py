@@ -16,7 +16,8 @@ def render(result, base=None):
     """
     parts = [_heading(result)]
     for run in result["runs"]:
-        parts.append(f"## {run['threads']} threads")
+        cores = f", on {run['cores']} cores" if "cores" in run else ""     # results of former versions do not say
+        parts.append(f"## {run['threads']} threads{cores}")
         parts.append(_times(run))
         chosen = base or (ZCORE if any(ZCORE in w["summary"] for w in run["workloads"]) else BARE_LOOP)
         parts.append(_ratios(run, chosen))

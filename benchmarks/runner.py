@@ -1,7 +1,8 @@
 """Runs workloads: sets up files, takes times with the libraries interleaved, checks every result.
 
-A sample is one call of one library. In each round every library has its turn, and the round begins with another
-library each time; the first round warms caches and pools and is not counted. Garbage collection rests while the clock
+A sample is one call of one library. In each round every library has its turn, in a random order: in a fixed one each
+would inherit the caches and the freed memory of the same other one. The first round warms caches and pools and is not
+counted. The process is kept to as many cores as each library has threads. Garbage collection rests while the clock
 runs. A library that raises, or answers wrongly even once, is taken out and has no time on that workload.
 """
 import contextlib
@@ -86,8 +87,9 @@ def run(selected, names, options, report=None):
     report : callable or None
         Takes lines about progress; standard error by default.
     """
-    libraries, skipped = adapters.load_all(names, options.threads)
-    with Bench(options, report) as bench:
+    # Before anything is loaded, as libraries look at the cores when they make their pools.
+    with machine.kept_to_cores(options.threads) as cores, Bench(options, report) as bench:
+        libraries, skipped = adapters.load_all(names, options.threads)
         for name, reason in skipped.items():
             bench.say(f"{name}: skipped, {reason}")
         measured = []
@@ -99,6 +101,7 @@ def run(selected, names, options, report=None):
                 if workload.kind in library.cannot}})
         return {
             "threads": options.threads,
+            "cores": cores,
             "versions": {name: library.versions() for name, library in libraries.items()},
             "skipped": skipped,
             "file_systems": {place: machine.file_system(path) for place, path in bench.places.items()},
@@ -141,8 +144,8 @@ def _take(bench, workload, libraries, operation):
     if workload.blocked:
         turns = [(i, name) for name in names for i in range(-1, rounds)]
     else:
-        # Round i begins with library i mod n; round -1 warms up.
-        turns = [(i, names[(i + k) % len(names)]) for i in range(-1, rounds) for k in range(len(names))]
+        # Round -1 warms up.
+        turns = [(i, name) for i in range(-1, rounds) for name in random.sample(names, len(names))]
     started = last_said = time.monotonic()
     for done, (i, name) in enumerate(turns):
         if name in failed:

@@ -7,7 +7,7 @@ import sys
 import textwrap
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
@@ -100,6 +100,21 @@ def test_distributed(tree, tmp_path, client):
     assert report.ok and report.n_objects == zcore.verify(tmp_path / "a").n_objects
 
 
+@pytest.mark.parametrize("way", ["rechunked", "little memory", "f8"])
+def test_workers_that_are_threads_of_one_process_share_no_memory(tree, tmp_path, way):
+    """Executors of threads pass the work as it is, and distributed unpickles it once for all threads of a worker."""
+    with ThreadPoolExecutor(8) as threads:
+        for i in range(3):
+            copied = zcore.copy(tree["v3"], tmp_path / str(i), client=threads, **WAYS[way])
+            assert np.array_equal(copied[...], tree["v3"][...])
+
+
+def test_verify_of_an_array_without_elements(tmp_path, pool):
+    zcore.create_array(tmp_path / "a", shape=(3, 0, 2), dtype="f4")
+    report = zcore.verify(tmp_path / "a", client=pool)
+    assert report.ok and report.n_arrays == 1
+
+
 def test_selections(tree, tmp_path, pool):
     found = zcore.copy(tree["v3"], tmp_path / "a", selection=np.s_[::-2, 7], client=pool, chunks=(11,))
     assert np.array_equal(found[...], tree["v3"][::-2, 7])
@@ -172,9 +187,10 @@ def test_pieces_that_are_done_twice_change_nothing(tree, tmp_path, pool):
     assert np.array_equal(found[...], tree["v3"][...])
 
 
-def test_a_late_piece_does_not_write_to_another_copy(tree, tmp_path):
-    """A worker that goes on after its copy has ended finds another array where it was."""
-    from zcore.tools.copy.transfer import Moves, StoredTarget
+@pytest.mark.parametrize("attributes", [None, {"new": True}])
+def test_a_late_piece_does_not_write_to_another_copy(tree, tmp_path, attributes):
+    """A worker that goes on after its copy has ended finds another array where it was, maybe with an equal document."""
+    from zcore.tools.copy.transfer import Moves, StoredTarget, _pass_on_worker
 
     source = tree["v3"]
     first = zcore.create_array(tmp_path / "t", shape=(300, 200), chunks=(50, 50), dtype="f4")
@@ -185,12 +201,15 @@ def test_a_late_piece_does_not_write_to_another_copy(tree, tmp_path):
         moves = pickle.dumps(Moves(opened.nodes[0][1], StoredTarget(first._binding), (50, 50)))
     pickle.loads(moves)((0, 0))
     assert np.array_equal(first[:50, :50], source[:50, :50])
-    late = pickle.loads(moves)
+    late, objects = pickle.loads(moves), pickle.dumps((first, first, False, [("c/0/0", "c/0/0", 1)]))
+    _pass_on_worker(*pickle.loads(objects))
     zcore.create_array(tmp_path / "t", shape=(300, 200), chunks=(50, 50), dtype="f4", overwrite=True,
-                       attributes={"new": True})
+                       attributes=attributes)
     for piece in (late, pickle.loads(moves)):
         with pytest.raises(zcore.ZcoreError):
             piece((0, 0))
+    with pytest.raises(zcore.ZcoreError, match="another copy has taken this place"):
+        _pass_on_worker(*pickle.loads(objects))
     assert not zcore.open(tmp_path / "t")[...].any()
 
 

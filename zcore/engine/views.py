@@ -50,10 +50,14 @@ def view_of(format, document, raw, identity, path, options, ticket):
 def view_from_elsewhere(format, document, raw, identity, path, options):
     """Return the view of a document that another process has read, without asking a store; see `view_of`.
 
-    The document may come from consolidated metadata; then its identity is None. The view is not trusted: until this
-    process has read the document, another one may be in its place.
+    The document may come from consolidated metadata; then its identity is None.
     """
-    return view_of(format, document, raw, identity, path, options, UNSEEN)._replace(trusted=False)
+    return unseen(view_of(format, document, raw, identity, path, options, UNSEEN))
+
+
+def unseen(view):
+    """Return a view marked as not read by this process: until it is, another document may be in its place."""
+    return view._replace(trusted=False, ticket=UNSEEN)
 
 
 def renewed(view, raw, identity, ticket, metadata=None):

@@ -23,8 +23,17 @@ import errno
 from zcore.engine.binding import ArrayBinding, GroupBinding, until_won
 from zcore.engine.options import Options
 from zcore.engine.requests import swap
-from zcore.engine.views import same_chunks, view_of
-from zcore.errors import LockError, NodeExistsError, NodeNotFoundError, ReadOnlyError, StoreError, ZcoreError, noted
+from zcore.engine.views import same_chunks, unseen, view_of
+from zcore.errors import (
+    LockError,
+    NodeExistsError,
+    NodeNotFoundError,
+    ReadOnlyError,
+    StoreError,
+    ZcoreError,
+    noted,
+    warn_of,
+)
 from zcore.formats import DOCUMENTS
 from zcore.formats.json_documents import MAX_NBYTES, check_attributes
 from zcore.hierarchy import consolidated, deletion, lookup
@@ -121,7 +130,9 @@ def create(store, path, format, metadata, attributes, options, *, data=None, ove
                     store.set(prefix + name, document)
                 elif not store.set_if_not_exists(prefix + name, document):
                     raise _created_meanwhile(store, path)
-            if store.swaps or is_here() or store.get(prefix + name) != document:
+            if store.swaps:
+                return _bound(kind, store, path, format, options, view)
+            if is_here() or store.get(prefix + name) != document:
                 # While it is held: later another node may be here, or a group above may have another path.
                 return kind(store, path, format, options)
         # A group above was moved before the document was written. So the document is in a new directory that was not
@@ -159,15 +170,24 @@ def _create_in_service(store, path, format, document, view, data, options):
     if identity is None:
         if not store.set_if_not_exists(key, document):
             raise _created_meanwhile(store, path)
-        binding = ArrayBinding(store, path, format, options)
+        binding = _bound(ArrayBinding, store, path, format, options, view)
         binding.write(box, data)
         return binding
-    view = view._replace(raw=place, identity=identity, trusted=True)
+    made, view = view, view._replace(raw=place, identity=identity, trusted=True)
     plan = ArrayBinding(store, path, format, options, view).write_once(view, box, data)
     if plan.stale or store.set_if_same(key, document, identity) is None:
         raise StoreError(f"another process has replaced the array at {store.describe(path)} while its elements were "
                          "written", key=key)
-    return ArrayBinding(store, path, format, options)
+    return _bound(ArrayBinding, store, path, format, options, made)
+
+
+def _bound(kind, store, path, format, options, view):
+    """Return the binding of a node that was created in a service, without a look at its document.
+
+    Another process may have replaced or deleted the node already. The binding finds out when it is used.
+    """
+    warn_of(store.describe(path), view.notes)
+    return kind(store, path, format, options, unseen(view))
 
 
 def documents_of(path, format, metadata, attributes, options):

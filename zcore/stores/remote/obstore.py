@@ -10,6 +10,7 @@ from zcore.stores.base import resolve_range
 from zcore.stores.remote.client import ABSENT, MAX_WHOLE_NBYTES, Answer, Client, ConditionError, Head
 
 MAX_OFFSET = 2**63 - 1     # of a request
+_PART_NBYTES = 10 << 20    # of an answer, in memory at a time
 PAGE = 1000                # names of a listing that are in memory at a time
 
 _library = None            # the obstore of this process
@@ -193,11 +194,12 @@ def _received(found, start, stop, is_to_the_end):
     first, last = found.range
     # Not `found.bytes()`: it allocates the size that the server claims, and ends the process if memory is short.
     parts, n = [], first
-    for part in found.stream():
+    for part in found.stream(_PART_NBYTES):
         part = memoryview(part)
         parts.append(bytes(part[max(0, start - n):max(0, stop - n)]))
         n += len(part)
-        if n > last or stop <= n and stop < last:
+        # Only the last part is shorter than that.
+        if len(part) < _PART_NBYTES or n > last or stop <= n and stop < last:
             break
     if n < stop or n > last:
         raise StoreError(f"{n - first} bytes came{' or more' if n > last else ''}, for bytes {first} to {last} of "

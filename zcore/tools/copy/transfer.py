@@ -4,11 +4,13 @@ A part is marked as done when it is in place, so that a later process does not r
 """
 import contextlib
 import itertools
+import math
 import os
 import shutil
 import tempfile
-from _thread import allocate_lock
+from _thread import _local, allocate_lock
 from functools import partial
+from time import monotonic
 
 import numpy as np
 
@@ -34,6 +36,7 @@ _LARGE = 1 << 20
 _WAITING_NBYTES = 1 << 26     # decoded bytes of objects in flight from or to a service
 _SHARE_NBYTES = 1 << 26       # decoded bytes of the objects that a worker is given at once ...
 _MAX_SHARE = 1 << 10          # and how many these are
+_CHECK_SECONDS = 0.1          # between two looks of a worker whether the copy is still at its place in a service
 MAX_MARKS = 1 << 12           # lines of one pass in the journal
 _VARYING_NBYTES = 64          # assumed size of an item of varying length
 
@@ -105,13 +108,29 @@ def _batched(items, n):
 def _pass_on_worker(source, target, is_begun, objects):
     """Copy some objects; `source` and `target` are arrays, which this worker has opened."""
     target = target._binding
-    _check_place(target, target.view)
-    _pass_some(source._binding, target, is_begun, lambda n_bytes: None, iter(objects))
+    # In a service a look takes as long as an object.
+    pause = 0 if directory_at(target.store) is not None else _CHECK_SECONDS
+    checked = -math.inf
+
+    def checked_objects():
+        nonlocal checked
+        for item in objects:
+            if monotonic() - checked >= pause:
+                _check_place(target)
+                checked = monotonic()
+            yield item
+
+    _pass_some(source._binding, target, is_begun, lambda n_bytes: None, checked_objects())
 
 
-def _check_place(target, view):
-    """Raise StoreError unless the array that is being made stands where it stood."""
-    if target.store.get(target.document) != view.raw:
+def _check_place(target):
+    """Raise StoreError unless the array that is being made stands where it stood.
+
+    Another copy may have begun there with an equal document, so its identity is compared.
+    """
+    view, store = target.view, target.store
+    if (store.get(target.document) != view.raw if view.identity is None
+            else store.identity(target.document) != view.identity):
         raise taken_over(target.describe())
 
 
@@ -273,7 +292,7 @@ class Slabs:
             if stop in done:
                 for i in range(first, stop):
                     advance(numbers[i])
-        moves = Moves(source, target, slab)
+        moves = Moves(source, target if self.client is None else target.on_worker(), slab)
         for (stop, number), _ in (((piece, moves(piece)) for piece in pieces()) if self.client is None
                                   else spread(self.client, moves, pieces())):
             if undone.end(stop):
@@ -304,7 +323,7 @@ class Slabs:
 
 
 class Moves:
-    """Copies slabs from one array to another; a worker gets it by pickle.
+    """Copies slabs from one array to another. A worker gets it by pickle, and may call it in several threads at once.
 
     Parameters
     ----------
@@ -318,7 +337,7 @@ class Moves:
         self._source = source
         self._target = target
         self._slab = slab
-        self._memory = {}
+        self._memory = _local()      # of each thread, by type
 
     def __reduce__(self):
         return Moves, (self._source, self._target, self._slab)
@@ -336,12 +355,13 @@ class Moves:
     def _elements(self, shape, dtype):
         """Return memory for elements. It is used again as long as it is large enough."""
         n = int(np.prod(shape, dtype=object))
-        memory = self._memory.get(dtype)
+        known = self._memory.__dict__
+        memory = known.get(dtype)
         if memory is None or memory.size < n:
             memory = None
-            self._memory.pop(dtype, None)
+            known.pop(dtype, None)
             try:
-                memory = self._memory[dtype] = np.empty(n, dtype)
+                memory = known[dtype] = np.empty(n, dtype)
             except (MemoryError, ValueError) as exc:
                 raise OutOfMemoryError(f"no memory for {n * dtype.itemsize} bytes of elements",
                                        nbytes=n * dtype.itemsize) from exc
@@ -355,11 +375,7 @@ def _cast(values, cast):
 
 
 class StoredTarget:
-    """A new array in a store. Its binding takes no locks, as no other writer knows the array yet.
-
-    On a worker it takes those of this process: what is being built there may be that of another copy by now, which the
-    lock tells.
-    """
+    """A new array in a store. Its binding takes no locks, as no other writer knows the array yet."""
 
     def __init__(self, binding):
         self.binding = binding
@@ -372,6 +388,14 @@ class StoredTarget:
 
     def __reduce__(self):
         return _target_on_worker, (Array(self.binding), config.lock)
+
+    def on_worker(self):
+        """Return the array for a worker, which may be late: another copy may be building its own there by then.
+
+        It takes the locks of this process, by which it finds out.
+        """
+        made, arguments = self.__reduce__()
+        return made(*arguments)
 
     def stored(self):
         """Return a `Stored` of the array."""
@@ -389,11 +413,11 @@ class StoredTarget:
 
 
 class _TargetOnWorker(StoredTarget):
-    """A new array in a store, on a worker that writes a part of it."""
+    """A new array in a store, on a worker that writes a part of it; see `StoredTarget.on_worker`."""
 
     def write(self, starts, values):
         binding = self.binding
-        _check_place(binding, binding.view)
+        _check_place(binding)
         plan = binding.write_once(binding.view, Box(starts, (1,) * len(starts), values.shape), values)
         if plan.stale:
             raise taken_over(binding.describe())

@@ -98,6 +98,8 @@ def read_on_workers(client, binding, tasks, failed, advance):
         See `read_objects`.
     """
     metadata = binding.metadata
+    if not len(tasks):
+        return
     counts = _slab_counts(metadata.grid_shape, metadata.chunk_nbytes)
     # Shares of whole slabs of the grid, as far as that goes; numbers that are near each other lie in one slab.
     size = max(1, math.prod(counts) * _SLABS_OF_SHARE)

@@ -100,6 +100,34 @@ def test_of_several_who_create_one_succeeds(places, overwrite, zarr_format):
         assert len(made) == 1 and array.attrs.asdict() == {"of": made[0]}
 
 
+@pytest.mark.parametrize("data", [None, np.arange(4)])
+@pytest.mark.parametrize("kind", ["deleted", "replaced"])
+def test_a_node_that_another_process_takes_away_at_once_was_created(monkeypatch, kind, data):
+    """Creation is over when the document stands. What becomes of it then is found out by the handle when it is used."""
+    service = obstore.store.MemoryStore()
+    store = Apart(service)
+
+    def then_another(put):
+        def and_then(key, *args):
+            found = put(key, *args)
+            if key == "zarr.json" and found and b"being created" not in bytes(args[0]):
+                monkeypatch.undo()
+                if kind == "deleted":
+                    Apart(service).erase("zarr.json")
+                else:
+                    zcore.create_array(Apart(service), data=np.full((3, 2), 9, "i2"), overwrite=True)
+            return found
+        return and_then
+
+    for name in ("set_if_not_exists", "set_if_same"):
+        monkeypatch.setattr(store, name, then_another(getattr(store, name)))
+    array = zcore.create_array(store, data=data, **({} if data is not None else {"shape": (4,), "dtype": "i8"}))
+    error, message = {"deleted": (zcore.errors.NodeNotFoundError, "zarr.json"),
+                      "replaced": (StoreError, "replaced by another")}[kind]
+    with pytest.raises(error, match=message):
+        array[...]
+
+
 def test_appends_while_others_grow_and_change_attributes(places):
     zcore.create_array(places(), shape=(0, 5), chunks=(4, 5), dtype="i4", fill_value=-1)
 
